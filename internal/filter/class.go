@@ -1,0 +1,131 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A class is a bracket expression. A slash may stand in one, as in git, but
+// has nothing to match there: names hold none.
+type class struct {
+	negated bool
+	ranges  []charRange
+}
+
+type charRange struct {
+	lo, hi rune // both belong to the range
+}
+
+// namedClasses are the POSIX classes in the C locale, which is all that git
+// knows.
+var namedClasses = map[string][]charRange{
+	"alnum":  {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},
+	"alpha":  {{'A', 'Z'}, {'a', 'z'}},
+	"blank":  {{' ', ' '}, {'\t', '\t'}},
+	"cntrl":  {{0, 0x1f}, {0x7f, 0x7f}},
+	"digit":  {{'0', '9'}},
+	"graph":  {{'!', '~'}},
+	"lower":  {{'a', 'z'}},
+	"print":  {{' ', '~'}},
+	"punct":  {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}},
+	"space":  {{'\t', '\r'}, {' ', ' '}},
+	"upper":  {{'A', 'Z'}},
+	"xdigit": {{'0', '9'}, {'A', 'F'}, {'a', 'f'}},
+}
+
+var errUnclosedClass = errors.New("a \"[\" has no closing \"]\" (for the character itself write \"\\[\")")
+
+// parseClass parses a bracket expression behind its "[" and returns its size
+// in bytes, the "]" included. The grammar is that of git's wildmatch.c: a "]"
+// that comes first is a member, and so is a "-" that has no two ends.
+func parseClass(s string) (c class, size int, err error) {
+	i := 0
+	if s != "" && (s[0] == '!' || s[0] == '^') {
+		c.negated = true
+		i = 1
+	}
+	start := i
+	low := rune(-1) // what a "-" would start from, if anything
+	for {
+		if i >= len(s) {
+			return class{}, 0, errUnclosedClass
+		}
+		switch {
+		case s[i] == ']' && i > start:
+			return c, i + 1, nil
+		case strings.HasPrefix(s[i:], "[:"):
+			name, n, err := parseClassName(s[i:])
+			if err != nil {
+				return class{}, 0, err
+			}
+			if n == 0 {
+				c.ranges = append(c.ranges, charRange{'[', '['})
+				low = '['
+				i++
+				continue
+			}
+			c.ranges = append(c.ranges, namedClasses[name]...)
+			low = -1
+			i += n
+		case s[i] == '-' && low >= 0 && i+1 < len(s) && s[i+1] != ']':
+			high, n, err := parseMember(s[i+1:])
+			if err != nil {
+				return class{}, 0, err
+			}
+			if high < low {
+				return class{}, 0, fmt.Errorf("a range in %q runs backwards", "["+s[:i+1+n])
+			}
+			c.ranges = append(c.ranges, charRange{low, high})
+			low = -1
+			i += 1 + n
+		default:
+			char, n, err := parseMember(s[i:])
+			if err != nil {
+				return class{}, 0, err
+			}
+			c.ranges = append(c.ranges, charRange{char, char})
+			low = char
+			i += n
+		}
+	}
+}
+
+// parseClassName parses "[:name:]" and returns its size, 0 if s only begins
+// like one and the "[" is an ordinary member.
+func parseClassName(s string) (name string, size int, err error) {
+	end := strings.IndexByte(s, ']')
+	if end < 0 {
+		return "", 0, errUnclosedClass
+	}
+	name, ok := strings.CutSuffix(s[len("[:"):end], ":")
+	if !ok {
+		return "", 0, nil
+	}
+	if _, known := namedClasses[name]; !known {
+		return "", 0, fmt.Errorf("there is no character class %q", s[:end+1])
+	}
+	return name, end + 1, nil
+}
+
+// parseMember parses one character, escaped or not.
+func parseMember(s string) (char rune, size int, err error) {
+	escape := 0
+	if s[0] == '\\' {
+		escape = 1
+		if len(s) == 1 {
+			return 0, 0, errUnclosedClass
+		}
+	}
+	char, n := firstChar(s[escape:])
+	return char, escape + n, nil
+}
+
+func (c *class) matches(char rune) bool {
+	for _, r := range c.ranges {
+		if r.lo <= char && char <= r.hi {
+			return !c.negated
+		}
+	}
+	return c.negated
+}

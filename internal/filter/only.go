@@ -1,0 +1,150 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Only is the set of paths of --files-from. A nil *Only wants everything; one
+// read from an empty list wants nothing.
+//
+// Once read, it may be used from several goroutines.
+type Only struct {
+	root *Node
+}
+
+// Node is one directory or file that an [Only] wants, or a directory on the
+// way to one. The methods of a nil *Node say that nothing is wanted.
+type Node struct {
+	all      bool
+	children map[string]*Node
+}
+
+// everything stands for each wanted subtree. It is shared: a long list of
+// files then costs one map entry per file.
+var everything = &Node{all: true}
+
+// ReadOnly reads a list of paths relative to the source, one per line or, if
+// nulSeparated, each ended by a NUL byte. Nothing else is special: there are
+// no comments, no patterns and no quotes, and spaces and a CR belong to the
+// name. Empty lines are ignored; "." components and surplus slashes are
+// dropped; a listed directory stands for its whole subtree, and "." for the
+// whole source.
+//
+// Absolute paths and paths with a ".." component are refused with an error
+// that names the line (or entry) number and quotes the path.
+func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
+	sep, unit := byte('\n'), "line"
+	if nulSeparated {
+		sep, unit = 0, "entry"
+	}
+	only := &Only{root: &Node{}}
+	sc := newRecordScanner(r, sep)
+	number := 0
+	for sc.Scan() {
+		number++
+		path := sc.Text()
+		if path == "" {
+			continue
+		}
+		if err := checkListed(path); err != nil {
+			return nil, fmt.Errorf("%s %d: path %q: %w", unit, number, path, err)
+		}
+		only.add(path)
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("%s %d: %w", unit, number+1, err)
+	}
+	return only, nil
+}
+
+func checkListed(path string) error {
+	if path[0] == '/' {
+		return errors.New("it is absolute; paths in the list are relative to the source")
+	}
+	if strings.IndexByte(path, 0) >= 0 {
+		return errors.New("it holds a NUL byte; a NUL-separated list needs --from0")
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if name == ".." {
+			return errors.New("\"..\" could lead out of the source")
+		}
+	}
+	return nil
+}
+
+// add wants the subtree at path, which [checkListed] has passed.
+func (o *Only) add(path string) {
+	var names []string
+	for name := range strings.SplitSeq(path, "/") {
+		if name != "" && name != "." {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		o.root = everything
+		return
+	}
+	node := o.root
+	last := len(names) - 1
+	for _, name := range names[:last] {
+		if node.all {
+			return // a directory above is in the set
+		}
+		child := node.children[name]
+		if child == nil {
+			child = &Node{}
+			node.setChild(name, child)
+		}
+		node = child
+	}
+	if !node.all {
+		node.setChild(names[last], everything)
+	}
+}
+
+func (n *Node) setChild(name string, child *Node) {
+	if n.children == nil {
+		n.children = make(map[string]*Node)
+	}
+	n.children[strings.Clone(name)] = child // name itself would keep the whole line alive
+}
+
+// Root returns the node of the source root.
+func (o *Only) Root() *Node {
+	if o == nil {
+		return everything
+	}
+	return o.root
+}
+
+// All reports whether the whole subtree is wanted: the entry was listed, or a
+// directory above it.
+func (n *Node) All() bool {
+	return n != nil && n.all
+}
+
+// Names returns the names of the wanted children in byte order. It is empty
+// where [Node.All] holds: there the directory itself tells.
+func (n *Node) Names() []string {
+	if n == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(n.children))
+}
+
+// Child returns the node of a child, nil if it is not wanted. Where
+// [Node.All] holds, every child is wanted.
+func (n *Node) Child(name string) *Node {
+	switch {
+	case n == nil:
+		return nil
+	case n.all:
+		return n
+	}
+	return n.children[name]
+}

@@ -1,0 +1,112 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A rule is one compiled pattern.
+type rule struct {
+	include bool // or else exclude
+	dirOnly bool // the pattern ended in a slash
+	anyBase bool // one segment, matched against the base name at any depth
+	segs    []segment
+}
+
+// compile parses a pattern; the error quotes it.
+func compile(pattern string) (rule, error) {
+	r, err := parsePattern(pattern)
+	if err != nil {
+		return rule{}, fmt.Errorf("pattern %q: %w", pattern, err)
+	}
+	return r, nil
+}
+
+func parsePattern(pattern string) (rule, error) {
+	if pattern == "" {
+		return rule{}, errors.New("it is empty")
+	}
+	if strings.IndexByte(pattern, 0) >= 0 {
+		return rule{}, errors.New("it holds a NUL byte, which no name can")
+	}
+	var r rule
+	var rest string
+	rest, r.dirOnly = strings.CutSuffix(pattern, "/")
+	anchored := strings.Contains(rest, "/")
+	rest = strings.TrimPrefix(rest, "/")
+	if rest == "" {
+		return rule{}, errors.New("it names no entry (everything is \"**\")")
+	}
+	for more := true; more; {
+		var seg segment
+		var err error
+		if seg, rest, more, err = parseSegment(rest); err != nil {
+			return rule{}, err
+		}
+		if seg.kind == anyDepth && len(r.segs) > 0 && r.segs[len(r.segs)-1].kind == anyDepth {
+			continue // "**/**" says no more than "**"
+		}
+		r.segs = append(r.segs, seg)
+	}
+	switch {
+	case !anchored:
+		r.anyBase = true
+		if r.segs[0].kind == anyDepth {
+			r.segs[0].kind = anyName // a lone "**"
+		}
+	case len(r.segs) == 2 && r.segs[0].kind == anyDepth:
+		r.anyBase = true // "**/name" says no more than "name"
+		r.segs = r.segs[1:]
+	}
+	return r, nil
+}
+
+// match reports whether the rule matches the entry at path, whose last
+// component is base.
+func (r *rule) match(path, base string, isDir bool) bool {
+	if r.dirOnly && !isDir {
+		return false
+	}
+	if r.anyBase {
+		return r.segs[0].match(base)
+	}
+	return r.matchPath(path)
+}
+
+// matchPath matches the segments against the components of path. When they
+// part, the last "**" takes one component more; going back to an earlier one
+// could not help, since that only leaves less for the rest.
+func (r *rule) matchPath(path string) bool {
+	seg, at := 0, 0            // next segment, start of the next component
+	retrySeg, retryAt := -1, 0 // where to go on behind the last "**"
+	for at <= len(path) {
+		if seg < len(r.segs) && r.segs[seg].kind == anyDepth {
+			seg++
+			if seg == len(r.segs) {
+				return true // a component is left for the final "**"
+			}
+			retrySeg, retryAt = seg, at
+			continue
+		}
+		end := componentEnd(path, at)
+		if seg < len(r.segs) && r.segs[seg].match(path[at:end]) {
+			seg, at = seg+1, end+1
+			continue
+		}
+		if retrySeg < 0 {
+			return false
+		}
+		retryAt = componentEnd(path, retryAt) + 1
+		seg, at = retrySeg, retryAt
+	}
+	return seg == len(r.segs)
+}
+
+// componentEnd returns the index behind the component that starts at i.
+func componentEnd(path string, i int) int {
+	if n := strings.IndexByte(path[i:], '/'); n >= 0 {
+		return i + n
+	}
+	return len(path)
+}
