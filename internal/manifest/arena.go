@@ -1,0 +1,121 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+const (
+	// maxArena keeps offsets into the arena within 32 bits, and int, in bytes.
+	maxArena = 1 << 30
+
+	// maxPath is the longest path of a record, in bytes; its length shares
+	// 32 bits with the kind.
+	maxPath = 1<<30 - 1
+)
+
+// A kind says what a record states about its path. Zero is no kind.
+type kind uint32
+
+const (
+	put      kind = iota // the file stands and has this digest
+	drop                 // no line
+	previous             // a line of a previous manifest
+	disputed             // lines of previous manifests that contradict each other: no line
+)
+
+// record is one statement about a path. In the arena and in the spill it is
+// len(path)<<2|kind in four bytes, little endian, then the path, then a digest
+// of fixed size, which means nothing for drop and disputed.
+type record struct {
+	kind         kind
+	path, digest []byte
+}
+
+const recordHeader = 4 // bytes
+
+// add appends a record to the arena, which it spills before when it is full.
+func add[P string | []byte](b *Builder, k kind, path P, digest []byte) error {
+	if b.err != nil {
+		return b.err
+	}
+	need := recordHeader + len(path) + b.digestSize
+	if len(b.offsets) == b.maxRecords || len(b.offsets) > 0 && len(b.arena)+need > b.maxBytes {
+		if b.err = b.spillArena(); b.err != nil {
+			return b.err
+		}
+	}
+	b.arena = grow(b.arena, need, b.maxBytes)
+	b.offsets = grow(b.offsets, 1, b.maxRecords)
+	b.offsets = append(b.offsets, uint32(len(b.arena)))
+	b.arena = binary.LittleEndian.AppendUint32(b.arena, uint32(len(path))<<2|uint32(k))
+	b.arena = append(b.arena, path...)
+	end := len(b.arena) + b.digestSize
+	b.arena = append(b.arena, digest...)[:end]
+	return nil
+}
+
+// grow makes room for need more elements in few steps and then once for all,
+// because each step of append's doubling would leave its predecessor behind as
+// garbage, half as large as the limit at the end.
+func grow[E any](s []E, need, limit int) []E {
+	want := len(s) + need
+	if want <= cap(s) {
+		return s
+	}
+	size := max(want, limit)
+	for _, step := range [...]int{4 << 10, 64 << 10, 1 << 20} {
+		if want <= step && step < limit {
+			size = step
+			break
+		}
+	}
+	return append(make([]E, 0, size), s...)
+}
+
+// at returns the record at offset in the arena.
+func (b *Builder) at(offset uint32) record {
+	header := binary.LittleEndian.Uint32(b.arena[offset:])
+	path := b.arena[offset+recordHeader:][:header>>2]
+	return record{kind(header & 3), path, b.arena[int(offset)+recordHeader+len(path):][:b.digestSize]}
+}
+
+// sortArena sorts the offsets by path and leaves one for each path. Records
+// that arrived later have higher offsets.
+func (b *Builder) sortArena() {
+	slices.SortFunc(b.offsets, func(x, y uint32) int {
+		return cmp.Or(bytes.Compare(b.at(x).path, b.at(y).path), cmp.Compare(x, y))
+	})
+	kept := b.offsets[:0]
+	for _, offset := range b.offsets {
+		rec := b.at(offset)
+		if len(kept) == 0 || !bytes.Equal(b.at(kept[len(kept)-1]).path, rec.path) {
+			kept = append(kept, offset)
+			continue
+		}
+		last := &kept[len(kept)-1]
+		newer, k := settle(b.at(*last), rec)
+		if newer {
+			*last = offset
+		}
+		binary.LittleEndian.PutUint32(b.arena[*last:], uint32(len(rec.path))<<2|uint32(k))
+	}
+	b.offsets = kept
+}
+
+// settle decides between two records of one path: whether the newer one
+// stands, and the kind of the one that does.
+func settle(older, newer record) (newerStands bool, _ kind) {
+	switch {
+	case newer.kind == put || newer.kind == drop:
+		return true, newer.kind
+	case older.kind == put || older.kind == drop:
+		return false, older.kind
+	case older.kind == disputed || newer.kind == disputed || !bytes.Equal(older.digest, newer.digest):
+		return false, disputed
+	default:
+		return false, previous
+	}
+}

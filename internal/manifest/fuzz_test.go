@@ -1,0 +1,96 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func FuzzParseLine(f *testing.F) {
+	f.Fuzz(func(t *testing.T, line []byte, path string) {
+		before := bytes.Clone(line)
+		l, err := ParseLine(line)
+		if !bytes.Equal(line, before) {
+			t.Fatalf("ParseLine changed %q to %q", before, line)
+		}
+		digest := []byte("sixteen bytes!!!")
+		switch {
+		case err == nil:
+			if l.Path == "" || strings.ContainsRune(l.Path, 0) || len(l.Digest) < 16 {
+				t.Fatalf("ParseLine(%q) = %q", line, l)
+			}
+			digest = l.Digest
+			checkRoundTrip(t, digest, l.Path)
+		case !errors.Is(err, ErrNothing) && !errors.Is(err, ErrMalformed):
+			t.Fatal(err)
+		}
+		checkRoundTrip(t, digest, path)
+	})
+}
+
+// checkRoundTrip checks that the line of a path is one line and reads back as
+// it was, or not at all if no file can have that path.
+func checkRoundTrip(t *testing.T, digest []byte, path string) {
+	written := AppendLine(nil, digest, path)
+	line, rest, ok := bytes.Cut(written, []byte("\n"))
+	if !ok || len(rest) > 0 {
+		t.Fatalf("AppendLine(%q) = %q", path, written)
+	}
+	l, err := ParseLine(line)
+	if path == "" || strings.ContainsRune(path, 0) {
+		if !errors.Is(err, ErrMalformed) {
+			t.Fatalf("%q was accepted: %v", line, err)
+		}
+		return
+	}
+	if err != nil || l.Path != path || !bytes.Equal(l.Digest, digest) || l.Algorithm != "" {
+		t.Fatalf("%q reads back as %q, %v", written, l, err)
+	}
+}
+
+// FuzzReader compares the Reader with the same work done on the whole text.
+func FuzzReader(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text []byte, limit uint8) {
+		maxLine := 16 + int(limit) // bufio's buffers have at least 16 bytes
+		for _, src := range []io.Reader{
+			bytes.NewReader(text),
+			iotest.OneByteReader(bytes.NewReader(text)),
+			iotest.DataErrReader(bytes.NewReader(text)),
+		} {
+			r := newReader(src, maxLine)
+			malformed := 0
+			lines := bytes.Split(text, []byte("\n"))
+			if len(lines[len(lines)-1]) == 0 {
+				lines = lines[:len(lines)-1]
+			}
+			offset := 0
+			for i, line := range lines {
+				want, err := ParseLine(line)
+				if len(line) >= maxLine || errors.Is(err, ErrMalformed) {
+					malformed++
+				} else if err == nil {
+					got, err := r.Next()
+					if err != nil || got.Path != want.Path || got.Algorithm != want.Algorithm || !bytes.Equal(got.Digest, want.Digest) {
+						t.Fatalf("line %d: got %q, %v, want %q", i+1, got, err, want)
+					}
+					if r.Number() != i+1 || r.offset != int64(offset) {
+						t.Fatalf("line %d at %d is said to be line %d at %d", i+1, offset, r.Number(), r.offset)
+					}
+				}
+				offset += len(line) + 1
+			}
+			if l, err := r.Next(); err != io.EOF {
+				t.Fatalf("after the last line: %q, %v", l, err)
+			}
+			if count, kept := r.Malformed(); count != malformed || len(kept) != min(count, maxMalformedKept) {
+				t.Fatalf("%d malformed lines (%v), want %d", count, kept, malformed)
+			}
+			if r.next != int64(len(text)) {
+				t.Fatalf("%d bytes read of %d", r.next, len(text))
+			}
+		}
+	})
+}

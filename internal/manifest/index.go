@@ -1,0 +1,197 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"slices"
+	"sync"
+)
+
+// firstRead is how much of a line Lookup asks for at first, in bytes; most
+// lines are shorter than 200.
+const firstRead = 512
+
+// Index finds paths in a manifest that stays on disk. Of each line it keeps a
+// 64-bit hash of the path and the line's offset, 16 bytes in all, so that a
+// million lines take 16 MB.
+//
+// Paths are compared as a walk of the tree spells them: "./a" and "b//c" of
+// the file, as "find . -exec sha256sum" writes them, are found as "a" and
+// "b/c". Paths with ".." and absolute ones are compared as they are.
+type Index struct {
+	src       io.ReaderAt
+	size      int64
+	want      filter
+	hash      func([]byte) uint64
+	entries   []entry // by hash, then offset
+	malformed int
+	scratch   sync.Pool // of *lookup
+}
+
+type entry struct {
+	hash   uint64
+	offset int64
+}
+
+// filter says which lines count: digests of this many bytes, untagged or with
+// one of these tags.
+type filter struct {
+	digestSize int
+	tags       []string
+}
+
+func (want filter) accepts(f fields) bool {
+	if len(f.digest) != want.digestSize {
+		return false
+	}
+	return len(f.tag) == 0 || slices.ContainsFunc(want.tags, func(t string) bool { return t == string(f.tag) })
+}
+
+// BuildIndex reads the manifest of size bytes in src once. Lines whose digest
+// has another length than digestSize, in bytes, are malformed, and so are
+// tagged lines unless their tag is one of tags, usually Tags(algorithm): a
+// digest of another algorithm can have the same length.
+//
+// The error is that of reading src, which the Index uses for as long as it
+// lives and never closes. The file must not change in the meantime.
+func BuildIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
+	seed := maphash.MakeSeed()
+	return buildIndex(src, size, filter{digestSize, tags}, func(path []byte) uint64 {
+		return maphash.Bytes(seed, path)
+	})
+}
+
+func buildIndex(src io.ReaderAt, size int64, want filter, hash func([]byte) uint64) (*Index, error) {
+	ix := &Index{src: src, size: size, want: want, hash: hash}
+	ix.scratch.New = func() any { return &lookup{buf: make([]byte, 0, firstRead)} }
+	r := NewReader(io.NewSectionReader(src, 0, size))
+	for {
+		f, err := r.scan()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("manifest: read for index: %w", err)
+		}
+		if !want.accepts(f) {
+			r.reject()
+			continue
+		}
+		ix.entries = append(ix.entries, entry{hash(canonical(f.path)), r.offset})
+	}
+	if r.next != size {
+		return nil, fmt.Errorf("manifest: read for index: %w", io.ErrUnexpectedEOF)
+	}
+	ix.malformed, _ = r.Malformed()
+	slices.SortFunc(ix.entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.offset, b.offset))
+	})
+	return ix, nil
+}
+
+// Len returns the number of well-formed lines, duplicates included.
+func (ix *Index) Len() int { return len(ix.entries) }
+
+// Malformed returns the number of lines that were not indexed, blank lines and
+// comments aside.
+func (ix *Index) Malformed() int { return ix.malformed }
+
+// Lookup returns the digest that the manifest gives for path. It reads the
+// line again and compares the path itself; equal hashes alone prove nothing.
+// Not ok means that the manifest vouches for nothing: path is not listed, or
+// is listed with different digests.
+//
+// The error is that of reading the manifest, or says that it changed since it
+// was indexed. The digest belongs to the caller. Lookup may be called from
+// several goroutines if the ReadAt of the source may.
+func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
+	l := ix.scratch.Get().(*lookup)
+	defer ix.scratch.Put(l)
+	l.path = append(l.path[:0], path...)
+	hash := ix.hash(l.path)
+	i, _ := slices.BinarySearchFunc(ix.entries, hash, func(e entry, hash uint64) int {
+		return cmp.Compare(e.hash, hash)
+	})
+	for _, e := range ix.entries[i:] {
+		if e.hash != hash {
+			break
+		}
+		f, err := l.read(ix, e.offset)
+		if err != nil {
+			return nil, false, err
+		}
+		switch {
+		case !bytes.Equal(canonical(f.path), l.path):
+		case !ok:
+			digest, ok = bytes.Clone(f.digest), true
+		case !bytes.Equal(f.digest, digest):
+			return nil, false, nil
+		}
+	}
+	return digest, ok, nil
+}
+
+// A lookup holds the buffers of one call.
+type lookup struct {
+	path, buf []byte
+	parse     parser
+}
+
+// read returns the fields of the line at offset.
+func (l *lookup) read(ix *Index, offset int64) (fields, error) {
+	l.buf = l.buf[:0]
+	var line []byte
+	for {
+		n := len(l.buf)
+		more := int(min(int64(max(firstRead, n)), ix.size-offset-int64(n)))
+		l.buf = slices.Grow(l.buf, more)[:n+more]
+		got, err := ix.src.ReadAt(l.buf[n:], offset+int64(n))
+		if got < more {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return fields{}, fmt.Errorf("manifest: read line at offset %d: %w", offset, err)
+		}
+		if end := bytes.IndexByte(l.buf[n:], '\n'); end >= 0 {
+			line = l.buf[:n+end]
+			break
+		}
+		if len(l.buf) >= MaxLine || offset+int64(len(l.buf)) == ix.size {
+			line = l.buf
+			break
+		}
+	}
+	f, err := l.parse.parse(line)
+	if err != nil || !ix.want.accepts(f) {
+		return fields{}, fmt.Errorf("manifest: line at offset %d changed since it was indexed", offset)
+	}
+	return f, nil
+}
+
+// canonical spells path, in place, as a walk of the tree does: without "."
+// elements and doubled slashes. It leaves absolute paths alone, ".." elements,
+// and paths that end in "/" or "/.", which name no file.
+func canonical(path []byte) []byte {
+	if len(path) == 0 || path[0] == '/' ||
+		!bytes.HasPrefix(path, []byte("./")) && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte("/./")) {
+		return path
+	}
+	if last := path[bytes.LastIndexByte(path, '/')+1:]; len(last) == 0 || string(last) == "." {
+		return path
+	}
+	out := path[:0]
+	for element := range bytes.SplitSeq(path, []byte("/")) {
+		if len(element) == 0 || string(element) == "." {
+			continue
+		}
+		if len(out) > 0 {
+			out = append(out, '/')
+		}
+		out = append(out, element...)
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func indexOf(t *testing.T, text string, tags ...string) *Index {
+	t.Helper()
+	ix, err := BuildIndex(strings.NewReader(text), int64(len(text)), 32, tags...)
+	require.NoError(t, err)
+	return ix
+}
+
+// colliding gives every path the same hash.
+func colliding(t *testing.T, text string) *Index {
+	t.Helper()
+	ix, err := buildIndex(strings.NewReader(text), int64(len(text)), filter{digestSize: 32}, func([]byte) uint64 { return 7 })
+	require.NoError(t, err)
+	return ix
+}
+
+// requireListed checks Lookup; no digits stand for "not ok".
+func requireListed(t *testing.T, ix *Index, path, digits string) {
+	t.Helper()
+	digest, ok, err := ix.Lookup(path)
+	require.NoError(t, err)
+	require.Equal(t, digits != "", ok, "%q", path)
+	if ok {
+		require.Equal(t, digits, fmt.Sprintf("%x", digest), "%q", path)
+	}
+}
+
+func TestIndex(t *testing.T) {
+	long := strings.Repeat("directory/", 5000) + "file"
+	lines := []string{
+		hexB + "  b",
+		hexA + " *a",
+		"# comment",
+		"",
+		`\` + hexA + `  new\nline\\`,
+		hexB + "  " + long,
+		"nonsense",
+		hexA[:32] + "  of another length",
+		hexA + "  ./dot//slash/./file",
+		hexB + "  ../up",
+		hexB + "  \xff",
+		hexA + "  last",
+	}
+	for _, end := range []string{"\n", "\r\n"} {
+		for _, last := range []string{"", end} {
+			text := strings.Join(lines, end) + last
+			for _, ix := range []*Index{indexOf(t, text), colliding(t, text)} {
+				require.Equal(t, 8, ix.Len())
+				require.Equal(t, 2, ix.Malformed())
+				requireListed(t, ix, "a", hexA)
+				requireListed(t, ix, "b", hexB)
+				requireListed(t, ix, "new\nline\\", hexA)
+				requireListed(t, ix, long, hexB)
+				requireListed(t, ix, "dot/slash/file", hexA)
+				requireListed(t, ix, "../up", hexB)
+				requireListed(t, ix, "\xff", hexB)
+				requireListed(t, ix, "last", hexA)
+				for _, absent := range []string{"", "c", "la", "lastt", "of another length", "nonsense", "up", long[1:]} {
+					requireListed(t, ix, absent, "")
+				}
+			}
+		}
+	}
+}
+
+func TestIndexEmpty(t *testing.T) {
+	ix := indexOf(t, "")
+	require.Zero(t, ix.Len())
+	requireListed(t, ix, "a", "")
+}
+
+func TestIndexDuplicates(t *testing.T) {
+	text := strings.Join([]string{
+		hexA + "  same", hexA + "  differs", hexB + "  other",
+		strings.ToUpper(hexA) + " *same", hexB + "  differs",
+		hexA + "  spelled", hexB + "  ./spelled",
+		hexA + "  thrice", hexA + "  thrice", hexB + "  thrice",
+	}, "\n")
+	for _, ix := range []*Index{indexOf(t, text), colliding(t, text)} {
+		require.Equal(t, 10, ix.Len())
+		requireListed(t, ix, "same", hexA)
+		requireListed(t, ix, "other", hexB)
+		requireListed(t, ix, "differs", "")
+		requireListed(t, ix, "spelled", "")
+		requireListed(t, ix, "thrice", "")
+	}
+}
+
+func TestIndexTags(t *testing.T) {
+	text := "SHA256 (a) = " + hexA + "\nBLAKE3 (b) = " + hexA + "\nSHA2-256(c)= " + hexA + "\n" + hexA + "  d\n"
+	ix := indexOf(t, text, Tags("sha256")...)
+	require.Equal(t, 3, ix.Len())
+	require.Equal(t, 1, ix.Malformed())
+	requireListed(t, ix, "a", hexA)
+	requireListed(t, ix, "b", "")
+	requireListed(t, ix, "c", hexA)
+	requireListed(t, ix, "d", hexA)
+	require.Equal(t, 1, indexOf(t, text).Len())
+}
+
+func TestIndexLongestLine(t *testing.T) {
+	longest := strings.Repeat("n", MaxLine-1-len(hexA)-2)
+	text := hexA + "  " + longest + "\n" + hexB + "  " + longest + "n\n" + hexB + "  " + longest[1:]
+	ix := indexOf(t, text)
+	require.Equal(t, 2, ix.Len())
+	requireListed(t, ix, longest, hexA)
+	requireListed(t, ix, longest+"n", "")
+	requireListed(t, ix, longest[1:], hexB)
+}
+
+// flaky is a file that can be damaged under the index.
+type flaky struct {
+	text string
+	err  error
+}
+
+func (f *flaky) ReadAt(p []byte, off int64) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return strings.NewReader(f.text).ReadAt(p, off)
+}
+
+func TestIndexErrors(t *testing.T) {
+	text := hexA + "  a\n" + hexB + "  b\n"
+	broken := errors.New("broken")
+	_, err := BuildIndex(&flaky{err: broken}, 10, 32)
+	require.ErrorIs(t, err, broken)
+	_, err = BuildIndex(&flaky{text: text}, int64(len(text))+1, 32)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+
+	f := &flaky{text: text}
+	ix, err := BuildIndex(f, int64(len(text)), 32)
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		damage flaky
+		want   string
+	}{
+		{flaky{err: broken}, "broken"},
+		{flaky{text: text[:len(text)-2]}, "unexpected EOF"},
+		{flaky{text: ""}, "unexpected EOF"},
+		{flaky{text: strings.Repeat("x", len(text))}, "changed"},
+		{flaky{text: text[:69] + text[:30] + "\n" + text[:50]}, "changed"},
+	} {
+		*f = tt.damage
+		digest, ok, err := ix.Lookup("b")
+		require.ErrorContains(t, err, tt.want)
+		require.False(t, ok)
+		require.Nil(t, digest)
+	}
+	*f = flaky{text: text}
+	requireListed(t, ix, "b", hexB)
+}
+
+func TestIndexFromSeveralGoroutines(t *testing.T) {
+	var text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&text, "%s%04x  file%d\n", hexA[:60], i, i)
+	}
+	ix := indexOf(t, text.String())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 1000 {
+				digest, ok, err := ix.Lookup(fmt.Sprintf("file%d", i))
+				if err != nil || !ok || int(digest[30])<<8|int(digest[31]) != i {
+					t.Errorf("file%d: %x, %v, %v", i, digest, ok, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestCanonical(t *testing.T) {
+	for path, want := range map[string]string{
+		"":           "",
+		"a":          "a",
+		"./a":        "a",
+		"././a":      "a",
+		".//a":       "a",
+		"a//b":       "a/b",
+		"a/./b":      "a/b",
+		"a/././/b/c": "a/b/c",
+		".a/.b":      ".a/.b",
+		"a./b":       "a./b",
+		"...":        "...",
+		"./../a":     "../a",
+		"a/../b":     "a/../b",
+		"/a//b":      "/a//b",
+		"//a":        "//a",
+		".":          ".",
+		"./":         "./",
+		"./a/":       "./a/",
+		"./a/.":      "./a/.",
+	} {
+		require.Equal(t, want, string(canonical([]byte(path))), "%q", path)
+	}
+}

@@ -1,0 +1,251 @@
+// Package manifest reads and writes lists of file digests: the lines of
+// sha256sum and its siblings, a streaming reader, an index for look-ups, and a
+// builder that sorts any number of lines in bounded memory.
+//
+// A path is a string of bytes with "/" between its elements. It is never
+// interpreted here: paths in a manifest are hostile until the caller has
+// refused "..", absolute names and the like.
+package manifest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+)
+
+// minHexDigits is the length of the shortest digest that a line may hold:
+// MD5 and XXH128, 128 bits. Anything shorter (CRC, Adler) is no line of ours,
+// and a word such as "added  file" in a text does not become a digest.
+const minHexDigits = 32
+
+var (
+	// ErrNothing says that a line is blank or a comment: nothing to check,
+	// and nothing wrong with it.
+	ErrNothing = errors.New("manifest: blank line or comment")
+
+	// ErrMalformed says that a line is in none of the known formats.
+	ErrMalformed = errors.New("manifest: malformed line")
+)
+
+// Line is one entry of a manifest.
+type Line struct {
+	// Path holds the raw bytes of the name, unescaped; never empty, never
+	// with a NUL, not necessarily UTF-8.
+	Path string
+
+	// Digest has at least 16 bytes. Which lengths are right is for the
+	// caller to say, who knows the algorithm.
+	Digest []byte
+
+	// Algorithm is the tag as the line spells it, "SHA256" or "SHA2-256";
+	// empty for an untagged line. Tags lists the spellings of an algorithm.
+	Algorithm string
+}
+
+// AppendLine appends the line that GNU sha256sum 9.0 and later print for path
+// in text mode: the digest in lower-case hex, two spaces, the name and a line
+// feed. If the name holds a backslash, a line feed or a carriage return, the
+// line starts with a backslash and those three become `\\`, `\n` and `\r`; all
+// other bytes stand as they are (coreutils, "md5sum invocation").
+//
+// An empty path, or one with a NUL, yields a line that ParseLine refuses.
+func AppendLine(dst, digest []byte, path string) []byte {
+	return appendLine(dst, digest, path)
+}
+
+func appendLine[P string | []byte](dst, digest []byte, path P) []byte {
+	escaped := needsEscape(path)
+	if escaped {
+		dst = append(dst, '\\')
+	}
+	dst = hex.AppendEncode(dst, digest)
+	dst = append(dst, ' ', ' ')
+	if !escaped {
+		dst = append(dst, path...)
+		return append(dst, '\n')
+	}
+	for i := range len(path) {
+		switch c := path[i]; c {
+		case '\\':
+			dst = append(dst, '\\', '\\')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '\n')
+}
+
+func needsEscape[P string | []byte](path P) bool {
+	for i := range len(path) {
+		if c := path[i]; c == '\\' || c == '\n' || c == '\r' {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseLine reads one line without its line feed. It knows
+//
+//	hex  name              GNU, text mode
+//	hex *name              GNU, binary mode
+//	SHA256 (name) = hex    BSD, and GNU with --tag
+//	SHA256(name)= hex      OpenSSL
+//
+// each with leading blanks, a leading backslash that announces an escaped
+// name, hex digits of either case, and one carriage return at the end, as
+// "sha256sum -c" does. BSD's "hex name" with a single space is not read:
+// beside the two-character form it would let a manifest rename files.
+//
+// The error is ErrNothing for a blank line or one that starts with "#", and
+// ErrMalformed for everything else that is no entry: an odd number of hex
+// digits or fewer than 32, an empty name, a NUL or a bare line feed, an escape
+// other than `\\`, `\n` and `\r`. The Line shares no memory with the argument.
+func ParseLine(line []byte) (Line, error) {
+	var p parser
+	f, err := p.parse(line)
+	if err != nil {
+		return Line{}, err
+	}
+	return Line{Path: string(f.path), Digest: f.digest, Algorithm: string(f.tag)}, nil
+}
+
+// fields are the parts of a parsed line. They point into the line or into the
+// parser and last until the parser is used again.
+type fields struct {
+	path, digest, tag []byte
+}
+
+// A parser holds the buffers that one line after another is unescaped and
+// decoded into.
+type parser struct {
+	path, digest []byte
+}
+
+// parse is ParseLine without copies. It does not change line.
+func (p *parser) parse(line []byte) (fields, error) {
+	line = bytes.TrimSuffix(line, []byte{'\r'})
+	if len(line) == 0 || line[0] == '#' {
+		return fields{}, ErrNothing
+	}
+	line = bytes.TrimLeft(line, " \t")
+	if len(line) == 0 {
+		return fields{}, ErrNothing
+	}
+	escaped := line[0] == '\\'
+	if escaped {
+		line = line[1:]
+	}
+	name, digits, ok := splitUntagged(line)
+	var tag []byte
+	if !ok {
+		tag, name, digits, ok = splitTagged(line)
+	}
+	if !ok || bytes.IndexByte(name, 0) >= 0 || bytes.IndexByte(name, '\n') >= 0 {
+		return fields{}, ErrMalformed
+	}
+	if escaped {
+		if p.path, ok = appendUnescaped(p.path[:0], name); !ok {
+			return fields{}, ErrMalformed
+		}
+		name = p.path
+	}
+	var err error
+	if p.digest, err = hex.AppendDecode(p.digest[:0], digits); err != nil {
+		return fields{}, ErrMalformed
+	}
+	return fields{path: name, digest: p.digest, tag: tag}, nil
+}
+
+// splitUntagged takes "hex  name" or "hex *name" apart. The name starts right
+// after the second character; further blanks are part of it. A tab may stand
+// for the first space, as it may for GNU.
+func splitUntagged(line []byte) (name, digits []byte, ok bool) {
+	n := hexDigits(line)
+	if !digestLength(n) || len(line) < n+3 || !isBlank(line[n]) {
+		return nil, nil, false
+	}
+	if mode := line[n+1]; mode != ' ' && mode != '*' {
+		return nil, nil, false
+	}
+	return line[n+2:], line[:n], true
+}
+
+// splitTagged takes "TAG (name) = hex" or "TAG(name)= hex" apart. The name
+// ends at the last parenthesis, since a digest holds none.
+func splitTagged(line []byte) (tag, name, digits []byte, ok bool) {
+	n := tagLength(line)
+	if n == 0 {
+		return nil, nil, nil, false
+	}
+	tag, rest := line[:n], bytes.TrimPrefix(line[n:], []byte{' '})
+	end := bytes.LastIndexByte(rest, ')')
+	if end < 2 || rest[0] != '(' {
+		return nil, nil, nil, false
+	}
+	name = rest[1:end]
+	digits, ok = bytes.CutPrefix(bytes.TrimLeft(rest[end+1:], " \t"), []byte{'='})
+	if !ok {
+		return nil, nil, nil, false
+	}
+	digits = bytes.TrimLeft(digits, " \t")
+	if n := hexDigits(digits); n != len(digits) || !digestLength(n) {
+		return nil, nil, nil, false
+	}
+	return tag, name, digits, true
+}
+
+// appendUnescaped undoes the escapes of AppendLine; not ok on any other.
+func appendUnescaped(dst, name []byte) (_ []byte, ok bool) {
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		if c == '\\' {
+			i++
+			if i == len(name) {
+				return dst, false
+			}
+			switch name[i] {
+			case '\\':
+			case 'n':
+				c = '\n'
+			case 'r':
+				c = '\r'
+			default:
+				return dst, false
+			}
+		}
+		dst = append(dst, c)
+	}
+	return dst, true
+}
+
+// tagLength counts the bytes of an algorithm's name at the start of line:
+// a letter, then letters, digits and the "-", "/" and "_" of names such as
+// SHA2-512/256.
+func tagLength(line []byte) int {
+	for i, c := range line {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '-' || c == '/' || c == '_'):
+		default:
+			return i
+		}
+	}
+	return len(line)
+}
+
+func hexDigits(b []byte) int {
+	for i, c := range b {
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
+			return i
+		}
+	}
+	return len(b)
+}
+
+func digestLength(digits int) bool { return digits >= minHexDigits && digits%2 == 0 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }

@@ -1,0 +1,245 @@
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Buffers through which runs are read back, in bytes: at most maxRunBuffer for
+// one run and mergeMemory for all of them, but never less than minRunBuffer,
+// below which the system calls would cost more than the copying.
+const (
+	mergeMemory  = 2 << 20
+	maxRunBuffer = 64 << 10
+	minRunBuffer = 4 << 10
+)
+
+// spillArena writes the arena to the spill as one run and empties it.
+func (b *Builder) spillArena() error {
+	b.sortArena()
+	if b.spill == nil {
+		spill, err := b.newSpill()
+		if err != nil {
+			return fmt.Errorf("manifest: spill: %w", err)
+		}
+		b.spill = spill
+		b.out = bufio.NewWriterSize(spill, ioBuffer)
+	}
+	var r run
+	if len(b.runs) > 0 {
+		r.start = b.runs[len(b.runs)-1].end
+	}
+	r.end = r.start
+	if _, err := b.spill.Seek(r.start, io.SeekStart); err != nil {
+		return fmt.Errorf("manifest: spill: %w", err)
+	}
+	for _, offset := range b.offsets {
+		rec := b.at(offset)
+		n := recordHeader + len(rec.path) + len(rec.digest)
+		if _, err := b.out.Write(b.arena[offset:][:n]); err != nil {
+			return fmt.Errorf("manifest: spill: %w", err)
+		}
+		r.end += int64(n)
+	}
+	if err := b.out.Flush(); err != nil {
+		return fmt.Errorf("manifest: spill: %w", err)
+	}
+	b.runs = append(b.runs, r)
+	b.arena, b.offsets = b.arena[:0], b.offsets[:0]
+	if cap(b.arena) > b.maxBytes { // after a record longer than the limit
+		b.arena = nil
+	}
+	return nil
+}
+
+// merge returns all records in order, from the runs and the arena, which must
+// not change until it is done.
+func (b *Builder) merge() (*merge, error) {
+	b.sortArena()
+	m := &merge{}
+	size := max(minRunBuffer, min(maxRunBuffer, mergeMemory/max(len(b.runs), 1)))
+	for _, r := range b.runs {
+		src := &runSource{in: bufio.NewReaderSize(&runReader{b.spill, r.start, r.end}, size), digestSize: b.digestSize}
+		if err := m.open(src); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.open(&arenaSource{b, b.offsets}); err != nil {
+		return nil, err
+	}
+	heap.Init(m)
+	return m, nil
+}
+
+// merge is a k-way merge: a heap of sources by their current paths, and by age
+// where those are equal.
+type merge struct {
+	heads        []*head
+	path, digest []byte // of the record that next returns
+}
+
+// head is a source and its current record.
+type head struct {
+	record
+	age int
+	src source
+}
+
+// source yields records in order, each with a path of its own. The record
+// lasts until the next call; the error at the end is io.EOF.
+type source interface {
+	next() (record, error)
+}
+
+// open adds a source; each one is newer than those before.
+func (m *merge) open(src source) error {
+	rec, err := src.next()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.heads = append(m.heads, &head{rec, len(m.heads), src})
+	return nil
+}
+
+// next returns the record that stands for the next path, valid until the next
+// call, or io.EOF.
+func (m *merge) next() (record, error) {
+	if len(m.heads) == 0 {
+		return record{}, io.EOF
+	}
+	rec := m.keep(m.heads[0].record)
+	if err := m.advance(); err != nil {
+		return record{}, err
+	}
+	for len(m.heads) > 0 && bytes.Equal(m.heads[0].path, rec.path) {
+		newer, k := settle(rec, m.heads[0].record)
+		if newer {
+			rec = m.keep(m.heads[0].record)
+		}
+		rec.kind = k
+		if err := m.advance(); err != nil {
+			return record{}, err
+		}
+	}
+	return rec, nil
+}
+
+// keep copies a record that is about to be overwritten by its source.
+func (m *merge) keep(rec record) record {
+	m.path = append(m.path[:0], rec.path...)
+	m.digest = append(m.digest[:0], rec.digest...)
+	return record{rec.kind, m.path, m.digest}
+}
+
+// advance replaces the foremost record by the next one of its source.
+func (m *merge) advance() error {
+	h := m.heads[0]
+	rec, err := h.src.next()
+	switch {
+	case err == nil:
+		h.record = rec
+		heap.Fix(m, 0)
+	case errors.Is(err, io.EOF):
+		heap.Pop(m)
+	default:
+		return err
+	}
+	return nil
+}
+
+// The methods of heap.Interface.
+
+func (m *merge) Len() int      { return len(m.heads) }
+func (m *merge) Swap(i, j int) { m.heads[i], m.heads[j] = m.heads[j], m.heads[i] }
+func (m *merge) Push(x any)    { m.heads = append(m.heads, x.(*head)) }
+func (m *merge) Less(i, j int) bool {
+	if c := bytes.Compare(m.heads[i].path, m.heads[j].path); c != 0 {
+		return c < 0
+	}
+	return m.heads[i].age < m.heads[j].age
+}
+
+func (m *merge) Pop() any {
+	last := m.heads[len(m.heads)-1]
+	m.heads = m.heads[:len(m.heads)-1]
+	return last
+}
+
+// arenaSource yields the records of a sorted arena.
+type arenaSource struct {
+	b       *Builder
+	offsets []uint32
+}
+
+func (s *arenaSource) next() (record, error) {
+	if len(s.offsets) == 0 {
+		return record{}, io.EOF
+	}
+	rec := s.b.at(s.offsets[0])
+	s.offsets = s.offsets[1:]
+	return rec, nil
+}
+
+// runSource yields the records of a run in the spill.
+type runSource struct {
+	in         *bufio.Reader
+	digestSize int
+	header     [recordHeader]byte
+	body       []byte
+}
+
+func (s *runSource) next() (record, error) {
+	if _, err := io.ReadFull(s.in, s.header[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			return record{}, io.EOF
+		}
+		return record{}, fmt.Errorf("manifest: spill: %w", err)
+	}
+	header := binary.LittleEndian.Uint32(s.header[:])
+	n := int(header >> 2)
+	if need := n + s.digestSize; cap(s.body) < need {
+		s.body = make([]byte, need, 2*need)
+	} else {
+		s.body = s.body[:need]
+	}
+	if _, err := io.ReadFull(s.in, s.body); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return record{}, fmt.Errorf("manifest: spill: %w", err)
+	}
+	return record{kind(header & 3), s.body[:n], s.body[n:]}, nil
+}
+
+// runReader reads the bytes of one run. The runs share the file and its
+// position, so that each read seeks first.
+type runReader struct {
+	spill    Spill
+	pos, end int64
+}
+
+func (r *runReader) Read(p []byte) (int, error) {
+	if r.pos == r.end {
+		return 0, io.EOF
+	}
+	if _, err := r.spill.Seek(r.pos, io.SeekStart); err != nil {
+		return 0, err
+	}
+	n, err := r.spill.Read(p[:min(int64(len(p)), r.end-r.pos)])
+	r.pos += int64(n)
+	if errors.Is(err, io.EOF) {
+		if n == 0 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		err = nil
+	}
+	return n, err
+}

@@ -1,0 +1,468 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// noSpill is for builders that must keep everything in memory.
+func noSpill() (Spill, error) { return nil, errors.New("spilled") }
+
+// fileSpill counts the spills it makes.
+func fileSpill(t *testing.T, made *int) func() (Spill, error) {
+	dir := t.TempDir()
+	return func() (Spill, error) {
+		*made++
+		return os.CreateTemp(dir, "spill")
+	}
+}
+
+func written(t *testing.T, b *Builder, omit func(string) bool) string {
+	t.Helper()
+	var out bytes.Buffer
+	lines, err := b.Write(&out, omit)
+	require.NoError(t, err)
+	require.Equal(t, strings.Count(out.String(), "\n"), lines)
+	return out.String()
+}
+
+// listing returns the lines of paths, each followed by its digest's letter.
+func listing(entries ...string) string {
+	var out strings.Builder
+	for _, e := range entries {
+		digits := map[byte]string{'A': hexA, 'B': hexB}[e[len(e)-1]]
+		out.WriteString(digits + "  " + e[:len(e)-2] + "\n")
+	}
+	return out.String()
+}
+
+func TestBuilderOrder(t *testing.T) {
+	want := []string{"B", "a", "a b", "a!", "a-b", "a.txt", "a/", "a/b", "a/b-c", "a/b.txt", "a/b/c", "a0", "aa", "b", "\x7f", "\xc3\xa4", "\xff"}
+	digest := digestOf(t, hexA)
+	for range 20 {
+		b := NewBuilder(32, noSpill, 0)
+		for _, i := range rand.Perm(len(want)) {
+			require.NoError(t, b.Put(want[i], digest))
+		}
+		var paths []string
+		for line := range strings.Lines(written(t, b, nil)) {
+			paths = append(paths, strings.TrimSuffix(line[66:], "\n"))
+		}
+		require.Equal(t, want, paths)
+	}
+}
+
+func TestBuilderSortsUnescaped(t *testing.T) {
+	b := NewBuilder(32, noSpill, 0)
+	for _, path := range []string{"a[", `a\`, "a\n", "a\r", "-"} {
+		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+	}
+	require.Equal(t, hexA+"  ./-\n"+
+		`\`+hexA+`  a\n`+"\n"+
+		`\`+hexA+`  a\r`+"\n"+
+		hexA+"  a[\n"+
+		`\`+hexA+`  a\\`+"\n", written(t, b, nil))
+}
+
+func TestBuilderOverrides(t *testing.T) {
+	type step func(*testing.T, *Builder)
+	put := func(path, digits string) step {
+		return func(t *testing.T, b *Builder) { require.NoError(t, b.Put(path, digestOf(t, digits))) }
+	}
+	drop := func(path string) step {
+		return func(t *testing.T, b *Builder) { require.NoError(t, b.Drop(path)) }
+	}
+	prev := func(text string) step {
+		return func(t *testing.T, b *Builder) { require.NoError(t, b.Previous(strings.NewReader(text))) }
+	}
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		want  string
+	}{
+		{"nothing", nil, ""},
+		{"put", []step{put("p", hexA)}, listing("p A")},
+		{"last put", []step{put("p", hexA), put("p", hexB)}, listing("p B")},
+		{"put, then drop", []step{put("p", hexA), drop("p")}, ""},
+		{"drop, then put", []step{drop("p"), put("p", hexA)}, listing("p A")},
+		{"put, drop, put", []step{put("p", hexA), drop("p"), put("p", hexB)}, listing("p B")},
+		{"previous", []step{prev(listing("p A"))}, listing("p A")},
+		{"previous, then put", []step{prev(listing("p A")), put("p", hexB)}, listing("p B")},
+		{"put, then previous", []step{put("p", hexB), prev(listing("p A"))}, listing("p B")},
+		{"previous, then drop", []step{prev(listing("p A")), drop("p")}, ""},
+		{"drop, then previous", []step{drop("p"), prev(listing("p A"))}, ""},
+		{"previous of others", []step{put("p", hexA), prev(listing("o B", "q B"))}, listing("o B", "p A", "q B")},
+		{"previous twice, equal", []step{prev(listing("p A", "p A")), prev(listing("p A"))}, listing("p A")},
+		{"previous, contradictory", []step{prev(listing("p A", "p B"))}, ""},
+		{"two previous, contradictory", []step{prev(listing("p A")), prev(listing("p B"))}, ""},
+		{"previous, contradictory, then one more", []step{prev(listing("p A", "p B")), prev(listing("p A"))}, ""},
+		{"contradictory, then put", []step{prev(listing("p A", "p B")), put("p", hexB)}, listing("p B")},
+		{"put, then contradictory", []step{put("p", hexB), prev(listing("p A", "p B"))}, listing("p B")},
+		{"previous spelled otherwise", []step{prev(listing("./p A", "./d//q B")), put("p", hexB)}, listing("d/q B", "p B")},
+		{"previous of standard input's name", []step{prev(listing("./- A")), put("-", hexB)}, listing("./- B")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, limit := range []int{0, 1} { // all in memory; each record a run
+				made := 0
+				b := NewBuilder(32, fileSpill(t, &made), limit)
+				for _, s := range tt.steps {
+					s(t, b)
+				}
+				require.Equal(t, tt.want, written(t, b, nil), "limit %d", limit)
+				require.Equal(t, tt.want, written(t, b, nil), "limit %d, again", limit)
+				if limit == 0 {
+					require.Zero(t, made)
+				} else if len(tt.steps) > 1 {
+					require.Equal(t, 1, made)
+				}
+				require.NoError(t, b.Close())
+			}
+		})
+	}
+}
+
+func TestBuilderPrevious(t *testing.T) {
+	text := strings.Join([]string{
+		hexB + "  z", "# comment", "", "nonsense",
+		hexA + " *b\r",
+		hexA[:32] + "  md5",
+		`\` + hexB + `  a\nb`,
+		"SHA256 (c) = " + hexA,
+		"BLAKE3 (d) = " + hexA,
+		hexA + "  a",
+	}, "\n")
+	b := NewBuilder(32, noSpill, 0)
+	require.NoError(t, b.Previous(strings.NewReader(text), Tags("sha256")...))
+	require.Equal(t, 3, b.Ignored())
+	require.Equal(t, listing("a A")+`\`+hexB+`  a\nb`+"\n"+listing("b A", "c A", "z B"), written(t, b, nil))
+
+	b = NewBuilder(32, noSpill, 0)
+	require.NoError(t, b.Previous(strings.NewReader("SHA256 (c) = "+hexA)))
+	require.NoError(t, b.Previous(strings.NewReader("x\n"+listing("a A"))))
+	require.Equal(t, 2, b.Ignored())
+	require.Equal(t, listing("a A"), written(t, b, nil))
+
+	broken := errors.New("broken")
+	require.ErrorIs(t, b.Previous(iotest.ErrReader(broken)), broken)
+}
+
+func TestBuilderOmit(t *testing.T) {
+	b := NewBuilder(32, noSpill, 0)
+	for _, path := range []string{"a", "SHA256SUMS", "-", "z"} {
+		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+	}
+	require.NoError(t, b.Drop("dropped"))
+	var asked []string
+	got := written(t, b, func(path string) bool {
+		asked = append(asked, path)
+		return path == "SHA256SUMS" || path == "-"
+	})
+	require.Equal(t, listing("a A", "z A"), got)
+	require.Equal(t, []string{"-", "SHA256SUMS", "a", "z"}, asked)
+	require.Equal(t, listing("./- A", "SHA256SUMS A", "a A", "z A"), written(t, b, nil))
+}
+
+func TestBuilderRefuses(t *testing.T) {
+	b := NewBuilder(32, noSpill, 0)
+	digest := digestOf(t, hexA)
+	require.Error(t, b.Put("", digest))
+	require.Error(t, b.Put("a\x00b", digest))
+	require.Error(t, b.Put("short", digest[:31]))
+	require.Error(t, b.Put("long", append(digest, 0)))
+	require.NoError(t, b.Put("a", digest))
+	require.Equal(t, listing("a A"), written(t, b, nil))
+}
+
+// TestBuilderAgainstMap does random work with builders of all sizes and with
+// a map, and writes in between.
+func TestBuilderAgainstMap(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		made := 0
+		small := NewBuilder(16, fileSpill(t, &made), 1+rng.IntN(2000))
+		large := NewBuilder(16, noSpill, 0)
+		digest := func() []byte { return bytes.Repeat([]byte{byte(rng.IntN(3))}, 16) }
+		path := func() string {
+			p := strings.Repeat("ab/"[rng.IntN(3):][:1], 1+rng.IntN(4)) + fmt.Sprint(rng.IntN(60))
+			if rng.IntN(50) == 0 {
+				p += strings.Repeat("long", rng.IntN(2000))
+			}
+			return p
+		}
+		said := map[string][]byte{}                // Put, or nil for Drop
+		before := map[string]map[string]struct{}{} // previous digests
+		for range 3 {
+			for range rng.IntN(300) {
+				p, d := path(), digest()
+				switch rng.IntN(4) {
+				case 0, 1:
+					said[p] = d
+					require.NoError(t, errors.Join(small.Put(p, d), large.Put(p, d)))
+				case 2:
+					said[p] = nil
+					require.NoError(t, errors.Join(small.Drop(p), large.Drop(p)))
+				case 3:
+					if before[p] == nil {
+						before[p] = map[string]struct{}{}
+					}
+					before[p][string(d)] = struct{}{}
+					line := string(AppendLine(nil, d, p))
+					require.NoError(t, errors.Join(
+						small.Previous(strings.NewReader(line)), large.Previous(strings.NewReader(line))))
+				}
+			}
+			result := map[string][]byte{}
+			for p, digests := range before {
+				if p = string(canonical([]byte(p))); len(digests) == 1 {
+					for d := range digests {
+						result[p] = []byte(d)
+					}
+				}
+			}
+			maps.Copy(result, said)
+			var want []byte
+			for _, p := range slices.Sorted(maps.Keys(result)) {
+				if result[p] != nil {
+					want = AppendLine(want, result[p], p)
+				}
+			}
+			require.Equal(t, string(want), written(t, large, nil), "seed %d, in memory", seed)
+			require.Equal(t, string(want), written(t, small, nil), "seed %d, spilled", seed)
+		}
+		require.LessOrEqual(t, made, 1)
+		require.NoError(t, small.Close())
+	}
+}
+
+// memSpill is a temporary file in memory that breaks at an operation.
+type memSpill struct {
+	data   []byte
+	pos    int64
+	ops    int // done so far
+	failAt int // 0 for never
+	closed int
+}
+
+var errSpill = errors.New("no space left on the spill")
+
+func (s *memSpill) op() error {
+	if s.ops++; s.ops == s.failAt {
+		return errSpill
+	}
+	return nil
+}
+
+func (s *memSpill) Write(p []byte) (int, error) {
+	if err := s.op(); err != nil {
+		return 0, err
+	}
+	s.data = append(s.data[:s.pos], p...)
+	s.pos += int64(len(p))
+	return len(p), nil
+}
+
+func (s *memSpill) Read(p []byte) (int, error) {
+	if err := s.op(); err != nil {
+		return 0, err
+	}
+	if s.pos >= int64(len(s.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, s.data[s.pos:])
+	s.pos += int64(n)
+	return n, nil
+}
+
+func (s *memSpill) Seek(offset int64, whence int) (int64, error) {
+	if whence != io.SeekStart {
+		panic("only SeekStart is expected")
+	}
+	s.pos = offset
+	return offset, s.op()
+}
+
+func (s *memSpill) Close() error { s.closed++; return s.op() }
+
+// TestBuilderReportsEverySpillError fails each operation of a run in turn.
+func TestBuilderReportsEverySpillError(t *testing.T) {
+	digest := digestOf(t, hexA)
+	work := func(s *memSpill) (outs []string, err error) {
+		b := NewBuilder(32, func() (Spill, error) { return s, nil }, 120<<10) // runs longer than their buffers
+		defer func() {
+			broken := err != nil
+			if broken { // it must not recover
+				require.ErrorIs(t, b.Put("x", digest), errSpill)
+				require.ErrorIs(t, b.Drop("x"), errSpill)
+				require.ErrorIs(t, b.Previous(strings.NewReader(listing("x A"))), errSpill)
+				n, err := b.Write(io.Discard, nil)
+				require.ErrorIs(t, err, errSpill)
+				require.Zero(t, n)
+			}
+			closed := b.Close()
+			if !broken {
+				err = closed
+			}
+			require.Equal(t, 1, s.closed)
+			require.NoError(t, b.Close())
+			require.Equal(t, 1, s.closed)
+		}()
+		for i := range 5000 {
+			if err := b.Put(fmt.Sprintf("some/path/%05d", i*7919%5000), digest); err != nil {
+				return nil, err
+			}
+		}
+		for range 2 {
+			var out bytes.Buffer
+			if _, err := b.Write(&out, nil); err != nil {
+				return nil, err
+			}
+			outs = append(outs, out.String())
+		}
+		return outs, nil
+	}
+	clean := &memSpill{}
+	outs, err := work(clean)
+	require.NoError(t, err)
+	require.Equal(t, 5000, strings.Count(outs[0], "\n"))
+	require.Equal(t, outs[0], outs[1])
+	require.Greater(t, clean.ops, 10)
+	for i := 1; i <= clean.ops; i++ {
+		_, err := work(&memSpill{failAt: i})
+		require.ErrorIs(t, err, errSpill, "operation %d of %d", i, clean.ops)
+	}
+}
+
+func TestBuilderSpillCannotBeMade(t *testing.T) {
+	b := NewBuilder(32, func() (Spill, error) { return nil, errSpill }, 1)
+	require.NoError(t, b.Put("a", digestOf(t, hexA)))
+	require.ErrorIs(t, b.Put("b", digestOf(t, hexA)), errSpill)
+	_, err := b.Write(io.Discard, nil)
+	require.ErrorIs(t, err, errSpill)
+	require.NoError(t, b.Close())
+}
+
+func TestBuilderSpillCutShort(t *testing.T) {
+	for _, cut := range []int{1, 10, 40, 41, 77, 78} {
+		s := &memSpill{}
+		b := NewBuilder(32, func() (Spill, error) { return s, nil }, 1)
+		for _, path := range []string{"a", "b", "c"} {
+			require.NoError(t, b.Put(path, digestOf(t, hexA)))
+		}
+		s.data = s.data[:len(s.data)-min(cut, len(s.data))]
+		_, err := b.Write(io.Discard, nil)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%d bytes", cut)
+	}
+}
+
+// failingWriter takes n bytes.
+type failingWriter struct{ n int }
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	if w.n -= len(p); w.n < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+func TestBuilderReportsWriteErrors(t *testing.T) {
+	b := NewBuilder(32, noSpill, 0)
+	for i := range 3000 {
+		require.NoError(t, b.Put(fmt.Sprint(i), digestOf(t, hexA)))
+	}
+	size := len(written(t, b, nil))
+	for _, room := range []int{0, 1, 100_000, size - 1} {
+		_, err := b.Write(&failingWriter{room}, nil)
+		require.ErrorIs(t, err, io.ErrShortWrite)
+	}
+	_, err := b.Write(&failingWriter{size}, nil)
+	require.NoError(t, err)
+}
+
+func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
+	made := 0
+	b := NewBuilder(32, fileSpill(t, &made), 64<<10)
+	long := strings.Repeat("n", 1<<20)
+	for _, path := range []string{"b", long, "a"} {
+		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+	}
+	require.LessOrEqual(t, cap(b.arena), 64<<10)
+	require.Equal(t, listing("a A", "b A", long+" A"), written(t, b, nil))
+	require.NoError(t, b.Close())
+}
+
+func TestBuilderClosed(t *testing.T) {
+	b := NewBuilder(32, noSpill, 0)
+	require.NoError(t, b.Put("a", digestOf(t, hexA)))
+	require.NoError(t, b.Close())
+	require.NoError(t, b.Close())
+	require.ErrorIs(t, b.Put("a", digestOf(t, hexA)), errClosed)
+	_, err := b.Write(io.Discard, nil)
+	require.ErrorIs(t, err, errClosed)
+}
+
+// liveHeap returns the bytes in use by what can be reached.
+func liveHeap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// samplingWriter counts lines and watches the heap.
+type samplingWriter struct{ bytes, peak int64 }
+
+func (w *samplingWriter) Write(p []byte) (int, error) {
+	if before := w.bytes >> 24; (w.bytes+int64(len(p)))>>24 != before {
+		w.peak = max(w.peak, liveHeap())
+	}
+	w.bytes += int64(len(p))
+	return len(p), nil
+}
+
+func TestBuilderMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million records")
+	}
+	const files, margin = 1_000_000, 4 << 20
+	made := 0
+	base := liveHeap()
+	b := NewBuilder(32, fileSpill(t, &made), 0)
+	defer func() { require.NoError(t, b.Close()) }()
+	digest := digestOf(t, hexA)
+	peak := int64(0)
+	for i := range files {
+		path := fmt.Sprintf("%080d", i*7919%files)
+		if err := b.Put(path, digest); err != nil {
+			t.Fatal(err)
+		}
+		if i%50_000 == 0 {
+			peak = max(peak, liveHeap())
+		}
+	}
+	require.Less(t, peak-base, int64(DefaultMemory+margin))
+	w := &samplingWriter{}
+	lines, err := b.Write(w, nil)
+	require.NoError(t, err)
+	require.Equal(t, files, lines)
+	require.EqualValues(t, files*(64+2+80+1), w.bytes)
+	require.NotZero(t, w.peak)
+	require.Less(t, w.peak-base, int64(DefaultMemory+margin))
+	require.Equal(t, 1, made)
+	require.Less(t, len(b.runs), 10, "runs are as long as memory allows")
+
+	// Neither Put nor Write allocates for each record.
+	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = b.Put("some/path", digest) }))
+	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = b.Write(io.Discard, nil) }), 500.0)
+}
