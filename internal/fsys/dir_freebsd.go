@@ -1,0 +1,92 @@
+package fsys
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// From FreeBSD's sys/fcntl.h; x/sys/unix has none of them. O_PATH came with
+// FreeBSD 13.1: open(2), HISTORY.
+const (
+	oPath       = 0x00400000
+	oEmptyPath  = 0x02000000
+	atEmptyPath = 0x4000
+)
+
+// list reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
+func (d *Dir) list() (*Listing, error) {
+	buf := make([]byte, 64<<10)
+	var b listingBuilder
+	for {
+		n, err := retryN(func() (int, error) { return unix.Getdirentries(d.fd, buf, nil) })
+		if err != nil {
+			return nil, err
+		}
+		if n <= 0 {
+			return b.done(), nil
+		}
+		for rest := buf[:n]; len(rest) > 0; {
+			e := (*unix.Dirent)(unsafe.Pointer(&rest[0]))
+			const header = int(unsafe.Offsetof(e.Name))
+			name := rest[header : header+int(e.Namlen)]
+			if s := string(name); e.Fileno != 0 && s != "." && s != ".." {
+				b.add(name, e.Fileno, kindOfDirent(e.Type))
+			}
+			rest = rest[e.Reclen:]
+		}
+	}
+}
+
+func kindOfDirent(t byte) Kind {
+	switch t {
+	case unix.DT_REG:
+		return Regular
+	case unix.DT_DIR:
+		return Directory
+	case unix.DT_LNK:
+		return Symlink
+	case unix.DT_FIFO:
+		return Fifo
+	case unix.DT_SOCK:
+		return Socket
+	case unix.DT_CHR:
+		return CharDevice
+	case unix.DT_BLK:
+		return BlockDevice
+	}
+	return Unknown
+}
+
+// openLeased: FreeBSD has no leases to wait for.
+func (d *Dir) openLeased(string) (int, error) { return -1, unix.EAGAIN }
+
+// OpenObject opens the entry name, whatever it is, to read and set metadata.
+// Nothing happens to a device by it, and a link is not followed: O_PATH with
+// O_NOFOLLOW opens the link itself.
+func (d *Dir) OpenObject(name string) (*Object, error) {
+	if err := fault(OpOpen, name); err != nil {
+		return nil, err
+	}
+	fd, err := retryN(func() (int, error) {
+		return unix.Openat(d.fd, name, oPath|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Object{fd: fd, pathOnly: true}, nil
+}
+
+// mknodat makes fifos and devices, as mknod(2) allows; a socket only comes from
+// bind(2), which takes a path and no directory.
+func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFSOCK:
+		return unix.ENOTSUP
+	case unix.S_IFIFO:
+		rdev = 0 // mknod(2): EINVAL otherwise
+	}
+	return unix.Mknodat(dirfd, name, mode, rdev)
+}
+
+func fsyncFD(fd int) error { return unix.Fsync(fd) }

@@ -1,0 +1,102 @@
+package fsys
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+var direntBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+// list reads linux_dirent64 records: ino, offset, record length, type, name.
+func (d *Dir) list() (*Listing, error) {
+	buf := direntBuffers.Get().(*[64 << 10]byte)
+	defer direntBuffers.Put(buf)
+	var b listingBuilder
+	for {
+		n, err := retryN(func() (int, error) { return unix.Getdents(d.fd, buf[:]) })
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return b.done(), nil
+		}
+		for rest := buf[:n]; len(rest) > 0; {
+			ino := binary.NativeEndian.Uint64(rest)
+			size := binary.NativeEndian.Uint16(rest[16:])
+			name := rest[19:size]
+			for i, c := range name {
+				if c == 0 {
+					name = name[:i]
+					break
+				}
+			}
+			if s := string(name); s != "." && s != ".." {
+				b.add(name, ino, kindOfDirent(rest[18]))
+			}
+			rest = rest[size:]
+		}
+	}
+}
+
+func kindOfDirent(t byte) Kind {
+	switch t {
+	case unix.DT_REG:
+		return Regular
+	case unix.DT_DIR:
+		return Directory
+	case unix.DT_LNK:
+		return Symlink
+	case unix.DT_FIFO:
+		return Fifo
+	case unix.DT_SOCK:
+		return Socket
+	case unix.DT_CHR:
+		return CharDevice
+	case unix.DT_BLK:
+		return BlockDevice
+	}
+	return Unknown
+}
+
+// openLeased waits for the holder of a lease to give it up: the file is checked
+// through a handle first, because waiting on a fifo would be for ever.
+func (d *Dir) openLeased(name string) (int, error) {
+	o, err := d.OpenObject(name)
+	if err != nil {
+		return -1, err
+	}
+	defer o.Close()
+	info, err := o.Stat()
+	if err != nil {
+		return -1, err
+	}
+	if info.Kind != Regular {
+		return -1, unix.EAGAIN
+	}
+	return retryN(func() (int, error) {
+		return unix.Open(o.procPath(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	})
+}
+
+// OpenObject opens the entry name, whatever it is, to read and set metadata.
+// Nothing happens to a device by it, and a link is not followed.
+func (d *Dir) OpenObject(name string) (*Object, error) {
+	if err := fault(OpOpen, name); err != nil {
+		return nil, err
+	}
+	fd, err := retryN(func() (int, error) {
+		return unix.Openat(d.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Object{fd: fd, pathOnly: true}, nil
+}
+
+func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
+	return unix.Mknodat(dirfd, name, mode, int(rdev))
+}
+
+func fsyncFD(fd int) error { return unix.Fsync(fd) }

@@ -1,0 +1,233 @@
+//go:build unix
+
+package fsys
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dir is an open directory.
+type Dir struct {
+	Object
+	caps   *capabilities
+	listed bool // the descriptor's read position has moved
+}
+
+// capabilities remembers what a tree's file system has refused, so that a tree
+// costs one refused call and not one per file.
+type capabilities struct {
+	noTmpfile  atomic.Bool // O_TMPFILE
+	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH, before Linux 6.10 privileged only
+}
+
+const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+
+// OpenRoot opens the directory that a user named. Symbolic links in path are
+// followed: the path is the user's own.
+func OpenRoot(path string) (*Dir, error) {
+	if err := fault(OpOpenDir, path); err != nil {
+		return nil, err
+	}
+	fd, err := retryN(func() (int, error) { return unix.Open(path, openDirFlags, 0) })
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{Object: Object{fd: fd}, caps: new(capabilities)}, nil
+}
+
+// OpenDir opens the subdirectory name; a symbolic link is ELOOP or ENOTDIR.
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	if err := fault(OpOpenDir, name); err != nil {
+		return nil, err
+	}
+	fd, err := retryN(func() (int, error) {
+		return unix.Openat(d.fd, name, openDirFlags|unix.O_NOFOLLOW, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{Object: Object{fd: fd}, caps: d.caps}, nil
+}
+
+// List reads the names in the directory.
+func (d *Dir) List() (*Listing, error) {
+	if err := fault(OpList, ""); err != nil {
+		return nil, err
+	}
+	if d.listed {
+		if _, err := unix.Seek(d.fd, 0, 0); err != nil {
+			return nil, err
+		}
+	}
+	d.listed = true
+	return d.list()
+}
+
+// Lstat describes the entry name, not following a link.
+func (d *Dir) Lstat(name string) (Info, error) {
+	if err := fault(OpStat, name); err != nil {
+		return Info{}, err
+	}
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(&st), nil
+}
+
+// Readlink returns the target of the symbolic link name, byte for byte.
+func (d *Dir) Readlink(name string) (string, error) {
+	if err := fault(OpReadlink, name); err != nil {
+		return "", err
+	}
+	for size := 256; ; size *= 4 {
+		buf := make([]byte, size)
+		n, err := retryN(func() (int, error) { return unix.Readlinkat(d.fd, name, buf) })
+		if err != nil {
+			return "", err
+		}
+		if n < size {
+			return string(buf[:n]), nil
+		}
+	}
+}
+
+// Open opens the file name for reading and describes it. It does not follow a
+// link and does not wait for a writer of a fifo; the caller looks at the kind.
+func (d *Dir) Open(name string) (*File, Info, error) {
+	if err := fault(OpOpen, name); err != nil {
+		return nil, Info{}, err
+	}
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0) })
+	if err == unix.EAGAIN { // a lease, as Samba takes them
+		fd, err = d.openLeased(name)
+	}
+	if err != nil {
+		return nil, Info{}, err
+	}
+	f := &File{Object{fd: fd}}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, Info{}, err
+	}
+	return f, info, nil
+}
+
+// Mkdir creates the directory name with mode 0700.
+func (d *Dir) Mkdir(name string) error {
+	if err := fault(OpMkdir, name); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Mkdirat(d.fd, name, 0o700) })
+}
+
+// Symlink creates the symbolic link name; EEXIST if the name is taken.
+func (d *Dir) Symlink(target, name string) error {
+	if err := fault(OpSymlink, name); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Symlinkat(target, d.fd, name) })
+}
+
+// Mknod creates a fifo, socket or device like info with mode 0600; EEXIST if
+// the name is taken.
+func (d *Dir) Mknod(name string, info Info) error {
+	if err := fault(OpMknod, name); err != nil {
+		return err
+	}
+	var format uint32
+	switch info.Kind {
+	case Fifo:
+		format = unix.S_IFIFO
+	case Socket:
+		format = unix.S_IFSOCK
+	case CharDevice:
+		format = unix.S_IFCHR
+	case BlockDevice:
+		format = unix.S_IFBLK
+	default:
+		return unix.EINVAL
+	}
+	return retry(func() error { return mknodat(d.fd, name, format|0o600, info.Rdev) })
+}
+
+// Link gives the entry name of d the further name newName in to; EEXIST if that
+// is taken. A symbolic link is linked itself.
+func (d *Dir) Link(name string, to *Dir, newName string) error {
+	if err := fault(OpLink, newName); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Linkat(d.fd, name, to.fd, newName, 0) })
+}
+
+// Rename gives oldName the name newName in the same directory and replaces what
+// has that name, atomically. If both are links of one file, nothing happens, as
+// rename(2) has it: oldName stays.
+func (d *Dir) Rename(oldName, newName string) error {
+	return d.MoveTo(oldName, d, newName)
+}
+
+// MoveTo is Rename into the directory to of the same file system.
+func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {
+	if err := fault(OpRename, newName); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Renameat(d.fd, oldName, to.fd, newName) })
+}
+
+// Remove removes the name of anything but a directory.
+func (d *Dir) Remove(name string) error {
+	if err := fault(OpRemove, name); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Unlinkat(d.fd, name, 0) })
+}
+
+// RemoveDir removes the empty directory name.
+func (d *Dir) RemoveDir(name string) error {
+	if err := fault(OpRemove, name); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) })
+}
+
+// Sync forces the directory's names to the device.
+func (d *Dir) Sync() error {
+	if err := fault(OpSync, ""); err != nil {
+		return err
+	}
+	err := retry(func() error { return fsyncFD(d.fd) })
+	if err == unix.EINVAL || errors.Is(err, os.ErrInvalid) { // a file system that cannot fsync a directory
+		return nil
+	}
+	return err
+}
+
+// TakeOver makes a directory of ours usable by its owner (rwx) and opens it:
+// the answer to EACCES from OpenDir. It returns the bits that it had.
+func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
+	o, err := d.OpenObject(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer o.Close()
+	info, err := o.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if info.Kind != Directory {
+		return nil, 0, unix.ENOTDIR
+	}
+	if err := o.Chmod(info.Mode | 0o700); err != nil {
+		return nil, 0, err
+	}
+	sub, err := d.OpenDir(name)
+	return sub, info.Mode, err
+}

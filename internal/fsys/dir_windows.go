@@ -1,0 +1,223 @@
+package fsys
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// Dir is an open directory.
+type Dir struct{ Object }
+
+// OpenRoot opens the directory that a user named. Symbolic links in path are
+// followed: the path is the user's own.
+func OpenRoot(path string) (*Dir, error) {
+	if err := fault(OpOpenDir, path); err != nil {
+		return nil, err
+	}
+	wide, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := windows.CreateFile(wide, dirAccess, shareAll, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := infoOf(h)
+	if err == nil && info.Kind != Directory {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		windows.CloseHandle(h)
+		return nil, err
+	}
+	return &Dir{Object{h: h}}, nil
+}
+
+// OpenDir opens the subdirectory name; a symbolic link or a junction is ELOOP
+// or ENOTDIR.
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	if err := fault(OpOpenDir, name); err != nil {
+		return nil, err
+	}
+	h, info, err := d.openThing(name, dirAccess)
+	if err != nil {
+		return nil, err
+	}
+	if info.Kind != Directory {
+		windows.CloseHandle(h)
+		return nil, syscall.ENOTDIR
+	}
+	return &Dir{Object{h: h}}, nil
+}
+
+// openThing opens the file or directory name: itself, not what a link there
+// leads to (ELOOP). A reparse point that stands for nothing else (deduplicated
+// data, a file in a cloud) is opened a second time, through its driver, and
+// must be the same object.
+func (d *Dir) openThing(name string, access uint32) (windows.Handle, Info, error) {
+	h, err := openAt(d.h, name, access, windows.FILE_OPEN, 0)
+	if err != nil {
+		return h, Info{}, err
+	}
+	info, err := infoOf(h)
+	if err == nil && (info.Kind == Symlink || info.Kind == Irregular) {
+		err = syscall.ELOOP
+	}
+	var i windows.ByHandleFileInformation
+	if err == nil {
+		err = windows.GetFileInformationByHandle(h, &i)
+	}
+	if err == nil && i.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 && info.Kind != Socket {
+		raw := h
+		h, err = ntCreate(d.h, name, access, windows.FILE_OPEN, openOptions&^windows.FILE_OPEN_REPARSE_POINT)
+		windows.CloseHandle(raw)
+		if err != nil {
+			return h, Info{}, err
+		}
+		id := info.ID
+		if info, err = infoOf(h); err == nil && info.ID != id {
+			err = syscall.ELOOP
+		}
+	}
+	if err != nil {
+		windows.CloseHandle(h)
+		return windows.InvalidHandle, Info{}, err
+	}
+	return h, info, nil
+}
+
+// List reads the names in the directory. A name that is not UTF-16 is given in
+// WTF-8, as package os does.
+func (d *Dir) List() (*Listing, error) {
+	if err := fault(OpList, ""); err != nil {
+		return nil, err
+	}
+	h, err := reopen(d.h, dirAccess) // with a reading position of its own
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(h), ".")
+	defer f.Close()
+	var b listingBuilder
+	for {
+		entries, err := f.ReadDir(1024)
+		for _, e := range entries {
+			b.add([]byte(e.Name()), 0, kindOfEntry(e.Type()))
+		}
+		if errors.Is(err, io.EOF) {
+			return b.done(), nil
+		}
+		if err != nil {
+			return nil, bare(err)
+		}
+	}
+}
+
+// kindOfEntry leaves what package os calls irregular to Lstat, which looks
+// closer.
+func kindOfEntry(mode fs.FileMode) Kind {
+	switch mode {
+	case 0:
+		return Regular
+	case fs.ModeDir:
+		return Directory
+	case fs.ModeSymlink:
+		return Symlink
+	}
+	return Unknown
+}
+
+// Lstat describes the entry name, not following a link.
+func (d *Dir) Lstat(name string) (Info, error) {
+	if err := fault(OpStat, name); err != nil {
+		return Info{}, err
+	}
+	return d.lstat(name)
+}
+
+func (d *Dir) lstat(name string) (Info, error) {
+	h, err := openAt(d.h, name, readAttributes, windows.FILE_OPEN, 0)
+	if err != nil {
+		return Info{}, err
+	}
+	defer windows.CloseHandle(h)
+	return infoOf(h)
+}
+
+// Open opens the file name for reading and describes it. It does not follow a
+// link; the caller looks at the kind.
+func (d *Dir) Open(name string) (*File, Info, error) {
+	if err := fault(OpOpen, name); err != nil {
+		return nil, Info{}, err
+	}
+	h, _, err := d.openThing(name, readAttributes|windows.FILE_READ_DATA)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	f := &File{Object{h: h}}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, Info{}, err
+	}
+	return f, info, nil
+}
+
+// OpenObject opens the entry name, whatever it is, to read and set metadata. A
+// link is not followed.
+func (d *Dir) OpenObject(name string) (*Object, error) {
+	if err := fault(OpOpen, name); err != nil {
+		return nil, err
+	}
+	h, err := openAt(d.h, name, writeAttributes, windows.FILE_OPEN, 0)
+	if err == windows.ERROR_ACCESS_DENIED {
+		h, err = openAt(d.h, name, readAttributes, windows.FILE_OPEN, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Object{h: h}, nil
+}
+
+// Sync does nothing: a directory cannot be forced to the device. NTFS and ReFS
+// log changes of names in order, with the next flush of a file at the latest.
+func (d *Dir) Sync() error { return fault(OpSync, "") }
+
+// SyncFS is not supported: flushing a volume takes an administrator.
+func (d *Dir) SyncFS() error {
+	if err := fault(OpSyncFS, ""); err != nil {
+		return err
+	}
+	return errNotSupported
+}
+
+// SyncFSReliable is false: every file is forced to the device by itself.
+func (d *Dir) SyncFSReliable() bool { return false }
+
+// TakeOver opens a directory of ours. Access is a matter of ACLs here, which
+// Chmod cannot give.
+func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
+	o, err := d.OpenObject(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer o.Close()
+	info, err := o.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if info.Kind != Directory {
+		return nil, 0, syscall.ENOTDIR
+	}
+	if err := o.Chmod(info.Mode | 0o700); err != nil {
+		return nil, 0, err
+	}
+	sub, err := d.OpenDir(name)
+	return sub, info.Mode, err
+}

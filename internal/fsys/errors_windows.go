@@ -1,0 +1,66 @@
+package fsys
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// The meanings of the codes: "System Error Codes" of learn.microsoft.com.
+
+// Unsupported reports whether err says that the file system or the system
+// cannot do such a thing at all, as opposed to having failed to do it.
+func Unsupported(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) ||
+		is(err, windows.ERROR_NOT_SUPPORTED, windows.ERROR_INVALID_FUNCTION, windows.ERROR_CALL_NOT_IMPLEMENTED)
+}
+
+// LinkRefused reports whether a hard link cannot be made here, for reasons that
+// do not keep the file from being copied: none on this file system, too many
+// links of one file, another device.
+func LinkRefused(err error) bool {
+	return Unsupported(err) || is(err, windows.ERROR_NOT_SAME_DEVICE, windows.ERROR_TOO_MANY_LINKS,
+		windows.ERROR_PRIVILEGE_NOT_HELD, windows.ERROR_ACCESS_DENIED)
+}
+
+// DestinationLost reports whether err concerns a destination as a whole: it is
+// full, read-only, or gone. Trying the next file there makes no sense.
+func DestinationLost(err error) bool {
+	return is(err,
+		windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL, windows.ERROR_DISK_QUOTA_EXCEEDED,
+		windows.ERROR_DISK_RESOURCES_EXHAUSTED, windows.ERROR_WRITE_PROTECT,
+		windows.ERROR_NOT_READY, windows.ERROR_DEV_NOT_EXIST, windows.ERROR_NO_SUCH_DEVICE,
+		windows.ERROR_DEVICE_NOT_CONNECTED, windows.ERROR_DEVICE_REMOVED, windows.ERROR_NO_MEDIA_IN_DRIVE,
+		windows.ERROR_MEDIA_CHANGED, windows.ERROR_WRONG_DISK, windows.ERROR_FILE_INVALID,
+		windows.ERROR_BAD_NETPATH, windows.ERROR_BAD_NET_NAME, windows.ERROR_NETNAME_DELETED,
+		windows.ERROR_UNEXP_NET_ERR, windows.ERROR_NETWORK_UNREACHABLE)
+}
+
+// NotPermitted reports whether err is a matter of privilege.
+func NotPermitted(err error) bool {
+	return is(err, windows.ERROR_ACCESS_DENIED, windows.ERROR_PRIVILEGE_NOT_HELD)
+}
+
+// IsSymlinkRefusal reports whether err is the answer to opening a symbolic link
+// without following it, or something else than a directory as one.
+func IsSymlinkRefusal(err error) bool {
+	return is(err, syscall.ELOOP, syscall.ENOTDIR, windows.ERROR_DIRECTORY, windows.ERROR_STOPPED_ON_SYMLINK,
+		windows.ERROR_CANT_ACCESS_FILE)
+}
+
+// InvalidArgument reports whether err says that a value cannot be stored.
+func InvalidArgument(err error) bool {
+	return is(err, syscall.EINVAL, windows.ERROR_INVALID_PARAMETER)
+}
+
+// XattrTooBig reports whether err, from SetXattr, is about the attribute: never,
+// there are none.
+func XattrTooBig(error) bool { return false }
+
+// is compares the codes themselves.
+func is(err error, codes ...syscall.Errno) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && slices.Contains(codes, errno)
+}

@@ -1,0 +1,85 @@
+//go:build unix
+
+package fsys
+
+import "golang.org/x/sys/unix"
+
+// File is an open regular file.
+type File struct{ Object }
+
+// ReadAt reads at the offset off until p is full or the file ends; 0 bytes
+// without an error is the end.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if err := fault(OpRead, ""); err != nil {
+		return 0, err
+	}
+	total := 0
+	for total < len(p) {
+		n, err := retryN(func() (int, error) { return unix.Pread(f.fd, p[total:], off+int64(total)) })
+		if err != nil {
+			return total, err
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// ReadSomeAt is one read: fewer bytes than p has room for are no sign of the end.
+func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
+	if err := fault(OpRead, ""); err != nil {
+		return 0, err
+	}
+	return retryN(func() (int, error) { return unix.Pread(f.fd, p, off) })
+}
+
+// WriteAt writes all of p at the offset off.
+func (f *File) WriteAt(p []byte, off int64) error {
+	if err := fault(OpWrite, ""); err != nil {
+		return err
+	}
+	for len(p) > 0 {
+		n, err := retryN(func() (int, error) { return unix.Pwrite(f.fd, p, off) })
+		if err != nil {
+			return err
+		}
+		if n == 0 { // no system documents it; a loop would never end
+			return unix.EIO
+		}
+		p, off = p[n:], off+int64(n)
+	}
+	return nil
+}
+
+// Truncate sets the file's size in bytes; what it adds is a hole.
+func (f *File) Truncate(size int64) error {
+	if err := fault(OpTruncate, ""); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Ftruncate(f.fd, size) })
+}
+
+// Sync forces the file's data and metadata to the device.
+func (f *File) Sync() error {
+	if err := fault(OpSync, ""); err != nil {
+		return err
+	}
+	return retry(func() error { return fsyncFD(f.fd) })
+}
+
+// NextData returns the bounds [data, hole) of the first stretch of data at or
+// after off, and end == true if there is none. An error for which Unsupported
+// holds means that the file system cannot tell.
+func (f *File) NextData(off int64) (data, hole int64, end bool, err error) {
+	data, err = unix.Seek(f.fd, off, seekData)
+	if err == unix.ENXIO {
+		return 0, 0, true, nil
+	}
+	if err != nil {
+		return 0, 0, false, err
+	}
+	hole, err = unix.Seek(f.fd, data, seekHole)
+	return data, hole, false, err
+}

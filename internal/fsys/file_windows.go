@@ -1,0 +1,98 @@
+package fsys
+
+import (
+	"golang.org/x/sys/windows"
+)
+
+// File is an open regular file.
+type File struct{ Object }
+
+// ReadAt reads at the offset off until p is full or the file ends; 0 bytes
+// without an error is the end.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if err := fault(OpRead, ""); err != nil {
+		return 0, err
+	}
+	total := 0
+	for total < len(p) {
+		n, err := f.pread(p[total:], off+int64(total))
+		if err != nil {
+			return total, err
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// ReadSomeAt is one read: fewer bytes than p has room for are no sign of the end.
+func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
+	if err := fault(OpRead, ""); err != nil {
+		return 0, err
+	}
+	return f.pread(p, off)
+}
+
+// maxIO keeps a length within the call's 32 bits.
+const maxIO = 1 << 30
+
+// pread gives the offset with the call, which for a synchronous handle too
+// means that no other call's position matters: ReadFile, "lpOverlapped".
+func (f *File) pread(p []byte, off int64) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	var n uint32
+	err := windows.ReadFile(f.h, p[:min(len(p), maxIO)], &n, offsetOf(off))
+	if err == windows.ERROR_HANDLE_EOF {
+		err = nil
+	}
+	return int(n), err
+}
+
+// WriteAt writes all of p at the offset off.
+func (f *File) WriteAt(p []byte, off int64) error {
+	if err := fault(OpWrite, ""); err != nil {
+		return err
+	}
+	for len(p) > 0 {
+		var n uint32
+		if err := windows.WriteFile(f.h, p[:min(len(p), maxIO)], &n, offsetOf(off)); err != nil {
+			return err
+		}
+		if n == 0 { // no system documents it; a loop would never end
+			return windows.ERROR_WRITE_FAULT
+		}
+		p, off = p[n:], off+int64(n)
+	}
+	return nil
+}
+
+func offsetOf(off int64) *windows.Overlapped {
+	return &windows.Overlapped{Offset: uint32(off), OffsetHigh: uint32(off >> 32)}
+}
+
+// Truncate sets the file's size in bytes; what it adds reads as zeros and takes
+// up room on the device.
+func (f *File) Truncate(size int64) error {
+	if err := fault(OpTruncate, ""); err != nil {
+		return err
+	}
+	return windows.Ftruncate(f.h, size)
+}
+
+// Sync forces the file's data and metadata to the device. FlushFileBuffers
+// demands the right to write.
+func (f *File) Sync() error {
+	if err := fault(OpSync, ""); err != nil {
+		return err
+	}
+	return f.with(writeAttributes|windows.FILE_WRITE_DATA, windows.FlushFileBuffers)
+}
+
+// NextData is not supported: holes are read as the zeros that they are.
+func (f *File) NextData(int64) (data, hole int64, end bool, err error) {
+	return 0, 0, false, errNotSupported
+}

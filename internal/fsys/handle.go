@@ -1,0 +1,172 @@
+package fsys
+
+import (
+	"errors"
+	"sync"
+)
+
+// ErrMoved says that a directory is no longer the one that was there before:
+// somebody exchanged it while it was not open.
+var ErrMoved = errors.New("the directory was exchanged while in use")
+
+// Handles keeps the directories of all trees of a run open, but no more than a
+// limit of them, so that neither a deep nor a wide tree runs out of
+// descriptors. A directory that is not in use may be closed at any time; it is
+// then reopened name by name from its nearest open ancestor, never following a
+// link, and must have the same identity.
+type Handles struct {
+	mu    sync.Mutex
+	limit int // open directories, in use or idle; exceeded only by those in use
+	open  int
+	idle  Handle // head of the ring of idle handles, most recently used first
+}
+
+// NewHandles allows about limit open directories.
+func NewHandles(limit int) *Handles {
+	s := &Handles{limit: limit}
+	s.idle.prev, s.idle.next = &s.idle, &s.idle
+	return s
+}
+
+// Handle is one directory of a tree, open only while somebody needs it.
+type Handle struct {
+	set        *Handles
+	parent     *Handle // nil for a root, which stays open
+	name       string
+	id         ID
+	opening    sync.Mutex // held while reopening
+	dir        *Dir       // nil while closed; guarded by set.mu, as are the fields below
+	users      int
+	closed     bool // Close was called
+	prev, next *Handle
+}
+
+// Root makes a handle of an open directory and takes it over. It stays open
+// until Close.
+func (s *Handles) Root(d *Dir) *Handle {
+	return &Handle{set: s, dir: d}
+}
+
+// Child makes a handle of d, which was opened as name in h, and takes it over,
+// in use once: the caller calls Release when done.
+func (h *Handle) Child(name string, d *Dir, id ID) *Handle {
+	c := &Handle{set: h.set, parent: h, name: name, id: id, dir: d, users: 1}
+	h.set.mu.Lock()
+	h.set.open++
+	victims := h.set.evict()
+	h.set.mu.Unlock()
+	closeAll(victims)
+	return c
+}
+
+// Acquire returns the open directory for use until Release.
+func (h *Handle) Acquire() (*Dir, error) {
+	if d := h.use(); d != nil {
+		return d, nil
+	}
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	if d := h.use(); d != nil { // somebody else has just opened it
+		return d, nil
+	}
+	up, err := h.parent.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	d, err := up.OpenDir(h.name)
+	h.parent.Release()
+	if err != nil {
+		return nil, err
+	}
+	if now, err := d.Stat(); err != nil || now.ID != h.id {
+		d.Close()
+		if err == nil {
+			err = ErrMoved
+		}
+		return nil, err
+	}
+	s := h.set
+	s.mu.Lock()
+	h.dir, h.users = d, 1
+	s.open++
+	victims := s.evict()
+	s.mu.Unlock()
+	closeAll(victims)
+	return d, nil
+}
+
+// Release ends one use begun by Acquire or Child.
+func (h *Handle) Release() {
+	s := h.set
+	s.mu.Lock()
+	h.users--
+	var victims []*Dir
+	if h.users == 0 && h.parent != nil {
+		h.next, h.prev = s.idle.next, &s.idle
+		h.prev.next, h.next.prev = h, h
+		if h.closed {
+			victims = append(victims, s.shut(h))
+		} else {
+			victims = s.evict()
+		}
+	}
+	s.mu.Unlock()
+	closeAll(victims)
+}
+
+// Close says that the directory is not needed any more; its descriptor goes now
+// or with the last Release.
+func (h *Handle) Close() {
+	s := h.set
+	s.mu.Lock()
+	h.closed = true
+	var victim *Dir
+	switch {
+	case h.dir == nil || h.users > 0:
+	case h.parent == nil:
+		victim, h.dir = h.dir, nil
+	default:
+		victim = s.shut(h)
+	}
+	s.mu.Unlock()
+	if victim != nil {
+		victim.Close()
+	}
+}
+
+func (h *Handle) use() *Dir {
+	s := h.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.dir == nil {
+		return nil
+	}
+	if h.users == 0 && h.parent != nil {
+		h.prev.next, h.next.prev = h.next, h.prev
+	}
+	h.users++
+	return h.dir
+}
+
+// evict takes the least recently used idle directories out, down to the limit.
+func (s *Handles) evict() (victims []*Dir) {
+	for s.open > s.limit && s.idle.prev != &s.idle {
+		victims = append(victims, s.shut(s.idle.prev))
+	}
+	return victims
+}
+
+// shut takes the idle handle h out of the ring and returns its directory.
+func (s *Handles) shut(h *Handle) *Dir {
+	h.prev.next, h.next.prev = h.next, h.prev
+	d := h.dir
+	h.dir = nil
+	s.open--
+	return d
+}
+
+func closeAll(dirs []*Dir) {
+	for _, d := range dirs {
+		d.Close()
+	}
+}

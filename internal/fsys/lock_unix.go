@@ -1,0 +1,57 @@
+//go:build unix
+
+package fsys
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked says that another process holds the lock.
+var ErrLocked = errors.New("locked by another process")
+
+// Lock is an exclusive lock on a file. The system releases it when the process
+// ends, however it ends.
+type Lock struct{ fd int }
+
+// Lock takes the lock on the file name in d, which is created if need be. A
+// file system without locks: an error for which Unsupported holds.
+func (d *Dir) Lock(name string) (*Lock, error) {
+	if err := fault(OpLock, name); err != nil {
+		return nil, err
+	}
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	for {
+		fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0o600) })
+		if err != nil {
+			return nil, err
+		}
+		err = retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		if err == nil && !d.isFile(name, fd) {
+			unix.Close(fd) // the last holder has removed it meanwhile: lock the new one
+			continue
+		}
+		if err != nil {
+			unix.Close(fd)
+			switch err {
+			case unix.EWOULDBLOCK:
+				err = ErrLocked
+			case unix.ENOLCK:
+				err = unix.ENOTSUP
+			}
+			return nil, err
+		}
+		return &Lock{fd: fd}, nil
+	}
+}
+
+func (d *Dir) isFile(name string, fd int) bool {
+	var a, b unix.Stat_t
+	return unix.Fstat(fd, &a) == nil && unix.Fstatat(d.fd, name, &b, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		a.Dev == b.Dev && a.Ino == b.Ino
+}
+
+// Unlock releases the lock. Remove the file first, so that nobody locks a file
+// that has no name.
+func (l *Lock) Unlock() { unix.Close(l.fd) }

@@ -1,0 +1,67 @@
+package fsys
+
+import (
+	"cmp"
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// ErrLocked says that another process holds the lock.
+var ErrLocked = errors.New("locked by another process")
+
+// Lock is an exclusive lock on a file. The system releases it when the process
+// ends, however it ends.
+type Lock struct{ h windows.Handle }
+
+// Lock takes the lock on the file name in d, which is created if need be. A
+// file system without locks: an error for which Unsupported holds.
+func (d *Dir) Lock(name string) (*Lock, error) {
+	if err := fault(OpLock, name); err != nil {
+		return nil, err
+	}
+	for {
+		h, err := openAt(d.h, name, windows.GENERIC_READ|windows.GENERIC_WRITE|windows.SYNCHRONIZE,
+			windows.FILE_OPEN_IF, windows.FILE_NON_DIRECTORY_FILE)
+		if err == windows.ERROR_DELETE_PENDING { // the last holder has removed it and is about to let go
+			return nil, ErrLocked
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info, err := infoOf(h); err != nil || info.Kind != Regular {
+			windows.CloseHandle(h)
+			return nil, cmp.Or(err, error(syscall.ELOOP))
+		}
+		// Locked bytes can be neither read nor written through other handles, so
+		// the lock is on one that no file reaches.
+		beyond := windows.Overlapped{OffsetHigh: 1 << 30}
+		err = windows.LockFileEx(h, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &beyond)
+		if err == nil && !d.isFile(name, h) {
+			windows.CloseHandle(h) // the last holder has removed it meanwhile: lock the new one
+			continue
+		}
+		if err != nil {
+			windows.CloseHandle(h)
+			if err == windows.ERROR_LOCK_VIOLATION || err == windows.ERROR_IO_PENDING {
+				err = ErrLocked
+			}
+			return nil, err
+		}
+		return &Lock{h: h}, nil
+	}
+}
+
+func (d *Dir) isFile(name string, h windows.Handle) bool {
+	a, err := infoOf(h)
+	if err != nil {
+		return false
+	}
+	b, err := d.lstat(name)
+	return err == nil && a.ID == b.ID
+}
+
+// Unlock releases the lock. Remove the file first, so that nobody locks a file
+// that has no name.
+func (l *Lock) Unlock() { windows.CloseHandle(l.h) }

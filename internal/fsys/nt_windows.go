@@ -1,0 +1,232 @@
+package fsys
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// The calls below are those under os.Root: relative to a directory's handle.
+// os.Root itself follows links inside its tree, cannot move or link from one
+// directory to another, and sets no metadata by handle.
+
+const (
+	shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+
+	// openOptions open whatever has the name, a link itself included.
+	openOptions = windows.FILE_OPEN_REPARSE_POINT | windows.FILE_OPEN_FOR_BACKUP_INTENT |
+		windows.FILE_SYNCHRONOUS_IO_NONALERT
+
+	readAttributes  = windows.FILE_READ_ATTRIBUTES | windows.SYNCHRONIZE
+	writeAttributes = readAttributes | windows.FILE_WRITE_ATTRIBUTES
+	dirAccess       = readAttributes | windows.FILE_LIST_DIRECTORY | windows.FILE_TRAVERSE
+)
+
+// validName refuses what is not the name of one entry: separators and the colon
+// of streams would lead elsewhere, the others no file system takes. A string
+// that is not UTF-8 (or WTF-8, for a lone surrogate) would be changed silently.
+// NUL, CON and names that end in a dot or a blank are plain names here.
+func validName(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `\/:*?"<>|`) {
+		return windows.ERROR_INVALID_NAME
+	}
+	for i := range len(name) {
+		if name[i] < ' ' {
+			return windows.ERROR_INVALID_NAME
+		}
+	}
+	wide, err := windows.UTF16FromString(name)
+	if err != nil || windows.UTF16ToString(wide) != name {
+		return windows.ERROR_INVALID_NAME
+	}
+	return nil
+}
+
+// openAt opens or creates the entry name of a directory, not following it.
+func openAt(dir windows.Handle, name string, access, disposition, options uint32) (windows.Handle, error) {
+	if err := validName(name); err != nil {
+		return windows.InvalidHandle, err
+	}
+	return ntCreate(dir, name, access, disposition, options|openOptions)
+}
+
+// reopen opens the object behind a handle again, with other rights: an empty
+// name relative to it, as ReOpenFile does.
+func reopen(h windows.Handle, access uint32) (windows.Handle, error) {
+	return ntCreate(h, "", access, windows.FILE_OPEN, openOptions)
+}
+
+func ntCreate(dir windows.Handle, name string, access, disposition, options uint32) (windows.Handle, error) {
+	objectName, err := windows.NewNTUnicodeString(name)
+	if err != nil {
+		return windows.InvalidHandle, err
+	}
+	oa := windows.OBJECT_ATTRIBUTES{
+		RootDirectory: dir,
+		ObjectName:    objectName,
+		Attributes:    windows.OBJ_CASE_INSENSITIVE, // as every program of the system; NTFS may hold it otherwise
+	}
+	oa.Length = uint32(unsafe.Sizeof(oa))
+	var h windows.Handle
+	var iosb windows.IO_STATUS_BLOCK
+	err = windows.NtCreateFile(&h, access, &oa, &iosb, nil, windows.FILE_ATTRIBUTE_NORMAL, shareAll,
+		disposition, options, 0, 0)
+	runtime.KeepAlive(objectName)
+	if err != nil {
+		return windows.InvalidHandle, bare(err)
+	}
+	return h, nil
+}
+
+// bare makes an error of the Win32 kind, or one of the invented ones of package
+// syscall that errors.Is knows, out of a status or of package os's wrapping.
+func bare(err error) error {
+	var status windows.NTStatus
+	if errors.As(err, &status) {
+		switch status {
+		case windows.STATUS_OBJECT_NAME_COLLISION:
+			return syscall.EEXIST
+		case windows.STATUS_NOT_A_DIRECTORY:
+			return syscall.ENOTDIR
+		case windows.STATUS_FILE_IS_A_DIRECTORY:
+			return syscall.EISDIR
+		case windows.STATUS_DIRECTORY_NOT_EMPTY:
+			return syscall.ENOTEMPTY
+		case windows.STATUS_DELETE_PENDING:
+			return windows.ERROR_DELETE_PENDING // and not the ERROR_ACCESS_DENIED of the system's own table
+		}
+		return status.Errno()
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		switch errno {
+		case windows.ERROR_ALREADY_EXISTS, windows.ERROR_FILE_EXISTS:
+			return syscall.EEXIST
+		}
+		return errno
+	}
+	return err
+}
+
+// nameInformation is FILE_RENAME_INFORMATION, its Ex form and
+// FILE_LINK_INFORMATION, which have one layout; flags is a BOOLEAN in two of them.
+type nameInformation struct {
+	flags      uint32
+	root       windows.Handle
+	nameLength uint32
+	name       [256]uint16 // 255 is the longest name of NTFS, ReFS, FAT and exFAT
+}
+
+// setName renames or links the object behind h, according to class.
+func setName(h windows.Handle, class, flags uint32, dir windows.Handle, name string) error {
+	if err := validName(name); err != nil {
+		return err
+	}
+	wide, err := windows.UTF16FromString(name)
+	if err != nil {
+		return err
+	}
+	info := nameInformation{flags: flags, root: dir}
+	if len(wide) > len(info.name) {
+		return windows.ERROR_FILENAME_EXCED_RANGE
+	}
+	info.nameLength = uint32(2 * (len(wide) - 1))
+	copy(info.name[:], wide)
+	return setInformation(h, class, &info)
+}
+
+// Classes of NtSetInformationFile that x/sys/windows lacks or, as it does with
+// FileLinkInformation, gives another number: wdm.h, FILE_INFORMATION_CLASS.
+const (
+	fileLinkInformation     = 11
+	fileRenameInformationEx = 65
+)
+
+func setInformation[T any](h windows.Handle, class uint32, info *T) error {
+	var iosb windows.IO_STATUS_BLOCK
+	return windows.NtSetInformationFile(h, &iosb, (*byte)(unsafe.Pointer(info)), uint32(unsafe.Sizeof(*info)), class)
+}
+
+// notKnown reports that the system or the file system (FAT, older Windows) has
+// no POSIX form of a call, so that the old form may be tried.
+func notKnown(err error) bool {
+	return err == windows.STATUS_INVALID_INFO_CLASS || err == windows.STATUS_INVALID_PARAMETER ||
+		err == windows.STATUS_NOT_SUPPORTED || err == windows.STATUS_NOT_IMPLEMENTED
+}
+
+// renameHandle names the object behind h, opened with DELETE, never replacing.
+func renameHandle(h, dir windows.Handle, name string) error {
+	return bare(setName(h, windows.FileRenameInformation, 0, dir, name))
+}
+
+// replaceHandle names the object behind h, replacing what has the name, as
+// rename of Unix: it may be open elsewhere and may be read-only. The old form of
+// the call refuses both; it gets the attribute out of its way, and puts it back
+// if that was in vain.
+func replaceHandle(h, dir windows.Handle, name string) error {
+	const flags = windows.FILE_RENAME_REPLACE_IF_EXISTS | windows.FILE_RENAME_POSIX_SEMANTICS |
+		windows.FILE_RENAME_IGNORE_READONLY_ATTRIBUTE
+	err := setName(h, fileRenameInformationEx, flags, dir, name)
+	if !notKnown(err) {
+		return bare(err)
+	}
+	err = setName(h, windows.FileRenameInformation, 1, dir, name)
+	if err != windows.STATUS_ACCESS_DENIED && err != windows.STATUS_CANNOT_DELETE {
+		return bare(err)
+	}
+	target, openErr := openAt(dir, name, writeAttributes, windows.FILE_OPEN, 0)
+	if openErr != nil {
+		return bare(err)
+	}
+	defer windows.CloseHandle(target)
+	var i windows.ByHandleFileInformation
+	if windows.GetFileInformationByHandle(target, &i) != nil || i.FileAttributes&windows.FILE_ATTRIBUTE_READONLY == 0 ||
+		setAttributes(target, i.FileAttributes&^windows.FILE_ATTRIBUTE_READONLY) != nil {
+		return bare(err)
+	}
+	err = setName(h, windows.FileRenameInformation, 1, dir, name)
+	if err != nil {
+		_ = setAttributes(target, i.FileAttributes)
+	}
+	return bare(err)
+}
+
+// deleteHandle removes the object behind h, opened with DELETE and
+// FILE_READ_ATTRIBUTES, at once where the file system can, else with the last
+// handle; a read-only one too, as unlink of Unix.
+func deleteHandle(h windows.Handle) error {
+	flags := uint32(windows.FILE_DISPOSITION_DELETE | windows.FILE_DISPOSITION_POSIX_SEMANTICS |
+		windows.FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE)
+	err := setInformation(h, windows.FileDispositionInformationEx, &flags)
+	if !notKnown(err) {
+		return bare(err)
+	}
+	var i windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(h, &i); err == nil && i.FileAttributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
+		if w, err := reopen(h, writeAttributes); err == nil {
+			_ = setAttributes(w, i.FileAttributes&^windows.FILE_ATTRIBUTE_READONLY)
+			windows.CloseHandle(w)
+		}
+	}
+	yes := byte(1)
+	return bare(setInformation(h, windows.FileDispositionInformation, &yes))
+}
+
+// setAttributes leaves the times alone: zero means no change, in the attributes
+// as well (FILE_BASIC_INFO).
+func setAttributes(h windows.Handle, attributes uint32) error {
+	info := struct {
+		times      [4]int64
+		attributes uint32
+		_          uint32
+	}{attributes: attributes}
+	if attributes == 0 {
+		info.attributes = windows.FILE_ATTRIBUTE_NORMAL
+	}
+	return windows.SetFileInformationByHandle(h, windows.FileBasicInfo, (*byte)(unsafe.Pointer(&info)),
+		uint32(unsafe.Sizeof(info)))
+}

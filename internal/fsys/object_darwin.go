@@ -1,0 +1,134 @@
+package fsys
+
+import (
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const errNoXattr = unix.ENOATTR
+
+func setTimesOf(info *Info, st *unix.Stat_t) {
+	info.Atime, info.Mtime, info.Ctime = timeOf(st.Atim), timeOf(st.Mtim), timeOf(st.Ctim)
+	info.Btime = timeOf(st.Btim)
+}
+
+func setTimespec(ts *unix.Timespec, t Time) { *ts = unix.Timespec{Sec: t.Sec, Nsec: t.Nsec} }
+
+func (o *Object) fstat(st *unix.Stat_t) error {
+	if o.entry != "" {
+		return unix.Fstatat(o.fd, o.entry, st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return unix.Fstat(o.fd, st)
+}
+
+func (o *Object) chown(uid, gid int) error {
+	if o.entry != "" {
+		return unix.Fchownat(o.fd, o.entry, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return unix.Fchown(o.fd, uid, gid)
+}
+
+func (o *Object) chmod(mode uint32) error {
+	if o.entry != "" {
+		return unix.Fchmodat(o.fd, o.entry, mode, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return unix.Fchmod(o.fd, mode)
+}
+
+// setTimes sets the creation time too, except where the file system has none.
+func (o *Object) setTimes(atime, mtime, btime Time) error {
+	ts := timespecs(atime, mtime)
+	if btime != (Time{}) {
+		var created unix.Timespec
+		setTimespec(&created, btime)
+		err := o.setAttributes(unix.ATTR_CMN_CRTIME|unix.ATTR_CMN_MODTIME|unix.ATTR_CMN_ACCTIME, created, ts[1], ts[0])
+		if err != unix.EINVAL && !Unsupported(err) {
+			return err
+		}
+	}
+	return o.setAttributes(unix.ATTR_CMN_MODTIME|unix.ATTR_CMN_ACCTIME, ts[1], ts[0])
+}
+
+// setAttributes is fsetattrlist or setattrlistat: setattrlist(2). The times
+// stand in the order of their bits. x/sys/unix only has the call that takes a
+// path, and futimes, which cuts nanoseconds off.
+func (o *Object) setAttributes(which uint32, times ...unix.Timespec) error {
+	const sysSetattrlistat, noFollow = 524, 1 // sys/syscall.h, FSOPT_NOFOLLOW of sys/attr.h
+	list := unix.Attrlist{Bitmapcount: unix.ATTR_BIT_MAP_COUNT, Commonattr: which}
+	size := uintptr(len(times)) * unsafe.Sizeof(times[0])
+	if o.entry == "" {
+		_, _, e := unix.Syscall6(unix.SYS_FSETATTRLIST, uintptr(o.fd), uintptr(unsafe.Pointer(&list)),
+			uintptr(unsafe.Pointer(&times[0])), size, 0, 0)
+		return errOrNil(e)
+	}
+	name, err := unix.BytePtrFromString(o.entry)
+	if err != nil {
+		return err
+	}
+	_, _, e := unix.Syscall6(sysSetattrlistat, uintptr(o.fd), uintptr(unsafe.Pointer(name)),
+		uintptr(unsafe.Pointer(&list)), uintptr(unsafe.Pointer(&times[0])), size, noFollow)
+	return errOrNil(e)
+}
+
+func errOrNil(e unix.Errno) error {
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// xattrs lists names as they are: macOS has no name spaces. ACLs are no
+// attributes here; they are not copied.
+func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
+	if o.entry != "" {
+		return nil, unix.ENOTSUP // no call takes a directory and a name
+	}
+	names, err := grow(func(buf []byte) (int, error) { return unix.Flistxattr(o.fd, buf) })
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	var list []Xattr
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		if !keep(name) {
+			continue
+		}
+		value, err := grow(func(buf []byte) (int, error) { return unix.Fgetxattr(o.fd, name, buf) })
+		if err == errNoXattr { // removed since it was listed
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Xattr{Name: name, Value: value})
+	}
+	return list, nil
+}
+
+// grow calls read with a larger buffer as long as it asks for one.
+func grow(read func([]byte) (int, error)) ([]byte, error) {
+	for buf := make([]byte, 512); ; buf = make([]byte, 4*len(buf)) {
+		n, err := retryN(func() (int, error) { return read(buf) })
+		if err == nil {
+			return buf[:n], nil
+		}
+		if err != unix.ERANGE {
+			return nil, err
+		}
+	}
+}
+
+func (o *Object) setxattr(name string, value []byte) error {
+	if o.entry != "" {
+		return unix.ENOTSUP
+	}
+	return unix.Fsetxattr(o.fd, name, value, 0)
+}
+
+func (o *Object) removexattr(name string) error {
+	if o.entry != "" {
+		return unix.ENOTSUP
+	}
+	return unix.Fremovexattr(o.fd, name)
+}

@@ -1,0 +1,144 @@
+package fsys
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+const errNoXattr = unix.ENOATTR
+
+// setTimesOf leaves Btime zero on file systems without one, which say -1:
+// stat(2).
+func setTimesOf(info *Info, st *unix.Stat_t) {
+	info.Atime, info.Mtime, info.Ctime = timeOf(st.Atim), timeOf(st.Mtim), timeOf(st.Ctim)
+	if st.Btim.Sec != -1 {
+		info.Btime = timeOf(st.Btim)
+	}
+}
+
+func setTimespec(ts *unix.Timespec, t Time) { *ts = unix.Timespec{Sec: t.Sec, Nsec: t.Nsec} }
+
+func (o *Object) fstat(st *unix.Stat_t) error { return unix.Fstat(o.fd, st) }
+
+// The at-calls with AT_EMPTY_PATH work on any descriptor, O_PATH or not:
+// chmod(2), chown(2), utimensat(2).
+
+func (o *Object) chown(uid, gid int) error {
+	return unix.Fchownat(o.fd, "", uid, gid, atEmptyPath)
+}
+
+func (o *Object) chmod(mode uint32) error { return unix.Fchmodat(o.fd, "", mode, atEmptyPath) }
+
+// setTimes sets btime as utimensat(2) tells to: a modification time before the
+// creation time moves the creation time to it, so two calls set both. A
+// creation time after the modification time cannot be set.
+func (o *Object) setTimes(atime, mtime, btime Time) error {
+	if btime != (Time{}) && btime.Compare(mtime) < 0 {
+		ts := timespecs(atime, btime)
+		if err := unix.UtimesNanoAt(o.fd, "", ts[:], atEmptyPath); err != nil {
+			return err
+		}
+	}
+	ts := timespecs(atime, mtime)
+	return unix.UtimesNanoAt(o.fd, "", ts[:], atEmptyPath)
+}
+
+// withXattrs runs f on a descriptor that the extattr calls accept: not one of
+// O_PATH. Only files and directories are opened for it: opening a fifo or a
+// device has effects, and a link cannot be opened.
+func (o *Object) withXattrs(f func(fd int) error) error {
+	if !o.pathOnly {
+		return f(o.fd)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(o.fd, &st); err != nil {
+		return err
+	}
+	if t := st.Mode & unix.S_IFMT; t != unix.S_IFREG && t != unix.S_IFDIR {
+		return unix.ENOTSUP
+	}
+	fd, err := retryN(func() (int, error) {
+		return unix.Openat(o.fd, "", oEmptyPath|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return f(fd)
+}
+
+// xattrs names attributes "user.x" and "system.x" after the two name spaces of
+// extattr(2), as Linux does and as x/sys/unix expects them back. Those of the
+// system are for root; others see none.
+func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
+	err = o.withXattrs(func(fd int) error {
+		for _, space := range []struct {
+			id     int
+			prefix string
+		}{{unix.EXTATTR_NAMESPACE_USER, "user."}, {unix.EXTATTR_NAMESPACE_SYSTEM, "system."}} {
+			names, err := grow(func(buf []byte) (int, error) { return unix.FlistxattrNS(fd, space.id, buf) })
+			if err == unix.EPERM && space.id == unix.EXTATTR_NAMESPACE_SYSTEM {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			for len(names) > 0 { // a length byte, then the name: extattr(2)
+				end := min(1+int(names[0]), len(names))
+				name := space.prefix + string(names[1:end])
+				names = names[end:]
+				if !keep(name) {
+					continue
+				}
+				value, err := grow(func(buf []byte) (int, error) { return unix.Fgetxattr(fd, name, buf) })
+				if err == errNoXattr { // removed since it was listed
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				list = append(list, Xattr{Name: name, Value: value})
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// grow calls read with a larger buffer until something of it stays free: a
+// buffer that is too small is filled without an error.
+func grow(read func([]byte) (int, error)) ([]byte, error) {
+	for buf := make([]byte, 512); ; buf = make([]byte, 4*len(buf)) {
+		n, err := retryN(func() (int, error) { return read(buf) })
+		if err != nil {
+			return nil, err
+		}
+		if n < len(buf) {
+			return buf[:n], nil
+		}
+	}
+}
+
+func (o *Object) setxattr(name string, value []byte) error {
+	if !knownSpace(name) {
+		return unix.ENOTSUP
+	}
+	return o.withXattrs(func(fd int) error { return unix.Fsetxattr(fd, name, value, 0) })
+}
+
+func (o *Object) removexattr(name string) error {
+	if !knownSpace(name) {
+		return errNoXattr
+	}
+	return o.withXattrs(func(fd int) error { return unix.Fremovexattr(fd, name) })
+}
+
+// knownSpace tells names that x/sys/unix can map. For others its Fsetxattr
+// loses the error and reports success.
+func knownSpace(name string) bool {
+	for _, prefix := range [...]string{"user.", "system."} {
+		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
+			return true
+		}
+	}
+	return false
+}

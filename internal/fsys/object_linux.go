@@ -1,0 +1,117 @@
+package fsys
+
+import (
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const errNoXattr = unix.ENODATA
+
+func setTimesOf(info *Info, st *unix.Stat_t) {
+	info.Atime, info.Mtime, info.Ctime = timeOf(st.Atim), timeOf(st.Mtim), timeOf(st.Ctim)
+}
+
+func setTimespec(ts *unix.Timespec, t Time) {
+	*ts = unix.NsecToTimespec(t.Nsec)
+	ts.Sec += secondsOf(t)
+}
+
+func (o *Object) fstat(st *unix.Stat_t) error { return unix.Fstat(o.fd, st) }
+
+func (o *Object) chown(uid, gid int) error {
+	if o.pathOnly {
+		return unix.Fchownat(o.fd, "", uid, gid, unix.AT_EMPTY_PATH)
+	}
+	return unix.Fchown(o.fd, uid, gid)
+}
+
+func (o *Object) chmod(mode uint32) error {
+	if o.pathOnly {
+		return unix.Chmod(o.procPath(), mode)
+	}
+	return unix.Fchmod(o.fd, mode)
+}
+
+func (o *Object) setTimes(atime, mtime, _ Time) error {
+	ts := timespecs(atime, mtime)
+	if o.pathOnly {
+		return unix.UtimesNanoAt(unix.AT_FDCWD, o.procPath(), ts[:], 0)
+	}
+	// utimensat with no path is futimens; x/sys cannot pass a null path.
+	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(o.fd), 0, uintptr(unsafe.Pointer(&ts[0])), 0, 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
+	var small [512]byte
+	names := small[:]
+	n, err := retryN(func() (int, error) { return o.listxattr(names) })
+	for err == unix.ERANGE {
+		names = make([]byte, 4*len(names))
+		n, err = retryN(func() (int, error) { return o.listxattr(names) })
+	}
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	var list []Xattr
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
+		if !keep(name) {
+			continue
+		}
+		value, err := o.getxattr(name)
+		if err == errNoXattr { // removed since it was listed
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Xattr{Name: name, Value: value})
+	}
+	return list, nil
+}
+
+func (o *Object) getxattr(name string) ([]byte, error) {
+	value := make([]byte, 256)
+	for {
+		n, err := retryN(func() (int, error) {
+			if o.pathOnly {
+				return unix.Getxattr(o.procPath(), name, value)
+			}
+			return unix.Fgetxattr(o.fd, name, value)
+		})
+		if err == unix.ERANGE {
+			value = make([]byte, 4*len(value))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return value[:n], nil
+	}
+}
+
+func (o *Object) listxattr(dest []byte) (int, error) {
+	if o.pathOnly {
+		return unix.Listxattr(o.procPath(), dest)
+	}
+	return unix.Flistxattr(o.fd, dest)
+}
+
+func (o *Object) setxattr(name string, value []byte) error {
+	if o.pathOnly {
+		return unix.Setxattr(o.procPath(), name, value, 0)
+	}
+	return unix.Fsetxattr(o.fd, name, value, 0)
+}
+
+func (o *Object) removexattr(name string) error {
+	if o.pathOnly {
+		return unix.Removexattr(o.procPath(), name)
+	}
+	return unix.Fremovexattr(o.fd, name)
+}

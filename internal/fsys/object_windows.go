@@ -1,0 +1,189 @@
+package fsys
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// errNotSupported answers what Windows has no notion of.
+const errNotSupported = windows.ERROR_NOT_SUPPORTED
+
+// Object is an open file, directory or other thing whose metadata can be read
+// and set through its handle.
+type Object struct{ h windows.Handle }
+
+// Stat describes the object.
+func (o *Object) Stat() (Info, error) {
+	if err := fault(OpStat, ""); err != nil {
+		return Info{}, err
+	}
+	return infoOf(o.h)
+}
+
+// Chown is not supported: owners are not numbers here.
+func (o *Object) Chown(uint32, uint32) error {
+	if err := fault(OpChown, ""); err != nil {
+		return err
+	}
+	return errNotSupported
+}
+
+// Chmod keeps one bit: without the owner's write bit a file is read-only. A
+// directory has no such property; its attribute means something else.
+func (o *Object) Chmod(mode uint32) error {
+	if err := fault(OpChmod, ""); err != nil {
+		return err
+	}
+	var i windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(o.h, &i); err != nil {
+		return err
+	}
+	attributes := i.FileAttributes &^ windows.FILE_ATTRIBUTE_READONLY
+	if mode&0o200 == 0 {
+		attributes |= windows.FILE_ATTRIBUTE_READONLY
+	}
+	if attributes == i.FileAttributes || attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
+		return nil
+	}
+	return o.with(writeAttributes, func(h windows.Handle) error { return setAttributes(h, attributes) })
+}
+
+// SetTimes sets access, modification and, unless zero, creation time, in steps
+// of 100 ns where the file system can, from 1601 on.
+func (o *Object) SetTimes(atime, mtime, btime Time) error {
+	if err := fault(OpTimes, ""); err != nil {
+		return err
+	}
+	access, write := filetimeOf(atime), filetimeOf(mtime)
+	var creation *windows.Filetime
+	if btime != (Time{}) {
+		c := filetimeOf(btime)
+		creation = &c
+	}
+	return o.with(writeAttributes, func(h windows.Handle) error {
+		return windows.SetFileTime(h, creation, &access, &write)
+	})
+}
+
+// Xattrs is not supported: alternate data streams and extended attributes of
+// OS/2 are another thing, and ACLs another system.
+func (o *Object) Xattrs(func(name string) bool) ([]Xattr, error) {
+	if err := fault(OpGetXattr, ""); err != nil {
+		return nil, err
+	}
+	return nil, errNotSupported
+}
+
+// SetXattr is not supported.
+func (o *Object) SetXattr(name string, _ []byte) error {
+	if err := fault(OpSetXattr, name); err != nil {
+		return err
+	}
+	return errNotSupported
+}
+
+// RemoveXattr removes one extended attribute; there is none.
+func (o *Object) RemoveXattr(name string) error { return fault(OpSetXattr, name) }
+
+// Close gives the handle back.
+func (o *Object) Close() error { return windows.CloseHandle(o.h) }
+
+// with runs f on the object's handle, or on another with more rights if those
+// of the first do not suffice.
+func (o *Object) with(access uint32, f func(windows.Handle) error) error {
+	err := f(o.h)
+	if err != windows.ERROR_ACCESS_DENIED {
+		return err
+	}
+	h, err := reopen(o.h, access)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(h)
+	return f(h)
+}
+
+// infoOf leaves Ctime zero: the change time of NTFS can be set by any program,
+// so it proves nothing.
+func infoOf(h windows.Handle) (Info, error) {
+	var i windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(h, &i); err != nil {
+		return Info{}, err
+	}
+	info := Info{
+		ID:    ID{Dev: uint64(i.VolumeSerialNumber), Ino: uint64(i.FileIndexHigh)<<32 | uint64(i.FileIndexLow)},
+		Kind:  Regular,
+		Mode:  0o644,
+		Nlink: uint64(i.NumberOfLinks),
+		Size:  int64(i.FileSizeHigh)<<32 | int64(i.FileSizeLow),
+		Atime: timeOf(i.LastAccessTime),
+		Mtime: timeOf(i.LastWriteTime),
+		Btime: timeOf(i.CreationTime),
+	}
+	if i.FileAttributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
+		info.Mode = 0o444
+	}
+	if i.FileAttributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
+		info.Kind, info.Mode = Directory, 0o755
+	}
+	if i.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
+		var tag struct{ attributes, tag uint32 } // FILE_ATTRIBUTE_TAG_INFO
+		err := windows.GetFileInformationByHandleEx(h, windows.FileAttributeTagInfo, (*byte)(unsafe.Pointer(&tag)),
+			uint32(unsafe.Sizeof(tag)))
+		if err != nil {
+			return Info{}, err
+		}
+		info.Kind = kindOfReparsePoint(tag.tag, info.Kind)
+	}
+	var standard struct { // FILE_STANDARD_INFO
+		allocation, end          int64
+		links                    uint32
+		deletePending, directory bool
+	}
+	if windows.GetFileInformationByHandleEx(h, windows.FileStandardInfo, (*byte)(unsafe.Pointer(&standard)),
+		uint32(unsafe.Sizeof(standard))) == nil {
+		info.Blocks = (standard.allocation + 511) / 512
+	}
+	return info, nil
+}
+
+// kindOfReparsePoint tells what stands for something else (a link, a junction)
+// from what is a file all the same, only stored in another way (deduplicated,
+// compressed, in a cloud): IsReparseTagNameSurrogate of ntifs.h.
+func kindOfReparsePoint(tag uint32, otherwise Kind) Kind {
+	const surrogate, afUnix = 0x20000000, 0x80000023
+	switch {
+	case tag == windows.IO_REPARSE_TAG_SYMLINK:
+		return Symlink
+	case tag == afUnix:
+		return Socket
+	case tag&surrogate != 0:
+		return Irregular
+	}
+	return otherwise
+}
+
+// A FILETIME counts 100 ns since 1601.
+const (
+	ticksPerSecond = 10_000_000
+	secondsTo1970  = 11644473600
+)
+
+func timeOf(ft windows.Filetime) Time {
+	ticks := int64(ft.HighDateTime)<<32 | int64(ft.LowDateTime)
+	return Time{Sec: ticks/ticksPerSecond - secondsTo1970, Nsec: ticks % ticksPerSecond * 100}
+}
+
+// filetimeOf cuts a time to the range there is; 0 would mean no change.
+func filetimeOf(t Time) windows.Filetime {
+	const last = 1<<63 - 1
+	ticks := int64(1)
+	switch sec := t.Sec; {
+	case sec > last/ticksPerSecond-secondsTo1970-1:
+		ticks = last
+	case sec >= -secondsTo1970:
+		ticks = max((sec+secondsTo1970)*ticksPerSecond+t.Nsec/100, 1)
+	}
+	return windows.Filetime{LowDateTime: uint32(ticks), HighDateTime: uint32(ticks >> 32)}
+}

@@ -1,0 +1,83 @@
+package fsys
+
+import "golang.org/x/sys/unix"
+
+const (
+	seekData = unix.SEEK_DATA
+	seekHole = unix.SEEK_HOLE
+)
+
+// createUnnamed makes a file that has no name at all: a killed run leaves no
+// litter. File systems without O_TMPFILE answer EOPNOTSUPP or EISDIR, once.
+func (d *Dir) createUnnamed() (*Pending, error) {
+	if d.caps.noTmpfile.Load() {
+		return nil, unix.EOPNOTSUPP
+	}
+	fd, err := retryN(func() (int, error) {
+		return unix.Openat(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	})
+	if err == unix.EISDIR || err == unix.EINVAL || err == unix.ENOENT && d.exists() {
+		err = unix.EOPNOTSUPP
+	}
+	if err != nil {
+		if Unsupported(err) {
+			d.caps.noTmpfile.Store(true)
+		}
+		return nil, err
+	}
+	return &Pending{File: File{Object{fd: fd}}, dir: d}, nil
+}
+
+// exists tells a file system without O_TMPFILE that answers ENOENT from a
+// directory that was removed.
+func (d *Dir) exists() bool {
+	var st unix.Stat_t
+	return unix.Fstat(d.fd, &st) == nil && st.Nlink > 0
+}
+
+// linkUnnamed gives the file its first name. AT_EMPTY_PATH was for the
+// privileged before Linux 6.10 (ENOENT); /proc is the way of older kernels.
+func (p *Pending) linkUnnamed(name string) error {
+	if !p.dir.caps.noLinkPath.Load() {
+		err := retry(func() error { return unix.Linkat(p.fd, "", p.dir.fd, name, unix.AT_EMPTY_PATH) })
+		if err != unix.ENOENT {
+			return err
+		}
+	}
+	err := retry(func() error {
+		return unix.Linkat(unix.AT_FDCWD, p.procPath(), p.dir.fd, name, unix.AT_SYMLINK_FOLLOW)
+	})
+	if err == nil {
+		p.dir.caps.noLinkPath.Store(true)
+	}
+	return err
+}
+
+func renameNoReplace(dirfd int, oldName, newName string) error {
+	return unix.Renameat2(dirfd, oldName, dirfd, newName, unix.RENAME_NOREPLACE)
+}
+
+// SyncFS forces everything of the directory's file system to the device,
+// other programs' data included. Errors of writes since the directory was
+// opened are reported (Linux 5.8).
+func (d *Dir) SyncFS() error {
+	if err := fault(OpSyncFS, ""); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Syncfs(d.fd) })
+}
+
+// SyncFSReliable reports whether SyncFS reaches the device and reports errors:
+// not on FUSE and network file systems.
+func (d *Dir) SyncFSReliable() bool {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
+		return false
+	}
+	switch uint32(st.Type) { //nolint:gosec // magic numbers have 32 bits
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+//go:build unix
+
+package fsys
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Pending is a file that is being written. It has no name, or a temporary one,
+// with mode 0600, until Commit or CommitReplacing; Abort leaves nothing behind.
+type Pending struct {
+	File
+	dir  *Dir
+	temp string // "" while the file has no name
+}
+
+// Create begins a new file in d, which must stay open until the end of it.
+// named asks for a temporary name from the start: cheaper when the file will
+// replace another.
+func (d *Dir) Create(named bool) (*Pending, error) {
+	if err := fault(OpCreate, ""); err != nil {
+		return nil, err
+	}
+	if !named {
+		p, err := d.createUnnamed()
+		if err == nil || !Unsupported(err) {
+			return p, err
+		}
+	}
+	for {
+		name := TempName()
+		fd, err := retryN(func() (int, error) {
+			return unix.Openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		})
+		if err == unix.EEXIST {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &Pending{File: File{Object{fd: fd}}, dir: d, temp: name}, nil
+	}
+}
+
+// Commit gives the complete file its name and closes it; EEXIST if the name is
+// taken, in which case the file is still pending.
+func (p *Pending) Commit(name string) error {
+	if err := fault(OpLink, name); err != nil {
+		return err
+	}
+	if p.temp == "" {
+		if err := p.linkUnnamed(name); err != nil {
+			return err
+		}
+		return p.close()
+	}
+	if err := p.dir.renameNew(p.temp, name); err != nil {
+		return err
+	}
+	p.temp = ""
+	return p.close()
+}
+
+// CommitReplacing gives the complete file its name, replacing what has it,
+// atomically, and closes it. On error the file is still pending.
+func (p *Pending) CommitReplacing(name string) error {
+	if p.temp == "" {
+		temp := TempName()
+		if err := fault(OpLink, temp); err != nil {
+			return err
+		}
+		if err := p.linkUnnamed(temp); err != nil {
+			return err
+		}
+		p.temp = temp
+	}
+	if err := p.dir.Rename(p.temp, name); err != nil {
+		return err
+	}
+	p.temp = ""
+	return p.close()
+}
+
+// Abort gives the file up. It does nothing after a commit.
+func (p *Pending) Abort() {
+	if p.dir == nil {
+		return
+	}
+	if p.temp != "" {
+		// Not asked of Fault: a temporary that cannot be removed is a leftover, no loss.
+		_ = retry(func() error { return unix.Unlinkat(p.dir.fd, p.temp, 0) })
+	}
+	p.dir = nil
+	_ = p.File.Close()
+}
+
+// close reports what only close tells of lost writes, as NFS does.
+func (p *Pending) close() error {
+	p.dir = nil
+	err := p.File.Close()
+	if err == nil {
+		err = fault(OpCloseFile, "")
+	}
+	return err
+}
+
+// Tests exchange them for those of a system without such calls.
+var (
+	exclusiveRename = renameNoReplace
+	hardLink        = unix.Linkat
+)
+
+// renameNew is Rename that never replaces.
+func (d *Dir) renameNew(oldName, newName string) error {
+	err := retry(func() error { return exclusiveRename(d.fd, oldName, newName) })
+	if err == nil || !Unsupported(err) && err != unix.EINVAL {
+		return err
+	}
+	err = retry(func() error { return hardLink(d.fd, oldName, d.fd, newName, 0) })
+	if err == nil {
+		return retry(func() error { return unix.Unlinkat(d.fd, oldName, 0) })
+	}
+	if !Unsupported(err) && err != unix.EPERM {
+		return err
+	}
+	// Neither an exclusive rename nor hard links: look, then rename. Somebody
+	// else's file that appears in between is replaced.
+	var st unix.Stat_t
+	if err := unix.Fstatat(d.fd, newName, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+		return unix.EEXIST
+	} else if err != unix.ENOENT {
+		return err
+	}
+	return retry(func() error { return unix.Renameat(d.fd, oldName, d.fd, newName) })
+}

@@ -1,0 +1,78 @@
+package fsys
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// Pending is a file that is being written. It has a temporary name until Commit
+// or CommitReplacing; Abort leaves nothing behind.
+type Pending struct {
+	File
+	dir *Dir // nil once it is committed or given up
+}
+
+// Create begins a new file in d, which must stay open until the end of it. It
+// always has a temporary name: there are no files without one.
+func (d *Dir) Create(bool) (*Pending, error) {
+	if err := fault(OpCreate, ""); err != nil {
+		return nil, err
+	}
+	for {
+		h, err := openAt(d.h, TempName(), windows.GENERIC_READ|windows.GENERIC_WRITE|windows.DELETE|windows.SYNCHRONIZE,
+			windows.FILE_CREATE, windows.FILE_NON_DIRECTORY_FILE)
+		if err == syscall.EEXIST {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &Pending{File: File{Object{h: h}}, dir: d}, nil
+	}
+}
+
+// Commit gives the complete file its name and closes it; EEXIST if the name is
+// taken, in which case the file is still pending.
+func (p *Pending) Commit(name string) error {
+	if err := fault(OpLink, name); err != nil {
+		return err
+	}
+	if err := renameHandle(p.h, p.dir.h, name); err != nil {
+		return err
+	}
+	return p.close()
+}
+
+// CommitReplacing gives the complete file its name, replacing what has it,
+// atomically, and closes it. On error the file is still pending.
+func (p *Pending) CommitReplacing(name string) error {
+	if err := fault(OpRename, name); err != nil {
+		return err
+	}
+	if err := replaceHandle(p.h, p.dir.h, name); err != nil {
+		return err
+	}
+	return p.close()
+}
+
+// Abort gives the file up. It does nothing after a commit.
+func (p *Pending) Abort() {
+	if p.dir == nil {
+		return
+	}
+	// Not asked of Fault: a temporary that cannot be removed is a leftover, no loss.
+	_ = deleteHandle(p.h)
+	p.dir = nil
+	_ = p.File.Close()
+}
+
+// close reports what only close tells of lost writes.
+func (p *Pending) close() error {
+	p.dir = nil
+	err := p.File.Close()
+	if err == nil {
+		err = fault(OpCloseFile, "")
+	}
+	return err
+}

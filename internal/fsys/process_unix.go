@@ -1,0 +1,32 @@
+//go:build unix
+
+package fsys
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Umask returns the process's file mode creation mask.
+var Umask = sync.OnceValue(func() uint32 {
+	mask := unix.Umask(0o077) // reading it means setting it; the strict value for the instant between
+	unix.Umask(mask)
+	return uint32(mask)
+})
+
+// Identity returns the user and group that new files get.
+func Identity() (uid, gid uint32) { return uint32(unix.Geteuid()), uint32(unix.Getegid()) }
+
+// Privileged reports whether the process may give files to other owners and
+// make device nodes.
+func Privileged() bool { return unix.Geteuid() == 0 }
+
+// OpenLimit returns how many descriptors the process may have open.
+func OpenLimit() int {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil || r.Cur > 1<<20 {
+		return 1 << 20
+	}
+	return int(r.Cur)
+}

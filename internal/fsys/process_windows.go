@@ -1,0 +1,14 @@
+package fsys
+
+// Umask returns the process's file mode creation mask: Windows has none.
+var Umask = func() uint32 { return 0 }
+
+// Identity returns the user and group that new files get: no numbers here.
+func Identity() (uid, gid uint32) { return 0, 0 }
+
+// Privileged is false: owners and devices are not copied by anybody.
+func Privileged() bool { return false }
+
+// OpenLimit returns how many handles the process should have open. The system
+// allows 16 million; each takes kernel memory.
+func OpenLimit() int { return 8192 }

@@ -1,0 +1,116 @@
+//go:build unix
+
+package fsys
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const emulated = false
+
+func TestOpenOfAFifoDoesNotWait(t *testing.T) {
+	d, path := tempRoot(t)
+	require.NoError(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0o600))
+	done := make(chan error, 1)
+	go func() {
+		f, info, err := d.Open("fifo")
+		if err == nil {
+			if info.Kind != Fifo {
+				t.Errorf("kind %v", info.Kind)
+			}
+			f.Close()
+		}
+		o, openErr := d.OpenObject("fifo")
+		if openErr == nil {
+			o.Close()
+		}
+		if err == nil {
+			err = openErr
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(5 * time.Second):
+		t.Fatal("waits for a writer")
+	}
+}
+
+func TestTakeOver(t *testing.T) {
+	d, path := tempRoot(t)
+	require.NoError(t, os.Mkdir(filepath.Join(path, "dir"), 0))
+	sub, mode, err := d.TakeOver("dir")
+	require.NoError(t, err)
+	require.Zero(t, mode)
+	require.NoError(t, sub.Mkdir("x"))
+	require.NoError(t, sub.Close())
+	info, err := d.Lstat("dir")
+	require.NoError(t, err)
+	require.EqualValues(t, 0o700, info.Mode)
+	put(t, filepath.Join(path, "file"), "")
+	_, _, err = d.TakeOver("file")
+	require.True(t, IsSymlinkRefusal(err), "%v", err)
+}
+
+func TestRenameNewAndItsFallbacks(t *testing.T) {
+	rename, link := exclusiveRename, hardLink
+	defer func() { exclusiveRename, hardLink = rename, link }()
+	noRename := func(int, string, string) error { return unix.EINVAL } // as of a file system that knows no flags
+	calls := ""
+	countLink := func(a int, b string, c int, e string, flags int) error {
+		calls += "link "
+		return link(a, b, c, e, flags)
+	}
+	noLink := func(int, string, int, string, int) error {
+		calls += "no link "
+		return unix.EPERM // as of FAT
+	}
+	for _, way := range []struct {
+		name   string
+		rename func(int, string, string) error
+		link   func(int, string, int, string, int) error
+		calls  string // of three renames
+	}{
+		{"the system's own", rename, countLink, ""},
+		{"link and unlink", noRename, countLink, "link link link "},
+		{"look, then rename", noRename, noLink, "no link no link no link "},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			exclusiveRename, hardLink, calls = way.rename, way.link, ""
+			d, path := tempRoot(t)
+			put(t, filepath.Join(path, "a"), "a")
+			put(t, filepath.Join(path, "b"), "b")
+			require.ErrorIs(t, d.renameNew("a", "b"), fs.ErrExist)
+			require.Equal(t, "b", content(t, filepath.Join(path, "b")))
+			require.NoError(t, d.renameNew("a", "c"))
+			require.Equal(t, []string{"b", "c"}, names(t, d))
+			require.ErrorIs(t, d.renameNew("none", "d"), fs.ErrNotExist)
+			if !Unsupported(rename(d.fd, "none", "d")) { // else the first way links too
+				require.Equal(t, way.calls, calls)
+			}
+		})
+	}
+}
+
+func TestInfoIsWhatStatSays(t *testing.T) {
+	d, path := tempRoot(t)
+	put(t, filepath.Join(path, "f"), "12345")
+	require.NoError(t, unix.Chmod(filepath.Join(path, "f"), 0o4751))
+	info, err := d.Lstat("f")
+	require.NoError(t, err)
+	var st unix.Stat_t
+	require.NoError(t, unix.Lstat(filepath.Join(path, "f"), &st))
+	require.EqualValues(t, st.Ino, info.ID.Ino)
+	require.EqualValues(t, 0o4751, info.Mode)
+	require.EqualValues(t, 5, info.Size)
+	require.EqualValues(t, st.Blocks, info.Blocks)
+	require.NotZero(t, info.Ctime)
+}
