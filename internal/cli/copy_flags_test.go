@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// parsed returns what the engine is asked by a command line of copy.
+func parsed(t *testing.T, stdin string, args ...string) *engine.Options {
+	t.Helper()
+	r := command(t, succeeds, stdin, append([]string{"copy"}, args...)...)
+	if r.code != 0 || r.options == nil {
+		t.Fatalf("%q: exit code %d, stderr %q", args, r.code, r.stderr)
+	}
+	return r.options
+}
+
+func TestDefaults(t *testing.T) {
+	o := parsed(t, "", "a", "b")
+	if o.Report == nil {
+		t.Error("nobody listens to events")
+	}
+	o.Report = nil
+	want := engine.Options{
+		Source:    "a",
+		Targets:   []string{"b"},
+		Hashes:    []hash.Algorithm{hash.SHA256},
+		Preserve:  engine.PreserveAll,
+		BlockSize: engine.DefaultBlockSize,
+		QueueSize: engine.DefaultQueueSize,
+	}
+	if !reflect.DeepEqual(*o, want) {
+		t.Errorf("\n got %+v\nwant %+v", *o, want)
+	}
+}
+
+func TestEachFlagReachesItsOption(t *testing.T) {
+	for _, c := range []struct {
+		flag string
+		get  func(*engine.Options) any
+		want any
+	}{
+		{"--hash=blake3,md5", func(o *engine.Options) any { return o.Hashes }, []hash.Algorithm{hash.BLAKE3, hash.MD5}},
+		{"--hash=none", func(o *engine.Options) any { return len(o.Hashes) }, 0},
+		{"--manifest=sums/x", func(o *engine.Options) any { return o.Manifest }, "sums/x"},
+		{"--overwrite-policy=checksum", func(o *engine.Options) any { return o.Policy }, engine.PolicyChecksum},
+		{"--sync=file", func(o *engine.Options) any { return o.Sync }, engine.SyncFile},
+		{"--sparse=never", func(o *engine.Options) any { return o.Sparse }, engine.SparseNever},
+		{"--preserve=none", func(o *engine.Options) any { return o.Preserve }, engine.PreserveNone},
+		{"--preserve=mode,acl", func(o *engine.Options) any { return o.Preserve }, engine.PreserveMode | engine.PreserveACL},
+		{"-x", func(o *engine.Options) any { return o.OneFileSystem }, true},
+		{"--one-file-system", func(o *engine.Options) any { return o.OneFileSystem }, true},
+		{"--block-size=4K", func(o *engine.Options) any { return o.BlockSize }, 4096},
+		{"--block-size=1GiB", func(o *engine.Options) any { return o.BlockSize }, 1 << 30},
+		{"--queue-size=1", func(o *engine.Options) any { return o.QueueSize }, 1},
+		{"--workers=1024", func(o *engine.Options) any { return o.Workers }, 1024},
+		{"--workers=auto", func(o *engine.Options) any { return o.Workers }, 0},
+		{"--memory=128K", func(o *engine.Options) any { return o.Memory }, int64(128 << 10)},
+		{"--memory=auto", func(o *engine.Options) any { return o.Memory }, int64(0)},
+		{"--bwlimit=80MB", func(o *engine.Options) any { return o.BytesPerSecond }, int64(80e6)},
+		{"--bwlimit=off", func(o *engine.Options) any { return o.BytesPerSecond }, int64(0)},
+		{"-n", func(o *engine.Options) any { return o.DryRun }, true},
+		{"--dry-run", func(o *engine.Options) any { return o.DryRun }, true},
+		{"--fail-fast", func(o *engine.Options) any { return o.FailFast }, true},
+	} {
+		if got := c.get(parsed(t, "", c.flag, "a", "b")); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s gives %v, want %v", c.flag, got, c.want)
+		}
+	}
+}
+
+func TestSourceAndDestinations(t *testing.T) {
+	for _, c := range []struct {
+		args    []string
+		source  string
+		targets []string
+	}{
+		{[]string{"a", "b"}, "a", []string{"b"}},
+		{[]string{"a", "b", "-o", "c", "--output", "d"}, "a", []string{"b", "c", "d"}},
+		{[]string{"a", "-o", "b"}, "a", []string{"b"}},
+		{[]string{"-i", "a", "b"}, "a", []string{"b"}},
+		{[]string{"-o", "c", "-i", "a", "b"}, "a", []string{"b", "c"}},
+		{[]string{"--input=a", "--output=b", "--output=c"}, "a", []string{"b", "c"}},
+		{[]string{"a", "-o", "b,c"}, "a", []string{"b,c"}},
+		{[]string{"--", "-a", "-b"}, "-a", []string{"-b"}},
+		{[]string{"a\xff\n", "b"}, "a\xff\n", []string{"b"}},
+	} {
+		o := parsed(t, "", c.args...)
+		if o.Source != c.source || !slices.Equal(o.Targets, c.targets) {
+			t.Errorf("%q: from %q to %q, want from %q to %q", c.args, o.Source, o.Targets, c.source, c.targets)
+		}
+	}
+}
+
+// The three flags make one list, in the order of the command line.
+func TestRulesKeepTheirOrder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(file, []byte("# comment\n*.o\n!keep.o\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		path string
+		want filter.Verdict
+	}{
+		{[]string{"--exclude", "*.o", "--include", "x.o"}, "x.o", filter.Included},
+		{[]string{"--include", "x.o", "--exclude", "*.o"}, "x.o", filter.Excluded},
+		{[]string{"--include", "x.o"}, "y.o", filter.Excluded},
+		{[]string{"--exclude", "z", "--include", "x.o"}, "y.o", filter.Included},
+		{[]string{"--exclude-from", file}, "keep.o", filter.Included},
+		{[]string{"--exclude-from", file, "--exclude", "keep.o"}, "keep.o", filter.Excluded},
+		{[]string{"--exclude", "keep.o", "--exclude-from", file}, "keep.o", filter.Included},
+		{[]string{"--exclude-from", file, "--include", "y.o"}, "y.o", filter.Included},
+		{[]string{"--exclude", "a,b"}, "a", filter.Included},
+	} {
+		o := parsed(t, "", append(c.args, "a", "b")...)
+		if o.Filter == nil {
+			t.Fatalf("%q: no filter", c.args)
+		}
+		if got := o.Filter.Match(c.path, false, o.Filter.Root()); got != c.want {
+			t.Errorf("%q: %s is %v, want %v", c.args, c.path, got, c.want)
+		}
+	}
+}
+
+func TestFilesFrom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(file, []byte("x\ny/z\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		stdin string
+		args  []string
+		want  []string
+	}{
+		{"", []string{"--files-from", file}, []string{"x", "y"}},
+		{"p\nq\n", []string{"--files-from=-"}, []string{"p", "q"}},
+		{"p\nq\x00r\x00", []string{"--files-from=-", "--from0"}, []string{"p\nq", "r"}},
+		{"", []string{"--files-from=-"}, nil},
+	} {
+		o := parsed(t, c.stdin, append(c.args, "a", "b")...)
+		if o.Only == nil {
+			t.Fatalf("%q: no list", c.args)
+		}
+		if got := o.Only.Root().Names(); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.args, got, c.want)
+		}
+	}
+	r := command(t, succeeds, "../x\n", "copy", "--files-from=-", "a", "b")
+	if r.code != 2 || !strings.Contains(r.stderr, "--files-from: standard input: line 1: ") {
+		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+func TestRulesOfABadFileAreRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(file, []byte("ok\n[\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, succeeds, "", "copy", "--exclude-from", file, "a", "b")
+	if r.code != 2 || !strings.Contains(r.stderr, "rules: line 2: ") {
+		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,362 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+// eventful is a run in which everything happens.
+func eventful(_ context.Context, o *engine.Options, c *engine.Counters) (*engine.Summary, error) {
+	c.Bytes.Store(5)
+	o.Report(engine.Event{Kind: engine.EventCopied, Path: "a b", Action: "create", Bytes: 5})
+	o.Report(engine.Event{Kind: engine.EventCopied, Path: "sub/\x1b[2J", Action: "replace", Bytes: 7})
+	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "old", Action: "up to date"})
+	o.Report(engine.Event{Kind: engine.EventWarning, Target: "dst", Err: errors.New("no \u202eACLs here")})
+	o.Report(engine.Event{Kind: engine.EventConflict, Path: "newer", Target: "dst", Err: errors.New("the destination is newer"), Hint: "always"})
+	o.Report(engine.Event{Kind: engine.EventFailed, Path: "bad\xff", Err: &engine.FileError{Path: "bad\xff", Stage: engine.StageRead, Err: errors.New("input/output error")}})
+	o.Report(engine.Event{Kind: engine.EventFailed, Path: "it's", Target: "dst", Err: &engine.FileError{Path: "it's", Target: "dst", Stage: engine.StageWrite, Err: errors.New("file too large")}})
+	o.Report(engine.Event{Kind: engine.EventTargetLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
+	return &engine.Summary{
+		Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
+		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 1, Errors: 3, Warnings: 1,
+		Elapsed: 20500 * time.Millisecond,
+		Targets: []engine.TargetSummary{
+			{Path: "dst", Manifests: []engine.ManifestSummary{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{Path: "dst2", Lost: errors.New("no space left on device")},
+		},
+	}, nil
+}
+
+func TestMessages(t *testing.T) {
+	const (
+		skip     = "up to date 'old'\n"
+		warning  = "sealift: warning: 'dst': no \\u202eACLs here\n"
+		failures = "sealift: 'newer' (to 'dst'): left alone: the destination is newer (--overwrite-policy=always would replace it)\n" +
+			"sealift: $'bad\\377': read: input/output error\n" +
+			"sealift: $'it\\'s' (to 'dst'): write: file too large\n" +
+			"sealift: 'dst2': destination given up at 'a b': no space left on device\n"
+	)
+	for name, c := range map[string]struct{ flags, want string }{
+		"usual":   {"", warning + failures},
+		"quiet":   {"-q", failures},
+		"verbose": {"-v", "create 'a b'\nreplace $'sub/\\x1b[2J'\n" + skip + warning + failures},
+		"dry run": {"-v -n", "would create 'a b'\nwould replace $'sub/\\x1b[2J'\n" + skip + warning + failures},
+		"json":    {"--json", warning + failures},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := command(t, eventful, "", append(strings.Fields("copy "+c.flags), "src", "dst", "-o", "dst2")...)
+			if r.code != 1 {
+				t.Errorf("exit code %d, want 1", r.code)
+			}
+			if r.stderr != c.want {
+				t.Errorf("stderr\n got %s\nwant %s", r.stderr, c.want)
+			}
+		})
+	}
+}
+
+const goldenSummary = `copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
+size        27.1 GB in 20.5 s, 1.32 GB/s
+skipped     1,234
+conflicts   1
+warnings    1
+errors      3
+manifest    'dst/SHA256SUMS', 20,001 lines
+            sha256 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+given up    'dst2': no space left on device
+`
+
+func TestSummary(t *testing.T) {
+	if r := command(t, eventful, "", "copy", "src", "dst"); r.stdout != goldenSummary {
+		t.Errorf("got\n%swant\n%s", r.stdout, goldenSummary)
+	}
+	if r := command(t, eventful, "", "copy", "-q", "src", "dst"); r.stdout != "" {
+		t.Errorf("quiet: %s", r.stdout)
+	}
+	dry := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+		return &engine.Summary{DryRun: true, Files: 1, Bytes: 731, Elapsed: time.Second}, nil
+	}
+	if r := command(t, dry, "", "copy", "-n", "src", "dst"); r.stdout != "would copy  1 file\nsize        731 B\n" {
+		t.Errorf("dry run: %q", r.stdout)
+	}
+	idle := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+		return &engine.Summary{Elapsed: 2 * time.Millisecond}, nil
+	}
+	if r := command(t, idle, "", "copy", "src", "dst"); r.stdout != "copied      0 files\nsize        0 B in 2 ms, 0 B/s\n" {
+		t.Errorf("nothing done: %q", r.stdout)
+	}
+}
+
+func TestSummaryFormats(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1234: "-1,234", -123: "-123"} {
+		if got := grouped(n); got != want {
+			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0 ms", 999 * time.Millisecond: "999 ms", 999600 * time.Microsecond: "1.00 s", 1234 * time.Millisecond: "1.23 s",
+		20500 * time.Millisecond: "20.5 s", 59940 * time.Millisecond: "59.9 s", 59960 * time.Millisecond: "1:00", 3723 * time.Second: "1:02:03",
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("duration(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestJSONReport(t *testing.T) {
+	r := command(t, eventful, "", "copy", "--json", "src", "dst", "-o", "dst2")
+	const want = `{
+  "schema": 1,
+  "dry_run": false,
+  "counts": {
+    "files": 20001,
+    "directories": 1,
+    "links": 12,
+    "hard_links": 3,
+    "specials": 1,
+    "skipped": 1234,
+    "conflicts": 1,
+    "errors": 3,
+    "warnings": 1
+  },
+  "bytes": 27123456789,
+  "seconds": 20.5,
+  "rate": 1323095453,
+  "targets": [
+    {
+      "path": "dst",
+      "lost": null,
+      "manifests": [
+        {
+          "path": "dst/SHA256SUMS",
+          "algorithm": "sha256",
+          "lines": 20001,
+          "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
+        }
+      ]
+    },
+    {
+      "path": "dst2",
+      "lost": "no space left on device",
+      "manifests": []
+    }
+  ],
+  "failures": [
+    {
+      "path": "bad\ufffd",
+      "path_base64": "YmFk/w==",
+      "target": "",
+      "stage": "read",
+      "error": "input/output error"
+    },
+    {
+      "path": "it's",
+      "target": "dst",
+      "stage": "write",
+      "error": "file too large"
+    }
+  ],
+  "conflicts": [
+    {
+      "path": "newer",
+      "target": "dst",
+      "error": "the destination is newer",
+      "hint": "always"
+    }
+  ],
+  "warnings": [
+    {
+      "path": "",
+      "target": "dst",
+      "error": "no \u202eACLs here"
+    }
+  ],
+  "exit_code": 1
+}
+`
+	var got bytes.Buffer
+	if err := json.Indent(&got, []byte(r.stdout), "", "  "); err != nil {
+		t.Fatalf("%v in %s", err, r.stdout)
+	}
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+	if strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("not one line: %q", r.stdout)
+	}
+	for _, b := range []byte(r.stdout) {
+		if b >= 0x7f || b < ' ' && b != '\n' {
+			t.Errorf("byte %#x in the output", b)
+		}
+	}
+}
+
+func TestJSONListsAreNeverNull(t *testing.T) {
+	r := command(t, succeeds, "", "copy", "--json", "a", "b")
+	if strings.Contains(r.stdout, "null") || !strings.Contains(r.stdout, `"targets":[]`) {
+		t.Errorf("stdout %s", r.stdout)
+	}
+}
+
+func TestASCIIJSONMeansTheSame(t *testing.T) {
+	want := map[string]string{"a\u007fb": "é\u009b\u202e\U0001f40b\"\\\n<&>"}
+	var buf bytes.Buffer
+	printJSON(&buf, want)
+	var got map[string]string
+	if err := json.Unmarshal(buf.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["a\u007fb"] != want["a\u007fb"] {
+		t.Errorf("%q came back as %q", want, got)
+	}
+}
+
+func TestInterruptStillReports(t *testing.T) {
+	for s, code := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
+		stopped := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1}, Interrupt{s}
+		}
+		r := command(t, stopped, "", "copy", "a", "b")
+		if r.code != code || r.stderr != "sealift: "+(Interrupt{s}).Error()+"\n" {
+			t.Errorf("%v: exit code %d, stderr %q", s, r.code, r.stderr)
+		}
+		if !strings.Contains(r.stdout, "copied      3 files\n") || !strings.Contains(r.stdout, "stopped     by SIG") {
+			t.Errorf("%v: stdout %q", s, r.stdout)
+		}
+		r = command(t, stopped, "", "copy", "--json", "a", "b")
+		var report struct {
+			ExitCode int `json:"exit_code"`
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.ExitCode != code {
+			t.Errorf("%v: %v, %s", s, err, r.stdout)
+		}
+	}
+}
+
+func TestTheContextReachesTheEngine(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(Interrupt{syscall.SIGTERM})
+	waits := func(ctx context.Context, _ *engine.Options, _ *engine.Counters) (*engine.Summary, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	var stdout, stderr bytes.Buffer
+	code := execute(ctx, newRootCmd(newCopyCmd(waits)), []string{"copy", "a", "b"}, strings.NewReader(""), &stdout, &stderr)
+	if code != 143 {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
+}
+
+func TestConflictsAndOtherErrors(t *testing.T) {
+	for _, c := range []struct {
+		summary *engine.Summary
+		err     error
+		code    int
+		stderr  string
+	}{
+		{&engine.Summary{Conflicts: 2}, nil, 4, ""},
+		{&engine.Summary{Conflicts: 2, Errors: 1}, nil, 1, ""},
+		{&engine.Summary{Warnings: 2}, nil, 0, ""},
+		{nil, errors.New("disk on\nfire"), 1, "sealift: disk on\\x0afire\n"},
+		{&engine.Summary{}, context.Canceled, 1, "sealift: stopped\n"},
+	} {
+		run := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+			return c.summary, c.err
+		}
+		if r := command(t, run, "", "copy", "a", "b"); r.code != c.code || r.stderr != c.stderr {
+			t.Errorf("%+v, %v: exit code %d, stderr %q; want %d, %q", c.summary, c.err, r.code, r.stderr, c.code, c.stderr)
+		}
+	}
+}
+
+func TestLogFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(name, []byte("earlier\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, eventful, "", "copy", "-q", "--log-file", name, "src", "dst", "-o", "dst2")
+	log, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(log), "\n"), "\n")
+	want := []string{
+		"earlier",
+		`level=INFO msg=start source='src' destinations="'dst' 'dst2'" dry_run=false`,
+		`level=INFO msg=create path="'a b'" bytes=5`,
+		`level=INFO msg=replace path=$'sub/\x1b[2J' bytes=7`,
+		`level=INFO msg="up to date" path='old' bytes=0`,
+		`level=WARN msg=warning destination='dst' error="no \\u202eACLs here"`,
+		`level=WARN msg=conflict path='newer' destination='dst' error="the destination is newer" hint="--overwrite-policy=always would replace it"`,
+		`level=ERROR msg=failed path=$'bad\377' stage=read error="input/output error"`,
+		`level=ERROR msg=failed path=$'it\'s' destination='dst' stage=write error="file too large"`,
+		`level=ERROR msg="destination given up" path="'a b'" destination='dst2' error="no space left on device"`,
+		`level=INFO msg=finish exit_code=1 files=20001 bytes=27123456789 skipped=1234 conflicts=1 errors=3 elapsed=20.5s`,
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), log)
+	}
+	for i, line := range lines {
+		if _, rest, ok := strings.Cut(line, " "); ok && strings.HasPrefix(line, "time=") {
+			line = rest
+		}
+		if line != want[i] {
+			t.Errorf("line %d\n got %s\nwant %s", i, line, want[i])
+		}
+	}
+}
+
+func TestAFullLogFailsTheRun(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no /dev/full here")
+	}
+	r := command(t, succeeds, "", "copy", "--log-file=/dev/full", "a", "b")
+	if r.code != 1 || !strings.HasPrefix(r.stderr, "sealift: --log-file: write /dev/full: ") {
+		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+func TestProgressFollowsTheFlags(t *testing.T) {
+	slow := func(_ context.Context, _ *engine.Options, c *engine.Counters) (*engine.Summary, error) {
+		c.Bytes.Store(5e6)
+		time.Sleep(600 * time.Millisecond)
+		return &engine.Summary{}, nil
+	}
+	for flags, want := range map[string]func(string) bool{
+		"":                   func(s string) bool { return s == "" }, // plain, and too short for a line
+		"--progress=none":    func(s string) bool { return s == "" },
+		"-q":                 func(s string) bool { return s == "" },
+		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r") },
+		"--progress=json":    func(s string) bool { return json.Valid([]byte(s)) && strings.Contains(s, `"bytes":5000000`) },
+		"--progress=json -q": func(s string) bool { return json.Valid([]byte(s)) },
+	} {
+		r := command(t, slow, "", append(strings.Fields("copy "+flags), "a", "b")...)
+		if r.code != 0 || !want(r.stderr) {
+			t.Errorf("%q: exit code %d, stderr %q", flags, r.code, r.stderr)
+		}
+	}
+}
+
+func TestTotalsAreCountedOnlyIfSomebodyLooks(t *testing.T) {
+	for flags, want := range map[string]bool{"": true, "--progress=bar": true, "--progress=none": false, "-q": false} {
+		var counted bool
+		look := func(_ context.Context, _ *engine.Options, c *engine.Counters) (*engine.Summary, error) {
+			counted = c.CountTotals
+			return &engine.Summary{}, nil
+		}
+		command(t, look, "", append(strings.Fields("copy "+flags), "a", "b")...)
+		if counted != want {
+			t.Errorf("%q: CountTotals %v, want %v", flags, counted, want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+// outcome is what counts for the exit code. The zero outcome is success.
+type outcome struct {
+	signal    os.Signal // that ended the work early
+	refused   bool      // before anything was written
+	failed    bool      // some of the work, or telling about it
+	conflicts bool      // names left alone by the overwrite policy
+}
+
+type exitRow struct {
+	code    int
+	meaning string
+	holds   func(outcome) bool
+}
+
+// exitTable says how an outcome becomes an exit code: the first row that holds
+// decides. It is also what help and man pages print.
+var exitTable = []exitRow{
+	{143, "stopped by SIGTERM", func(o outcome) bool { return o.signal == syscall.SIGTERM }},
+	{130, "stopped by SIGINT", func(o outcome) bool { return o.signal != nil }},
+	{2, "usage error, or refused before anything was written", func(o outcome) bool { return o.refused }},
+	{1, "done, but some files failed (each was reported), or a destination was given up", func(o outcome) bool { return o.failed }},
+	{4, "conflicts left alone by the overwrite policy, and nothing worse", func(o outcome) bool { return o.conflicts }},
+	{0, "everything asked for was done", func(outcome) bool { return true }},
+}
+
+func (o outcome) code() int {
+	for _, row := range exitTable {
+		if row.holds(o) {
+			return row.code
+		}
+	}
+	panic("unreachable: the last row always holds")
+}
+
+// or joins what two parts of one command came to.
+func (o outcome) or(p outcome) outcome {
+	if o.signal == nil {
+		o.signal = p.signal
+	}
+	o.refused = o.refused || p.refused
+	o.failed = o.failed || p.failed
+	o.conflicts = o.conflicts || p.conflicts
+	return o
+}
+
+// exitCodes is the text that ends every help and man page, by code.
+func exitCodes() string {
+	rows := slices.SortedFunc(slices.Values(exitTable), func(a, b exitRow) int { return a.code - b.code })
+	var sb strings.Builder
+	for _, row := range rows {
+		fmt.Fprintf(&sb, "  %-4d %s\n", row.code, row.meaning)
+	}
+	return sb.String()
+}
+
+// Interrupt is the cause with which a context is cancelled when a signal asks
+// the program to stop.
+type Interrupt struct{ Signal os.Signal }
+
+func (i Interrupt) Error() string { return "stopped by " + signalName(i.Signal) }
+
+func signalName(s os.Signal) string {
+	switch s {
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	case os.Interrupt:
+		return "SIGINT"
+	}
+	return s.String()
+}
+
+// usageError says that the command line makes no sense.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// ended is the error of a command that has told everything itself; only the
+// outcome is left.
+type ended struct{ outcome }
+
+func (e *ended) Error() string { return fmt.Sprintf("exit code %d", e.code()) }
+
+// outcomeOf tells what a command's error means for the exit code, and whether
+// the error is still to be told.
+func outcomeOf(err error) (o outcome, tell bool) {
+	if err == nil {
+		return outcome{}, false
+	}
+	if e, ok := errors.AsType[*ended](err); ok {
+		return e.outcome, false
+	}
+	if e, ok := errors.AsType[Interrupt](err); ok {
+		return outcome{signal: e.Signal}, true
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return outcome{refused: true}, true
+	}
+	if _, ok := errors.AsType[*engine.RefusedError](err); ok {
+		return outcome{refused: true}, true
+	}
+	return outcome{failed: true}, true
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHelpBeginsWithUseAndEndsWithExitCodes(t *testing.T) {
+	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help"} {
+		r := command(t, succeeds, "", strings.Fields(line)...)
+		if r.code != 0 || r.stderr != "" || r.options != nil {
+			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
+		}
+		if !strings.HasPrefix(r.stdout, "Usage:\n  sealift ") {
+			t.Errorf("%s begins with %.40q", line, r.stdout)
+		}
+		if !strings.HasSuffix(r.stdout, "\nExit codes:\n"+exitCodes()) {
+			t.Errorf("%s does not end with the exit codes:\n%s", line, r.stdout)
+		}
+	}
+	if want := "  0    everything asked for was done\n  1  "; !strings.HasPrefix(exitCodes(), want) {
+		t.Errorf("exit codes:\n%s", exitCodes())
+	}
+}
+
+func TestHelpOfCopy(t *testing.T) {
+	help := command(t, succeeds, "", "copy", "--help").stdout
+	for _, flag := range strings.Fields(`-i, -o, -x, -n, -q, -v, --input --output --hash --manifest --overwrite-policy --sync --sparse
+		--preserve --include --exclude --exclude-from --files-from --from0 --one-file-system --block-size --queue-size --workers
+		--memory --bwlimit --dry-run --fail-fast --quiet --verbose --log-file --progress --json`) {
+		if !strings.Contains(help, " "+flag) {
+			t.Errorf("%s is missing", flag)
+		}
+	}
+	for _, flag := range []string{"--dirty-window", "--cache", "--verify", "--source-manifest", "--reflink"} {
+		if strings.Contains(help, flag) {
+			t.Errorf("%s is promised", flag)
+		}
+	}
+	last := 0
+	for _, heading := range []string{"Examples:", "What to copy:", "Manifest:", "What stands at the destination:", "Speed and memory:", "How to run:", "What is told:", "Other flags:", "Exit codes:"} {
+		at := strings.Index(help, "\n"+heading+"\n")
+		if at <= last {
+			t.Errorf("%s stands at %d, behind %d", heading, at, last)
+		}
+		last = at
+	}
+	for line := range strings.Lines(help) {
+		if len(line) > 90 {
+			t.Errorf("too long: %s", line)
+		}
+	}
+}
+
+func TestCommandsThatExist(t *testing.T) {
+	help := command(t, succeeds, "", "--help").stdout
+	_, list, _ := strings.Cut(help, "\nCommands:\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	var names []string
+	for line := range strings.Lines(list) {
+		names = append(names, strings.Fields(line)[0])
+	}
+	if got := strings.Join(names, " "); got != "completion copy help man version" {
+		t.Errorf("commands: %s", got)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for shell, want := range map[string]string{
+		"bash":       "# bash completion V2 for sealift",
+		"zsh":        "#compdef sealift",
+		"fish":       "# fish completion for sealift",
+		"powershell": "# powershell completion for sealift",
+	} {
+		r := command(t, succeeds, "", "completion", shell)
+		if r.code != 0 || !strings.HasPrefix(r.stdout, want) {
+			t.Errorf("%s: exit code %d, %.60q", shell, r.code, r.stdout)
+		}
+	}
+	for line, want := range map[string]string{
+		"__complete copy --sync ":   "end\nfile\nnone\n",
+		"__complete copy --hash ":   "none\nsha256\n",
+		"__complete completion ":    "bash\nzsh\nfish\npowershell\n",
+		"__complete copy --overw":   "--overwrite-policy\t",
+		"__complete help ":          "completion\ncopy\n",
+		"__complete copy --preserv": "--preserve\t",
+	} {
+		r := command(t, succeeds, "", strings.Split(line, " ")...)
+		if r.code != 0 || !strings.HasPrefix(r.stdout, want) {
+			t.Errorf("%s: exit code %d, %q", line, r.code, r.stdout)
+		}
+	}
+}
+
+func TestManPages(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "man1")
+	if r := command(t, succeeds, "", "man", dir); r.code != 0 || r.stdout != "" || r.stderr != "" {
+		t.Fatalf("exit code %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
+	}
+	for _, name := range []string{"sealift", "sealift-copy", "sealift-completion", "sealift-man", "sealift-version"} {
+		page, err := os.ReadFile(filepath.Join(dir, name+".1"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, want := range []string{".SH NAME", name + ` \-`, ".SH EXIT STATUS", "\n143\nstopped by SIGTERM\n"} {
+			if !strings.Contains(strings.ReplaceAll(string(page), `\-`, "-"), strings.ReplaceAll(want, `\-`, "-")) {
+				t.Errorf("%s lacks %q", name, want)
+			}
+		}
+		if bytes.Contains(page, []byte("Auto generated")) {
+			t.Errorf("%s tells how it was generated", name)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := command(t, succeeds, "", "man", file); r.code != 1 || !strings.HasPrefix(r.stderr, "sealift: ") {
+		t.Errorf("into a file: exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	info := &debug.BuildInfo{
+		Main: debug.Module{Version: "v0.1.0"},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-20T20:00:00Z"}, {Key: "vcs.modified", Value: "true"},
+		},
+	}
+	b := buildFrom(info, "")
+	if b.Version != "v0.1.0" || b.Commit != "abc" || !b.Modified || !b.Time.Equal(time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", b)
+	}
+	if b := buildFrom(info, "v9"); b.Version != "v9" {
+		t.Errorf("the linker's version is lost: %+v", b)
+	}
+	if b := buildFrom(nil, ""); b.Version != "(devel)" {
+		t.Errorf("%+v", b)
+	}
+
+	root := newRootCmd(newVersionCmd(b))
+	var stdout, stderr bytes.Buffer
+	execute(t.Context(), root, []string{"version"}, strings.NewReader(""), &stdout, &stderr)
+	want := "sealift v0.1.0\ncommit abc of 2026-11-20, modified\nbuilt with " + b.Go + " for " + b.Platform + "\n"
+	if stdout.String() != want {
+		t.Errorf("got %q, want %q", &stdout, want)
+	}
+	stdout.Reset()
+	execute(t.Context(), newRootCmd(newVersionCmd(b)), []string{"version", "--json"}, strings.NewReader(""), &stdout, &stderr)
+	var got map[string]any
+	if err := json.Unmarshal(stdout.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]any{"schema": 1.0, "version": "v0.1.0", "commit": "abc", "time": "2026-11-20T20:00:00Z", "modified": true, "go": b.Go, "platform": b.Platform} {
+		if got[key] != want {
+			t.Errorf("%s = %v, want %v", key, got[key], want)
+		}
+	}
+}

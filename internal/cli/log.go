@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// fileLog is --log-file: one line per failure, warning, conflict and action,
+// each written at once, so that a killed run leaves a complete log. A nil
+// *fileLog logs nothing.
+type fileLog struct {
+	file   *os.File
+	out    checkedWriter
+	logger *slog.Logger
+}
+
+// openLog opens a log for appending; no name, no log.
+func openLog(name string) (*fileLog, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // a nil log is a log
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666) //nolint:gosec // chosen by the user; the umask decides
+	if err != nil {
+		return nil, err
+	}
+	l := &fileLog{file: f, out: checkedWriter{w: f}}
+	l.logger = slog.New(slog.NewTextHandler(&l.out, nil))
+	return l, nil
+}
+
+// close returns the first error of the log, so that a full disk does not make
+// it end silently.
+func (l *fileLog) close() error {
+	if l == nil {
+		return nil
+	}
+	err := l.file.Close()
+	if l.out.err != nil {
+		return l.out.err
+	}
+	return err
+}
+
+func (l *fileLog) started(o *engine.Options) {
+	targets := make([]string, len(o.Targets))
+	for i, t := range o.Targets {
+		targets[i] = quote.Name(t)
+	}
+	l.line(slog.LevelInfo, "start", "", "",
+		"source", quote.Name(o.Source), "destinations", strings.Join(targets, " "), "dry_run", o.DryRun)
+}
+
+func (l *fileLog) action(e engine.Event) {
+	l.line(slog.LevelInfo, e.Action, e.Path, e.Target, "bytes", e.Bytes)
+}
+
+func (l *fileLog) conflict(e engine.Event, hint string) {
+	l.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
+}
+
+func (l *fileLog) warning(e engine.Event) {
+	l.line(slog.LevelWarn, "warning", e.Path, e.Target, "error", quotedError(e.Err))
+}
+
+func (l *fileLog) targetLost(e engine.Event) {
+	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
+}
+
+func (l *fileLog) failure(path, target string, stage engine.Stage, err error) {
+	if f, ok := errors.AsType[*engine.FileError](err); ok {
+		err = f.Err
+	}
+	l.line(slog.LevelError, "failed", path, target, "stage", string(stage), "error", quotedError(err))
+}
+
+func (l *fileLog) refused(err error) {
+	l.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
+}
+
+func (l *fileLog) finished(s *engine.Summary, o outcome) {
+	attrs := []any{"exit_code", o.code()}
+	if s != nil {
+		attrs = append(attrs, "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
+			"conflicts", s.Conflicts, "errors", s.Errors, "elapsed", s.Elapsed)
+	}
+	l.line(slog.LevelInfo, "finish", "", "", attrs...)
+}
+
+// line writes one line about an entry and a destination, either of which may
+// be "".
+func (l *fileLog) line(level slog.Level, message, path, target string, attrs ...any) {
+	if l == nil {
+		return
+	}
+	var about []any
+	if path != "" {
+		about = append(about, "path", quote.Name(path))
+	}
+	if target != "" {
+		about = append(about, "destination", quote.Name(target))
+	}
+	l.logger.Log(context.Background(), level, message, append(about, attrs...)...)
+}
+
+func quotedError(err error) string { return quote.Text(errorText(err)) }
+
+// plainError drops the operation and the file name from an error of a file
+// that has no name for the user.
+func plainError(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err.Error()
+}

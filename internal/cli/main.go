@@ -1,0 +1,96 @@
+// Package cli is the command line: flags become engine.Options, events and
+// errors become messages, outcomes become exit codes.
+//
+// Results go to standard output, everything else to standard error through
+// one printer per run. Names and texts from elsewhere are quoted where they
+// are printed, so a message is quoted exactly once.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// Main runs the program with the arguments behind its name, and returns its
+// exit code. A signal is an [Interrupt] as the cause of the context's end.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRootCmd(
+		newCopyCmd(engine.Run),
+		newCompletionCmd(),
+		newManCmd(),
+		newVersionCmd(readBuild()),
+	)
+	return execute(ctx, root, args, stdin, stdout, stderr)
+}
+
+// execute runs one command line on root, tells its error, and turns the
+// outcome into the exit code.
+func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out := &checkedWriter{w: stdout}
+	root.SetArgs(slices.Concat([]string{}, args)) // never nil, or else cobra takes os.Args
+	root.SetIn(stdin)
+	root.SetOut(out)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	result, tell := outcomeOf(err)
+	if tell && (out.err == nil || !errors.Is(err, out.err)) {
+		tellError(cmd, err, result, args)
+	}
+	if out.err != nil {
+		fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(plainError(out.err)))
+		result = result.or(outcome{failed: true})
+	}
+	return result.code()
+}
+
+// tellError prints an error that the command itself has not told.
+func tellError(cmd *cobra.Command, err error, result outcome, args []string) {
+	stderr := cmd.ErrOrStderr()
+	fmt.Fprintf(stderr, "sealift: %s\n", quote.Text(err.Error()))
+	if _, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintf(stderr, "Try '%s --help'.\n", cmd.CommandPath())
+	}
+	if result.refused && wantsJSON(cmd, args) {
+		printRefusal(cmd.OutOrStdout(), err, result.code())
+	}
+}
+
+// wantsJSON reports whether a command line asks for JSON, also where the
+// flags before --json could not be parsed.
+func wantsJSON(cmd *cobra.Command, args []string) bool {
+	flag := cmd.Flags().Lookup("json")
+	if flag == nil {
+		return false
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return flag.Value.String() == "true" || !flag.Changed && slices.Contains(args, "--json")
+}
+
+// checkedWriter remembers the first error, so that nobody has to check each
+// line of a summary, and tries no further.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.w.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	c.err = err
+	return n, err
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// screen is a terminal that knows carriage return and line end, and wraps.
+type screen struct {
+	columns int
+	lines   []string // finished
+	row     []byte   // the one with the cursor
+	at      int
+	writes  int
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.writes++
+	for _, b := range p {
+		switch b {
+		case '\n':
+			s.lines = append(s.lines, strings.TrimRight(string(s.row), " "))
+			s.row, s.at = nil, 0
+		case '\r':
+			s.at = 0
+		default:
+			if s.at == s.columns {
+				s.lines = append(s.lines, "WRAPPED "+string(s.row))
+				s.row, s.at = nil, 0
+			}
+			if s.at == len(s.row) {
+				s.row = append(s.row, b)
+			} else {
+				s.row[s.at] = b
+			}
+			s.at++
+		}
+	}
+	return len(p), nil
+}
+
+func (s *screen) now() string { return strings.TrimRight(string(s.row), " ") }
+
+func TestMessagesAndBarDoNotCollide(t *testing.T) {
+	s := &screen{columns: 40}
+	p := &printer{w: s, columns: func() int { return s.columns }}
+	p.Line("before")
+	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
+	p.Line("sealift: 'a': short")
+	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:12" {
+		t.Errorf("below a message the bar reads %q", got)
+	}
+	p.Bar("46% shorter")
+	if got := s.now(); got != "46% shorter" {
+		t.Errorf("the bar reads %q", got)
+	}
+	p.Line("sealift: 'b': again")
+	writes := s.writes
+	p.Bar("46% shorter")
+	if s.writes != writes {
+		t.Error("an unchanged bar is drawn again")
+	}
+	p.Bar("47%")
+	p.Bar("")
+	if s.now() != "" || s.at != 0 {
+		t.Errorf("at the end the line reads %q, cursor at %d", s.now(), s.at)
+	}
+	p.Line("after")
+	want := []string{"before", "sealift: 'a': short", "sealift: 'b': again", "after"}
+	if !slices.Equal(s.lines, want) {
+		t.Errorf("lines %q, want %q", s.lines, want)
+	}
+}
+
+func TestBarDoesNotWrapWhenTheTerminalShrinks(t *testing.T) {
+	s := &screen{columns: 80}
+	p := &printer{w: s, columns: func() int { return s.columns }}
+	p.Bar(strings.Repeat("x", 79))
+	s.columns, s.row, s.at = 30, nil, 0 // where a terminal puts the old text is its own affair
+	p.Bar(strings.Repeat("y", 29))
+	p.Bar("z")
+	p.Line("message")
+	p.Bar("")
+	if len(s.lines) != 1 || s.lines[0] != "message" || s.now() != "" {
+		t.Errorf("lines %q, row %q", s.lines, s.now())
+	}
+}
+
+// Each drawing is one write, so that nothing gets in between or flickers.
+func TestEveryDrawingIsOneWrite(t *testing.T) {
+	s := &screen{columns: 80}
+	p := &printer{w: s, columns: func() int { return 80 }}
+	p.Bar("bar")
+	p.Line("line")
+	p.Bar("other bar")
+	p.Bar("")
+	if s.writes != 4 {
+		t.Errorf("%d writes for 4 drawings", s.writes)
+	}
+}
+
+func TestPrinterMayBeUsedFromSeveralGoroutines(t *testing.T) {
+	var buf bytes.Buffer
+	p := &printer{w: &buf, columns: func() int { return 80 }}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 100 {
+				p.Bar(fmt.Sprintf("bar %d", j))
+				p.Line(fmt.Sprintf("line %d", i))
+			}
+		})
+	}
+	wg.Wait()
+	p.Bar("")
+	s := &screen{columns: 80}
+	_, _ = s.Write(buf.Bytes())
+	for _, line := range s.lines {
+		if !strings.HasPrefix(line, "line ") || len(line) != len("line 0") {
+			t.Fatalf("a line reads %q", line)
+		}
+	}
+	if len(s.lines) != 400 {
+		t.Errorf("%d lines, want 400", len(s.lines))
+	}
+}

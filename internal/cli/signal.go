@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+)
+
+// onStatusSignal calls show whenever the user asks for the state by a signal,
+// until the returned function is called; that one waits for a call under way.
+func onStatusSignal(show func()) (stop func()) {
+	if len(statusSignals) == 0 {
+		return func() {}
+	}
+	asked := make(chan os.Signal, 1)
+	end := make(chan struct{})
+	var watcher sync.WaitGroup
+	signal.Notify(asked, statusSignals...)
+	watcher.Go(func() {
+		for {
+			select {
+			case <-asked:
+				show()
+			case <-end:
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(asked)
+		close(end)
+		watcher.Wait()
+	}
+}

@@ -1,0 +1,11 @@
+//go:build unix && !darwin && !dragonfly && !freebsd && !netbsd && !openbsd
+
+package cli
+
+import (
+	"os"
+	"syscall"
+)
+
+// statusSignals ask for a status line.
+var statusSignals = []os.Signal{syscall.SIGUSR1}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in a release:
+// -ldflags "-X github.com/seed65876f4f/sealift/internal/cli.version=v1.2.3".
+// Elsewhere the build information that Go embeds has to do.
+var version string
+
+// build says which program this is.
+type build struct {
+	Version  string    `json:"version"`
+	Commit   string    `json:"commit,omitempty"`
+	Time     time.Time `json:"time,omitzero"` // of the commit
+	Modified bool      `json:"modified,omitempty"`
+	Go       string    `json:"go"`
+	Platform string    `json:"platform"`
+}
+
+func readBuild() build {
+	info, _ := debug.ReadBuildInfo()
+	return buildFrom(info, version)
+}
+
+// buildFrom prefers the linker's version to that of the build information,
+// which may be nil.
+func buildFrom(info *debug.BuildInfo, linked string) build {
+	b := build{
+		Version:  linked,
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	if info != nil {
+		if b.Version == "" {
+			b.Version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.time":
+				if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
+					b.Time = t
+				}
+			case "vcs.modified":
+				b.Modified = s.Value == "true"
+			}
+		}
+	}
+	if b.Version == "" {
+		b.Version = "(devel)"
+	}
+	return b
+}
+
+func (b build) line() string { return "sealift " + b.Version }
+
+func newVersionCmd(b build) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version and how the program was built",
+		Example: "  sealift version\n  sealift version --json",
+		Args:    exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := cmd.OutOrStdout() // its errors are seen by execute
+			if asJSON {
+				_ = json.NewEncoder(out).Encode(struct {
+					Schema int `json:"schema"`
+					build
+				}{jsonSchema, b})
+				return nil
+			}
+			fmt.Fprintln(out, b.line())
+			if b.Commit != "" {
+				modified := ""
+				if b.Modified {
+					modified = ", modified"
+				}
+				fmt.Fprintf(out, "commit %s of %s%s\n", b.Commit, b.Time.Format(time.DateOnly), modified)
+			}
+			fmt.Fprintf(out, "built with %s for %s\n", b.Go, b.Platform)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}

@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// note is what goroutines send to the one collector: something to tell, or the
+// fate of an entry, or both.
+type note struct {
+	event   Event
+	tell    bool
+	fate    *fate
+	barrier chan struct{} // closed when all earlier notes have been dealt with
+}
+
+// fate is what became of one entry at all destinations.
+type fate struct {
+	path    string
+	kind    fsys.Kind
+	size    int64
+	targets []targetFate
+}
+
+type targetFate struct {
+	target  *target
+	done    outcome
+	line    line
+	name    string // how the manifest lists it
+	digests hash.Digests
+}
+
+// collect runs until notes is closed. It alone writes the summary and the
+// manifests' records, and calls Options.Report.
+func (r *run) collect() {
+	for n := range r.notes {
+		if n.tell {
+			r.count(n.event)
+			r.report(n.event)
+		}
+		if n.fate != nil {
+			r.account(n.fate)
+		}
+		if n.barrier != nil {
+			close(n.barrier)
+		}
+	}
+}
+
+// sync waits until the collector has dealt with everything sent so far. What it
+// owns may be used then, as long as nothing is sent.
+func (r *run) sync() {
+	done := make(chan struct{})
+	r.notes <- note{barrier: done}
+	<-done
+}
+
+func (r *run) report(e Event) {
+	if r.opts.Report != nil {
+		r.opts.Report(e)
+	}
+}
+
+func (r *run) count(e Event) {
+	switch e.Kind {
+	case EventFailed, EventTargetLost:
+		r.summary.Errors++
+		if r.opts.FailFast {
+			r.cancel(errFailFast)
+		}
+	case EventConflict:
+		r.summary.Conflicts++
+	case EventWarning:
+		r.summary.Warnings++
+	}
+}
+
+// account counts an entry once, by the best that happened to it, and tells what
+// happened at each destination.
+func (r *run) account(f *fate) {
+	var copied, linked, skipped bool
+	for _, t := range f.targets {
+		t.target.record(t.line, t.name, t.digests)
+		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.given, Bytes: f.size}
+		switch t.done {
+		case outCreated:
+			e.Action, copied = "create", true
+		case outReplaced:
+			e.Action, copied = "replace", true
+		case outLinked:
+			e.Action, linked = "link", true
+		case outUpToDate:
+			e.Kind, e.Action, skipped = EventSkipped, "up to date", true
+		case outRefreshed:
+			e.Kind, e.Action, skipped = EventSkipped, "metadata", true
+		case outLeft:
+			e.Kind, e.Action, skipped = EventSkipped, "kept", true
+		default:
+			continue
+		}
+		r.report(e)
+	}
+	s := r.summary
+	switch {
+	case f.kind == fsys.Directory:
+		s.Directories++
+	case copied && f.kind == fsys.Regular:
+		s.Files++
+		s.Bytes += f.size
+	case copied && f.kind == fsys.Symlink:
+		s.Links++
+	case copied:
+		s.Specials++
+	case linked:
+		s.HardLinks++
+	case skipped:
+		s.Skipped++
+	}
+}
+
+// settle sends the fate of an entry to the collector and completes the progress
+// counters, which count a file whatever became of it.
+func (r *run) settle(e *entry) {
+	f := &fate{path: e.path, kind: e.kind, size: e.meta.info.Size}
+	f.targets = make([]targetFate, len(e.passages))
+	for i, p := range e.passages {
+		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests}
+		switch {
+		case p.done == outNothing && !p.exists:
+			t.line = lineDrop
+		case p.done == outCreated || p.done == outReplaced || p.done == outLinked:
+			t.line = lineDrop
+			if e.kind == fsys.Regular && (p.digests != nil || len(r.opts.Hashes) == 0) {
+				t.line = lineNew
+			}
+		case p.digests != nil:
+			t.line = lineChecked
+		}
+		f.targets[i] = t
+	}
+	r.notes <- note{fate: f}
+	if e.kind == fsys.Regular {
+		r.counters.Files.Add(1)
+		r.counters.Bytes.Add(e.meta.info.Size - e.counted)
+	}
+}
+
+func (r *run) tell(e Event) { r.notes <- note{event: e, tell: true} }
+
+// failSource reports that an entry cannot be copied anywhere. What an earlier
+// run has left of it at a destination keeps its line in the manifest there.
+func (r *run) failSource(e *entry, stage Stage, err error) {
+	for _, p := range e.passages {
+		if p.done == outNothing {
+			p.act = actNone
+		}
+	}
+	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
+		return
+	}
+	r.tell(Event{Kind: EventFailed, Path: e.path, Err: &FileError{Path: e.path, Stage: stage, Err: err}})
+	if len(e.passages) == 0 {
+		r.dropMissing(e)
+	}
+}
+
+// dropMissing takes the lines of an entry out of manifests where it does not stand.
+func (r *run) dropMissing(e *entry) {
+	dirs, ok := e.dir.State.(destDirs)
+	if !ok || r.opts.DryRun {
+		return
+	}
+	f := &fate{path: e.path, kind: e.kind}
+	for i, dd := range dirs {
+		dir, ok := dd.acquire(r)
+		if !ok || dir == nil {
+			continue
+		}
+		p := &passage{target: r.targets[i], name: e.name}
+		if p.target.name != "" {
+			p.name = p.target.name
+		}
+		if _, err := dir.Lstat(p.name); err != nil {
+			f.targets = append(f.targets, targetFate{target: p.target, line: lineDrop, name: e.manifestPath(p)})
+		}
+		dd.release(dir)
+	}
+	r.notes <- note{fate: f}
+}
+
+// failPassage reports that an entry cannot be copied to one destination.
+func (r *run) failPassage(e *entry, p *passage, stage Stage, err error) {
+	p.act = actNone
+	r.failTarget(p.target, e.path, stage, err)
+}
+
+// failTarget reports what went wrong at one destination, and gives the
+// destination up if the error is not about the entry alone.
+func (r *run) failTarget(t *target, path string, stage Stage, err error) {
+	if fsys.DestinationLost(err) {
+		t.lose(r, path, err)
+		return
+	}
+	if t.isLost() {
+		return
+	}
+	r.tell(Event{
+		Kind: EventFailed, Path: path, Target: t.given,
+		Err: &FileError{Path: path, Target: t.given, Stage: stage, Err: err},
+	})
+}
+
+func (r *run) conflict(t *target, path string, c *conflictError) {
+	r.tell(Event{Kind: EventConflict, Path: path, Target: t.given, Err: c, Hint: c.advice()})
+}

@@ -1,0 +1,465 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// entry is one entry of the source on its way to the destinations.
+type entry struct {
+	dir  *walk.Dir
+	name string
+	path string // relative to the source's root
+	kind fsys.Kind
+
+	meta     metadata
+	file     *fsys.File // open while a regular file is worked on
+	link     string     // a symbolic link's target
+	digests  hash.Digests
+	passages []*passage
+	counted  int64            // bytes that the progress counter has of it
+	leave    map[*target]bool // destinations where the name is a manifest's
+}
+
+// passage is the way of one entry to one destination.
+type passage struct {
+	target *target
+	dd     *destDir
+	dir    *fsys.Dir // nil in a dry run where the directory would be made
+	name   string    // at the destination
+	have   fsys.Info // what has the name, if exists
+	exists bool
+
+	act     action
+	differs verdict // what a difference leads to, for actCompare and unproven actKeep
+	sink    sink
+	done    outcome
+	digests hash.Digests // known to be those of what stands at the destination
+	again   bool         // the name has appeared meanwhile: decide anew
+}
+
+// outcome is what became of a passage.
+type outcome uint8
+
+const (
+	outNothing   outcome = iota // not attempted, or failed and reported
+	outCreated                  // new
+	outReplaced                 // new, in place of another
+	outLinked                   // a hard link
+	outUpToDate                 // equal already
+	outRefreshed                // equal already, metadata brought up to date
+	outLeft                     // not looked at
+	outConflict                 // reported
+)
+
+// maxAttempts is how often a file that changes while it is read is read.
+const maxAttempts = 3
+
+// process takes one entry of the source to all destinations. The entry's
+// directory is held by the caller.
+func (r *run) process(j job) {
+	e := &entry{dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind}
+	if err := r.openSource(e); err != nil {
+		r.failSource(e, StageOpen, err)
+		return
+	}
+	r.take(e)
+}
+
+// take takes an opened entry to all destinations and closes it.
+func (r *run) take(e *entry) {
+	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.name == "" {
+		r.processLinked(e)
+		return
+	}
+	r.copyEntry(e, nil)
+	e.close()
+}
+
+// openSource opens and describes the entry, which may have been exchanged since
+// it was listed.
+func (r *run) openSource(e *entry) error {
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return err
+	}
+	defer e.dir.Release()
+	if e.kind == fsys.Regular {
+		e.file, e.meta.info, err = dir.Open(e.name)
+	} else {
+		e.meta.info, err = dir.Lstat(e.name)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errVanished
+	case err != nil && fsys.IsSymlinkRefusal(err):
+		return errExchanged
+	case err != nil:
+		return err
+	case e.meta.info.Kind != e.kind:
+		e.close()
+		return fmt.Errorf("it was a %s when listed and is a %s now", e.kind, e.meta.info.Kind)
+	}
+	if e.kind == fsys.Symlink {
+		e.link, err = dir.Readlink(e.name)
+	}
+	return err
+}
+
+func (e *entry) close() {
+	if e.file != nil {
+		e.file.Close()
+		e.file = nil
+	}
+}
+
+var (
+	errVanished = errors.New("it vanished after it was listed")
+	errChanged  = fmt.Errorf("it changed while being read, %d times in a row", maxAttempts)
+	errNoTarget = errors.New("no destination is left")
+)
+
+// copyEntry takes the entry to all destinations, except that it is linked where
+// group knows it under another name already.
+func (r *run) copyEntry(e *entry, group *linkGroup) {
+	defer r.settle(e)
+	for i, dd := range e.dir.State.(destDirs) {
+		if e.leave[dd.target] {
+			continue
+		}
+		dir, ok := dd.acquire(r)
+		if !ok {
+			continue
+		}
+		defer dd.release(dir)
+		name := e.name
+		if r.route.name != "" {
+			name = dd.target.name
+		}
+		p := &passage{target: r.targets[i], dd: dd, dir: dir, name: name}
+		e.passages = append(e.passages, p)
+		if group != nil {
+			r.linkTo(e, p, group)
+		}
+	}
+	for round := 0; round < maxAttempts; round++ {
+		if round > 0 && !e.anyAgain() {
+			break
+		}
+		if e.kind == fsys.Regular {
+			r.copyRegular(e)
+		} else {
+			r.copySpecial(e)
+		}
+	}
+	for _, p := range e.passages {
+		if p.again {
+			r.failPassage(e, p, StageCommit, errExchanged)
+		}
+	}
+	if group != nil {
+		r.afterLinked(e, group)
+	}
+}
+
+func (e *entry) anyAgain() bool {
+	for _, p := range e.passages {
+		if p.again {
+			return true
+		}
+	}
+	return false
+}
+
+// open reports whether the passage still has to be taken.
+func (p *passage) open() bool { return p.done == outNothing && p.act != actNone && !p.target.isLost() }
+
+// copyRegular decides, compares where content decides, and moves the data once
+// for all destinations that need it.
+func (r *run) copyRegular(e *entry) {
+	for _, p := range e.passages {
+		if p.done != outNothing || !p.again && p.act != actUndecided {
+			continue
+		}
+		p.again = false
+		v, err := r.lookUp(p, e.meta.info, nil)
+		if err != nil {
+			r.failPassage(e, p, StageCreate, err)
+			continue
+		}
+		r.judge(e, p, v)
+	}
+	if !r.opts.DryRun {
+		var err error
+		if e.meta.xattrs, err = r.readXattrs(&e.file.Object, e.meta.info); err != nil {
+			r.failSource(e, StageMetadata, err)
+			return
+		}
+	}
+	if err := r.compare(e); err != nil {
+		r.failSource(e, StageRead, err)
+		return
+	}
+	r.moveData(e)
+	for _, p := range e.passages {
+		if p.open() && p.act == actKeep {
+			r.keep(e, p)
+		}
+	}
+}
+
+// judge turns a verdict into the passage's action. A file that is up to date by
+// size and time still needs a proof before a manifest may list it: a previous
+// manifest that is younger than the file, or a comparison.
+func (r *run) judge(e *entry, p *passage, v verdict) {
+	p.act = v.act
+	p.differs = verdict{act: v.differs, conflict: v.conflict}
+	regular := e.kind == fsys.Regular && p.exists && p.have.Kind == fsys.Regular
+	switch v.act {
+	case actConflict:
+		r.conflict(p.target, e.path, v.conflict)
+		p.done = outConflict
+	case actKeep, actLeave:
+		if !regular || r.opts.DryRun || len(r.opts.Hashes) == 0 {
+			break
+		}
+		current := p.have.Size == e.meta.info.Size && p.target.sameTime(p.have.Mtime, e.meta.info.Mtime)
+		if digests, ok := p.target.vouched(e.manifestPath(p), p.have, len(r.opts.Hashes)); ok && current {
+			p.digests = digests
+			break
+		}
+		if p.have.Size == e.meta.info.Size {
+			p.differs.act = actReplace
+			if v.act == actLeave {
+				p.differs.act = actLeave
+			}
+			p.act = actCompare
+		}
+	}
+	if p.act == actLeave {
+		p.done = outLeft
+	}
+}
+
+// manifestPath is how a manifest of the passage's destination names the entry.
+func (e *entry) manifestPath(p *passage) string {
+	if p.target.name != "" {
+		return p.target.name
+	}
+	return e.path
+}
+
+// keep settles a file that is up to date.
+func (r *run) keep(e *entry, p *passage) {
+	p.done = outUpToDate
+	if r.opts.DryRun {
+		return
+	}
+	changed, err := r.refresh(p, &e.meta)
+	if err != nil {
+		p.done = outNothing
+		r.failPassage(e, p, StageMetadata, err)
+		return
+	}
+	if changed {
+		p.done = outRefreshed
+	}
+}
+
+// moveData reads the file once and writes it wherever it has to be, again from
+// the start if it changes meanwhile.
+func (r *run) moveData(e *entry) {
+	var movers []*passage
+	for _, p := range e.passages {
+		if p.open() && (p.act == actCreate || p.act == actReplace) {
+			movers = append(movers, p)
+		}
+	}
+	if len(movers) == 0 {
+		return
+	}
+	if r.opts.DryRun {
+		for _, p := range movers {
+			p.done = created(p.act)
+		}
+		return
+	}
+	for attempt := 1; ; attempt++ {
+		changed, err := r.tryMove(e, movers)
+		if err == nil && !changed {
+			break
+		}
+		for _, p := range movers {
+			if p.sink.file != nil {
+				p.sink.file.Abort()
+			}
+			p.sink = sink{}
+		}
+		r.counters.Bytes.Add(-e.counted)
+		e.counted = 0
+		switch {
+		case err != nil:
+			r.failSource(e, StageRead, err)
+			return
+		case attempt == maxAttempts:
+			r.failSource(e, StageCheck, errChanged)
+			return
+		}
+		if e.meta.xattrs, err = r.readXattrs(&e.file.Object, e.meta.info); err != nil {
+			r.failSource(e, StageMetadata, err)
+			return
+		}
+	}
+	for _, p := range movers {
+		if p.open() {
+			r.commit(e, p)
+		}
+		if p.sink.file != nil {
+			p.sink.file.Abort() // nothing after a commit
+			p.sink.file = nil
+		}
+	}
+}
+
+func created(act action) outcome {
+	if act == actReplace {
+		return outReplaced
+	}
+	return outCreated
+}
+
+// tryMove is one reading of the file into new temporaries. changed says that
+// what was read is not one state of the file.
+func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
+	var sinks []*sink
+	for _, p := range movers {
+		if !p.open() {
+			continue
+		}
+		p.sink = sink{sparse: r.opts.Sparse == SparseAlways}
+		if p.sink.file, p.sink.err = p.dir.Create(p.act == actReplace); p.sink.err != nil {
+			r.failPassage(e, p, StageCreate, p.sink.err)
+			continue
+		}
+		sinks = append(sinks, &p.sink)
+	}
+	if len(sinks) == 0 {
+		return false, nil
+	}
+	set := r.sets.Get().(*hash.Set)
+	defer r.sets.Put(set)
+	set.Reset()
+	total, err := r.transfer(r.ctx, e.file, e.meta.info, set, sinks)
+	e.counted = total
+	if err != nil {
+		return false, err
+	}
+	for _, p := range movers {
+		if p.open() && p.sink.err != nil {
+			r.failPassage(e, p, StageWrite, p.sink.err)
+		}
+	}
+	now, err := e.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if before := e.meta.info; !sameState(before, now) {
+		e.meta.info = now
+		return true, nil
+	}
+	if !anyOpen(movers) { // reading stopped when the last destination failed
+		return false, nil
+	}
+	if total != now.Size && now.Size != 0 {
+		return false, fmt.Errorf("it ended after %d of %d bytes", total, now.Size)
+	}
+	e.digests = set.Digests()
+	e.meta.info.Size = total // more than 0 for what says 0, as in /proc
+	return false, nil
+}
+
+func anyOpen(passages []*passage) bool {
+	for _, p := range passages {
+		if p.open() {
+			return true
+		}
+	}
+	return false
+}
+
+// sameState reports whether nothing has been done to a file between two looks.
+func sameState(a, b fsys.Info) bool {
+	return a.ID == b.ID && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
+}
+
+// commit completes the temporary and gives it the final name.
+func (r *run) commit(e *entry, p *passage) {
+	s := &p.sink
+	if s.finish(e.meta.info.Size); s.err != nil {
+		r.failPassage(e, p, StageWrite, s.err)
+		return
+	}
+	fresh, err := p.dd.freshInfo(s.file)
+	if err == nil {
+		_, err = r.apply(p.target, &s.file.Object, &e.meta, fresh, true, p.dd.inherits)
+	}
+	if err != nil {
+		r.failPassage(e, p, StageMetadata, err)
+		return
+	}
+	if p.target.syncEach {
+		if err := s.file.Sync(); err != nil {
+			r.failPassage(e, p, StageSync, err)
+			return
+		}
+	}
+	if p.act == actReplace {
+		if err = p.target.retireManifests(r); err != nil {
+			r.failPassage(e, p, StageJournal, err)
+			return
+		}
+		err = s.file.CommitReplacing(p.name)
+	} else {
+		err = s.file.Commit(p.name)
+		if errors.Is(err, fs.ErrExist) {
+			r.nameTaken(e, p)
+			return
+		}
+	}
+	if err != nil {
+		r.failPassage(e, p, StageCommit, err)
+		return
+	}
+	p.digests, p.done = e.digests, created(p.act)
+}
+
+// nameTaken finds out why a name that was free is taken: the passage is decided
+// anew, or fails because names fall together.
+func (r *run) nameTaken(e *entry, p *passage) {
+	if err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info); err != nil {
+		r.failPassage(e, p, StageCheck, err)
+		return
+	}
+	p.again = true
+}
+
+// freshInfo is what a new file in the directory has before anything is set. The
+// first one is asked for its owner and group; the others get the same.
+func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	if !dd.ownerSet {
+		info, err := f.Stat()
+		if err != nil {
+			return info, err
+		}
+		dd.owner = fsys.Info{Kind: fsys.Regular, UID: info.UID, GID: info.GID, Mode: info.Mode}
+		dd.ownerSet = true
+	}
+	return dd.owner, nil
+}

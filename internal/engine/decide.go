@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// action is what is to be done with an entry at one destination.
+type action uint8
+
+const (
+	actUndecided action = iota
+	actNone             // nothing can be done; it was reported
+	actCreate           // the name is free
+	actReplace          // what has the name is replaced
+	actKeep             // what has the name is up to date; its metadata may not be
+	actLeave            // policy "never": nothing is touched
+	actCompare          // the content decides between actKeep and what differs says
+	actConflict         // left alone and reported
+)
+
+// verdict is an action and, for actCompare, what a difference leads to.
+type verdict struct {
+	act      action
+	differs  action
+	conflict *conflictError
+}
+
+// conflictError says why an entry is left alone, and which policy would replace it.
+type conflictError struct {
+	why  string
+	hint Policy // PolicyDefault: no policy would
+}
+
+func (e *conflictError) Error() string { return e.why }
+
+func (e *conflictError) advice() string {
+	if e.hint == PolicyDefault {
+		return ""
+	}
+	return "--overwrite-policy=" + e.hint.String() + " would replace it"
+}
+
+// decide applies the overwrite policy to an entry of the source and what has
+// its name at the destination. same tells whether two entries that are not
+// regular files are equal; it is not called for others.
+func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) (verdict, error) {
+	if r.opts.Policy == PolicyNever {
+		return verdict{act: actLeave}, nil
+	}
+	if have.Kind == fsys.Directory {
+		return conflict("a directory is in the way", PolicyDefault), nil
+	}
+	if src.Kind != have.Kind {
+		if r.opts.Policy == PolicyDefault {
+			return conflict("a "+have.Kind.String()+" is in the way", PolicyAlways), nil
+		}
+		return verdict{act: actReplace}, nil
+	}
+	if src.Kind != fsys.Regular {
+		equal, err := same()
+		switch {
+		case err != nil:
+			return verdict{}, err
+		case r.opts.Policy == PolicyAlways:
+			return verdict{act: actReplace}, nil
+		case equal:
+			return verdict{act: actKeep}, nil
+		case r.opts.Policy == PolicyDefault:
+			return r.newer(t, src, have), nil
+		}
+		return verdict{act: actReplace}, nil
+	}
+	sameSize, sameTime := src.Size == have.Size, t.sameTime(src.Mtime, have.Mtime)
+	switch r.opts.Policy {
+	case PolicyUpdate:
+		if sameSize && sameTime {
+			return verdict{act: actKeep}, nil
+		}
+	case PolicyChecksum:
+		if sameSize {
+			return verdict{act: actCompare, differs: actReplace}, nil
+		}
+	case PolicyDefault:
+		v := r.newer(t, src, have)
+		switch {
+		case sameSize && sameTime:
+			return verdict{act: actKeep}, nil
+		case sameSize:
+			return verdict{act: actCompare, differs: v.act, conflict: v.conflict}, nil
+		}
+		return v, nil
+	}
+	return verdict{act: actReplace}, nil
+}
+
+// newer replaces what is not newer than the source.
+func (r *run) newer(t *target, src, have fsys.Info) verdict {
+	if t.sameTime(src.Mtime, have.Mtime) || have.Mtime.Compare(src.Mtime) < 0 {
+		return verdict{act: actReplace}
+	}
+	return conflict("the destination is newer than the source and differs", PolicyUpdate)
+}
+
+func conflict(why string, hint Policy) verdict {
+	return verdict{act: actConflict, conflict: &conflictError{why: why, hint: hint}}
+}
+
+// lookUp finds what has the passage's name at the destination and decides.
+func (r *run) lookUp(p *passage, src fsys.Info, same func() (bool, error)) (verdict, error) {
+	p.exists = false
+	if p.dir == nil || !p.dd.maybeExists(p.name) {
+		return verdict{act: actCreate}, nil
+	}
+	have, err := p.dir.Lstat(p.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return verdict{act: actCreate}, nil
+	}
+	if err != nil {
+		return verdict{}, err
+	}
+	p.have, p.exists = have, true
+	return r.decide(p.target, src, have, same)
+}
+
+func quoteName(s string) string { return quote.Name(s) }

@@ -1,0 +1,340 @@
+package engine
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// destDir is the counterpart of one source directory at one destination. It is
+// made when something is first put into it, or when it is left.
+type destDir struct {
+	target *target
+	parent *destDir // nil for the root
+	src    *walk.Dir
+
+	mu     sync.Mutex
+	state  destState
+	handle *fsys.Handle
+	info   fsys.Info
+	// fresh: this run made it, so it holds only what this run has put there.
+	fresh bool
+	// existing are the names that were there before, in byte order; nil if fresh.
+	existing *fsys.Listing
+	// given back when it is left, if the policy forbids to touch it
+	originalMode uint32
+	tookOver     bool
+
+	owner     fsys.Info // owner and group that new files get here
+	ownerSet  bool
+	inherits  bool // new entries get an ACL from its default ACL
+	appeared  map[string]bool
+	claimedBy map[string]string // existing name → the source's name that folds to it
+}
+
+type destState uint8
+
+const (
+	destUntried destState = iota
+	destReady
+	destAbsent  // in a dry run: it would be made
+	destRefused // reported; nothing below it is copied to this destination
+)
+
+// destDirs is the State of a source directory: its counterpart at each target.
+type destDirs []*destDir
+
+func newDestDirs(r *run, d *walk.Dir) destDirs {
+	dirs := make(destDirs, len(r.targets))
+	for i, t := range r.targets {
+		dirs[i] = &destDir{target: t, src: d}
+		if d.Parent != nil {
+			dirs[i].parent = d.Parent.State.(destDirs)[i]
+		}
+	}
+	return dirs
+}
+
+// ready makes or opens the directory if that has not been tried yet.
+func (dd *destDir) ready(r *run) destState {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	if dd.state == destUntried {
+		dd.state = dd.prepare(r)
+	}
+	return dd.state
+}
+
+// acquire returns the open directory until dd.handle.Release, or nil if there
+// is none, which was reported then. In a dry run it can be nil and ready.
+func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
+	if dd.target.isLost() {
+		return nil, false
+	}
+	switch dd.ready(r) {
+	case destReady:
+		dir, err := dd.handle.Acquire()
+		if err != nil {
+			r.failTarget(dd.target, dd.src.Path(), StageOpen, err)
+			return nil, false
+		}
+		return dir, true
+	case destAbsent:
+		return nil, true
+	}
+	return nil, false
+}
+
+func (dd *destDir) release(dir *fsys.Dir) {
+	if dir != nil {
+		dd.handle.Release()
+	}
+}
+
+func (dd *destDir) prepare(r *run) destState {
+	t := dd.target
+	if dd.parent == nil {
+		if t.root == nil {
+			dd.fresh = true
+			return destAbsent
+		}
+		dd.handle, dd.fresh = t.handle, t.created
+		return dd.look(r, t.root)
+	}
+	switch dd.parent.ready(r) {
+	case destAbsent:
+		dd.fresh = true
+		return destAbsent
+	case destRefused:
+		return destRefused
+	}
+	up, err := dd.parent.handle.Acquire()
+	if err != nil {
+		r.failTarget(t, dd.src.Path(), StageOpen, err)
+		return destRefused
+	}
+	defer dd.parent.handle.Release()
+	dir, err := dd.enter(r, up)
+	var conflict *conflictError
+	switch {
+	case errors.As(err, &conflict):
+		r.conflict(t, dd.src.Path(), conflict)
+		return destRefused
+	case err != nil:
+		r.failTarget(t, dd.src.Path(), StageCreate, err)
+		return destRefused
+	case dir == nil:
+		dd.fresh = true
+		return destAbsent
+	}
+	info, err := dir.Stat()
+	if err != nil {
+		dir.Close()
+		r.failTarget(t, dd.src.Path(), StageCreate, err)
+		return destRefused
+	}
+	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
+	defer dd.handle.Release()
+	return dd.look(r, dir)
+}
+
+// enter opens the directory, making it if it does not exist. nil without an
+// error: it would be made, but this is a dry run.
+func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
+	name := dd.src.Name
+	if !dd.parent.maybeExists(name) {
+		if r.opts.DryRun {
+			return nil, nil
+		}
+		dir, err := dd.make(up, name)
+		if !errors.Is(err, fs.ErrExist) {
+			return dir, err
+		}
+		if err := dd.parent.collision(up, name, dd.src.Parent, dd.src.Info); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := up.OpenDir(name)
+	if err == nil {
+		return dir, nil
+	}
+	if fsys.NotPermitted(err) && !r.opts.DryRun {
+		dir, dd.originalMode, err = up.TakeOver(name)
+		dd.tookOver = err == nil
+		return dir, err
+	}
+	if errors.Is(err, fs.ErrNotExist) && !r.opts.DryRun { // removed since it was listed
+		return dd.make(up, name)
+	}
+	if !fsys.IsSymlinkRefusal(err) {
+		return nil, err
+	}
+	have, err := up.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if have.Kind != fsys.Symlink {
+		return nil, &conflictError{why: "a " + have.Kind.String() + " is in the way of the directory"}
+	}
+	if r.opts.Policy != PolicyAlways {
+		return nil, &conflictError{why: "a symbolic link is in the way of the directory", hint: PolicyAlways}
+	}
+	if r.opts.DryRun {
+		return nil, nil
+	}
+	if err := dd.target.retireManifests(r); err != nil {
+		return nil, err
+	}
+	if err := up.Remove(name); err != nil {
+		return nil, err
+	}
+	return dd.make(up, name)
+}
+
+func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
+	if err := up.Mkdir(name); err != nil {
+		return nil, err
+	}
+	dd.fresh = true
+	return up.OpenDir(name)
+}
+
+// look learns what matters about the opened directory.
+func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
+	t := dd.target
+	fail := func(err error) destState {
+		r.failTarget(t, dd.src.Path(), StageOpen, err)
+		return destRefused
+	}
+	var err error
+	if dd.info, err = dir.Stat(); err != nil {
+		return fail(err)
+	}
+	if !r.opts.DryRun {
+		if !dd.fresh && !r.privileged && dd.info.Mode&0o300 != 0o300 && !dd.tookOver {
+			if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
+				dd.tookOver, dd.originalMode = true, dd.info.Mode
+			}
+		}
+		if r.opts.Preserve&PreserveACL != 0 && !t.cannot(kindACL) {
+			if dd.inherits, err = dd.stripACL(dir); err != nil {
+				return fail(err)
+			}
+		}
+	}
+	// A single file is looked up by name; its directory may be huge.
+	if !dd.fresh && t.name == "" {
+		if dd.existing, err = dir.List(); err != nil {
+			return fail(err)
+		}
+		dd.existing.SortByName()
+	}
+	return destReady
+}
+
+// stripACL reports whether entries made in dir inherit an ACL. A fresh
+// directory must not: it has inherited a default ACL that the source lacks.
+func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
+	if dd.fresh && dd.parent != nil && !dd.parent.inherits {
+		return false, nil
+	}
+	list, err := dir.Xattrs(func(name string) bool { return name == aclDefault || dd.fresh && name == aclAccess })
+	if err != nil {
+		return false, ignoreRefusal(err)
+	}
+	if !dd.fresh {
+		return len(list) > 0, nil
+	}
+	for _, x := range list {
+		if err := dir.RemoveXattr(x.Name); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// maybeExists reports whether name has to be looked up: it was there before the
+// run, or has appeared since.
+func (dd *destDir) maybeExists(name string) bool {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	return dd.appeared[name] || !dd.fresh && (dd.existing == nil || dd.existing.Has(name))
+}
+
+// collision explains why name exists although it was neither there before nor
+// made by this run: somebody else made it (nil; it is looked up from now on),
+// or the file system takes it for the same as another name, which may be
+// another of the source's. src and info are the source's directory and entry.
+func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsys.Info) error {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	listing, err := dir.List()
+	if err != nil {
+		return err
+	}
+	other, err := aliasOf(dir, listing, name)
+	if err != nil {
+		return err
+	}
+	if other != name {
+		if other == "" || dd.existing == nil || !dd.existing.Has(other) {
+			return &collisionError{other}
+		}
+		if in, err := src.Acquire(); err != nil {
+			return err
+		} else {
+			sibling, err := in.Lstat(other)
+			src.Release()
+			if err == nil && (sibling.ID != info.ID || info.Nlink > 1) {
+				return &collisionError{other}
+			}
+		}
+		if first, ok := dd.claimedBy[other]; ok && first != name {
+			return &collisionError{first}
+		}
+		if dd.claimedBy == nil {
+			dd.claimedBy = map[string]string{}
+		}
+		dd.claimedBy[other] = name
+	}
+	if dd.appeared == nil {
+		dd.appeared = map[string]bool{}
+	}
+	dd.appeared[name] = true
+	return nil
+}
+
+// aliasOf returns the name under which dir lists the entry that it finds by
+// name; "" if it cannot be told.
+func aliasOf(dir *fsys.Dir, listing *fsys.Listing, name string) (string, error) {
+	for i := range listing.Len() {
+		if listing.Name(i) == name {
+			return name, nil
+		}
+	}
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return "", err
+	}
+	for i := range listing.Len() {
+		if strings.EqualFold(listing.Name(i), name) {
+			return listing.Name(i), nil
+		}
+	}
+	other, _ := listing.NameOf(info.ID.Ino)
+	return other, nil
+}
+
+// collisionError says that a file system folds two names of the source together.
+type collisionError struct{ other string }
+
+func (e *collisionError) Error() string {
+	if e.other == "" {
+		return "the destination takes this name for the same as another one"
+	}
+	return "the destination takes this name for the same as " + quoteName(e.other)
+}

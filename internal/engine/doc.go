@@ -1,0 +1,42 @@
+// Package engine copies a source to destinations and keeps account of it.
+//
+// Data flows one way. The source is walked, each file is read once, its blocks
+// go to a lane for each digest and one for each destination, and a finished
+// file is committed and recorded:
+//
+//	walk ──jobs──▶ workers: one entry each ──notes──▶ collector ──▶ manifests, summary
+//	                 │
+//	                 ├─ at most one block: read → hash → write, in turn, in one buffer
+//	                 └─ longer: the worker reads ──piece──▶ lane: digest
+//	                                             ├────────▶ lane: writer of destination 1
+//	                                             └────────▶ lane: writer of destination 2 ...
+//
+// A directory is completed, with its own metadata, when nothing in it is held
+// any more; that is deepest first by itself. At the end everything is forced to
+// the device and the manifests get their names, in this order.
+//
+// # Five rules of the pipeline
+//
+//  1. The sender closes its channel, once, in the function that made it, on
+//     every path.
+//  2. Only producers watch the context. Consumers drain until close, even after
+//     an error of their own, and release every block.
+//  3. A block has one writer until it is sent; from then on it is read-only; the
+//     last release sends it home.
+//  4. Nobody waits for a second block while holding one, so the smallest pool
+//     cannot deadlock.
+//  5. No goroutine outlives Run.
+//
+// # Glossary
+//
+//   - entry: one thing in the source that is not a directory
+//   - target: a destination
+//   - passage: the way of one entry to one target
+//   - sink: where the bytes of a passage go
+//   - lane: a channel and the goroutine behind it, for one digest or sink
+//   - block, piece: a pooled buffer; a block's bytes, or a hole, on their way
+//   - commit: giving a complete file its final name
+//   - fate: what became of an entry at all targets, as the collector notes it
+//   - leader: the name of a file with several that the others are linked to
+//   - vouched: listed in a manifest that is younger than the file
+package engine

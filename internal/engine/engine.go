@@ -1,0 +1,303 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// run is one execution of Run.
+type run struct {
+	opts       *Options
+	counters   *Counters
+	route      *route
+	source     *fsys.Dir
+	sourceInfo fsys.Info // of the directory, as it was at the start
+	targets    []*target
+	privileged bool
+
+	ctx         context.Context // ends with the run's being stopped
+	cancel      context.CancelCauseFunc
+	targetsLeft atomic.Int64
+
+	pool     *pool
+	sets     sync.Pool     // of *hash.Set
+	limiter  *rate.Limiter // nil without --bwlimit
+	noXattrs sync.Map      // devices of the source without extended attributes
+	links    linkGroups
+	jobs     chan job
+	notes    chan note
+	summary  *Summary
+
+	deferredMu sync.Mutex
+	deferred   map[string]job // the source's files that have a manifest's name
+	reserved   sync.Once
+}
+
+// job is one entry of the source for a worker. Its directory is held.
+type job struct {
+	dir  *walk.Dir
+	name string
+	kind fsys.Kind
+}
+
+// Run copies as o says and reports through o.Report and c. The error is a
+// *RefusedError if nothing was written, and the cause of ctx's end if the run
+// was stopped; the summary tells of everything else that went wrong. It is not
+// nil unless the run was refused. When Run returns, all its goroutines have
+// ended.
+func Run(ctx context.Context, o *Options, c *Counters) (*Summary, error) {
+	begun := time.Now()
+	opts := o.withDefaults()
+	rt, err := resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged()}
+	if r.source, err = fsys.OpenRoot(rt.dir); err != nil {
+		return nil, refuse("source %s: %s", quoteName(o.Source), reason(err))
+	}
+	if r.sourceInfo, err = r.source.Stat(); err != nil {
+		r.source.Close()
+		return nil, refuse("source %s: %s", quoteName(o.Source), reason(err))
+	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	defer r.cancel(nil)
+	r.pool = newPool(opts.BlockSize, opts.Memory)
+	r.sets.New = func() any { return hash.NewSet(opts.Hashes) }
+	if opts.BytesPerSecond > 0 {
+		r.limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
+	}
+	r.links.groups = map[fsys.ID]*linkGroup{}
+	r.deferred = map[string]job{}
+	r.jobs = make(chan job, jobsAhead)
+	r.notes = make(chan note, jobsAhead)
+	r.summary = &Summary{DryRun: opts.DryRun}
+
+	var collector sync.WaitGroup
+	collector.Go(r.collect)
+	var stopped bool
+	err = r.openTargets()
+	if err == nil {
+		r.work() // closes the source
+		stopped = r.finish()
+	} else {
+		r.source.Close()
+	}
+	r.close()
+	close(r.notes)
+	collector.Wait()
+	c.Phase.Store(int32(PhaseDone))
+	if err != nil {
+		return nil, err
+	}
+	r.summary.Elapsed = time.Since(begun)
+	if stopped {
+		return r.summary, context.Cause(ctx) // nil if the run stopped itself
+	}
+	return r.summary, nil
+}
+
+// jobsAhead is how far the walk may run ahead of the workers, and they of the
+// collector: enough to even out, little to hold.
+const jobsAhead = 256
+
+// withDefaults fills in what was left to the program.
+func (o *Options) withDefaults() *Options {
+	full := *o
+	if full.BlockSize == 0 {
+		full.BlockSize = DefaultBlockSize
+	}
+	if full.QueueSize == 0 {
+		full.QueueSize = DefaultQueueSize
+	}
+	if full.Workers == 0 {
+		full.Workers = min(max(2*runtime.GOMAXPROCS(0), 4), 32)
+	}
+	if full.Memory == 0 {
+		// Every worker with full queues, and one block in each hand.
+		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
+	}
+	return &full
+}
+
+// newHandles makes the handles of one tree: the source, the scan ahead of it, or
+// a destination. Each has a budget of its own, because on the way up from a deep
+// directory two trees that share one would keep evicting each other's.
+func (r *run) newHandles() *fsys.Handles {
+	trees := 2 + len(r.route.targets)
+	return fsys.NewHandles(min(max(fsys.OpenLimit()/2/trees, 4), 256))
+}
+
+// openTargets locks and examines the destinations, all of them before anything
+// is written to one.
+func (r *run) openTargets() error {
+	r.targetsLeft.Store(int64(len(r.route.targets)))
+	for i, d := range r.route.targets {
+		r.targets = append(r.targets, &target{destination: d, index: i})
+	}
+	for _, t := range r.targets {
+		err := t.open(r)
+		if err == nil && !r.opts.DryRun {
+			err = t.openManifests(r)
+		}
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			for _, t := range r.targets {
+				t.abandon()
+			}
+			return err
+		}
+		if err != nil {
+			t.lose(r, "", err)
+		}
+	}
+	return nil
+}
+
+// work walks the source and copies.
+func (r *run) work() {
+	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
+	root.Hold() // to the end: the source's own manifests come last
+	stopScan := r.startScan()
+	var workers sync.WaitGroup
+	for range r.opts.Workers {
+		workers.Go(func() {
+			for j := range r.jobs {
+				if r.ctx.Err() == nil {
+					r.process(j)
+				}
+				j.dir.Done()
+			}
+		})
+	}
+	if r.route.name != "" {
+		r.Enter(root)
+		root.Hold()
+		r.jobs <- job{dir: root, name: r.route.name, kind: fsys.Regular}
+		root.Done()
+	} else {
+		walk.Walk(r.ctx, root, walk.Options{
+			Workers:       walkers(r.opts.Workers),
+			Filter:        r.opts.Filter,
+			Only:          r.opts.Only,
+			OneFileSystem: r.opts.OneFileSystem,
+			SkipReserved:  r.skipReserved,
+		})
+	}
+	close(r.jobs)
+	workers.Wait()
+	r.settleDeferred()
+	r.links.release()
+	root.Done()
+	stopScan()
+}
+
+// walkers is how many goroutines list directories ahead of so many workers.
+func walkers(workers int) int { return min(workers, 4) }
+
+// Enter implements walk.Visitor.
+func (r *run) Enter(d *walk.Dir) bool {
+	dirs := newDestDirs(r, d)
+	d.State = dirs
+	for _, t := range r.targets {
+		if d.Parent == nil || t.root == nil {
+			continue
+		}
+		if info, err := t.root.Stat(); err == nil && info.ID == d.Info.ID {
+			for _, dd := range dirs {
+				dd.state = destRefused
+			}
+			err := errors.New("it is a destination of this copy, reached through the source")
+			r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &FileError{Path: d.Path(), Stage: StageScan, Err: err}})
+			return false
+		}
+	}
+	if r.route.name == "" {
+		r.notes <- note{fate: &fate{kind: fsys.Directory}}
+	}
+	return true
+}
+
+// Entry implements walk.Visitor.
+func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	d.Hold()
+	j := job{dir: d, name: name, kind: kind}
+	if kind == fsys.Regular && r.isManifestName(d, name) {
+		r.deferredMu.Lock()
+		r.deferred[d.Join(name)] = j
+		r.deferredMu.Unlock()
+		return
+	}
+	select {
+	case r.jobs <- j:
+	case <-r.ctx.Done():
+		d.Done()
+	}
+}
+
+// Failed implements walk.Visitor.
+func (r *run) Failed(d *walk.Dir, name string, err error) {
+	p := d.Path()
+	if name != "" {
+		p = d.Join(name)
+	}
+	if fsys.IsSymlinkRefusal(err) {
+		err = errExchanged
+	}
+	r.tell(Event{Kind: EventFailed, Path: p, Err: &FileError{Path: p, Stage: StageScan, Err: err}})
+}
+
+func (r *run) skipReserved(d *walk.Dir, name string) {
+	r.reserved.Do(func() {
+		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
+		r.tell(Event{Kind: EventWarning, Path: d.Join(name), Err: err})
+	})
+}
+
+// kindInSource is what the root of the source has by a name; Unknown if nothing.
+func (r *run) kindInSource(name string) fsys.Kind {
+	info, err := r.source.Lstat(name)
+	if err != nil {
+		return fsys.Unknown
+	}
+	return info.Kind
+}
+
+// isManifestName reports whether an entry of the source would be overwritten by
+// a manifest of this run, or take its name. Such files come last.
+func (r *run) isManifestName(d *walk.Dir, name string) bool {
+	if r.opts.DryRun || d.Parent != nil && r.opts.Manifest == "" {
+		return false
+	}
+	p := d.Join(name)
+	for _, t := range r.targets {
+		for _, m := range t.manifests {
+			if m.slot >= 0 && (m.rel == p || r.opts.Manifest == "" && p == alternativeName(m.algorithm)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *run) close() {
+	for _, t := range r.targets {
+		t.closeManifests()
+		if t.journal != nil {
+			t.journal.close()
+		}
+		if t.handle != nil {
+			t.handle.Close()
+		}
+	}
+}

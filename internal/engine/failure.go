@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// Stage names the step of the work that failed.
+type Stage string
+
+// The stages, in the order of a file's life.
+const (
+	StageScan     Stage = "scan" // listing a source directory, describing an entry
+	StageOpen     Stage = "open" // opening the source
+	StageRead     Stage = "read"
+	StageCheck    Stage = "check"  // the source changed, vanished, or names fall together
+	StageCreate   Stage = "create" // making a directory, link, special file or temporary
+	StageWrite    Stage = "write"
+	StageMetadata Stage = "metadata"
+	StageSync     Stage = "sync"
+	StageCommit   Stage = "commit" // giving the final name
+	StageManifest Stage = "manifest"
+	StageJournal  Stage = "journal"
+)
+
+// FileError is the one error type for what befell a file. It is made where the
+// path is known, once.
+type FileError struct {
+	Path   string // relative to the source's root, raw bytes; "" for the root itself
+	Target string // the destination concerned as the user named it; "" when it is the source
+	Stage  Stage
+	Err    error
+}
+
+func (e *FileError) Error() string {
+	s := quote.Name(e.Path)
+	if e.Path == "" {
+		s = "."
+	}
+	if e.Target != "" {
+		s += " (to " + quote.Name(e.Target) + ")"
+	}
+	return fmt.Sprintf("%s: %s: %s", s, e.Stage, quote.Text(e.Err.Error()))
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// RefusedError says that nothing was written because what was asked for makes
+// no sense or is dangerous.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+func refuse(format string, args ...any) error {
+	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
+}

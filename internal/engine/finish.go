@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// Leave completes a directory at all destinations: everything in it is done,
+// so its own metadata can be set and will stay.
+func (r *run) Leave(d *walk.Dir) {
+	meta := &metadata{info: d.Info}
+	var metaErr error
+	loaded := false
+	for _, dd := range d.State.(destDirs) {
+		if dd.untried() && (d.Implied() || r.ctx.Err() != nil) {
+			continue
+		}
+		dir, ok := dd.acquire(r)
+		if dir == nil || !ok {
+			dd.close()
+			continue
+		}
+		if !loaded && r.ctx.Err() == nil {
+			loaded = true
+			meta.xattrs, metaErr = r.dirXattrs(d)
+			if metaErr != nil {
+				r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &FileError{Path: d.Path(), Stage: StageMetadata, Err: metaErr}})
+			}
+		}
+		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
+			r.failTarget(dd.target, d.Path(), StageMetadata, err)
+		}
+		dd.release(dir)
+		dd.close()
+	}
+}
+
+func (r *run) dirXattrs(d *walk.Dir) ([]fsys.Xattr, error) {
+	if r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return nil, nil
+	}
+	src, err := d.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer d.Release()
+	return r.readXattrs(&src.Object, d.Info)
+}
+
+// leaveDest sets the metadata of one destination directory. The root is the
+// user's own unless this run made it.
+func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
+	if r.opts.DryRun {
+		return nil
+	}
+	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
+	if !ours || !known || r.ctx.Err() != nil {
+		if dd.tookOver {
+			return dir.Chmod(dd.originalMode)
+		}
+		return nil
+	}
+	have := dd.info
+	if !dd.fresh {
+		var err error
+		if have, err = dir.Stat(); err != nil {
+			return err
+		}
+	}
+	if _, err := r.apply(dd.target, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
+		return err
+	}
+	if dd.target.syncEach {
+		return dir.Sync()
+	}
+	return nil
+}
+
+func (dd *destDir) untried() bool {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	return dd.state == destUntried
+}
+
+// close gives the descriptor back. The root's is needed to the end.
+func (dd *destDir) close() {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	if dd.handle != nil && dd.parent != nil {
+		dd.handle.Close()
+	}
+	dd.existing = nil
+}
+
+// finish ends the run at every destination. It reports whether the run was
+// stopped before everything had its turn.
+func (r *run) finish() (stopped bool) {
+	stopped = r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
+	r.counters.Phase.Store(int32(PhaseFlushing))
+	r.sync()
+	for _, t := range r.targets {
+		var s TargetSummary
+		if stopped {
+			s = TargetSummary{Path: t.given}
+			if lost := t.lost.Load(); lost != nil {
+				s.Lost = lost.err
+			}
+			t.abandon()
+		} else {
+			s = r.finishTarget(t)
+		}
+		r.summary.Targets = append(r.summary.Targets, s)
+	}
+	return stopped
+}
+
+// finishTarget makes what was copied to one destination durable and writes its
+// manifests, in this order. It reports what goes wrong.
+func (r *run) finishTarget(t *target) TargetSummary {
+	s := TargetSummary{Path: t.given}
+	lost := t.lost.Load()
+	if lost != nil {
+		s.Lost = lost.err
+	}
+	if r.opts.DryRun || t.root == nil || t.journal == nil {
+		return s
+	}
+	fail := func(stage Stage, err error) {
+		r.tell(Event{Kind: EventFailed, Target: t.given, Err: &FileError{Target: t.given, Stage: stage, Err: err}})
+	}
+	if err := t.flush(r); err != nil {
+		fail(StageSync, err) // nothing is known to be durable: no manifest
+		return s
+	}
+	written, err := t.writeManifests(r)
+	s.Manifests = written
+	if err != nil {
+		fail(StageManifest, err)
+		return s
+	}
+	if err := t.journal.remove(); err != nil {
+		fail(StageJournal, err)
+		return s
+	}
+	if t.created && r.opts.Preserve&PreserveTimes != 0 && !t.cannot(kindTimes) {
+		// The manifest and the journal have moved the time that Leave had set.
+		if err := t.root.SetTimes(r.sourceInfo.Atime, r.sourceInfo.Mtime, r.sourceInfo.Btime); err != nil {
+			fail(StageMetadata, err)
+		}
+	}
+	if r.opts.Sync != SyncNone {
+		if err := t.root.Sync(); err != nil {
+			fail(StageSync, err)
+		}
+	}
+	return s
+}
+
+// abandon leaves the destination of a run that was stopped: without a new
+// manifest, and with the journal if the previous one is in it.
+func (t *target) abandon() {
+	if t.journal == nil {
+		return
+	}
+	for _, m := range t.manifests {
+		if m.prev != nil && m.prevDir == nil {
+			return
+		}
+	}
+	_ = t.journal.remove() // an empty one is as good as none
+}
+
+var errFailFast = errors.New("stopped at the first failure")

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// journal is the directory of a run in its destination, ".sealift-journal". It
+// holds the lock that keeps other runs out and the previous manifests that are
+// out of force while files are being replaced. A finished run removes it.
+type journal struct {
+	root *fsys.Dir
+	name string
+	dir  *fsys.Dir
+	lock *fsys.Lock // nil where the file system has no locks
+}
+
+const lockName = "lock"
+
+// journalName is the journal's name for a tree, or for a single file's name.
+// A file's name that leaves no room is shortened and told apart by its hash.
+func journalName(file string) string {
+	if file == "" {
+		return fsys.Reserved + "journal"
+	}
+	if len(fsys.Reserved+file+".journal") > maxName {
+		set := hash.NewSet([]hash.Algorithm{hash.XXH128})
+		set.Write([]byte(file))
+		file = file[:128] + "-" + hexString(set.Digests()[0])
+	}
+	return fsys.Reserved + file + ".journal"
+}
+
+// openJournal makes the journal in root, or takes over what a dead run has
+// left, and locks it. fsys.ErrLocked: another run is at work.
+func openJournal(root *fsys.Dir, name string) (*journal, error) {
+	for {
+		j, err := tryJournal(root, name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return j, err
+		}
+		// A run that has just finished removed it between our steps.
+		if _, err := root.Stat(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func tryJournal(root *fsys.Dir, name string) (*journal, error) {
+	if err := root.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	dir, err := root.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := dir.Lock(lockName)
+	if err != nil && !fsys.Unsupported(err) {
+		dir.Close()
+		return nil, err
+	}
+	return &journal{root: root, name: name, dir: dir, lock: lock}, nil
+}
+
+// remove deletes the journal with all it holds.
+func (j *journal) remove() error {
+	listing, err := j.dir.List()
+	if err != nil {
+		return err
+	}
+	for i := range listing.Len() {
+		if err := j.dir.Remove(listing.Name(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	err = j.root.RemoveDir(j.name)
+	if errors.Is(err, fs.ErrExist) { // the next run has begun in it
+		return nil
+	}
+	return err
+}
+
+// close lets others at the destination.
+func (j *journal) close() {
+	if j.lock != nil {
+		j.lock.Unlock()
+	}
+	j.dir.Close()
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// linkGroups knows the files of the source that have several names. The first
+// name that is met copies; the others are linked to it.
+type linkGroups struct {
+	mu     sync.Mutex
+	groups map[fsys.ID]*linkGroup
+}
+
+// linkGroup is one file with several names. One worker at a time works on it;
+// names that are met meanwhile wait, and that worker does them as well.
+type linkGroup struct {
+	busy    bool
+	waiting []*entry // their directories are held
+	seen    uint64   // names dealt with
+	leaders []leader // for each target: a name that stands there
+}
+
+// leader is a name at a destination that further names can be linked to. Its
+// source directory is held, so that the destination's is not completed and
+// perhaps closed to us by its final mode before the last link is made.
+type leader struct {
+	dd      *destDir
+	name    string
+	digests hash.Digests
+	held    *walk.Dir
+}
+
+// processLinked copies or links an entry with several names, and those of its
+// group that come while it is at it.
+func (r *run) processLinked(e *entry) {
+	id, names := e.meta.info.ID, e.meta.info.Nlink
+	g := r.links.enter(id, e, len(r.targets))
+	for waited := false; g != nil; waited = true {
+		switch err := error(nil); {
+		case r.ctx.Err() != nil:
+		case waited:
+			if err = r.openSource(e); err != nil {
+				r.failSource(e, StageOpen, err)
+				break
+			}
+			fallthrough
+		default:
+			r.copyEntry(e, g)
+		}
+		e.close()
+		if waited {
+			e.dir.Done()
+		}
+		if e = r.links.next(id, g, names); e == nil {
+			return
+		}
+	}
+}
+
+// enter returns the group of a file for the caller to work on, or nil if
+// another worker is at it, who will do e as well.
+func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) *linkGroup {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.groups[id]
+	if g == nil {
+		g = &linkGroup{leaders: make([]leader, targets)}
+		l.groups[id] = g
+	}
+	if g.busy {
+		e.close()
+		e.dir.Hold()
+		g.waiting = append(g.waiting, e)
+		return nil
+	}
+	g.busy = true
+	return g
+}
+
+// next returns the next name that waits, nil if there is none. A group of which
+// all names were seen is forgotten.
+func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g.seen++
+	if len(g.waiting) > 0 {
+		e := g.waiting[0]
+		g.waiting = g.waiting[1:]
+		return e
+	}
+	g.busy = false
+	if g.seen >= names {
+		delete(l.groups, id)
+		defer g.release() // after the lock, which it does not need
+	}
+	return nil
+}
+
+// release lets go of all groups, of which not all names were in the tree.
+func (l *linkGroups) release() {
+	for _, g := range l.groups {
+		g.release()
+	}
+	l.groups = nil
+}
+
+func (g *linkGroup) release() {
+	for _, l := range g.leaders {
+		if l.held != nil {
+			l.held.Done()
+		}
+	}
+	g.leaders = nil
+}
+
+// linkTo links the passage's name to one that stands at the destination
+// already. A passage that it leaves undecided is copied like any other.
+func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
+	if g.leaders[p.target.index].dd == nil || r.opts.Policy == PolicyNever {
+		return
+	}
+	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
+	if err != nil {
+		r.failPassage(e, p, StageCreate, err)
+		return
+	}
+	switch v.act {
+	case actCreate, actReplace, actKeep:
+		r.link(e, p, g, v.act)
+	}
+}
+
+// link makes the passage's name a further link of the group's leader there.
+func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
+	l := &g.leaders[p.target.index]
+	if r.opts.DryRun {
+		p.done = outLinked
+		return
+	}
+	from, err := l.dd.handle.Acquire()
+	if err != nil {
+		r.failPassage(e, p, StageCreate, err)
+		return
+	}
+	defer l.dd.handle.Release()
+	if act != actCreate {
+		if first, err := from.Lstat(l.name); err == nil && first.ID == p.have.ID {
+			p.done, p.digests = outUpToDate, l.digests
+			return
+		}
+	}
+	name := p.name
+	if act != actCreate {
+		name = fsys.TempName()
+	}
+	err = from.Link(l.name, p.dir, name)
+	switch {
+	case err == nil && act != actCreate:
+		if err := r.putInPlace(p, name); err != nil {
+			r.failPassage(e, p, StageCommit, err)
+			return
+		}
+		_ = p.dir.Remove(name) // still there if both were links of one file already
+	case errors.Is(err, fs.ErrExist) && act == actCreate:
+		r.nameTaken(e, p)
+		return
+	case fsys.LinkRefused(err):
+		p.target.warn(r, kindLinks, fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
+		l.held.Done()
+		*l = leader{}
+		return
+	case err != nil:
+		r.failPassage(e, p, StageCreate, err)
+		return
+	}
+	p.done, p.digests = outLinked, l.digests
+}
+
+// afterLinked makes a name that was copied or found equal the group's leader
+// where there is none, and restores the link where there is one.
+func (r *run) afterLinked(e *entry, g *linkGroup) {
+	for _, p := range e.passages {
+		l := &g.leaders[p.target.index]
+		switch {
+		case l.dd == nil && p.done != outNothing && p.done != outLeft && p.done != outConflict:
+			e.dir.Hold()
+			*l = leader{dd: p.dd, name: p.name, digests: p.digests, held: e.dir}
+		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
+			// It was equal to the source, found by comparing, but a file of its own.
+			r.link(e, p, g, actKeep)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// line is what a file's fate means for the manifests.
+type line uint8
+
+const (
+	lineKeep    line = iota // whatever the previous manifests say
+	lineChecked             // the file stood already and has these digests
+	lineNew                 // the file is new and has these digests; manifests of other kinds lose it
+	lineDrop                // no such file stands, or nothing is known of it
+)
+
+// record notes a file's line. It is called by the collector only.
+func (t *target) record(what line, path string, digests hash.Digests) {
+	for _, m := range t.manifests {
+		var err error
+		switch {
+		case what == lineKeep || what == lineChecked && m.slot < 0:
+			continue
+		case what == lineDrop || m.slot < 0:
+			err = m.builder.Drop(path)
+		default:
+			err = m.builder.Put(path, digests[m.slot])
+		}
+		m.changed = true
+		if m.err == nil {
+			m.err = err
+		}
+	}
+}
+
+// writeManifests makes the new manifests.
+func (t *target) writeManifests(r *run) (written []ManifestSummary, err error) {
+	for _, m := range t.manifests {
+		if m.slot < 0 && !m.changed && m.prevDir != nil {
+			continue // a manifest of another kind that lost nothing
+		}
+		if m.err != nil {
+			return written, m.err
+		}
+		summary, err := m.write(t, r)
+		if err != nil {
+			return written, err
+		}
+		if m.slot < 0 {
+			continue
+		}
+		written = append(written, summary)
+		if m.prev != nil && m.prevDir != nil && m.prevName != m.name { // ours, of another name, and out of date now
+			if err := m.prevDir.Remove(m.prevName); err != nil {
+				return written, err
+			}
+		}
+	}
+	return written, nil
+}
+
+func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
+	dir, err := m.openHome(t, m.rel, true)
+	if err != nil {
+		return ManifestSummary{}, err
+	}
+	before, err := dir.Stat()
+	if err != nil {
+		return ManifestSummary{}, err
+	}
+	if dir != t.root {
+		defer dir.Close()
+	}
+	p, err := dir.Create(true)
+	if err != nil {
+		return ManifestSummary{}, err
+	}
+	defer p.Abort()
+	sum := sha256.New()
+	w := bufio.NewWriterSize(io.MultiWriter(&fileWriter{file: &p.File}, sum), 256<<10)
+	lines, err := m.builder.Write(w, m.isItself)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		return ManifestSummary{}, err
+	}
+	if lines == 0 && m.slot < 0 {
+		if m.prevDir != nil {
+			return ManifestSummary{}, m.prevDir.Remove(m.prevName)
+		}
+		return ManifestSummary{}, nil
+	}
+	if err := p.Chmod(0o666 &^ fsys.Umask()); ignoreRefusal(err) != nil {
+		return ManifestSummary{}, err
+	}
+	if m.slot < 0 { // its other lines were not checked today
+		if err := p.SetTimes(m.prevTime, m.prevTime, m.prevTime); ignoreRefusal(err) != nil {
+			return ManifestSummary{}, err
+		}
+	}
+	if r.opts.Sync != SyncNone {
+		if err := p.Sync(); err != nil {
+			return ManifestSummary{}, err
+		}
+	}
+	if err := p.CommitReplacing(m.name); err != nil {
+		return ManifestSummary{}, err
+	}
+	if dir != t.root && m.rel != "" && r.opts.Preserve&PreserveTimes != 0 { // a directory of the copy
+		if err := dir.SetTimes(before.Atime, before.Mtime, before.Btime); ignoreRefusal(err) != nil {
+			return ManifestSummary{}, err
+		}
+	}
+	if r.opts.Sync != SyncNone {
+		if err := dir.Sync(); err != nil {
+			return ManifestSummary{}, err
+		}
+	}
+	return ManifestSummary{
+		Path: m.shown(t), Algorithm: string(m.algorithm), Lines: lines, SHA256: hexString(sum.Sum(nil)),
+	}, nil
+}
+
+// isItself keeps a manifest from listing itself.
+func (m *manifestFile) isItself(path string) bool { return path == m.rel }
+
+// takePrevious merges the lines of the previous manifests.
+func (t *target) takePrevious() {
+	for _, m := range t.manifests {
+		if m.prev == nil || m.err != nil || m.foreign {
+			continue
+		}
+		previous := io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize)
+		m.err = m.builder.Previous(previous, manifest.Tags(string(m.algorithm))...)
+	}
+}
+
+// equals reports whether the manifest would be byte for byte the file f.
+func (m *manifestFile) equals(f *fsys.File, size int64) (bool, error) {
+	c := &comparer{want: bufio.NewReader(io.NewSectionReader(readerAt{f}, 0, size))}
+	if _, err := m.builder.Write(c, m.isItself); err != nil {
+		if errors.Is(err, errDiffers) {
+			return false, nil
+		}
+		return false, err
+	}
+	_, err := c.want.ReadByte()
+	return errors.Is(err, io.EOF), nil
+}
+
+var errDiffers = errors.New("differs")
+
+// comparer is a writer that fails at the first byte that want does not have.
+type comparer struct{ want *bufio.Reader }
+
+func (c *comparer) Write(p []byte) (int, error) {
+	have := make([]byte, len(p))
+	if _, err := io.ReadFull(c.want, have); err != nil || !bytes.Equal(have, p) {
+		return 0, errDiffers
+	}
+	return len(p), nil
+}
+
+func (t *target) closeManifests() {
+	for _, m := range t.manifests {
+		if m.prev != nil {
+			m.prev.Close()
+		}
+		if m.home != nil {
+			m.home.Close()
+		}
+		if m.builder != nil {
+			_ = m.builder.Close() // a temporary that is not needed any more
+		}
+	}
+}
+
+func hexString(b []byte) string { return hex.EncodeToString(b) }
+
+func parentOf(dir string) string { return filepath.Dir(filepath.Clean(dir)) }

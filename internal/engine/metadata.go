@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// The kinds of metadata that a destination may be unable to hold; each is
+// warned about once.
+const (
+	kindOwner   = "owner"
+	kindMode    = "mode"
+	kindTimes   = "times"
+	kindXattr   = "extended attributes"
+	kindACL     = "ACLs"
+	kindLinks   = "hard links"
+	kindSpecial = "special files"
+	kindDevice  = "device nodes"
+)
+
+// POSIX ACLs are extended attributes of these names.
+const (
+	aclAccess      = "system.posix_acl_access"
+	aclDefault     = "system.posix_acl_default"
+	fileCapability = "security.capability"
+)
+
+// metadata is what is carried over from an entry of the source besides its data.
+type metadata struct {
+	info   fsys.Info
+	xattrs []fsys.Xattr
+}
+
+// wantsXattr says which extended attributes are carried over. Those of overlayfs
+// and Lustre describe the file system they are on; IMA's and EVM's are
+// signatures over the inode, wrong anywhere else; other "system." ones are
+// synthesised by file systems.
+func (r *run) wantsXattr(name string) bool {
+	switch {
+	case name == aclAccess || name == aclDefault:
+		return r.opts.Preserve&PreserveACL != 0
+	case r.opts.Preserve&PreserveXattr == 0, strings.HasPrefix(name, "system."), strings.HasPrefix(name, "lustre."),
+		strings.HasPrefix(name, "trusted.overlay."), name == "security.ima", name == "security.evm":
+		return false
+	}
+	return true
+}
+
+// readXattrs reads the extended attributes of an entry of the source. A device
+// whose file system has none is asked once.
+func (r *run) readXattrs(o *fsys.Object, info fsys.Info) ([]fsys.Xattr, error) {
+	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return nil, nil
+	}
+	if _, none := r.noXattrs.Load(info.ID.Dev); none {
+		return nil, nil
+	}
+	list, err := o.Xattrs(r.wantsXattr)
+	if fsys.Unsupported(err) {
+		r.noXattrs.Store(info.ID.Dev, true)
+		return nil, nil
+	}
+	return list, err
+}
+
+// apply brings the metadata of o at the destination to that of m. have is what
+// o has now; of a new object owner, group and mode are known, and its times are
+// set in any case. oldXattrs says that o may have extended attributes already,
+// which have to be compared. It reports whether anything had to be changed. What the destination
+// cannot hold is warned about once; an error is a real one.
+func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
+	owned := have.UID == m.info.UID && have.GID == m.info.GID
+	if !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.cannot(kindOwner) {
+		err := o.Chown(m.info.UID, m.info.GID)
+		switch {
+		case err == nil:
+			owned, changed = true, true
+			have.Mode &^= fsys.ModeSetuid | fsys.ModeSetgid // as the system does
+		case refused(err):
+			t.warn(r, kindOwner, fmt.Errorf("owners cannot be kept there: %w", err))
+		default:
+			return changed, err
+		}
+	}
+	if m.info.Kind != fsys.Symlink {
+		wide, err := r.applyXattrs(t, o, m, oldXattrs)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || wide
+		mode := r.modeFor(m.info, have, isNew, owned)
+		if (mode != have.Mode || wide) && !t.cannot(kindMode) {
+			switch err := o.Chmod(mode); {
+			case err == nil:
+				changed = true
+			case refused(err):
+				t.warn(r, kindMode, fmt.Errorf("permissions cannot be kept there: %w", err))
+			default:
+				return changed, err
+			}
+		}
+	}
+	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !t.sameTime(have.Mtime, m.info.Mtime)) {
+		err := o.SetTimes(m.info.Atime, m.info.Mtime, m.info.Btime)
+		switch {
+		case err == nil:
+			changed = true
+		case refused(err):
+			t.warn(r, kindTimes, fmt.Errorf("times cannot be kept there: %w", err))
+		default:
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// modeFor is the permission bits that a copy gets. Without --preserve=mode the
+// umask decides, or what is there already stays. setuid and setgid are
+// dropped unless owner and group are the source's.
+func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
+	mode := src.Mode
+	switch {
+	case r.opts.Preserve&PreserveMode != 0:
+	case !isNew:
+		return have.Mode
+	default:
+		mode = src.Mode & 0o777 &^ fsys.Umask()
+	}
+	if !owned && src.Kind != fsys.Directory {
+		mode &^= fsys.ModeSetuid | fsys.ModeSetgid
+	}
+	return mode
+}
+
+// applyXattrs makes o have just the extended attributes of m, of those that
+// are carried over. The file capability comes last: what else is set clears it.
+func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, old bool) (changed bool, err error) {
+	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || len(m.xattrs) == 0 && !old {
+		return false, nil
+	}
+	var have []fsys.Xattr
+	if old {
+		if have, err = o.Xattrs(r.wantsXattr); err != nil && !fsys.Unsupported(err) {
+			return false, err
+		}
+	}
+	for _, x := range have {
+		if valueOf(m.xattrs, x.Name) == nil {
+			if err := r.tolerate(t, x.Name, o.RemoveXattr(x.Name)); err != nil {
+				return changed, err
+			}
+			changed = true
+		}
+	}
+	for _, last := range []bool{false, true} {
+		for _, x := range m.xattrs {
+			if (x.Name == fileCapability) != last || bytes.Equal(valueOf(have, x.Name), x.Value) && valueOf(have, x.Name) != nil {
+				continue
+			}
+			if t.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
+				continue
+			}
+			if err := r.tolerate(t, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
+				return changed, err
+			}
+			changed = true
+		}
+	}
+	return changed, nil
+}
+
+// tolerate turns a file system's refusal to hold an extended attribute into a
+// warning. ENOSPC among them is about the attribute's size, not a full device.
+func (r *run) tolerate(t *target, name string, err error) error {
+	if err == nil || !(refused(err) || fsys.XattrTooBig(err)) {
+		return err
+	}
+	t.warn(r, xattrKind(name), fmt.Errorf("%s cannot be kept there (%s): %w", xattrKind(name), quoteName(name), err))
+	return nil
+}
+
+// xattrKind tells ACLs, and each namespace of attributes, from one another: a
+// destination can lack one and have the others.
+func xattrKind(name string) string {
+	if name == aclAccess || name == aclDefault {
+		return kindACL
+	}
+	namespace, _, _ := strings.Cut(name, ".")
+	return kindXattr + " of " + namespace
+}
+
+func valueOf(list []fsys.Xattr, name string) []byte {
+	for _, x := range list {
+		if x.Name == name {
+			if x.Value == nil {
+				return []byte{}
+			}
+			return x.Value
+		}
+	}
+	return nil
+}
+
+// refused reports whether err is a destination's way of saying that it does not
+// hold such metadata, or not from us.
+func refused(err error) bool {
+	return fsys.Unsupported(err) || fsys.NotPermitted(err) || fsys.InvalidArgument(err)
+}
+
+// refresh brings the metadata of an entry that stands at the destination up to date.
+func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
+	var o *fsys.Object
+	f, have, err := p.openRegular(m.info.Kind)
+	if f != nil {
+		o = &f.Object
+	} else if err == nil || fsys.NotPermitted(err) {
+		if o, err = p.dir.OpenObject(p.name); err == nil {
+			have, err = o.Stat()
+		}
+	}
+	if o != nil {
+		defer o.Close()
+	}
+	if err != nil {
+		return false, err
+	}
+	if have.Kind != m.info.Kind {
+		return false, errExchanged
+	}
+	return r.apply(p.target, o, m, have, false, true)
+}
+
+// openRegular opens the passage's name as the file that it should be, which
+// allows what a bare handle does not on every system. nil if it is none.
+func (p *passage) openRegular(kind fsys.Kind) (*fsys.File, fsys.Info, error) {
+	if kind != fsys.Regular {
+		return nil, fsys.Info{}, nil
+	}
+	return p.dir.Open(p.name)
+}
+
+var errExchanged = errors.New("it was exchanged meanwhile")

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// Options say what to copy, where to, and how.
+type Options struct {
+	Source  string   // a directory or a regular file
+	Targets []string // at least one destination
+
+	Hashes   []hash.Algorithm // empty: copy without hashing or manifest
+	Manifest string           // "" for the usual name in each destination; see SPEC of --manifest in docs/design.md
+
+	Policy   Policy
+	Sync     SyncMode
+	Sparse   SparseMode
+	Preserve Preserve
+
+	Filter        *filter.List // nil for everything
+	Only          *filter.Only // nil for everything
+	OneFileSystem bool
+
+	BlockSize int   // bytes of a buffer; 0 for DefaultBlockSize
+	QueueSize int   // blocks that may wait between two stages of one file; 0 for DefaultQueueSize
+	Workers   int   // files in flight; 0 for a number that suits the machine
+	Memory    int64 // bytes of all buffers together; 0 for a number that suits the other three
+
+	BytesPerSecond int64 // limit over all workers; 0 for none
+
+	DryRun   bool
+	FailFast bool
+
+	// Report receives everything worth telling while it happens, from one
+	// goroutine at a time. It must not block for long. May be nil.
+	Report func(Event)
+}
+
+// Defaults for Options.
+const (
+	DefaultBlockSize = 128 << 10 // bytes; larger leaves the L2 cache, see docs/benchmarks.md
+	DefaultQueueSize = 10        // blocks; evens out short stalls of a stage
+)
+
+// Policy says what happens to a name that exists at the destination.
+type Policy uint8
+
+// The overwrite policies.
+const (
+	PolicyDefault  Policy = iota // replace what is older, leave conflicts alone
+	PolicyNever                  // touch nothing that exists
+	PolicyAlways                 // replace everything
+	PolicyUpdate                 // replace what differs in size or modification time
+	PolicyChecksum               // replace what differs in content
+)
+
+var policyNames = []string{"default", "never", "always", "update", "checksum"}
+
+func (p Policy) String() string { return policyNames[p] }
+
+// PolicyNames lists the values of --overwrite-policy.
+func PolicyNames() []string { return policyNames }
+
+// ParsePolicy reads the value of --overwrite-policy.
+func ParsePolicy(s string) (Policy, error) {
+	i, err := choose("overwrite policy", s, policyNames)
+	return Policy(i), err
+}
+
+// SyncMode says when data is forced to the device.
+type SyncMode uint8
+
+// The sync modes.
+const (
+	SyncEnd  SyncMode = iota // once, before the manifest gets its name
+	SyncFile                 // each file before its name appears
+	SyncNone                 // never
+)
+
+var syncNames = []string{"end", "file", "none"}
+
+func (m SyncMode) String() string { return syncNames[m] }
+
+// SyncNames lists the values of --sync.
+func SyncNames() []string { return syncNames }
+
+// ParseSync reads the value of --sync.
+func ParseSync(s string) (SyncMode, error) {
+	i, err := choose("sync mode", s, syncNames)
+	return SyncMode(i), err
+}
+
+// SparseMode says what becomes of holes.
+type SparseMode uint8
+
+// The sparse modes.
+const (
+	SparseAuto   SparseMode = iota // keep the source's holes
+	SparseAlways                   // make holes of zero blocks
+	SparseNever                    // write every byte
+)
+
+var sparseNames = []string{"auto", "always", "never"}
+
+func (m SparseMode) String() string { return sparseNames[m] }
+
+// SparseNames lists the values of --sparse.
+func SparseNames() []string { return sparseNames }
+
+// ParseSparse reads the value of --sparse.
+func ParseSparse(s string) (SparseMode, error) {
+	i, err := choose("sparse mode", s, sparseNames)
+	return SparseMode(i), err
+}
+
+// Preserve is the set of metadata to keep.
+type Preserve uint8
+
+// The kinds of metadata.
+const (
+	PreserveMode Preserve = 1 << iota
+	PreserveTimes
+	PreserveOwner // acts only when privileged
+	PreserveLinks
+	PreserveXattr
+	PreserveACL
+
+	PreserveNone Preserve = 0
+	PreserveAll           = PreserveMode | PreserveTimes | PreserveOwner | PreserveLinks | PreserveXattr | PreserveACL
+)
+
+var preserveNames = []string{"mode", "times", "owner", "links", "xattr", "acl"}
+
+// PreserveNames lists what --preserve takes, beside all and none.
+func PreserveNames() []string { return preserveNames }
+
+// ParsePreserve reads the value of --preserve: "all", "none" or a
+// comma-separated list.
+func ParsePreserve(s string) (Preserve, error) {
+	switch s {
+	case "all":
+		return PreserveAll, nil
+	case "none":
+		return PreserveNone, nil
+	}
+	var set Preserve
+	for name := range strings.SplitSeq(s, ",") {
+		i, err := choose("kind of metadata", strings.TrimSpace(name), preserveNames)
+		if err != nil {
+			return 0, err
+		}
+		set |= 1 << i
+	}
+	return set, nil
+}
+
+func choose(what, s string, names []string) (int, error) {
+	for i, name := range names {
+		if s == name {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown %s %q; known are %s", what, s, strings.Join(names, ", "))
+}

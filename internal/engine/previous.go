@@ -1,0 +1,355 @@
+package engine
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// manifestFile is one manifest of one destination: one that this run writes, or
+// one of another kind that must lose the lines of files that this run replaces.
+type manifestFile struct {
+	algorithm hash.Algorithm
+	slot      int    // which of the run's digests it takes; -1: it only loses lines
+	rel       string // its path in the destination's tree; "" if it is outside
+	dir       string // where it is, if that is outside the tree
+	name      string
+	saved     string // its name while it is in the journal
+
+	prev     *fsys.File // the manifest of an earlier run, nil if there is none
+	prevDir  *fsys.Dir  // where it has its name; nil once it is in the journal
+	home     *fsys.Dir  // its directory, if that is not the destination's root
+	prevName string
+	prevSize int64
+	prevTime fsys.Time // when it was written: older files are what it lists
+	// foreign: the previous manifest is also a file of the source, byte for byte.
+	// It may never have been ours, so its lines for other paths are not taken over.
+	foreign bool
+	index   *manifest.Index
+
+	builder *manifest.Builder
+	changed bool  // lines were put or dropped
+	err     error // the first error; it is not written then
+}
+
+// openManifests finds out where the manifests of this run go, and finds those of
+// earlier runs, including what an interrupted run has left in the journal.
+func (t *target) openManifests(r *run) error {
+	own := map[string]bool{}
+	for slot, a := range r.opts.Hashes {
+		m := &manifestFile{algorithm: a, slot: slot, saved: "previous." + string(a)}
+		t.manifests = append(t.manifests, m)
+		if r.opts.Manifest != "" {
+			m.place(t, r.opts.Manifest)
+		} else {
+			m.rel = fileManifestName(t.name, a)
+		}
+		if m.rel != "" {
+			m.name = path.Base(m.rel)
+		}
+		if t.name == "" && r.opts.Manifest == "" {
+			kind := r.kindInSource(m.rel)
+			if kind != fsys.Unknown {
+				// The name belongs to something of the source: ours had another, or the same.
+				if err := m.openPrevious(t, alternativeName(a)); err != nil {
+					return err
+				}
+				own[alternativeName(a)] = true
+			}
+			if kind != fsys.Unknown && kind != fsys.Regular {
+				m.rename(alternativeName(a))
+			}
+		}
+		own[m.rel] = true
+		if m.prev == nil {
+			if err := m.openPrevious(t, m.rel); err != nil {
+				return err
+			}
+			if err := m.checkForeign(r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, a := range hash.Algorithms() {
+		names := []string{fileManifestName(t.name, a)}
+		if t.name == "" {
+			names = append(names, alternativeName(a))
+		}
+		for i, name := range names {
+			if own[name] || t.name == "" && r.kindInSource(name) != fsys.Unknown {
+				continue
+			}
+			m := &manifestFile{algorithm: a, slot: -1, rel: name, name: name}
+			m.saved = []string{"other.", "named."}[i] + string(a)
+			if err := m.openPrevious(t, name); err != nil {
+				return err
+			}
+			if m.prev != nil {
+				t.manifests = append(t.manifests, m)
+			}
+		}
+	}
+	for _, m := range t.manifests {
+		m.builder = manifest.NewBuilder(m.algorithm.Size(), t.newSpill, 0)
+		if m.prev != nil && m.prevDir == nil {
+			if err := m.distrust(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alternativeName is a tree's manifest's name where the source has something of
+// the usual one that is not this manifest.
+func alternativeName(a hash.Algorithm) string {
+	return "sealift." + manifest.Extension(string(a))
+}
+
+func (m *manifestFile) rename(name string) { m.rel, m.name = name, name }
+
+// place resolves the value of --manifest: a path in the destination, or one
+// that is the user's own.
+func (m *manifestFile) place(t *target, file string) {
+	m.dir, m.name = filepath.Dir(file), filepath.Base(file)
+	rel := filepath.Clean(file)
+	if filepath.IsAbs(file) {
+		anchor, rest, err := anchorOf(file)
+		if err == nil {
+			rel, err = filepath.Rel(t.dir, filepath.Join(anchor, rest))
+		}
+		if err != nil {
+			return
+		}
+	} else {
+		m.dir = filepath.Join(t.dir, m.dir)
+	}
+	if rel = filepath.ToSlash(rel); rel != ".." && !strings.HasPrefix(rel, "../") {
+		m.rel = rel
+	}
+}
+
+// shown is the manifest's path as a user would write it.
+func (m *manifestFile) shown(t *target) string {
+	if m.rel != "" {
+		return filepath.Join(t.shown, filepath.FromSlash(m.rel))
+	}
+	return filepath.Join(m.dir, m.name)
+}
+
+// openHome opens the directory that the manifest's name rel is in, or, without
+// one, the manifest's directory outside the tree. In the tree it goes name by
+// name and follows no link: what a copy has put there must not lead the
+// manifest out of it. The caller closes it unless it is the root.
+func (m *manifestFile) openHome(t *target, rel string, create bool) (*fsys.Dir, error) {
+	if rel == "" {
+		if create {
+			if err := os.MkdirAll(m.dir, 0o777); err != nil { //nolint:gosec // the umask decides
+				return nil, errors.New(reason(err))
+			}
+		}
+		return fsys.OpenRoot(m.dir)
+	}
+	d := t.root
+	if path.Dir(rel) == "." {
+		return d, nil
+	}
+	for part := range strings.SplitSeq(path.Dir(rel), "/") {
+		made := create && d.Mkdir(part) == nil
+		next, err := d.OpenDir(part)
+		if d != t.root {
+			d.Close()
+		}
+		if err == nil && made {
+			err = ignoreRefusal(next.Chmod(0o777 &^ fsys.Umask()))
+		}
+		if err != nil {
+			return nil, err
+		}
+		d = next
+	}
+	return d, nil
+}
+
+// openPrevious looks for an earlier manifest by the name rel in the tree, or in
+// its directory outside, else in the journal.
+func (m *manifestFile) openPrevious(t *target, rel string) error {
+	if err := m.tryPrevious(t, rel); err != nil {
+		return fmt.Errorf("previous manifest %s: %w", quoteName(m.shown(t)), err)
+	}
+	return nil
+}
+
+func (m *manifestFile) tryPrevious(t *target, rel string) error {
+	home, err := m.openHome(t, rel, false)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	name := m.name
+	if rel != "" {
+		name = path.Base(rel)
+	}
+	var f *fsys.File
+	var info fsys.Info
+	if home != nil {
+		if home != t.root {
+			m.home = home
+		}
+		f, info, err = home.Open(name)
+	}
+	m.prevDir, m.prevName = home, name
+	if errors.Is(err, fs.ErrNotExist) && rel == m.rel {
+		m.prevDir = nil
+		f, info, err = t.journal.dir.Open(m.saved)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil && fsys.IsSymlinkRefusal(err) || err == nil && info.Kind != fsys.Regular:
+		if err == nil {
+			f.Close()
+		}
+		if m.slot >= 0 && rel == m.rel {
+			return refuse("what has the manifest's name is not a regular file; name another with --manifest")
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	m.prev, m.prevSize, m.prevTime = f, info.Size, info.Mtime
+	if m.slot >= 0 {
+		m.index, err = manifest.BuildIndex(readerAt{f}, info.Size, m.algorithm.Size(), manifest.Tags(string(m.algorithm))...)
+	}
+	return err
+}
+
+// checkForeign finds out whether the previous manifest is, byte for byte, a file
+// of the source.
+func (m *manifestFile) checkForeign(r *run) error {
+	if m.prev == nil || m.rel != m.name || r.kindInSource(m.rel) != fsys.Regular {
+		return nil
+	}
+	f, info, err := r.source.Open(m.rel)
+	if err != nil {
+		return nil //nolint:nilerr // copying it will report that
+	}
+	defer f.Close()
+	c := &comparer{want: bufio.NewReader(io.NewSectionReader(readerAt{f}, 0, info.Size))}
+	_, err = io.Copy(c, io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize))
+	if err != nil && !errors.Is(err, errDiffers) {
+		return err
+	}
+	m.foreign = err == nil && info.Size == m.prevSize
+	return nil
+}
+
+// vouched returns the digests that the previous manifests give for the file at
+// path, if the destination's file have has not changed since they were written.
+func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests, bool) {
+	if !t.ctimeHolds || hashes == 0 {
+		return nil, false
+	}
+	digests := make(hash.Digests, hashes)
+	for _, m := range t.manifests {
+		if m.slot < 0 {
+			continue
+		}
+		if m.index == nil || have.Ctime.Compare(m.prevTime) >= 0 {
+			return nil, false
+		}
+		digest, ok, err := m.index.Lookup(path)
+		if !ok || err != nil { // unreadable: then it vouches for nothing, and Previous will report it
+			return nil, false
+		}
+		digests[m.slot] = digest
+	}
+	return digests, true
+}
+
+// retireManifests puts the previous manifests out of force before the first
+// file is replaced: no stale manifest ever stands beside new files.
+func (t *target) retireManifests(r *run) error {
+	t.retire.Do(func() {
+		for _, m := range t.manifests {
+			if m.prev == nil || m.prevDir == nil {
+				continue
+			}
+			err := m.prevDir.MoveTo(m.prevName, t.journal.dir, m.saved)
+			if fsys.LinkRefused(err) { // another file system; its lines are still at hand through m.prev
+				err = m.prevDir.Remove(m.prevName)
+			}
+			if err == nil && r.opts.Sync != SyncNone {
+				err = m.prevDir.Sync()
+			}
+			if err != nil {
+				t.retireErr = err
+				return
+			}
+			m.prevDir = nil
+		}
+	})
+	return t.retireErr
+}
+
+// distrust drops the lines of a manifest that an interrupted run has left in
+// the journal, except of files that have not changed since it was written: that
+// run replaced files, and nobody knows which.
+func (m *manifestFile) distrust(t *target) error {
+	lines := manifest.NewReader(io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize))
+	for {
+		l, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := t.lstat(l.Path)
+		if err == nil && t.ctimeHolds && info.Ctime.Compare(m.prevTime) < 0 {
+			continue
+		}
+		m.changed = true
+		if err := m.builder.Drop(path.Clean(l.Path)); err != nil {
+			return err
+		}
+	}
+}
+
+// lstat describes a file below the root by a path that a manifest gives: name
+// by name, never following a link or leaving the root.
+func (t *target) lstat(name string) (fsys.Info, error) {
+	parts := strings.Split(path.Clean(name), "/")
+	dir := t.root
+	defer func() {
+		if dir != t.root {
+			dir.Close()
+		}
+	}()
+	for i, part := range parts {
+		if part == ".." || part == "" {
+			return fsys.Info{}, fs.ErrNotExist
+		}
+		if i == len(parts)-1 {
+			break
+		}
+		next, err := dir.OpenDir(part)
+		if err != nil {
+			return fsys.Info{}, err
+		}
+		if dir != t.root {
+			dir.Close()
+		}
+		dir = next
+	}
+	return dir.Lstat(parts[len(parts)-1])
+}

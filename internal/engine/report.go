@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// EventKind says what an Event tells.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	EventCopied     EventKind = iota // an entry was created or replaced (Action says which)
+	EventSkipped                     // an entry was up to date, or policy "never"
+	EventConflict                    // an entry was left alone; Err says why, Hint how to change that
+	EventFailed                      // Err is a *FileError
+	EventWarning                     // something less than asked for, said once a kind
+	EventTargetLost                  // a destination is given up; Err says why
+)
+
+// Event is one thing worth telling while the copy runs.
+type Event struct {
+	Kind   EventKind
+	Path   string // relative to the source's root, raw bytes
+	Target string // the destination as the user named it; "" if the source or all
+	Action string // EventCopied, EventSkipped: "create", "replace", "link", "up to date", "metadata", "kept"
+	Bytes  int64  // size of a copied file
+	Err    error  // EventFailed: *FileError; EventConflict, EventWarning, EventTargetLost: the text
+	Hint   string // EventConflict: the policy that would replace it
+}
+
+// Phase is what a run is busy with.
+type Phase int32
+
+// The phases of a copy.
+const (
+	PhaseStarting Phase = iota
+	PhaseScanning       // counting what there is to do, while copying has begun
+	PhaseCopying
+	PhaseFlushing // waiting for the device
+	PhaseDone
+)
+
+func (p Phase) String() string {
+	return [...]string{"starting", "scanning", "copying", "flushing", "done"}[p]
+}
+
+// Counters are read by whoever draws progress, at any time; copying goroutines
+// add to them and never send a message.
+type Counters struct {
+	Phase      atomic.Int32 // a Phase
+	Bytes      atomic.Int64 // bytes of files dealt with: copied, skipped or failed
+	Files      atomic.Int64 // regular files dealt with
+	TotalBytes atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
+	TotalFiles atomic.Int64
+	ScanDone   atomic.Bool
+	// CountTotals makes Run count the totals in a walk of its own. Set it
+	// before Run when somebody is going to look at them.
+	CountTotals bool
+}
+
+// Summary is the account of a finished run.
+type Summary struct {
+	Files       int64 // regular files copied, hard links to them included
+	Directories int64 // directories of the source dealt with
+	Links       int64 // symbolic links copied
+	Specials    int64 // fifos, sockets and device nodes copied
+	HardLinks   int64 // names linked to a file that was copied under another
+	Bytes       int64 // bytes of the files copied, once however many destinations
+	Skipped     int64 // entries that were up to date or left alone by policy "never"
+	Conflicts   int64
+	Errors      int64 // failures reported, lost destinations included
+	Warnings    int64
+	Elapsed     time.Duration
+	DryRun      bool
+	Targets     []TargetSummary
+}
+
+// TargetSummary is the part of a Summary that concerns one destination.
+type TargetSummary struct {
+	Path      string // as the user named it
+	Lost      error  // why it was given up, nil if it was not
+	Manifests []ManifestSummary
+}
+
+// ManifestSummary describes one manifest written.
+type ManifestSummary struct {
+	Path      string // as a user would write it: the destination and the manifest's name
+	Algorithm string
+	Lines     int
+	SHA256    string // of the manifest itself, hexadecimal
+}

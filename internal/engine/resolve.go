@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// route is what the paths of a run come to: which directory is read, which are
+// written, under which name.
+type route struct {
+	dir     string // the source's directory
+	name    string // the file's name in it; "" for a tree
+	targets []destination
+}
+
+// destination is one target as resolved, before anything is touched.
+type destination struct {
+	given  string // as the user named it
+	shown  string // dir as the user would write it
+	dir    string // the directory that is written, absolute and without symbolic links as far as it exists
+	name   string // the file's name in it; "" for a tree
+	exists bool   // dir exists
+}
+
+// resolve finds out what the paths mean and refuses what makes no sense or is
+// dangerous. It changes nothing.
+func resolve(o *Options) (*route, error) {
+	if o.Source == "" || len(o.Targets) == 0 {
+		return nil, refuse("a source and at least one destination are needed")
+	}
+	src, err := os.Stat(o.Source)
+	if err != nil {
+		return nil, refuse("source %s: %s", quote.Name(o.Source), reason(err))
+	}
+	rt := &route{dir: o.Source}
+	switch {
+	case src.IsDir():
+	case src.Mode().IsRegular():
+		real, err := filepath.EvalSymlinks(o.Source)
+		if err != nil {
+			return nil, refuse("source %s: %s", quote.Name(o.Source), reason(err))
+		}
+		rt.dir, rt.name = filepath.Dir(real), filepath.Base(real)
+	default:
+		return nil, refuse("source %s is neither a directory nor a regular file", quote.Name(o.Source))
+	}
+	if o.Filter != nil || o.Only != nil {
+		if rt.name != "" {
+			return nil, refuse("filters need a directory as source; %s is a file", quote.Name(o.Source))
+		}
+	}
+	for _, given := range o.Targets {
+		d, err := resolveTarget(o, src, given, rt.name != "")
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range rt.targets {
+			if samePlace(other, d) {
+				return nil, refuse("destinations %s and %s are the same", quote.Name(other.given), quote.Name(given))
+			}
+		}
+		rt.targets = append(rt.targets, d)
+	}
+	return rt, checkManifestName(o, rt)
+}
+
+func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (destination, error) {
+	if given == "" {
+		return destination{}, refuse("a destination has an empty name")
+	}
+	d := destination{given: given, shown: given}
+	info, err := os.Stat(given)
+	dangling := false
+	if errors.Is(err, fs.ErrNotExist) {
+		_, lerr := os.Lstat(given)
+		dangling = lerr == nil
+	}
+	switch {
+	case err == nil && info.IsDir():
+		d.exists = true
+		if single {
+			d.name = filepath.Base(o.Source)
+			if info, err = os.Stat(filepath.Join(given, d.name)); err == nil && os.SameFile(src, info) {
+				return d, refuse("%s and %s are the same file", quote.Name(o.Source), quote.Name(filepath.Join(given, d.name)))
+			}
+		}
+	case err == nil && !info.Mode().IsRegular():
+		return d, refuse("destination %s is a device or special file; sealift copies to directories and files", quote.Name(given))
+	case err == nil && !single:
+		return d, refuse("destination %s is a file; the contents of a directory cannot go there", quote.Name(given))
+	case err == nil && os.SameFile(src, info):
+		return d, refuse("%s and %s are the same file", quote.Name(o.Source), quote.Name(given))
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return d, refuse("destination %s: %s", quote.Name(given), reason(err))
+	case dangling && !single:
+		return d, refuse("destination %s is a symbolic link to nothing", quote.Name(given))
+	case single && endsInSlash(given):
+		if err == nil {
+			return d, refuse("destination %s is a file, not a directory", quote.Name(given))
+		}
+		d.name = filepath.Base(o.Source)
+	case single:
+		// Not filepath.Dir, which takes "link/.." for nothing.
+		if d.shown, d.name = filepath.Split(given); d.shown == "" {
+			d.shown = "."
+		}
+		if info, err := os.Stat(d.shown); err == nil {
+			if !info.IsDir() {
+				return d, refuse("destination %s: %s is not a directory", quote.Name(given), quote.Name(d.shown))
+			}
+			d.exists = true
+		}
+	}
+	anchor, rest, err := anchorOf(d.shown)
+	if err != nil {
+		return d, refuse("destination %s: %s", quote.Name(given), reason(err))
+	}
+	d.dir = filepath.Join(anchor, rest)
+	if !single {
+		if inside, err := isInside(d.dir, src); err != nil {
+			return d, refuse("destination %s: %s", quote.Name(given), reason(err))
+		} else if inside {
+			return d, refuse("destination %s is the source or inside it", quote.Name(given))
+		}
+	}
+	return d, nil
+}
+
+// isInside reports whether dir, which is resolved but need not exist, is the
+// directory root or lies below it: by identity, not by name.
+func isInside(dir string, root fs.FileInfo) (bool, error) {
+	for p := dir; ; p = filepath.Dir(p) {
+		info, err := os.Stat(p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if err == nil && os.SameFile(info, root) {
+			return true, nil
+		}
+		if p == filepath.Dir(p) {
+			return false, nil
+		}
+	}
+}
+
+// anchorOf splits path into the nearest ancestor that exists, absolute and with
+// symbolic links resolved, and the rest. It takes the path as the system does:
+// ".." behind a symbolic link leaves the link's target.
+func anchorOf(path string) (anchor, rest string, err error) {
+	if !filepath.IsAbs(path) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", "", err
+		}
+		path = wd + string(filepath.Separator) + path
+	}
+	for p := path; ; {
+		anchor, err := filepath.EvalSymlinks(p)
+		if err == nil {
+			return anchor, rest, nil
+		}
+		for len(p) > 0 && os.IsPathSeparator(p[len(p)-1]) {
+			p = p[:len(p)-1]
+		}
+		parent, last := filepath.Split(p)
+		if !errors.Is(err, fs.ErrNotExist) || last == "" || last == ".." {
+			return "", "", err
+		}
+		p, rest = parent, filepath.Join(last, rest)
+	}
+}
+
+func samePlace(a, b destination) bool {
+	if a.dir == b.dir {
+		return a.name == b.name
+	}
+	infoA, errA := os.Stat(a.dir)
+	infoB, errB := os.Stat(b.dir)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB) && a.name == b.name
+}
+
+func endsInSlash(path string) bool {
+	return path != "" && os.IsPathSeparator(path[len(path)-1])
+}
+
+// checkManifestName refuses a --manifest that cannot work, and a file's name
+// that leaves no room for its manifest's.
+func checkManifestName(o *Options, rt *route) error {
+	switch {
+	case o.Manifest == "":
+		for _, d := range rt.targets {
+			for _, a := range o.Hashes {
+				if name := fileManifestName(d.name, a); len(name) > maxName {
+					return refuse("%s is too long a name for a manifest; choose one with --manifest", quote.Name(name))
+				}
+			}
+		}
+		return nil
+	case len(o.Hashes) == 0:
+		return refuse("--manifest needs a hash; with --hash none there is no manifest")
+	case len(o.Hashes) > 1:
+		return refuse("--manifest names one file, but %d hashes make a manifest each", len(o.Hashes))
+	case filepath.IsAbs(o.Manifest) && len(rt.targets) > 1:
+		return refuse("an absolute --manifest cannot serve %d destinations; give a path relative to each", len(rt.targets))
+	case endsInSlash(o.Manifest):
+		return refuse("--manifest %s names a directory", quote.Name(o.Manifest))
+	}
+	for _, d := range rt.targets {
+		path := o.Manifest
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(d.dir, path)
+		}
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return refuse("--manifest %s is not a regular file", quote.Name(path))
+		}
+		if d.name != "" && filepath.Clean(path) == filepath.Join(d.dir, d.name) {
+			return refuse("--manifest %s is the destination itself", quote.Name(path))
+		}
+	}
+	return nil
+}
+
+// maxName is the longest name of a directory entry on the file systems of note.
+const maxName = 255 // bytes
+
+func fileManifestName(name string, a hash.Algorithm) string {
+	if name == "" {
+		return manifest.FileName(string(a))
+	}
+	return name + "." + manifest.Extension(string(a))
+}
+
+// reason is an error of the os package without the path, which is told already.
+func reason(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return quote.Text(err.Error())
+}

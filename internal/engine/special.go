@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// copySpecial takes an entry that has no data to the destinations: a symbolic
+// link, a fifo, a socket, a device node.
+func (r *run) copySpecial(e *entry) {
+	for _, p := range e.passages {
+		if p.done != outNothing || !p.again && p.act != actUndecided {
+			continue
+		}
+		p.again = false
+		v, err := r.lookUp(p, e.meta.info, func() (bool, error) {
+			switch e.kind {
+			case fsys.Symlink:
+				target, err := p.dir.Readlink(p.name)
+				return target == e.link, err
+			case fsys.CharDevice, fsys.BlockDevice:
+				return p.have.Rdev == e.meta.info.Rdev, nil
+			}
+			return true, nil
+		})
+		if err != nil {
+			r.failPassage(e, p, StageCreate, err)
+			continue
+		}
+		r.judge(e, p, v)
+		if p.done != outNothing {
+			continue
+		}
+		if e.kind == fsys.Irregular {
+			r.failPassage(e, p, StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
+			continue
+		}
+		if err := r.readSpecialXattrs(e); err != nil {
+			r.failSource(e, StageMetadata, err)
+			return
+		}
+		switch p.act {
+		case actKeep:
+			r.keep(e, p)
+		case actCreate, actReplace:
+			r.makeSpecial(e, p)
+		}
+	}
+}
+
+// readSpecialXattrs reads what a fifo or device can have: an ACL, a label.
+func (r *run) readSpecialXattrs(e *entry) error {
+	if e.kind == fsys.Symlink || r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return nil
+	}
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return err
+	}
+	defer e.dir.Release()
+	o, err := dir.OpenObject(e.name)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	if now, err := o.Stat(); err != nil || now.ID != e.meta.info.ID {
+		if err == nil {
+			err = errExchanged
+		}
+		return err
+	}
+	e.meta.xattrs, err = r.readXattrs(o, e.meta.info)
+	return err
+}
+
+// makeSpecial creates the entry: under its name, or, to replace another
+// atomically, under a temporary one.
+func (r *run) makeSpecial(e *entry, p *passage) {
+	if r.opts.DryRun {
+		p.done = created(p.act)
+		return
+	}
+	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
+	if device && !r.privileged {
+		p.target.warn(r, kindDevice, errors.New("device nodes are left out; making them takes privilege"))
+		p.done = outLeft
+		return
+	}
+	name := p.name
+	if p.act == actReplace {
+		name = fsys.TempName()
+	}
+	var err error
+	if e.kind == fsys.Symlink {
+		err = p.dir.Symlink(e.link, name)
+	} else {
+		err = p.dir.Mknod(name, e.meta.info)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrExist) && p.act == actCreate:
+		r.nameTaken(e, p)
+		return
+	case refused(err) && e.kind != fsys.Symlink:
+		p.target.warn(r, kindSpecial, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", e.kind, err))
+		p.done = outLeft
+		return
+	default:
+		r.failPassage(e, p, StageCreate, err)
+		return
+	}
+	if err := r.dress(e, p, name); err != nil {
+		_ = p.dir.Remove(name)
+		r.failPassage(e, p, StageMetadata, err)
+		return
+	}
+	if p.act == actReplace {
+		if err := r.putInPlace(p, name); err != nil {
+			r.failPassage(e, p, StageCommit, err)
+			return
+		}
+	}
+	p.done = created(p.act)
+}
+
+// dress sets the metadata of the entry just made as name.
+func (r *run) dress(e *entry, p *passage, name string) error {
+	o, err := p.dir.OpenObject(name)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	have, err := o.Stat()
+	if err != nil {
+		return err
+	}
+	if have.Kind != e.kind {
+		return errExchanged
+	}
+	_, err = r.apply(p.target, o, &e.meta, have, true, p.dd.inherits)
+	return err
+}
+
+// putInPlace renames a complete temporary over what has the passage's name.
+func (r *run) putInPlace(p *passage, temp string) error {
+	err := p.target.retireManifests(r)
+	if err == nil {
+		err = p.dir.Rename(temp, p.name)
+	}
+	if err != nil {
+		_ = p.dir.Remove(temp)
+	}
+	return err
+}

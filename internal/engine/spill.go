@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"io"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// newSpill makes the temporary of a manifest that outgrows memory.
+func (t *target) newSpill() (manifest.Spill, error) {
+	p, err := t.journal.dir.Create(false)
+	if err != nil {
+		return nil, err
+	}
+	return &spill{Pending: p}, nil
+}
+
+// spill is a pending file that is never committed.
+type spill struct {
+	*fsys.Pending
+	off int64
+}
+
+func (s *spill) Read(p []byte) (int, error) {
+	n, err := readerAt{&s.File}.ReadAt(p, s.off)
+	s.off += int64(n)
+	if n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+func (s *spill) Write(p []byte) (int, error) {
+	if err := s.WriteAt(p, s.off); err != nil {
+		return 0, err
+	}
+	s.off += int64(len(p))
+	return len(p), nil
+}
+
+func (s *spill) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+		s.off = offset
+	case io.SeekCurrent:
+		s.off += offset
+	default:
+		info, err := s.Stat()
+		if err != nil {
+			return 0, err
+		}
+		s.off = info.Size + offset
+	}
+	return s.off, nil
+}
+
+func (s *spill) Close() error {
+	s.Abort()
+	return nil
+}
+
+// readerAt is a file as io.ReaderAt wants it: io.EOF when p is not filled.
+type readerAt struct{ *fsys.File }
+
+func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.File.ReadAt(p, off)
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// fileWriter writes a file from its beginning.
+type fileWriter struct {
+	file *fsys.File
+	off  int64
+}
+
+func (w *fileWriter) Write(p []byte) (int, error) {
+	if err := w.file.WriteAt(p, w.off); err != nil {
+		return 0, err
+	}
+	w.off += int64(len(p))
+	return len(p), nil
+}

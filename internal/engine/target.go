@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// target is one destination of a run.
+type target struct {
+	destination
+	index   int
+	root    *fsys.Dir // nil in a dry run if it does not exist
+	handle  *fsys.Handle
+	created bool // this run made root
+	journal *journal
+
+	granularity int64 // of time stamps, nanoseconds
+	// ctimeHolds says that programs cannot set a file's change time, so that one
+	// older than a manifest proves that the file is what the manifest lists.
+	ctimeHolds bool
+	syncEach   bool // force each file and directory by itself, not the file system at the end
+
+	manifests []*manifestFile
+	retire    sync.Once // moving the previous manifests into the journal
+	retireErr error
+
+	lost   atomic.Pointer[lostError]
+	mu     sync.Mutex
+	warned map[string]bool
+}
+
+type lostError struct{ err error }
+
+// errUnable is what a FileError's Err is when the destination was given up
+// meanwhile; it is not reported again.
+var errUnable = errors.New("the destination was given up")
+
+// open makes the destination's directory if need be, locks it and finds out
+// what its file system can do.
+func (t *target) open(r *run) error {
+	if r.opts.DryRun {
+		if !t.exists {
+			return nil
+		}
+	} else if !t.exists {
+		if err := os.MkdirAll(parentOf(t.dir), 0o777); err != nil { //nolint:gosec // the umask decides
+			return errors.New(reason(err))
+		}
+		mode := os.FileMode(0o700) // widened when its contents are complete
+		if t.name != "" {
+			mode = 0o777
+		}
+		if err := os.Mkdir(t.dir, mode); err == nil {
+			t.created = t.name == ""
+		} else if !errors.Is(err, os.ErrExist) {
+			return errors.New(reason(err))
+		}
+	}
+	var err error
+	if t.root, err = fsys.OpenRoot(t.dir); err != nil {
+		return err
+	}
+	t.handle = r.newHandles().Root(t.root)
+	if r.opts.DryRun {
+		t.granularity = coarsest
+		return nil
+	}
+	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
+		if errors.Is(err, fsys.ErrLocked) {
+			return refuse("another sealift is at work in %s", quote.Name(t.given))
+		}
+		return err
+	}
+	t.syncEach = r.opts.Sync == SyncFile ||
+		r.opts.Sync == SyncEnd && (t.name != "" || !t.root.SyncFSReliable())
+	return t.probe()
+}
+
+// coarsest is FAT's granularity of time stamps, for when it cannot be probed.
+const coarsest = 2e9 // nanoseconds
+
+// probe finds out, on a file that never gets a name where the system can, how
+// finely the destination keeps times and whether its ctime can be set.
+func (t *target) probe() error {
+	p, err := t.root.Create(false)
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
+	if err := p.SetTimes(odd, odd, odd); err != nil {
+		t.granularity = coarsest
+		return ignoreRefusal(err)
+	}
+	info, err := p.Stat()
+	if err != nil {
+		return err
+	}
+	t.granularity = 1
+	for _, g := range []int64{100, 1e3, 1e6, 10e6, 1e9, 2e9} {
+		if !info.Mtime.Within(odd, t.granularity) {
+			t.granularity = g
+		}
+	}
+	t.ctimeHolds = info.Ctime.Sec > time.Now().Add(-24*time.Hour).Unix()
+	return nil
+}
+
+// sameTime compares modification times as finely as the destination keeps them.
+func (t *target) sameTime(a, b fsys.Time) bool { return a.Within(b, t.granularity) }
+
+// give up: no more is written there. It is reported once.
+func (t *target) lose(r *run, path string, err error) {
+	if t.lost.CompareAndSwap(nil, &lostError{err}) {
+		r.tell(Event{Kind: EventTargetLost, Path: path, Target: t.given, Err: err})
+		r.targetsLeft.Add(-1)
+		if r.targetsLeft.Load() == 0 {
+			r.cancel(errNoTarget)
+		}
+	}
+}
+
+func (t *target) isLost() bool { return t.lost.Load() != nil }
+
+// warn tells of something that the destination cannot hold, once for each kind.
+func (t *target) warn(r *run, kind string, err error) {
+	t.mu.Lock()
+	told := t.warned[kind]
+	if t.warned == nil {
+		t.warned = map[string]bool{}
+	}
+	t.warned[kind] = true
+	t.mu.Unlock()
+	if !told {
+		r.tell(Event{Kind: EventWarning, Target: t.given, Err: err})
+	}
+}
+
+// cannot reports whether warn was called for the kind.
+func (t *target) cannot(kind string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.warned[kind]
+}
+
+// flush forces what was written to the device.
+func (t *target) flush(r *run) error {
+	if r.opts.Sync == SyncNone {
+		return nil
+	}
+	if !t.syncEach {
+		return t.root.SyncFS()
+	}
+	if err := t.root.Sync(); err != nil {
+		return err
+	}
+	if t.created || !t.exists { // its own name
+		parent, err := fsys.OpenRoot(parentOf(t.dir))
+		if err != nil {
+			return err
+		}
+		defer parent.Close()
+		return parent.Sync()
+	}
+	return nil
+}
+
+func ignoreRefusal(err error) error {
+	if fsys.Unsupported(err) || fsys.NotPermitted(err) {
+		return nil
+	}
+	return err
+}

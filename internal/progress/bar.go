@@ -1,0 +1,133 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+// Lengths of the part that the library draws, in columns.
+const (
+	minBar = 8
+	maxBar = 40
+	// barFrame is what the library adds to the bar itself: the percentage
+	// ("  45% "), two brackets, and three spaces.
+	barFrame = 6 + 2 + 3
+)
+
+// field is one fact beside the bar. Its width never changes while a run goes
+// on, so that nothing on the line moves.
+type field struct {
+	text string
+	drop int // fields with the highest number go first when space is short
+}
+
+// barLine draws one frame for a terminal of that many columns. The line is
+// shorter than the terminal is wide: writing into the last column makes some
+// terminals wrap.
+func barLine(s snapshot, columns, frame int) string {
+	space := max(columns-1, 0)
+	var line string
+	if s.totalsKnown {
+		facts := fit(s.knownFields(), space-barFrame-minBar)
+		line = meter(s.percent(), min(space-barFrame-len(facts), maxBar), facts)
+	} else {
+		line = spinner(frame, fit(s.unknownFields(), space-2))
+	}
+	line = strings.TrimRight(line, " ")
+	return line[:min(len(line), space)] // all ASCII
+}
+
+func (s snapshot) knownFields() []field {
+	// The time left and the phase share a place: while something else than
+	// copying goes on, an estimate from bytes would be wrong.
+	left := s.phase.String()
+	if eta, ok := s.eta(); ok && s.phase <= engine.PhaseCopying {
+		left = "ETA " + Clock(eta)
+	}
+	return []field{
+		{fmt.Sprintf("%7s/%7s", Size(s.bytes), Size(s.totalBytes)), 1},
+		{fmt.Sprintf("%5s/%5s files", count(s.files), count(s.totalFiles)), 3},
+		{fmt.Sprintf("%9s", Rate(s.rate)), 0},
+		{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
+		{fmt.Sprintf("%-12s", left), 2}, // as long as "ETA 99:59:59"
+	}
+}
+
+func (s snapshot) unknownFields() []field {
+	return []field{
+		{fmt.Sprintf("%7s", Size(s.bytes)), 0},
+		{fmt.Sprintf("%5s files", count(s.files)), 1},
+		{fmt.Sprintf("%9s", Rate(s.rate)), 2},
+		{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
+		{fmt.Sprintf("%-8s", s.phase), 3},
+	}
+}
+
+// fit joins as many fields as there is space for, in their order.
+func fit(fields []field, space int) string {
+	for {
+		width, worst := -1, -1
+		for i, f := range fields {
+			width += len(f.text) + 1
+			if worst < 0 || f.drop > fields[worst].drop {
+				worst = i
+			}
+		}
+		if width <= space || len(fields) <= 1 {
+			break
+		}
+		fields = append(fields[:worst:worst], fields[worst+1:]...)
+	}
+	texts := make([]string, len(fields))
+	for i, f := range fields {
+		texts[i] = f.text
+	}
+	return strings.Join(texts, " ")
+}
+
+// meter lets the library draw a bar of that width with text behind it. Each
+// frame is drawn by a fresh bar into nowhere and taken as a string: a lasting
+// one draws nothing more once it was full, clears the line in a write of its
+// own, which flickers, and fits its width to a file that it must own.
+func meter(percent, width int, text string) string {
+	bar := progressbar.NewOptions64(100, append(common(text),
+		progressbar.OptionSetWidth(max(width, 1)),
+		progressbar.OptionSetTheme(progressbar.ThemeASCII),
+		progressbar.OptionSetPredictTime(false),
+	)...)
+	// Neither can fail: nothing is written, and the number is within bounds.
+	_ = bar.Set(percent)
+	_ = bar.RenderBlank() // 0 % is not drawn by Set
+	return frameOf(bar)
+}
+
+// spinner lets the library draw a turning stroke with text behind it.
+func spinner(frame int, text string) string {
+	strokes := []string{"|", "/", "-", `\`}
+	turn := frame % len(strokes)
+	bar := progressbar.NewOptions64(-1, append(common(text),
+		progressbar.OptionSpinnerCustom(strokes[turn:turn+1]),
+		progressbar.OptionSetElapsedTime(false),
+	)...)
+	_ = bar.RenderBlank()
+	return frameOf(bar)
+}
+
+func common(text string) []progressbar.Option {
+	return []progressbar.Option{
+		progressbar.OptionSetWriter(io.Discard),
+		progressbar.OptionSetDescription(text),
+		progressbar.OptionShowDescriptionAtLineEnd(),
+		progressbar.OptionSetSpinnerChangeInterval(0), // or else it starts a goroutine
+		progressbar.OptionThrottle(0),
+	}
+}
+
+func frameOf(bar *progressbar.ProgressBar) string {
+	return strings.TrimPrefix(bar.String(), "\r")
+}

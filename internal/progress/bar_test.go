@@ -1,0 +1,92 @@
+package progress
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+func shot(bytes, total int64) snapshot {
+	return snapshot{
+		phase: engine.PhaseCopying, bytes: bytes, totalBytes: total,
+		files: bytes / 1e6, totalFiles: total / 1e6, totalsKnown: true,
+		rate: 1.44e9, average: 1.32e9, etaRate: 1.3e9,
+	}
+}
+
+func TestBarLine(t *testing.T) {
+	unknown := shot(12.3e9, 0)
+	unknown.totalsKnown, unknown.phase = false, engine.PhaseScanning
+	flushing := shot(27.1e9, 27.1e9)
+	flushing.phase = engine.PhaseFlushing
+	empty := shot(0, 0)
+	for _, c := range []struct {
+		name    string
+		s       snapshot
+		columns int
+		want    string
+	}{
+		{"80 columns", shot(12.3e9, 27.1e9), 80,
+			"  45% [====>.......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
+		{"wide", shot(12.3e9, 27.1e9), 120,
+			"  45% [================>.....................]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s avg 1.32 GB/s ETA 0:11"},
+		{"start", shot(0, 27.1e9), 80,
+			"   0% [............]      0 B/27.1 GB     0/27.1k files 1.44 GB/s ETA 0:21"},
+		{"narrow", shot(12.3e9, 27.1e9), 40,
+			"  45% [=======>...........]  1.44 GB/s"},
+		{"full, and not done", flushing, 80,
+			" 100% [============]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s flushing"},
+		{"nothing to do", empty, 60,
+			" 100% [==========]      0 B/    0 B 1.44 GB/s ETA 0:00"},
+		{"total unknown", unknown, 80,
+			"|  12.3 GB 12.3k files 1.44 GB/s avg 1.32 GB/s scanning"},
+		{"total unknown, narrow", unknown, 20,
+			"|  12.3 GB"},
+	} {
+		if got := barLine(c.s, c.columns, 0); got != c.want {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Nothing may wrap, at any width, and no value may move what stands beside it.
+func TestBarLineFitsAndKeepsStill(t *testing.T) {
+	values := []int64{0, 1, 999, 1000, 999_499, 999_500, 9_994_999, 123_456_789, 999_950_000_000, 5e15, 9e18}
+	for columns := range 200 {
+		at := -1
+		for _, total := range values {
+			for _, bytes := range values {
+				s := shot(bytes, max(total, bytes))
+				s.rate, s.average = float64(bytes), float64(total)
+				line := barLine(s, columns, 0)
+				if len(line) > max(columns-1, 0) {
+					t.Fatalf("%d columns: %d in %q", columns, len(line), line)
+				}
+				if columns < 60 {
+					continue
+				}
+				slash := strings.IndexByte(line, '/')
+				if at >= 0 && slash != at {
+					t.Fatalf("%d columns: the fields moved from column %d to %d in %q", columns, at, slash, line)
+				}
+				at = slash
+				s.totalsKnown = false
+				if line := barLine(s, columns, 3); len(line) > columns-1 {
+					t.Fatalf("%d columns: %d in %q", columns, len(line), line)
+				}
+			}
+		}
+	}
+}
+
+func TestSpinnerTurns(t *testing.T) {
+	s := snapshot{}
+	seen := ""
+	for frame := range 5 {
+		seen += barLine(s, 80, frame)[:1]
+	}
+	if seen != `|/-\|` {
+		t.Errorf("strokes %s", seen)
+	}
+}

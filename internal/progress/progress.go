@@ -1,0 +1,216 @@
+// Package progress shows how far a run has come. It reads the engine's
+// counters at its own pace; nothing that copies waits for it.
+//
+// It is the only room that knows the bar library, and it never writes to a
+// terminal itself: whoever owns the terminal lends it a [Screen].
+package progress
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+// Mode says how progress is shown.
+type Mode uint8
+
+// The modes.
+const (
+	ModeAuto  Mode = iota // see [Mode.Resolve]
+	ModeBar               // one line, redrawn in place
+	ModePlain             // a line of text now and then
+	ModeJSON              // a JSON object per line
+	ModeNone
+)
+
+var modeNames = []string{"auto", "bar", "plain", "json", "none"}
+
+func (m Mode) String() string { return modeNames[m] }
+
+// ModeNames lists the values of --progress.
+func ModeNames() []string { return modeNames }
+
+// ParseMode reads the value of --progress.
+func ParseMode(s string) (Mode, error) {
+	for i, name := range modeNames {
+		if s == name {
+			return Mode(i), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown progress mode %q; known are %s", s, strings.Join(modeNames, ", "))
+}
+
+// Resolve replaces ModeAuto by what suits the place that the output goes to.
+// Other modes were asked for and stay.
+func (m Mode) Resolve(terminal, quiet bool) Mode {
+	switch {
+	case m != ModeAuto:
+		return m
+	case quiet:
+		return ModeNone
+	case terminal:
+		return ModeBar
+	}
+	return ModePlain
+}
+
+// Intervals of the modes. A bar faster than four times a second only flickers.
+const (
+	tick          = 250 * time.Millisecond // samples and redraws of the bar
+	jsonInterval  = time.Second
+	plainInterval = 10 * time.Second
+)
+
+// A Screen is where progress appears, and where others may write, too. Its
+// methods are called from one goroutine, and must be safe beside those others.
+type Screen interface {
+	// Bar replaces the bar by one line without a line end; "" removes it.
+	Bar(line string)
+	// Line writes a line that stays.
+	Line(line string)
+}
+
+// Config says what to show, how, and where.
+type Config struct {
+	Mode     Mode // not ModeAuto
+	Counters *engine.Counters
+	Screen   Screen
+	Width    func() int // columns of the terminal at this moment; for ModeBar
+}
+
+// Progress watches one run, from [Start] to [Progress.Stop].
+type Progress struct {
+	config Config
+	stop   chan struct{}
+	done   chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex
+	sampler sampler
+}
+
+// Start begins to watch. It starts one goroutine, which ends in Stop.
+func Start(c Config) *Progress {
+	p := &Progress{
+		config:  c,
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+		sampler: newSampler(time.Now()),
+	}
+	go p.watch()
+	return p
+}
+
+// Stop ends the watch and waits for its goroutine: afterwards the bar is gone,
+// and nothing more is written. In ModeJSON a last object tells the final
+// state. Stop may be called more than once.
+func (p *Progress) Stop() {
+	p.once.Do(func() { close(p.stop) })
+	<-p.done
+}
+
+// Status returns the present state as one line of text.
+func (p *Progress) Status() string { return p.snapshot().text() }
+
+func (p *Progress) snapshot() snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sampler.take(time.Now(), p.config.Counters)
+}
+
+func (p *Progress) watch() {
+	defer close(p.done)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	shown := time.Now()
+	for frame := 0; ; frame++ {
+		select {
+		case <-p.stop:
+			p.finish()
+			return
+		case <-ticker.C:
+		}
+		s := p.snapshot()
+		switch now := time.Now(); p.config.Mode {
+		case ModeBar:
+			p.config.Screen.Bar(barLine(s, p.config.Width(), frame))
+		case ModePlain:
+			if now.Sub(shown) >= plainInterval {
+				shown = now
+				p.config.Screen.Line(s.text())
+			}
+		case ModeJSON:
+			if now.Sub(shown) >= jsonInterval {
+				shown = now
+				p.config.Screen.Line(s.json())
+			}
+		}
+	}
+}
+
+func (p *Progress) finish() {
+	switch p.config.Mode {
+	case ModeBar:
+		p.config.Screen.Bar("")
+	case ModeJSON:
+		p.config.Screen.Line(p.snapshot().json())
+	}
+}
+
+// text is the line of ModePlain and of the status signal.
+func (s snapshot) text() string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "%s: %s", s.phase, Size(s.bytes))
+	if s.totalsKnown {
+		fmt.Fprintf(&sb, " of %s (%d%%), %d of %d files", Size(s.totalBytes), s.percent(), s.files, s.totalFiles)
+	} else {
+		fmt.Fprintf(&sb, ", %d files", s.files)
+	}
+	fmt.Fprintf(&sb, ", %s (average %s)", Rate(s.rate), Rate(s.average))
+	if eta, ok := s.eta(); ok {
+		fmt.Fprintf(&sb, ", %s left", Clock(eta))
+	}
+	return sb.String()
+}
+
+// report is the object of ModeJSON. Totals and what follows from them are
+// null until they are known.
+type report struct {
+	Phase          string   `json:"phase"`
+	Bytes          int64    `json:"bytes"`
+	TotalBytes     *int64   `json:"total_bytes"`
+	Files          int64    `json:"files"`
+	TotalFiles     *int64   `json:"total_files"`
+	Rate           float64  `json:"rate"`         // bytes per second, lately
+	Average        float64  `json:"average_rate"` // bytes per second, since the start
+	ElapsedSeconds float64  `json:"elapsed_seconds"`
+	ETASeconds     *float64 `json:"eta_seconds"`
+}
+
+func (s snapshot) json() string {
+	r := report{
+		Phase:          s.phase.String(),
+		Bytes:          s.bytes,
+		Files:          s.files,
+		Rate:           s.rate,
+		Average:        s.average,
+		ElapsedSeconds: s.elapsed.Seconds(),
+	}
+	if s.totalsKnown {
+		r.TotalBytes, r.TotalFiles = &s.totalBytes, &s.totalFiles
+	}
+	if eta, ok := s.eta(); ok {
+		seconds := eta.Seconds()
+		r.ETASeconds = &seconds
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		// Only a NaN or an infinity could get here, and the sampler makes none.
+		return "{}"
+	}
+	return string(line)
+}

@@ -1,0 +1,197 @@
+package progress
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// tape records what a Progress draws, and when.
+type tape struct {
+	mu    sync.Mutex
+	start time.Time
+	bars  []string
+	lines []string
+	at    []time.Duration // of every bar and line
+}
+
+func (t *tape) Bar(s string)  { t.put(&t.bars, s) }
+func (t *tape) Line(s string) { t.put(&t.lines, s) }
+
+func (t *tape) put(list *[]string, s string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*list = append(*list, s)
+	t.at = append(t.at, time.Since(t.start))
+}
+
+// run shows counters that move by 100 MB and 10 files a second of fake time.
+func run(t *testing.T, mode Mode, seconds int, prepare func(*engine.Counters)) *tape {
+	t.Helper()
+	tp := &tape{}
+	synctest.Test(t, func(t *testing.T) {
+		tp.start = time.Now()
+		c := &engine.Counters{}
+		c.Phase.Store(int32(engine.PhaseCopying))
+		if prepare != nil {
+			prepare(c)
+		}
+		p := Start(Config{Mode: mode, Counters: c, Screen: tp, Width: func() int { return 80 }})
+		for range seconds * 10 {
+			time.Sleep(50 * time.Millisecond) // never at the instant of a tick
+			c.Bytes.Add(10e6)
+			c.Files.Add(1)
+			time.Sleep(50 * time.Millisecond)
+		}
+		p.Stop()
+		n := len(tp.at)
+		p.Stop()
+		time.Sleep(time.Minute)
+		if len(tp.at) != n {
+			t.Errorf("%d drawings after Stop", len(tp.at)-n)
+		}
+	})
+	return tp
+}
+
+func totals(bytes, files int64) func(*engine.Counters) {
+	return func(c *engine.Counters) {
+		c.TotalBytes.Store(bytes)
+		c.TotalFiles.Store(files)
+		c.ScanDone.Store(true)
+	}
+}
+
+func TestBarIsDrawnAtMostFourTimesASecondAndThenGone(t *testing.T) {
+	tp := run(t, ModeBar, 10, totals(1e9, 100))
+	if len(tp.lines) != 0 {
+		t.Errorf("lines beside the bar: %q", tp.lines)
+	}
+	if n := len(tp.bars); n < 39 || n > 41 {
+		t.Errorf("%d drawings in 10 s, want about 40", n)
+	}
+	for i := 1; i < len(tp.at)-1; i++ {
+		if d := tp.at[i] - tp.at[i-1]; d < 250*time.Millisecond {
+			t.Fatalf("drawings %d and %d are %v apart", i-1, i, d)
+		}
+	}
+	if last := tp.bars[len(tp.bars)-1]; last != "" {
+		t.Errorf("after Stop the bar is %q", last)
+	}
+	if s := tp.bars[len(tp.bars)-2]; !strings.Contains(s, "100 MB/s") {
+		t.Errorf("the rate of 100 MB/s is not in %q", s)
+	}
+}
+
+func TestPlainWritesALineEveryTenSeconds(t *testing.T) {
+	tp := run(t, ModePlain, 35, totals(10e9, 1000))
+	want := []string{
+		"copying: 1.00 GB of 10.0 GB (10%), 100 of 1000 files, 100 MB/s (average 100 MB/s), 1:30 left",
+		"copying: 2.00 GB of 10.0 GB (20%), 200 of 1000 files, 100 MB/s (average 100 MB/s), 1:20 left",
+		"copying: 3.00 GB of 10.0 GB (30%), 300 of 1000 files, 100 MB/s (average 100 MB/s), 1:10 left",
+	}
+	if len(tp.lines) != len(want) || len(tp.bars) != 0 {
+		t.Fatalf("lines %q, bars %q", tp.lines, tp.bars)
+	}
+	for i, line := range tp.lines {
+		if line != want[i] {
+			t.Errorf("line %d\n got %s\nwant %s", i, line, want[i])
+		}
+	}
+}
+
+func TestJSONWritesAtMostOneObjectASecondAndTheLastState(t *testing.T) {
+	tp := run(t, ModeJSON, 5, totals(500e6, 50))
+	if n := len(tp.lines); n < 5 || n > 6 {
+		t.Fatalf("%d objects in 5 s: %q", n, tp.lines)
+	}
+	for i := 1; i < len(tp.at)-1; i++ {
+		if d := tp.at[i] - tp.at[i-1]; d < time.Second {
+			t.Errorf("objects %d and %d are %v apart", i-1, i, d)
+		}
+	}
+	var last map[string]any
+	if err := json.Unmarshal([]byte(tp.lines[len(tp.lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]any{
+		"phase": "copying", "bytes": 500e6, "total_bytes": 500e6, "files": 50.0, "total_files": 50.0,
+		"elapsed_seconds": 5.0, "average_rate": 100e6, "eta_seconds": 0.0,
+	} {
+		if last[key] != want {
+			t.Errorf("%s = %v, want %v", key, last[key], want)
+		}
+	}
+	if _, ok := last["rate"]; !ok {
+		t.Error("rate is missing")
+	}
+}
+
+func TestJSONHasNullForUnknownTotals(t *testing.T) {
+	tp := run(t, ModeJSON, 2, nil)
+	for _, key := range []string{"total_bytes", "total_files", "eta_seconds"} {
+		if !strings.Contains(tp.lines[0], `"`+key+`":null`) {
+			t.Errorf("%s is not null in %s", key, tp.lines[0])
+		}
+	}
+}
+
+func TestNoneDrawsNothingButKnowsTheStatus(t *testing.T) {
+	if tp := run(t, ModeNone, 30, nil); len(tp.at) != 0 {
+		t.Errorf("drawn: %q %q", tp.bars, tp.lines)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := &engine.Counters{}
+		p := Start(Config{Mode: ModeNone, Counters: c})
+		defer p.Stop()
+		time.Sleep(2 * time.Second)
+		c.Bytes.Store(3e6)
+		c.Files.Store(7)
+		const want = "starting: 3.00 MB, 7 files, 1.50 MB/s (average 1.50 MB/s)"
+		if got := p.Status(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}
+
+func TestResolve(t *testing.T) {
+	for _, c := range []struct {
+		mode            Mode
+		terminal, quiet bool
+		want            Mode
+	}{
+		{ModeAuto, true, false, ModeBar},
+		{ModeAuto, false, false, ModePlain},
+		{ModeAuto, true, true, ModeNone},
+		{ModeAuto, false, true, ModeNone},
+		{ModeBar, false, false, ModeBar},
+		{ModeJSON, true, true, ModeJSON},
+		{ModeNone, true, false, ModeNone},
+	} {
+		if got := c.mode.Resolve(c.terminal, c.quiet); got != c.want {
+			t.Errorf("%v.Resolve(%v, %v) = %v, want %v", c.mode, c.terminal, c.quiet, got, c.want)
+		}
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for _, name := range ModeNames() {
+		if m, err := ParseMode(name); err != nil || m.String() != name {
+			t.Errorf("ParseMode(%q) = %v, %v", name, m, err)
+		}
+	}
+	if _, err := ParseMode("fancy"); err == nil || !strings.Contains(err.Error(), `"fancy"`) {
+		t.Errorf("ParseMode(fancy): %v", err)
+	}
+}

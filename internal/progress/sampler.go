@@ -1,0 +1,131 @@
+package progress
+
+import (
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+// Windows over which rates are taken. The shorter one is shown; the longer one
+// makes a calm estimate of the time left, which soon forgets the files that
+// an earlier run had already copied.
+const (
+	rateWindow = 3 * time.Second
+	etaWindow  = 30 * time.Second
+)
+
+// sample is the state of the counters at one moment.
+type sample struct {
+	at    time.Time
+	bytes int64
+}
+
+// sampler turns counters into rates. It keeps one sample per tick for as long
+// as the longer window is.
+type sampler struct {
+	start   time.Time
+	samples []sample // oldest first; never empty
+}
+
+func newSampler(now time.Time) sampler {
+	return sampler{start: now, samples: []sample{{at: now}}}
+}
+
+// snapshot is all that is shown, at one moment.
+type snapshot struct {
+	phase       engine.Phase
+	bytes       int64
+	files       int64
+	totalBytes  int64 // final if totalsKnown, else meaningless
+	totalFiles  int64
+	totalsKnown bool
+	elapsed     time.Duration
+	rate        float64 // bytes per second, lately
+	average     float64 // bytes per second, since the start
+	etaRate     float64 // bytes per second, for the estimate
+}
+
+func (s *sampler) take(now time.Time, c *engine.Counters) snapshot {
+	shot := snapshot{
+		phase:   engine.Phase(c.Phase.Load()),
+		bytes:   c.Bytes.Load(),
+		files:   c.Files.Load(),
+		elapsed: now.Sub(s.start),
+	}
+	if c.ScanDone.Load() {
+		shot.totalsKnown = true
+		shot.totalBytes = c.TotalBytes.Load()
+		shot.totalFiles = c.TotalFiles.Load()
+	}
+	shot.rate = s.since(now.Add(-rateWindow)).rateTo(now, shot.bytes)
+	shot.etaRate = s.since(now.Add(-etaWindow)).rateTo(now, shot.bytes)
+	shot.average = sample{at: s.start}.rateTo(now, shot.bytes)
+	s.add(sample{now, shot.bytes})
+	return shot
+}
+
+// since returns the youngest sample that is not younger than t, or the oldest.
+func (s *sampler) since(t time.Time) sample {
+	best := s.samples[0]
+	for _, x := range s.samples[1:] {
+		if x.at.After(t) {
+			break
+		}
+		best = x
+	}
+	return best
+}
+
+// add keeps x unless the last sample is almost as young (a status signal may
+// come at any time, and any number of times), and forgets what no window needs.
+func (s *sampler) add(x sample) {
+	if x.at.Sub(s.samples[len(s.samples)-1].at) < tick {
+		return
+	}
+	s.samples = append(s.samples, x)
+	for len(s.samples) > 2 && !s.samples[1].at.After(x.at.Add(-etaWindow)) {
+		s.samples = s.samples[1:]
+	}
+}
+
+func (x sample) rateTo(now time.Time, bytes int64) float64 {
+	seconds := now.Sub(x.at).Seconds()
+	if seconds <= 0 || bytes <= x.bytes {
+		return 0
+	}
+	return float64(bytes-x.bytes) / seconds
+}
+
+// percent is rounded down, so that 100 means all of it. Where there are no
+// bytes to count, files stand in for them.
+func (s snapshot) percent() int {
+	done, total := s.bytes, s.totalBytes
+	if total <= 0 {
+		done, total = s.files, s.totalFiles
+	}
+	switch {
+	case total <= 0 || done >= total:
+		return 100
+	case done <= 0:
+		return 0
+	}
+	return int(float64(done) / float64(total) * 100)
+}
+
+// eta returns the time that the rest will take at the present speed. It knows
+// nothing before the totals are known, and nothing while nothing moves.
+func (s snapshot) eta() (time.Duration, bool) {
+	left := s.totalBytes - s.bytes
+	if !s.totalsKnown || left < 0 {
+		return 0, false
+	}
+	if left == 0 {
+		return 0, true
+	}
+	const longest = 100 * time.Hour // beyond that no estimate is worth the columns
+	seconds := float64(left) / s.etaRate
+	if s.etaRate <= 0 || seconds >= longest.Seconds() {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}

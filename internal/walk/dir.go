@@ -1,0 +1,93 @@
+package walk
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// Dir is a directory of the tree that is being walked. It lives until its
+// listing is exhausted, every Hold is given back by Done, and all its
+// subdirectories have been left; then the visitor's Leave is called.
+type Dir struct {
+	Parent *Dir      // nil for the root
+	Name   string    // "" for the root
+	Info   fsys.Info // as found when it was opened
+	State  any       // the visitor's own
+
+	handle  *fsys.Handle
+	visitor Visitor
+	verdict filter.Verdict
+	only    *filter.Node // what --files-from wants of it; nil for everything
+	pending atomic.Int64
+}
+
+// NewRoot makes the root of a walk of the open directory behind h, held once by
+// the caller: Walk, or whoever hands out its entries himself.
+func NewRoot(h *fsys.Handle, info fsys.Info, v Visitor) *Dir {
+	d := &Dir{Info: info, handle: h, visitor: v}
+	d.pending.Store(1)
+	return d
+}
+
+// Path returns the path relative to the root, "" for the root itself. It is
+// made anew at each call: keeping it for every directory of a deep tree would
+// cost the square of its depth.
+func (d *Dir) Path() string { return d.join("") }
+
+// Join returns the path of the entry name relative to the root.
+func (d *Dir) Join(name string) string {
+	if d.Parent == nil {
+		return name
+	}
+	return d.join(name)
+}
+
+func (d *Dir) join(name string) string {
+	size, depth := len(name), 0
+	for p := d; p.Parent != nil; p = p.Parent {
+		size += len(p.Name) + 1
+		depth++
+	}
+	parts := make([]string, 0, 16)
+	for p := d; p.Parent != nil; p = p.Parent {
+		parts = append(parts, p.Name)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i := depth - 1; i >= 0; i-- {
+		b.WriteString(parts[i])
+		if i > 0 || name != "" {
+			b.WriteByte('/')
+		}
+	}
+	b.WriteString(name)
+	return b.String()
+}
+
+// Implied reports whether the directory was not asked for itself, only things
+// inside it: it is to be created when something is copied into it.
+func (d *Dir) Implied() bool {
+	return d.verdict == filter.Traverse || d.only != nil && !d.only.All()
+}
+
+// Acquire returns the open directory for use until Release.
+func (d *Dir) Acquire() (*fsys.Dir, error) { return d.handle.Acquire() }
+
+// Release ends one use begun by Acquire.
+func (d *Dir) Release() { d.handle.Release() }
+
+// Hold keeps the directory from being left until Done.
+func (d *Dir) Hold() { d.pending.Add(1) }
+
+// Done gives one Hold back. The last one leaves the directory, and whatever
+// directories above it that leaves complete.
+func (d *Dir) Done() {
+	for d != nil && d.pending.Add(-1) == 0 {
+		d.visitor.Leave(d)
+		d.handle.Close()
+		d = d.Parent
+	}
+}

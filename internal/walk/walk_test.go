@@ -1,0 +1,678 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// recorder is a visitor that notes every call in the order in which it was made.
+type recorder struct {
+	mu     sync.Mutex
+	calls  []call
+	failed map[string]error
+	left   chan struct{} // closed when the root was left
+
+	onEnter func(d *Dir) bool
+	onEntry func(d *Dir, name string)
+}
+
+type call struct {
+	what string // "enter", "entry", "leave"
+	path string
+}
+
+func newRecorder() *recorder {
+	return &recorder{failed: map[string]error{}, left: make(chan struct{})}
+}
+
+func (v *recorder) note(what, path string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls = append(v.calls, call{what, path})
+}
+
+func (v *recorder) Enter(d *Dir) bool {
+	v.note("enter", d.Path())
+	return v.onEnter == nil || v.onEnter(d)
+}
+
+func (v *recorder) Entry(d *Dir, name string, _ fsys.Kind) {
+	v.note("entry", d.Join(name))
+	if v.onEntry != nil {
+		v.onEntry(d, name)
+	}
+}
+
+func (v *recorder) Leave(d *Dir) {
+	v.note("leave", d.Path())
+	if d.Parent == nil {
+		close(v.left)
+	}
+}
+
+func (v *recorder) Failed(d *Dir, name string, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	path := d.Path()
+	if name != "" {
+		path = d.Join(name)
+	}
+	v.failed[path] = err
+}
+
+func (v *recorder) paths(what string) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	list := []string{}
+	for _, c := range v.calls {
+		if c.what == what {
+			list = append(list, c.path)
+		}
+	}
+	return list
+}
+
+// walkTree walks the tree at path and waits until its root is left.
+func walkTree(ctx context.Context, t require.TestingT, path string, limit int, v *recorder, o Options) {
+	root := openRoot(t, path, limit, v)
+	Walk(ctx, root, o)
+	<-v.left
+}
+
+func openRoot(t require.TestingT, path string, limit int, v Visitor) *Dir {
+	d, err := fsys.OpenRoot(path)
+	require.NoError(t, err)
+	info, err := d.Stat()
+	require.NoError(t, err)
+	return NewRoot(fsys.NewHandles(limit).Root(d), info, v)
+}
+
+// requireOrderly demands that directories are entered once before anything in
+// them and left once after everything in them.
+func requireOrderly(t require.TestingT, v *recorder) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	state := map[string]string{}
+	for _, c := range v.calls {
+		for up := c.path; up != ""; {
+			up = up[:max(strings.LastIndexByte(up, '/'), 0)]
+			require.Equal(t, "enter", state[up], "%s %q while its ancestor %q is not being visited", c.what, c.path, up)
+		}
+		switch c.what {
+		case "enter":
+			require.Empty(t, state[c.path], "%q entered again", c.path)
+		case "leave":
+			require.Equal(t, "enter", state[c.path], "leave %q", c.path)
+		case "entry":
+			require.Empty(t, state[c.path], "%q visited again", c.path)
+		}
+		state[c.path] = c.what
+	}
+	for path, last := range state {
+		require.NotEqual(t, "enter", last, "%q was never left", path)
+	}
+}
+
+// makeTree makes files, and directories where a path ends in a slash.
+func makeTree(t require.TestingT, paths ...string) string {
+	root, err := os.MkdirTemp(fast(), "walk")
+	require.NoError(t, err)
+	for _, p := range paths {
+		full := filepath.Join(root, p)
+		if strings.HasSuffix(p, "/") {
+			require.NoError(t, os.MkdirAll(full, 0o755))
+			continue
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		require.NoError(t, os.WriteFile(full, nil, 0o644))
+	}
+	return root
+}
+
+// fast is a place for trees that no device slows down.
+func fast() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() && runtime.GOOS == "linux" {
+		return "/dev/shm"
+	}
+	return ""
+}
+
+func tree(t *testing.T, paths ...string) string {
+	t.Helper()
+	root := makeTree(t, paths...)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(root)) })
+	return root
+}
+
+// drawTree draws a tree whose names are full of bytes around the slash.
+func drawTree(t *rapid.T) []string {
+	name := rapid.StringOfN(rapid.SampledFrom([]rune("ab!-.0 ~é")), 1, 3, -1).Filter(func(s string) bool {
+		return s != "." && s != ".." && (runtime.GOOS != "windows" || strings.Trim(s, ". ") == s)
+	})
+	path := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(name, 1, 4).Draw(t, "names"), "/") })
+	isDir := map[string]bool{} // false: a file
+	for _, p := range rapid.SliceOfN(path, 0, 25).Draw(t, "paths") {
+		if _, taken := isDir[p]; taken {
+			continue
+		}
+		ok := true
+		for up := p; ; {
+			i := strings.LastIndexByte(up, '/')
+			if i < 0 {
+				break
+			}
+			up = up[:i]
+			if d, there := isDir[up]; there && !d {
+				ok = false
+			}
+		}
+		if !ok {
+			continue
+		}
+		for i, c := range p {
+			if c == '/' {
+				isDir[p[:i]] = true
+			}
+		}
+		isDir[p] = rapid.IntRange(0, 5).Draw(t, "kind") == 0
+	}
+	list := []string{}
+	for p, d := range isDir {
+		if d {
+			p += "/"
+		}
+		list = append(list, p)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func split(tree []string) (files, dirs []string) {
+	files, dirs = []string{}, []string{""}
+	for _, p := range tree {
+		if d, ok := strings.CutSuffix(p, "/"); ok {
+			dirs = append(dirs, d)
+		} else {
+			files = append(files, p)
+		}
+	}
+	slices.Sort(files)
+	slices.Sort(dirs)
+	return files, dirs
+}
+
+func TestOneWorkerMeetsPathsInByteOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		paths := drawTree(t)
+		root := makeTree(t, paths...)
+		defer os.RemoveAll(root)
+		v := newRecorder()
+		walkTree(context.Background(), t, root, 16, v, Options{Workers: 1})
+		files, _ := split(paths)
+		require.Equal(t, files, v.paths("entry"))
+		require.Empty(t, v.failed)
+		requireOrderly(t, v)
+	})
+}
+
+func TestSeveralWorkersVisitEverythingOnce(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	rapid.Check(t, func(t *rapid.T) {
+		paths := drawTree(t)
+		root := makeTree(t, paths...)
+		defer os.RemoveAll(root)
+		v := newRecorder()
+		walkTree(context.Background(), t, root, rapid.IntRange(1, 8).Draw(t, "handles"), v,
+			Options{Workers: rapid.IntRange(2, 8).Draw(t, "workers")})
+		files, dirs := split(paths)
+		require.ElementsMatch(t, files, v.paths("entry"))
+		require.ElementsMatch(t, dirs, v.paths("enter"))
+		require.ElementsMatch(t, dirs, v.paths("leave"))
+		require.Empty(t, v.failed)
+		requireOrderly(t, v)
+	})
+}
+
+func TestAListingLargerThanOneBatch(t *testing.T) {
+	var paths []string
+	for i := range 5*batchSize + 3 {
+		paths = append(paths, fmt.Sprintf("f%04d", i))
+		if i%batchSize == 0 {
+			paths = append(paths, fmt.Sprintf("f%04d-dir/in", i))
+		}
+	}
+	root := tree(t, paths...)
+	files, _ := split(paths)
+	for _, workers := range []int{1, 4} {
+		v := newRecorder()
+		walkTree(context.Background(), t, root, 16, v, Options{Workers: workers})
+		got := v.paths("entry")
+		if workers > 1 {
+			slices.Sort(got)
+		}
+		require.Equal(t, files, got)
+		requireOrderly(t, v)
+	}
+}
+
+func TestLeaveWaitsForDone(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	root := tree(t, "a/1", "a/b/2", "a/b/3", "c/4", "d/")
+	v := newRecorder()
+	var late sync.WaitGroup
+	var mu sync.Mutex
+	done := map[string]bool{} // directories from which a late worker has come back
+	v.onEntry = func(d *Dir, name string) {
+		d.Hold()
+		late.Go(func() {
+			time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
+			v.note("entry", d.Join(name)+"/late") // must come before the directory is left
+			mu.Lock()
+			done[d.Path()] = true
+			mu.Unlock()
+			d.Done()
+		})
+	}
+	walkTree(context.Background(), t, root, 4, v, Options{Workers: 3})
+	late.Wait()
+	require.Len(t, done, 3)
+	require.Equal(t, 5, len(v.paths("leave")))
+	var left []string
+	for _, c := range v.calls {
+		up := c.path
+		for up != "" && c.what == "entry" {
+			up = up[:max(strings.LastIndexByte(up, '/'), 0)]
+			require.NotContains(t, left, up, "%q was left before its entry was done with", up)
+		}
+		if c.what == "leave" {
+			left = append(left, c.path)
+		}
+	}
+	require.Equal(t, "", left[len(left)-1])
+}
+
+func TestEnterRefusing(t *testing.T) {
+	root := tree(t, "a/1", "b/2", "b/c/3")
+	v := newRecorder()
+	v.onEnter = func(d *Dir) bool { return d.Name != "b" }
+	walkTree(context.Background(), t, root, 4, v, Options{Workers: 2})
+	require.Equal(t, []string{"a/1"}, v.paths("entry"))
+	require.ElementsMatch(t, []string{"", "a", "b"}, v.paths("leave"))
+}
+
+func TestCancellationAtAnyInstant(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var paths []string
+	for i := range 120 {
+		paths = append(paths, fmt.Sprintf("d%d/e%d/f%d", i%7, i%5, i), fmt.Sprintf("g%d", i))
+	}
+	root := tree(t, paths...)
+	for _, workers := range []int{1, 4} {
+		for at := int64(0); at < 300; at += 1 + at/20 {
+			before := openFiles(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			if at == 0 {
+				cancel()
+			}
+			var calls atomic.Int64
+			var ended atomic.Bool
+			v := newRecorder()
+			step := func() {
+				if ended.Load() {
+					t.Error("Entry or Enter after Walk has returned")
+				}
+				if calls.Add(1) == at {
+					cancel()
+				}
+			}
+			v.onEnter = func(*Dir) bool { step(); return true }
+			v.onEntry = func(*Dir, string) { step() }
+			r := openRoot(t, root, 3, v)
+			Walk(ctx, r, Options{Workers: workers})
+			ended.Store(true)
+			<-v.left
+			cancel()
+			requireOrderly(t, v)
+			if after := v.paths("entry"); at > 0 && int(calls.Load()) > int(at)+2*workers {
+				t.Errorf("%d calls after the cancellation (%d entries)", calls.Load()-at, len(after))
+			}
+			require.Equal(t, before, openFiles(t), "descriptors")
+		}
+	}
+}
+
+func TestCancellationFromOutside(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var paths []string
+	for i := range 400 {
+		paths = append(paths, fmt.Sprintf("d%d/e%d/f%d", i%20, i%7, i))
+	}
+	root := tree(t, paths...)
+	for range 100 {
+		ctx, cancel := context.WithCancel(context.Background())
+		v := newRecorder()
+		r := openRoot(t, root, 5, v)
+		go func() {
+			time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+			cancel()
+		}()
+		Walk(ctx, r, Options{Workers: 4})
+		<-v.left
+		cancel()
+		requireOrderly(t, v)
+	}
+}
+
+// A visitor whose Entry waits for the end of the context must not hinder it.
+func TestCancellationWhileAllWorkersAreBlocked(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	root := tree(t, "a/1", "b/2", "c/3", "d/4")
+	ctx, cancel := context.WithCancel(context.Background())
+	v := newRecorder()
+	v.onEntry = func(*Dir, string) {
+		cancel()
+		<-ctx.Done()
+	}
+	walkTree(ctx, t, root, 4, v, Options{Workers: 3})
+	requireOrderly(t, v)
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	l, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(l)
+}
+
+// descriptorsOf walks and returns the most descriptors that it had open.
+func descriptorsOf(t *testing.T, root string, limit, workers int, v *recorder) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("open descriptors are counted in /proc")
+	}
+	before := openFiles(t)
+	var most atomic.Int64
+	look := func() {
+		if l, err := os.ReadDir("/proc/self/fd"); err == nil {
+			n := int64(len(l))
+			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+			}
+		}
+	}
+	v.onEnter = func(*Dir) bool { look(); return true }
+	v.onEntry = func(*Dir, string) { look() }
+	walkTree(context.Background(), t, root, limit, v, Options{Workers: workers})
+	require.Equal(t, before, openFiles(t), "descriptors after the walk")
+	return int(most.Load()) - before
+}
+
+func TestDescriptorsOfADeepTree(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const depth, limit, workers = 3000, 8, 2
+	root := tree(t)
+	d, err := fsys.OpenRoot(root)
+	require.NoError(t, err)
+	for i := range depth { // by name: the path is longer than PATH_MAX
+		p, err := d.Create(true)
+		require.NoError(t, err)
+		require.NoError(t, p.Commit(fmt.Sprintf("file-%d", i)))
+		require.NoError(t, d.Mkdir("directory"))
+		sub, err := d.OpenDir("directory")
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+		d = sub
+	}
+	require.NoError(t, d.Close())
+	v := newRecorder()
+	most := descriptorsOf(t, root, limit, workers, v)
+	require.Len(t, v.paths("entry"), depth)
+	require.Len(t, v.paths("leave"), depth+1)
+	require.Empty(t, v.failed)
+	// Besides those kept: the root, a parent and a child in each worker's hands, and
+	// the look at /proc of each.
+	require.LessOrEqual(t, most, limit+1+3*workers)
+}
+
+func TestDescriptorsOfAWideTree(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const limit, workers = 6, 4
+	var paths []string
+	for i := range 900 {
+		paths = append(paths, fmt.Sprintf("d%d/e%d/f", i%30, i))
+	}
+	root := tree(t, paths...)
+	v := newRecorder()
+	most := descriptorsOf(t, root, limit, workers, v)
+	require.Len(t, v.paths("entry"), 900)
+	require.LessOrEqual(t, most, limit+1+3*workers)
+	requireOrderly(t, v)
+}
+
+// withFault installs a fault hook for the duration of the test.
+func withFault(t *testing.T, f func(op fsys.Op, name string) error) {
+	t.Helper()
+	fsys.Fault = f
+	t.Cleanup(func() { fsys.Fault = nil })
+}
+
+func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			root := tree(t, "a/1", "bad/2", "bad/c/3", "d/4", "gone/5", "z")
+			withFault(t, func(op fsys.Op, name string) error {
+				switch {
+				case op == fsys.OpOpenDir && name == "bad":
+					return syscall.EACCES
+				case op == fsys.OpOpenDir && name == "gone":
+					return os.RemoveAll(filepath.Join(root, "gone"))
+				}
+				return nil
+			})
+			v := newRecorder()
+			walkTree(context.Background(), t, root, 4, v, Options{Workers: workers})
+			require.ElementsMatch(t, []string{"a/1", "d/4", "z"}, v.paths("entry"))
+			require.ElementsMatch(t, []string{"", "a", "d"}, v.paths("leave"))
+			require.Len(t, v.failed, 2)
+			require.ErrorIs(t, v.failed["bad"], syscall.EACCES)
+			require.ErrorIs(t, v.failed["gone"], fs.ErrNotExist)
+		})
+	}
+}
+
+func TestAListingThatFailsIsReported(t *testing.T) {
+	root := tree(t, "a/1", "b/2", "c/3")
+	for nth := range 4 {
+		var listings atomic.Int64
+		withFault(t, func(op fsys.Op, _ string) error {
+			if op == fsys.OpList && listings.Add(1) == int64(nth)+1 {
+				return syscall.EIO
+			}
+			return nil
+		})
+		v := newRecorder()
+		walkTree(context.Background(), t, root, 4, v, Options{Workers: 1})
+		fsys.Fault = nil
+		want := map[int][]string{0: {}, 1: {"b/2", "c/3"}, 2: {"a/1", "c/3"}, 3: {"a/1", "b/2"}}[nth]
+		require.Equal(t, want, v.paths("entry"))
+		require.Len(t, v.failed, 1)
+		for path, err := range v.failed {
+			require.Equal(t, []string{"", "a", "b", "c"}[nth], path)
+			require.ErrorIs(t, err, syscall.EIO)
+		}
+		requireOrderly(t, v)
+	}
+}
+
+// A directory that was closed to save descriptors and exchanged for another
+// meanwhile is not followed.
+func TestADirectoryExchangedWhileClosed(t *testing.T) {
+	root := tree(t, "a/b/c/1", "other/b/c/evil")
+	v := newRecorder()
+	exchanged := false
+	var err error
+	v.onEntry = func(d *Dir, _ string) {
+		if exchanged || d.Path() != "a/b/c" {
+			return
+		}
+		exchanged = true
+		require.NoError(t, os.Rename(filepath.Join(root, "a"), filepath.Join(root, "was")))
+		require.NoError(t, os.Rename(filepath.Join(root, "other"), filepath.Join(root, "a")))
+		_, err = d.Parent.Acquire() // closed by the limit
+	}
+	walkTree(context.Background(), t, root, 1, v, Options{Workers: 1})
+	require.True(t, exchanged)
+	require.ErrorIs(t, err, fsys.ErrMoved)
+}
+
+// The device is that of the root's description, so no mount is needed to see
+// what happens at the border: foreign directories are entered, not listed.
+func TestOneFileSystem(t *testing.T) {
+	root := tree(t, "a/1", "b")
+	for _, foreign := range []bool{false, true} {
+		v := newRecorder()
+		d, err := fsys.OpenRoot(root)
+		require.NoError(t, err)
+		info, err := d.Stat()
+		require.NoError(t, err)
+		if foreign {
+			info.ID.Dev++
+		}
+		Walk(context.Background(), NewRoot(fsys.NewHandles(4).Root(d), info, v), Options{Workers: 1, OneFileSystem: true})
+		want := []string{"a/1", "b"}
+		if foreign {
+			want = want[1:]
+		}
+		require.Equal(t, want, v.paths("entry"))
+		require.Equal(t, []string{"", "a"}, v.paths("enter"))
+		requireOrderly(t, v)
+	}
+}
+
+func TestFilesFrom(t *testing.T) {
+	root := tree(t, "a/1", "a/2", "a/sub/3", "b/4", "b/5/6", "c", "d")
+	only, err := filter.ReadOnly(strings.NewReader("a/2\nb\nc\nmissing\na/none/x\n"), false)
+	require.NoError(t, err)
+	var listings atomic.Int64
+	withFault(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpList {
+			listings.Add(1)
+		}
+		return nil
+	})
+	v := newRecorder()
+	implied := map[string]bool{}
+	v.onEnter = func(d *Dir) bool { implied[d.Path()] = d.Implied(); return true }
+	walkTree(context.Background(), t, root, 4, v, Options{Workers: 1, Only: only})
+	require.Equal(t, []string{"a/2", "b/4", "b/5/6", "c"}, v.paths("entry"))
+	require.Equal(t, map[string]bool{"": true, "a": true, "b": false, "b/5": false}, implied)
+	require.Len(t, v.failed, 2)
+	require.ErrorIs(t, v.failed["missing"], fs.ErrNotExist)
+	require.ErrorIs(t, v.failed["a/none"], fs.ErrNotExist)
+	require.EqualValues(t, 2, listings.Load(), "only what is wanted whole is listed")
+	requireOrderly(t, v)
+}
+
+func TestReservedNamesAreToldAndSkipped(t *testing.T) {
+	root := tree(t, "a", ".sealift-journal/x", "s/.sealift-0.tmp", "s/b")
+	v := newRecorder()
+	var skipped []string
+	walkTree(context.Background(), t, root, 4, v, Options{Workers: 1, SkipReserved: func(d *Dir, name string) {
+		skipped = append(skipped, d.Join(name))
+	}})
+	require.Equal(t, []string{"a", "s/b"}, v.paths("entry"))
+	require.Equal(t, []string{".sealift-journal", "s/.sealift-0.tmp"}, skipped)
+	v = newRecorder()
+	walkTree(context.Background(), t, root, 4, v, Options{Workers: 1})
+	require.Len(t, v.paths("entry"), 4)
+}
+
+// What is in memory are the listings on the way down: a visitor that does not
+// return keeps the walk from reading the rest of the tree.
+func TestABlockedVisitorStopsTheWalk(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const depth = 3
+	var paths []string
+	for i := range 200 {
+		paths = append(paths, fmt.Sprintf("d%03d/e/f", i))
+	}
+	root := tree(t, paths...)
+	for _, workers := range []int{1, 4} {
+		var listings atomic.Int64
+		withFault(t, func(op fsys.Op, _ string) error {
+			if op == fsys.OpList {
+				listings.Add(1)
+			}
+			return nil
+		})
+		v := newRecorder()
+		inside, release := make(chan struct{}, 1000), make(chan struct{})
+		v.onEntry = func(*Dir, string) {
+			inside <- struct{}{}
+			<-release
+		}
+		var walking sync.WaitGroup
+		walking.Go(func() { walkTree(context.Background(), t, root, 8, v, Options{Workers: workers}) })
+		for range workers {
+			<-inside
+		}
+		time.Sleep(20 * time.Millisecond) // for whoever would go on all the same
+		require.LessOrEqual(t, listings.Load(), int64(workers*depth))
+		require.Empty(t, inside)
+		close(release)
+		walking.Wait()
+		fsys.Fault = nil
+		require.Len(t, v.paths("entry"), 200)
+	}
+}
+
+func TestJoinOfADeepPath(t *testing.T) {
+	d := &Dir{}
+	require.Empty(t, d.Path())
+	require.Equal(t, "x", d.Join("x"))
+	var want []string
+	for i := range 50 {
+		d = &Dir{Parent: d, Name: fmt.Sprint(i)}
+		want = append(want, d.Name)
+		require.Equal(t, strings.Join(want, "/"), d.Path())
+		require.Equal(t, strings.Join(want, "/")+"/x", d.Join("x"))
+	}
+}
+
+func TestAnUnknownKindIsLookedUp(t *testing.T) {
+	root := tree(t, "a/1", "b")
+	only, err := filter.ReadOnly(strings.NewReader("a\nb\n"), false)
+	require.NoError(t, err)
+	withFault(t, func(op fsys.Op, name string) error {
+		if op == fsys.OpStat && name == "a" {
+			return syscall.EIO
+		}
+		return nil
+	})
+	v := newRecorder()
+	walkTree(context.Background(), t, root, 4, v, Options{Workers: 1, Only: only})
+	require.Equal(t, []string{"b"}, v.paths("entry"))
+	require.True(t, errors.Is(v.failed["a"], syscall.EIO))
+}
