@@ -67,9 +67,6 @@ func (r *run) count(e Event) {
 	switch e.Kind {
 	case EventFailed, EventTargetLost:
 		r.summary.Errors++
-		if r.opts.FailFast {
-			r.cancel(errFailFast)
-		}
 	case EventConflict:
 		r.summary.Conflicts++
 	case EventWarning:
@@ -147,7 +144,12 @@ func (r *run) settle(e *entry) {
 	}
 }
 
-func (r *run) tell(e Event) { r.notes <- note{event: e, tell: true} }
+func (r *run) tell(e Event) {
+	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost) {
+		defer r.cancel(errFailFast)
+	}
+	r.notes <- note{event: e, tell: true}
+}
 
 // failSource reports that an entry cannot be copied anywhere. What an earlier
 // run has left of it at a destination keeps its line in the manifest there.

@@ -205,6 +205,11 @@ func (r *run) copyRegular(e *entry) {
 		r.failSource(e, StageRead, err)
 		return
 	}
+	for _, p := range e.passages {
+		if p.open() && p.act == actKeep && r.sharesInode(e, p) {
+			p.act = actReplace
+		}
+	}
 	r.moveData(e)
 	for _, p := range e.passages {
 		if p.open() && p.act == actKeep {
@@ -252,6 +257,19 @@ func (e *entry) manifestPath(p *passage) string {
 		return p.target.name
 	}
 	return e.path
+}
+
+// sharesInode reports whether bringing the metadata of a file that is up to date
+// to the source's would change other names too, which are not links of it in the
+// source: a file of its own takes its place then.
+func (r *run) sharesInode(e *entry, p *passage) bool {
+	src, have := e.meta.info, p.have
+	if r.opts.DryRun || have.Nlink <= max(src.Nlink, 1) {
+		return false
+	}
+	owned := !r.privileged || r.opts.Preserve&PreserveOwner == 0 || src.UID == have.UID && src.GID == have.GID
+	return !owned || r.modeFor(src, have, false, src.UID == have.UID && src.GID == have.GID) != have.Mode ||
+		r.opts.Preserve&PreserveTimes != 0 && !p.target.sameTime(src.Mtime, have.Mtime)
 }
 
 // keep settles a file that is up to date.

@@ -51,12 +51,12 @@ func (r *run) dirXattrs(d *walk.Dir) ([]fsys.Xattr, error) {
 }
 
 // leaveDest sets the metadata of one destination directory. The root is the
-// user's own unless this run made it.
+// user's own unless this run or one that it continues made it.
 func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
 	if r.opts.DryRun {
 		return nil
 	}
-	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
+	ours := dd.fresh || (dd.parent != nil || dd.target.rootOurs) && r.opts.Policy != PolicyNever
 	if !ours || !known || r.ctx.Err() != nil {
 		if dd.tookOver {
 			return dir.Chmod(dd.originalMode)
@@ -141,11 +141,12 @@ func (r *run) finishTarget(t *target) TargetSummary {
 		fail(StageManifest, err)
 		return s
 	}
+	t.closeManifests() // FUSE cannot remove an open file's directory
 	if err := t.journal.remove(); err != nil {
 		fail(StageJournal, err)
 		return s
 	}
-	if t.created && r.opts.Preserve&PreserveTimes != 0 && !t.cannot(kindTimes) {
+	if t.rootOurs && r.opts.Preserve&PreserveTimes != 0 && !t.cannot(kindTimes) {
 		// The manifest and the journal have moved the time that Leave had set.
 		if err := t.root.SetTimes(r.sourceInfo.Atime, r.sourceInfo.Mtime, r.sourceInfo.Btime); err != nil {
 			fail(StageMetadata, err)
@@ -160,9 +161,12 @@ func (r *run) finishTarget(t *target) TargetSummary {
 }
 
 // abandon leaves the destination of a run that was stopped: without a new
-// manifest, and with the journal if the previous one is in it.
+// manifest, and with the journal if that holds something to continue with.
 func (t *target) abandon() {
 	if t.journal == nil {
+		return
+	}
+	if t.rootOurs {
 		return
 	}
 	for _, m := range t.manifests {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -18,7 +19,10 @@ type journal struct {
 	lock *fsys.Lock // nil where the file system has no locks
 }
 
-const lockName = "lock"
+const (
+	lockName = "lock"
+	rootName = "root" // says that the destination's directory was made by us
+)
 
 // journalName is the journal's name for a tree, or for a single file's name.
 // A file's name that leaves no room is shortened and told apart by its hash.
@@ -65,7 +69,25 @@ func tryJournal(root *fsys.Dir, name string) (*journal, error) {
 	return &journal{root: root, name: name, dir: dir, lock: lock}, nil
 }
 
-// remove deletes the journal with all it holds.
+// ownsRoot reports whether the destination's directory is of our making: of this
+// run's, which is noted, or of an earlier one's that was interrupted.
+func (j *journal) ownsRoot(created bool) (bool, error) {
+	if !created {
+		_, err := j.dir.Lstat(rootName)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	mark, err := j.dir.Create(true)
+	if err != nil {
+		return false, err
+	}
+	defer mark.Abort()
+	return true, mark.CommitReplacing(rootName)
+}
+
+// remove deletes the journal with all it holds, and the lock with it.
 func (j *journal) remove() error {
 	listing, err := j.dir.List()
 	if err != nil {
@@ -77,16 +99,29 @@ func (j *journal) remove() error {
 		}
 	}
 	err = j.root.RemoveDir(j.name)
-	if errors.Is(err, fs.ErrExist) { // the next run has begun in it
-		return nil
+	if !errors.Is(err, fs.ErrExist) {
+		return err
 	}
-	return err
+	// FUSE keeps an open file that was removed under another name until it is
+	// closed, and hears of that a little later.
+	j.close()
+	for range 20 {
+		if err = j.root.RemoveDir(j.name); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil // the next run has begun in it
 }
 
 // close lets others at the destination.
 func (j *journal) close() {
 	if j.lock != nil {
 		j.lock.Unlock()
+		j.lock = nil
 	}
-	j.dir.Close()
+	if j.dir != nil {
+		j.dir.Close()
+		j.dir = nil
+	}
 }

@@ -43,15 +43,13 @@ func (r *run) processLinked(e *entry) {
 	id, names := e.meta.info.ID, e.meta.info.Nlink
 	g := r.links.enter(id, e, len(r.targets))
 	for waited := false; g != nil; waited = true {
-		switch err := error(nil); {
-		case r.ctx.Err() != nil:
-		case waited:
+		var err error
+		if waited && r.ctx.Err() == nil {
 			if err = r.openSource(e); err != nil {
 				r.failSource(e, StageOpen, err)
-				break
 			}
-			fallthrough
-		default:
+		}
+		if err == nil && r.ctx.Err() == nil {
 			r.copyEntry(e, g)
 		}
 		e.close()

@@ -60,7 +60,8 @@ func (t *target) writeManifests(r *run) (written []ManifestSummary, err error) {
 			continue
 		}
 		written = append(written, summary)
-		if m.prev != nil && m.prevDir != nil && m.prevName != m.name { // ours, of another name, and out of date now
+		if m.prev != nil && m.prevDir != nil && m.prevName == alternativeName(m.algorithm) && m.name != m.prevName {
+			// Ours, of the other name, and out of date now.
 			if err := m.prevDir.Remove(m.prevName); err != nil {
 				return written, err
 			}
@@ -176,9 +177,11 @@ func (t *target) closeManifests() {
 	for _, m := range t.manifests {
 		if m.prev != nil {
 			m.prev.Close()
+			m.prev = nil
 		}
 		if m.home != nil {
 			m.home.Close()
+			m.home = nil
 		}
 		if m.builder != nil {
 			_ = m.builder.Close() // a temporary that is not needed any more

@@ -86,7 +86,7 @@ func (t *target) openManifests(r *run) error {
 			names = append(names, alternativeName(a))
 		}
 		for i, name := range names {
-			if own[name] || t.name == "" && r.kindInSource(name) != fsys.Unknown {
+			if own[name] || len(name) > maxName || t.name == "" && r.kindInSource(name) != fsys.Unknown {
 				continue
 			}
 			m := &manifestFile{algorithm: a, slot: -1, rel: name, name: name}
@@ -281,7 +281,7 @@ func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests,
 func (t *target) retireManifests(r *run) error {
 	t.retire.Do(func() {
 		for _, m := range t.manifests {
-			if m.prev == nil || m.prevDir == nil {
+			if m.prev == nil || m.prevDir == nil || m.foreign {
 				continue
 			}
 			err := m.prevDir.MoveTo(m.prevName, t.journal.dir, m.saved)

@@ -18,7 +18,10 @@ type target struct {
 	root    *fsys.Dir // nil in a dry run if it does not exist
 	handle  *fsys.Handle
 	created bool // this run made root
-	journal *journal
+	// rootOurs: this run made root, or one that was interrupted: its metadata is
+	// to be the source's.
+	rootOurs bool
+	journal  *journal
 
 	granularity int64 // of time stamps, nanoseconds
 	// ctimeHolds says that programs cannot set a file's change time, so that one
@@ -36,10 +39,6 @@ type target struct {
 }
 
 type lostError struct{ err error }
-
-// errUnable is what a FileError's Err is when the destination was given up
-// meanwhile; it is not reported again.
-var errUnable = errors.New("the destination was given up")
 
 // open makes the destination's directory if need be, locks it and finds out
 // what its file system can do.
@@ -75,6 +74,9 @@ func (t *target) open(r *run) error {
 		if errors.Is(err, fsys.ErrLocked) {
 			return refuse("another sealift is at work in %s", quote.Name(t.given))
 		}
+		return err
+	}
+	if t.rootOurs, err = t.journal.ownsRoot(t.created); err != nil {
 		return err
 	}
 	t.syncEach = r.opts.Sync == SyncFile ||

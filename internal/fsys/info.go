@@ -68,7 +68,7 @@ func (t Time) Within(u Time, granularity int64) bool {
 	if t.Compare(u) < 0 {
 		t, u = u, t
 	}
-	sec := uint64(t.Sec) - uint64(u.Sec) //nolint:gosec // exact for t after u, however far
+	sec := uint64(t.Sec) - uint64(u.Sec) // exact for t after u, however far
 	// Beyond 4 s is beyond the coarsest granularity known, 2 s on FAT.
 	return sec <= 4 && int64(sec)*1e9+t.Nsec-u.Nsec < granularity
 }

@@ -29,11 +29,11 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 		}
 		err = retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 		if err == nil && !d.isFile(name, fd) {
-			unix.Close(fd) // the last holder has removed it meanwhile: lock the new one
+			_ = unix.Close(fd) // the last holder has removed it meanwhile: lock the new one
 			continue
 		}
 		if err != nil {
-			unix.Close(fd)
+			_ = unix.Close(fd)
 			switch err {
 			case unix.EWOULDBLOCK:
 				err = ErrLocked
@@ -54,4 +54,4 @@ func (d *Dir) isFile(name string, fd int) bool {
 
 // Unlock releases the lock. Remove the file first, so that nobody locks a file
 // that has no name.
-func (l *Lock) Unlock() { unix.Close(l.fd) }
+func (l *Lock) Unlock() { _ = unix.Close(l.fd) }

@@ -74,7 +74,7 @@ func (d *Dir) SyncFSReliable() bool {
 	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
 		return false
 	}
-	switch uint32(st.Type) { //nolint:gosec // magic numbers have 32 bits
+	switch uint32(st.Type) {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
 		return true

@@ -91,13 +91,13 @@ func (p *Pending) Abort() {
 		_ = retry(func() error { return unix.Unlinkat(p.dir.fd, p.temp, 0) })
 	}
 	p.dir = nil
-	_ = p.File.Close()
+	p.File.Close()
 }
 
 // close reports what only close tells of lost writes, as NFS does.
 func (p *Pending) close() error {
 	p.dir = nil
-	err := p.File.Close()
+	err := p.File.close()
 	if err == nil {
 		err = fault(OpCloseFile, "")
 	}

@@ -64,13 +64,13 @@ func (p *Pending) Abort() {
 	// Not asked of Fault: a temporary that cannot be removed is a leftover, no loss.
 	_ = deleteHandle(p.h)
 	p.dir = nil
-	_ = p.File.Close()
+	p.File.Close()
 }
 
 // close reports what only close tells of lost writes.
 func (p *Pending) close() error {
 	p.dir = nil
-	err := p.File.Close()
+	err := p.File.close()
 	if err == nil {
 		err = fault(OpCloseFile, "")
 	}
