@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
@@ -82,11 +81,8 @@ func (r *reporter) conflict(e engine.Event) {
 }
 
 func hintText(hint string) string {
-	switch {
-	case hint == "":
+	if hint == "" {
 		return ""
-	case strings.Contains(hint, " ") || strings.HasPrefix(hint, "-"):
-		return hint
 	}
 	return "--overwrite-policy=" + hint + " would replace it"
 }

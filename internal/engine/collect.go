@@ -215,5 +215,5 @@ func (r *run) failTarget(t *target, path string, stage Stage, err error) {
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {
-	r.tell(Event{Kind: EventConflict, Path: path, Target: t.given, Err: c, Hint: c.advice()})
+	r.tell(Event{Kind: EventConflict, Path: path, Target: t.given, Err: c, Hint: c.policy()})
 }

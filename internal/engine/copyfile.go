@@ -373,7 +373,7 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	defer r.sets.Put(set)
 	set.Reset()
 	total, err := r.transfer(r.ctx, e.file, e.meta.info, set, sinks)
-	e.counted = total
+	e.counted += total
 	if err != nil {
 		return false, err
 	}

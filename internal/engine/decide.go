@@ -37,11 +37,12 @@ type conflictError struct {
 
 func (e *conflictError) Error() string { return e.why }
 
-func (e *conflictError) advice() string {
+// policy names the policy that would replace it, "" if none would.
+func (e *conflictError) policy() string {
 	if e.hint == PolicyDefault {
 		return ""
 	}
-	return "--overwrite-policy=" + e.hint.String() + " would replace it"
+	return e.hint.String()
 }
 
 // decide applies the overwrite policy to an entry of the source and what has

@@ -121,6 +121,9 @@ func (dd *destDir) prepare(r *run) destState {
 	dir, err := dd.enter(r, up)
 	var conflict *conflictError
 	switch {
+	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever:
+		r.notes <- note{fate: &fate{path: dd.src.Path(), targets: []targetFate{{target: t, done: outLeft}}}}
+		return destRefused
 	case errors.As(err, &conflict):
 		r.conflict(t, dd.src.Path(), conflict)
 		return destRefused

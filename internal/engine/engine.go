@@ -117,6 +117,7 @@ func (o *Options) withDefaults() *Options {
 	if full.BlockSize == 0 {
 		full.BlockSize = DefaultBlockSize
 	}
+	full.BlockSize = max(full.BlockSize, MinBlockSize)
 	if full.QueueSize == 0 {
 		full.QueueSize = DefaultQueueSize
 	}
@@ -153,11 +154,14 @@ func (r *run) openTargets() error {
 		var refused *RefusedError
 		if errors.As(err, &refused) {
 			for _, t := range r.targets {
-				t.abandon()
+				t.undo()
 			}
 			return err
 		}
 		if err != nil {
+			// A manifest that could not be read must not be replaced either.
+			t.closeManifests()
+			t.manifests = nil
 			t.lose(r, "", err)
 		}
 	}

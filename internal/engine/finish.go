@@ -57,23 +57,24 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		return nil
 	}
 	ours := dd.fresh || (dd.parent != nil || dd.target.rootOurs) && r.opts.Policy != PolicyNever
-	if !ours || !known || r.ctx.Err() != nil {
-		if dd.tookOver {
-			return dir.Chmod(dd.originalMode)
+	switch {
+	case ours && known && r.ctx.Err() == nil:
+		have := dd.info
+		if !dd.fresh {
+			var err error
+			if have, err = dir.Stat(); err != nil {
+				return err
+			}
 		}
-		return nil
-	}
-	have := dd.info
-	if !dd.fresh {
-		var err error
-		if have, err = dir.Stat(); err != nil {
+		if _, err := r.apply(dd.target, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
+			return err
+		}
+	case dd.tookOver:
+		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err
 		}
 	}
-	if _, err := r.apply(dd.target, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
-		return err
-	}
-	if dd.target.syncEach {
+	if dd.target.syncEach && r.ctx.Err() == nil {
 		return dir.Sync()
 	}
 	return nil
@@ -166,13 +167,8 @@ func (t *target) abandon() {
 	if t.journal == nil {
 		return
 	}
-	if t.rootOurs {
+	if t.rootOurs || t.inForce() {
 		return
-	}
-	for _, m := range t.manifests {
-		if m.prev != nil && m.prevDir == nil {
-			return
-		}
 	}
 	_ = t.journal.remove() // an empty one is as good as none
 }

@@ -86,17 +86,21 @@ func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) *linkGroup {
 // all names were seen is forgotten.
 func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	g.seen++
 	if len(g.waiting) > 0 {
 		e := g.waiting[0]
 		g.waiting = g.waiting[1:]
+		l.mu.Unlock()
 		return e
 	}
 	g.busy = false
-	if g.seen >= names {
+	complete := g.seen >= names
+	if complete {
 		delete(l.groups, id)
-		defer g.release() // after the lock, which it does not need
+	}
+	l.mu.Unlock()
+	if complete { // without the lock: leaving directories takes time
+		g.release()
 	}
 	return nil
 }
@@ -128,6 +132,9 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 	if err != nil {
 		r.failPassage(e, p, StageCreate, err)
 		return
+	}
+	if v.act == actCompare && v.differs == actReplace { // equal or not, the leader is the source's content
+		v.act = actReplace
 	}
 	switch v.act {
 	case actCreate, actReplace, actKeep:

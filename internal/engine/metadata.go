@@ -231,7 +231,13 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 	if have.Kind != m.info.Kind {
 		return false, errExchanged
 	}
-	return r.apply(p.target, o, m, have, false, true)
+	if changed, err = r.apply(p.target, o, m, have, false, true); err != nil {
+		return changed, err
+	}
+	if changed && f != nil && p.target.syncEach {
+		return changed, f.Sync()
+	}
+	return changed, nil
 }
 
 // openRegular opens the passage's name as the file that it should be, which

@@ -25,7 +25,7 @@ type Options struct {
 	Only          *filter.Only // nil for everything
 	OneFileSystem bool
 
-	BlockSize int   // bytes of a buffer; 0 for DefaultBlockSize
+	BlockSize int   // bytes of a buffer, at least MinBlockSize; 0 for DefaultBlockSize
 	QueueSize int   // blocks that may wait between two stages of one file; 0 for DefaultQueueSize
 	Workers   int   // files in flight; 0 for a number that suits the machine
 	Memory    int64 // bytes of all buffers together; 0 for a number that suits the other three
@@ -43,6 +43,7 @@ type Options struct {
 // Defaults for Options.
 const (
 	DefaultBlockSize = 128 << 10 // bytes; larger leaves the L2 cache, see docs/benchmarks.md
+	MinBlockSize     = 4 << 10   // bytes; less is all overhead
 	DefaultQueueSize = 10        // blocks; evens out short stalls of a stage
 )
 

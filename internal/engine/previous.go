@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -255,6 +256,7 @@ func (m *manifestFile) checkForeign(r *run) error {
 
 // vouched returns the digests that the previous manifests give for the file at
 // path, if the destination's file have has not changed since they were written.
+// A manifest from the future proves nothing.
 func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests, bool) {
 	if !t.ctimeHolds || hashes == 0 {
 		return nil, false
@@ -264,7 +266,7 @@ func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests,
 		if m.slot < 0 {
 			continue
 		}
-		if m.index == nil || have.Ctime.Compare(m.prevTime) >= 0 {
+		if m.index == nil || have.Ctime.Compare(m.prevTime) >= 0 || m.prevTime.Sec > time.Now().Unix() {
 			return nil, false
 		}
 		digest, ok, err := m.index.Lookup(path)

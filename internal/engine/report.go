@@ -26,7 +26,7 @@ type Event struct {
 	Action string // EventCopied, EventSkipped: "create", "replace", "link", "up to date", "metadata", "kept"
 	Bytes  int64  // size of a copied file
 	Err    error  // EventFailed: *FileError; EventConflict, EventWarning, EventTargetLost: the text
-	Hint   string // EventConflict: the policy that would replace it
+	Hint   string // EventConflict: the name of the policy that would replace it, "" if none would
 }
 
 // Phase is what a run is busy with.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -26,6 +27,7 @@ type destination struct {
 	dir    string // the directory that is written, absolute and without symbolic links as far as it exists
 	name   string // the file's name in it; "" for a tree
 	exists bool   // dir exists
+	anchor string // the nearest directory of dir that exists
 }
 
 // resolve finds out what the paths mean and refuses what makes no sense or is
@@ -61,8 +63,11 @@ func resolve(o *Options) (*route, error) {
 			return nil, err
 		}
 		for _, other := range rt.targets {
-			if samePlace(other, d) {
+			switch {
+			case samePlace(other, d):
 				return nil, refuse("destinations %s and %s are the same", quote.Name(other.given), quote.Name(given))
+			case rt.name == "" && (below(other.dir, d.dir) || below(d.dir, other.dir)):
+				return nil, refuse("of the destinations %s and %s, one lies inside the other", quote.Name(other.given), quote.Name(given))
 			}
 		}
 		rt.targets = append(rt.targets, d)
@@ -121,7 +126,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 	if err != nil {
 		return d, refuse("destination %s: %s", quote.Name(given), reason(err))
 	}
-	d.dir = filepath.Join(anchor, rest)
+	d.dir, d.anchor = filepath.Join(anchor, rest), anchor
 	if !single {
 		if inside, err := isInside(d.dir, src); err != nil {
 			return d, refuse("destination %s: %s", quote.Name(given), reason(err))
@@ -183,6 +188,11 @@ func samePlace(a, b destination) bool {
 	infoA, errA := os.Stat(a.dir)
 	infoB, errB := os.Stat(b.dir)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB) && a.name == b.name
+}
+
+// below reports whether the resolved path dir leads into top.
+func below(dir, top string) bool {
+	return strings.HasPrefix(dir, strings.TrimSuffix(top, string(filepath.Separator))+string(filepath.Separator))
 }
 
 func endsInSlash(path string) bool {

@@ -67,8 +67,7 @@ func (t *target) open(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
-		t.granularity = coarsest
-		return nil
+		return t.guessGranularity()
 	}
 	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
@@ -86,6 +85,40 @@ func (t *target) open(r *run) error {
 
 // coarsest is FAT's granularity of time stamps, for when it cannot be probed.
 const coarsest = 2e9 // nanoseconds
+
+// guessGranularity is for a dry run, which must not write: a change time with
+// odd nanoseconds shows that the file system keeps them.
+func (t *target) guessGranularity() error {
+	info, err := t.root.Stat()
+	if t.granularity = coarsest; info.Ctime.Nsec%1e7 != 0 {
+		t.granularity = 1
+	}
+	return err
+}
+
+// undo takes back what open has made, because the run is refused.
+func (t *target) undo() {
+	t.closeManifests()
+	if t.journal == nil || t.journal.dir == nil {
+		return
+	}
+	if t.created || !t.rootOurs && !t.inForce() {
+		_ = t.journal.remove()
+	}
+	if t.created {
+		_ = os.Remove(t.dir)
+	}
+}
+
+// inForce reports whether the journal holds a manifest that must not get lost.
+func (t *target) inForce() bool {
+	for _, m := range t.manifests {
+		if m.prev != nil && m.prevDir == nil {
+			return true
+		}
+	}
+	return false
+}
 
 // probe finds out, on a file that never gets a name where the system can, how
 // finely the destination keeps times and whether its ctime can be set.
@@ -162,13 +195,17 @@ func (t *target) flush(r *run) error {
 	if err := t.root.Sync(); err != nil {
 		return err
 	}
-	if t.created || !t.exists { // its own name
-		parent, err := fsys.OpenRoot(parentOf(t.dir))
+	for dir := t.dir; dir != t.anchor; { // the names of the directories that were made
+		dir = parentOf(dir)
+		parent, err := fsys.OpenRoot(dir)
 		if err != nil {
 			return err
 		}
-		defer parent.Close()
-		return parent.Sync()
+		err = parent.Sync()
+		parent.Close()
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ func TestPending(t *testing.T) {
 			p = begin(t, d, named, "two")
 			require.ErrorIs(t, p.Commit("f"), fs.ErrExist)
 			require.Equal(t, "one", content(t, file))
-			require.NoError(t, p.WriteAt([]byte("2"), 3), "still pending")
+			p.Abort()
+			p = begin(t, d, named, "two2")
 			require.NoError(t, p.CommitReplacing("f"))
 			require.Equal(t, []string{"f"}, names(t, d))
 			require.Equal(t, "two2", content(t, file))
@@ -56,6 +57,8 @@ func TestPending(t *testing.T) {
 			require.NoError(t, d.Mkdir("dir"))
 			p = begin(t, d, named, "five")
 			require.ErrorIs(t, p.Commit("dir"), fs.ErrExist)
+			p.Abort()
+			p = begin(t, d, named, "six")
 			require.Error(t, p.CommitReplacing("dir"))
 			p.Abort()
 			require.Equal(t, []string{"dir", "f", "g"}, names(t, d))
@@ -80,7 +83,6 @@ func TestPendingReplacesReadOnlyAndOpenFiles(t *testing.T) {
 
 	open, _, err := d.Open("f")
 	require.NoError(t, err)
-	defer open.Close()
 	p = begin(t, d, true, "newer")
 	err = p.CommitReplacing("f")
 	if err != nil { // a file system without POSIX renames on Windows
@@ -151,7 +153,13 @@ func TestFaultsAreAskedAndLeaveNothing(t *testing.T) {
 		p = begin(t, d, named, "x")
 		fail(OpCloseFile)
 		require.ErrorIs(t, p.CommitReplacing("f"), boom, "a close that fails is a write that failed")
+		p.Abort()
+		p = begin(t, d, named, "x")
+		require.ErrorIs(t, p.Commit("new"), boom)
+		p.Abort()
 		Fault = nil
+		require.Equal(t, []string{"f"}, names(t, d))
+		require.Equal(t, "old", content(t, filepath.Join(path, "f")))
 	}
 	require.NoError(t, d.Sync())
 	if err := d.SyncFS(); !Unsupported(err) {

@@ -10,8 +10,9 @@ import (
 // with mode 0600, until Commit or CommitReplacing; Abort leaves nothing behind.
 type Pending struct {
 	File
-	dir  *Dir
-	temp string // "" while the file has no name
+	dir    *Dir   // nil when all is done
+	temp   string // "" while the file has no name
+	closed bool
 }
 
 // Create begins a new file in d, which must stay open until the end of it.
@@ -43,26 +44,35 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 }
 
 // Commit gives the complete file its name and closes it; EEXIST if the name is
-// taken, in which case the file is still pending.
+// taken. After an error only Abort is left to do. What only close tells of lost
+// writes, as NFS does, is known before the name appears, or takes it back.
 func (p *Pending) Commit(name string) error {
 	if err := fault(OpLink, name); err != nil {
 		return err
 	}
-	if p.temp == "" {
-		if err := p.linkUnnamed(name); err != nil {
+	if p.temp != "" {
+		if err := p.closeFile(); err != nil {
 			return err
 		}
-		return p.close()
-	}
-	if err := p.dir.renameNew(p.temp, name); err != nil {
+		err := p.dir.renameNew(p.temp, name)
+		if err == nil {
+			p.dir = nil
+		}
 		return err
 	}
-	p.temp = ""
-	return p.close()
+	if err := p.linkUnnamed(name); err != nil {
+		return err
+	}
+	p.temp = name // it goes with Abort until it is closed
+	if err := p.closeFile(); err != nil {
+		return err
+	}
+	p.dir = nil
+	return nil
 }
 
 // CommitReplacing gives the complete file its name, replacing what has it,
-// atomically, and closes it. On error the file is still pending.
+// atomically, and closes it. After an error only Abort is left to do.
 func (p *Pending) CommitReplacing(name string) error {
 	if p.temp == "" {
 		temp := TempName()
@@ -74,11 +84,14 @@ func (p *Pending) CommitReplacing(name string) error {
 		}
 		p.temp = temp
 	}
+	if err := p.closeFile(); err != nil {
+		return err
+	}
 	if err := p.dir.Rename(p.temp, name); err != nil {
 		return err
 	}
-	p.temp = ""
-	return p.close()
+	p.dir = nil
+	return nil
 }
 
 // Abort gives the file up. It does nothing after a commit.
@@ -91,13 +104,17 @@ func (p *Pending) Abort() {
 		_ = retry(func() error { return unix.Unlinkat(p.dir.fd, p.temp, 0) })
 	}
 	p.dir = nil
-	p.File.Close()
+	if !p.closed {
+		p.Close()
+	}
 }
 
-// close reports what only close tells of lost writes, as NFS does.
-func (p *Pending) close() error {
-	p.dir = nil
-	err := p.File.close()
+func (p *Pending) closeFile() error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	err := p.close()
 	if err == nil {
 		err = fault(OpCloseFile, "")
 	}

@@ -33,7 +33,7 @@ func (d *Dir) Create(bool) (*Pending, error) {
 }
 
 // Commit gives the complete file its name and closes it; EEXIST if the name is
-// taken, in which case the file is still pending.
+// taken. After an error only Abort is left to do.
 func (p *Pending) Commit(name string) error {
 	if err := fault(OpLink, name); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (p *Pending) Commit(name string) error {
 }
 
 // CommitReplacing gives the complete file its name, replacing what has it,
-// atomically, and closes it. On error the file is still pending.
+// atomically, and closes it. After an error only Abort is left to do.
 func (p *Pending) CommitReplacing(name string) error {
 	if err := fault(OpRename, name); err != nil {
 		return err

@@ -1,0 +1,430 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// The scripts run this program again under the names of these commands.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"sealift":  main,
+		"ordinary": ordinary,
+		"signal":   signalWhen,
+		"deeptree": deepTree,
+	})
+}
+
+// TestScript runs testdata/script, one rule of the contract each. Besides what
+// testscript knows, scripts have
+//
+//	exit CODE PROGRAM ARG...   run a program, which must exit with the code
+//	write NAME TEXT            make a file; both may have the escapes of Go
+//	fill NAME SIZE [SEED]      make a file of so many bytes of noise
+//	same WANT GOT [IGNORE...]  compare two trees completely; SHA256SUMS is ignored, too
+//	clean DIR...               no temporary or journal is left below; with
+//	                           --but-journal, that may be
+//	object FILE                the text is one JSON object a line; "stderr" and "stdout" as in cmp
+//	await PATTERN              wait until a name appears
+//	give PATH...               make the ordinary user the owner
+//	mount KIND DIR             mount something small: tmpfs, exfat, casefold
+//
+// the conditions [root] and [mount:KIND], and the programs
+//
+//	ordinary PROGRAM ARG...        as an ordinary user
+//	signal NAME PATTERN PROGRAM... run it, and send it a signal when a name appears
+//	deeptree DIR BYTES             make a tree too deep for one path to name
+func TestScript(t *testing.T) {
+	if out, err := exec.Command("touch", "--version").Output(); err != nil || !strings.Contains(string(out), "GNU") {
+		t.Skip("the scripts need GNU coreutils")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("..", "..", "testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               openToAll,
+		Condition:           condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exit":   cmdExit,
+			"write":  cmdWrite,
+			"fill":   cmdFill,
+			"same":   cmdSame,
+			"clean":  cmdClean,
+			"object": cmdObject,
+			"await":  cmdAwait,
+			"give":   cmdGive,
+			"mount":  cmdMount,
+		},
+	})
+}
+
+// openToAll lets the ordinary user reach the work directory and the programs.
+func openToAll(env *testscript.Env) error {
+	sample, err := filepath.Abs(filepath.Join("..", "..", "testdata", "sample"))
+	if err != nil {
+		return err
+	}
+	env.Setenv("SAMPLE", sample)
+	env.Setenv("LC_ALL", "C")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each of hundreds of programs otherwise
+	syscall.Umask(0o022)
+	program, err := exec.LookPath("sealift")
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{env.WorkDir, filepath.Dir(env.WorkDir), filepath.Dir(program), filepath.Dir(filepath.Dir(program))} {
+		if strings.HasPrefix(dir, os.TempDir()+string(filepath.Separator)) {
+			if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // for the ordinary user
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func condition(name string) (bool, error) {
+	switch name {
+	case "root":
+		return os.Geteuid() == 0, nil
+	case "mount:tmpfs":
+		return canMount["tmpfs"](), nil
+	case "mount:exfat":
+		return canMount["exfat"](), nil
+	case "mount:casefold":
+		return canMount["casefold"](), nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+func cmdExit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exit CODE PROGRAM ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = failed.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%s exited with %d; want %d", args[1], got, want)
+	}
+}
+
+// unescape reads the escapes of Go's string literals.
+func unescape(ts *testscript.TestScript, s string) string {
+	text, err := strconv.Unquote(`"` + strings.ReplaceAll(s, `"`, `\"`) + `"`)
+	if err != nil {
+		ts.Fatalf("%s: %v", s, err)
+	}
+	return text
+}
+
+func writeFile(ts *testscript.TestScript, name string, content []byte) {
+	path := ts.MkAbs(name)
+	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755)) //nolint:gosec // for the ordinary user
+	ts.Check(os.WriteFile(path, content, 0o644))     //nolint:gosec // as above
+}
+
+func cmdWrite(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: write NAME TEXT")
+	}
+	writeFile(ts, unescape(ts, args[0]), []byte(unescape(ts, args[1])))
+}
+
+func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: fill NAME SIZE [SEED]")
+	}
+	size, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	state := uint64(1)
+	if len(args) == 3 {
+		state, err = strconv.ParseUint(args[2], 10, 64)
+		ts.Check(err)
+	}
+	noise := make([]byte, size)
+	for i := range noise {
+		state = state*6364136223846793005 + 1442695040888963407
+		noise[i] = byte(state >> 56) //nolint:gosec // the top byte is meant
+	}
+	writeFile(ts, args[0], noise)
+}
+
+func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: same WANT GOT [IGNORE...]")
+	}
+	o := treetest.Options{}
+	for _, arg := range append([]string{"SHA256SUMS"}, args[2:]...) {
+		switch arg {
+		case "--no-times":
+			o.NoTimes = true
+		case "--no-modes":
+			o.NoModes = true
+		case "--no-owners":
+			o.NoOwners = true
+		case "--no-links":
+			o.NoLinks = true
+		case "--no-xattrs":
+			o.NoXattrs = true
+		case "--root":
+			o.Root = true
+		default:
+			o.Ignore = append(o.Ignore, arg)
+		}
+	}
+	differences, err := treetest.Diff(ts.MkAbs(args[0]), ts.MkAbs(args[1]), o)
+	ts.Check(err)
+	switch {
+	case neg && len(differences) == 0:
+		ts.Fatalf("%s and %s are the same", args[0], args[1])
+	case !neg && len(differences) > 0:
+		ts.Fatalf("%s is not as %s:\n%s", args[1], args[0], strings.Join(differences, "\n"))
+	}
+}
+
+func cmdClean(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("unsupported: ! clean")
+	}
+	journal := ""
+	if args[0] == "--but-journal" {
+		journal, args = ".sealift-journal", args[1:]
+	}
+	for _, dir := range args {
+		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.Name() == journal && d.IsDir():
+				return fs.SkipDir
+			case strings.HasPrefix(d.Name(), ".sealift-"):
+				return fmt.Errorf("%s is left over", path)
+			}
+			return nil
+		}))
+	}
+}
+
+func cmdObject(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: object FILE")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.HasSuffix(text, "\n") {
+		ts.Fatalf("the last line of %s has no end", args[0])
+	}
+	for line := range strings.Lines(text) {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			ts.Fatalf("%s: %v", args[0], err)
+		}
+	}
+}
+
+func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: await PATTERN")
+	}
+	if !appears(ts.MkAbs(args[0])) {
+		ts.Fatalf("%s did not appear", args[0])
+	}
+}
+
+// appears waits for a name; patience is for loaded machines only.
+func appears(pattern string) bool {
+	for range 2000 {
+		if names, err := filepath.Glob(pattern); err == nil && len(names) > 0 {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}
+
+// nobody is the ordinary user's number, and his group's.
+const nobody = 65534
+
+func cmdGive(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("unsupported: ! give")
+	}
+	if os.Geteuid() != 0 {
+		return // they are his already
+	}
+	for _, dir := range args {
+		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, nobody, nobody))
+		}))
+	}
+}
+
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(99)
+}
+
+// ordinary runs a program without privilege.
+func ordinary() {
+	program, err := exec.LookPath(os.Args[1])
+	if err != nil {
+		fail("%v", err)
+	}
+	if os.Geteuid() == 0 {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+			fail("becoming an ordinary user: %v", err)
+		}
+	}
+	fail("%s: %v", program, syscall.Exec(program, os.Args[1:], os.Environ()))
+}
+
+// signalWhen runs a program and sends it a signal when a name appears.
+func signalWhen() {
+	signals := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
+	}
+	cmd := exec.Command(os.Args[3], os.Args[4:]...) //nolint:gosec // a script's
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		fail("%v", err)
+	}
+	if !appears(os.Args[2]) {
+		_ = cmd.Process.Kill()
+		fail("%s did not appear", os.Args[2])
+	}
+	if err := cmd.Process.Signal(signals[os.Args[1]]); err != nil {
+		fail("%s: %v", os.Args[1], err)
+	}
+	_ = cmd.Wait() // its exit code says it
+	if cmd.ProcessState.ExitCode() < 0 {
+		fail("%v", cmd.ProcessState)
+	}
+	os.Exit(cmd.ProcessState.ExitCode())
+}
+
+// deepTree makes directories in each other until their path has so many bytes,
+// and a file in the last.
+func deepTree() {
+	long, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		fail("%v", err)
+	}
+	name := strings.Repeat("d", 200)
+	err = os.MkdirAll(os.Args[1], 0o755) //nolint:gosec // for the ordinary user
+	for err = errors.Join(err, os.Chdir(os.Args[1])); long > 0 && err == nil; long -= len(name) + 1 {
+		err = errors.Join(os.Mkdir(name, 0o755), os.Chdir(name)) //nolint:gosec // as above
+	}
+	if err = errors.Join(err, os.WriteFile("bottom", []byte("deep\n"), 0o644)); err != nil { //nolint:gosec // as above
+		fail("%v", err)
+	}
+}
+
+// canMount tells, once for each kind, whether mountAt works here.
+var canMount = map[string]func() bool{
+	"tmpfs":    sync.OnceValue(func() bool { return tryMount("tmpfs") }),
+	"exfat":    sync.OnceValue(func() bool { return tryMount("exfat") }),
+	"casefold": sync.OnceValue(func() bool { return tryMount("casefold") }),
+}
+
+func tryMount(kind string) bool {
+	dir, err := os.MkdirTemp("", "mount")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // nothing is in it
+	unmount, err := mountAt(kind, filepath.Join(dir, "point"))
+	if err == nil {
+		unmount()
+	}
+	return err == nil
+}
+
+func cmdMount(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mount KIND DIR")
+	}
+	unmount, err := mountAt(args[0], ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Defer(unmount)
+}
+
+// mountAt mounts a new file system of 4 MiB (tmpfs) or 64 MiB on dir, which it
+// makes.
+func mountAt(kind, dir string) (unmount func(), err error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("mounting takes root")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for the ordinary user
+		return nil, err
+	}
+	run := func(name string, args ...string) (string, error) {
+		out, err := exec.Command(name, args...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%s: %w: %s", name, err, out)
+		}
+		return strings.TrimSpace(string(out)), err
+	}
+	image := dir + ".image"
+	eject := func() {
+		_, _ = run("umount", dir)
+		_ = os.Remove(image)
+	}
+	if kind == "tmpfs" {
+		_, err := run("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir)
+		return eject, err
+	}
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 64<<20)); err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "exfat":
+		if _, err := run("mkfs.exfat", image); err != nil {
+			return nil, err
+		}
+		loop, err := run("losetup", "-f", "--show", image)
+		if err != nil {
+			return nil, err
+		}
+		detach := func() { _, _ = run("losetup", "-d", loop) }
+		if _, err := run("mount.exfat-fuse", loop, dir); err != nil {
+			detach()
+			return nil, err
+		}
+		return func() { eject(); detach() }, nil
+	case "casefold":
+		if _, err := run("mkfs.ext4", "-q", "-O", "casefold", image); err != nil {
+			return nil, err
+		}
+		if _, err := run("mount", "-o", "loop", image, dir); err != nil {
+			return nil, err
+		}
+		if _, err := run("chattr", "+F", dir); err != nil {
+			eject()
+			return nil, err
+		}
+		return eject, nil
+	}
+	return nil, fmt.Errorf("unknown kind of file system %q", kind)
+}

@@ -1,0 +1,647 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// The sweep makes each single operation of a run fail, one run for each, and
+// demands that the run ends, that it tells, that nothing torn stands under a
+// final name, that no manifest lists what is not so, and that running again
+// mends everything.
+
+// operation is one call over the seam, named by its kind and how many of that
+// kind came before: one worker makes that nearly deterministic.
+type operation struct {
+	op  fsys.Op
+	nth int
+}
+
+func (o operation) String() string { return fmt.Sprintf("%s#%d", o.op, o.nth) }
+
+// injector is the fault hook: it counts, and fails one operation.
+type injector struct {
+	mu     sync.Mutex
+	counts map[fsys.Op]int
+	fail   operation
+	err    error // nil: only count
+	hit    bool
+	name   string // what the operation that failed was about
+	stack  string
+}
+
+func (i *injector) fault(op fsys.Op, name string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.counts == nil {
+		i.counts = map[fsys.Op]int{}
+	}
+	nth := i.counts[op]
+	i.counts[op]++
+	if i.err == nil || i.hit || i.fail != (operation{op, nth}) {
+		return nil
+	}
+	i.hit, i.name, i.stack = true, name, string(debug.Stack())
+	return i.err
+}
+
+// while runs f with the hook in place.
+func (i *injector) while(f func()) {
+	fsys.Fault = i.fault
+	defer func() { fsys.Fault = nil }()
+	f()
+}
+
+// mayBeSilent lists the functions in which a failure need not be told, because
+// there is another way that does not depend on what failed. What comes out must
+// be complete then.
+var mayBeSilent = map[string]string{
+	"engine.(*run).Enter":        "looks whether a source directory is a destination; resolve has refused what it can see",
+	"engine.(*run).kindInSource": "looks for the source's own manifest early; settleDeferred meets it again",
+	"engine.(*target).vouched":   "asks the previous manifest; the file is compared instead",
+	"engine.(*run).link":         "looks whether the link is there already; it is made anew",
+	"engine.(*run).startScan":    "counts for the progress bar only",
+	"engine.(*target).abandon":   "removes an empty journal; the next run takes it over",
+}
+
+// excuse returns why a failure at this stack may be silent, "" if it may not.
+func excuse(stack string) string {
+	if strings.Contains(stack, "engine.(*run).link(") && !strings.Contains(stack, "fsys.(*Dir).Lstat(") {
+		return "" // only its look, not what it does
+	}
+	for function, why := range mayBeSilent {
+		if strings.Contains(stack, function+"(") {
+			return why
+		}
+	}
+	return ""
+}
+
+const (
+	sweepBlock = 4 << 10 // bytes: what is longer goes through lanes
+	bigSize    = 5*sweepBlock + 123
+)
+
+var (
+	longAgo = time.Unix(1_000_000_000, 111_111_111)
+	before  = time.Unix(1_500_000_000, 222_222_222)
+	since   = time.Unix(1_600_000_000, 333_333_333)
+)
+
+func pattern(size int, seed byte) []byte {
+	b := make([]byte, size)
+	x := uint32(seed) + 1
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = byte(x >> 24)
+	}
+	return b
+}
+
+// sweepFiles is the content of the source's regular files.
+func sweepFiles() map[string][]byte {
+	return map[string][]byte{
+		"inline":           pattern(100, 1),
+		"empty":            {},
+		"big":              pattern(bigSize, 2),
+		"d/replaced":       pattern(200, 3),
+		"d/replaced-big":   pattern(bigSize, 4),
+		"d/same":           pattern(300, 5), // equal but for the time: to be compared
+		"d/differs":        pattern(310, 6), // same size, older, other content
+		"d/vouched":        pattern(320, 7), // up to date and in the previous manifest
+		"d/unproven":       pattern(330, 8), // up to date, but in no manifest
+		"link1":            pattern(400, 9),
+		"m/link2":          pattern(400, 9),
+		"z/link3":          pattern(400, 9),
+		"d/old-link1":      pattern(410, 10), // linked at the destination already
+		"d/old-link2":      pattern(410, 10),
+		"attributes":       pattern(420, 11),
+		"ro/in":            pattern(430, 12),
+		"sparse":           append(make([]byte, 8*sweepBlock), pattern(sweepBlock, 13)...),
+		"d/attributes-old": pattern(440, 14),
+	}
+}
+
+// oldFiles is what stands at the destination before; nil values mean equal.
+func oldFiles() map[string][]byte {
+	return map[string][]byte{
+		"d/replaced":       pattern(150, 23),
+		"d/replaced-big":   pattern(bigSize-700, 24),
+		"d/same":           nil,
+		"d/differs":        pattern(310, 26),
+		"d/vouched":        nil,
+		"d/unproven":       nil,
+		"d/old-link1":      nil,
+		"d/attributes-old": nil,
+		"extra/kept":       pattern(77, 40), // not in the source
+	}
+}
+
+func write(t require.TestingT, root, name string, content []byte, mtime time.Time) {
+	path := filepath.Join(root, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, content, 0o640))
+	require.NoError(t, os.Chtimes(path, mtime, mtime))
+}
+
+// setAttribute does nothing on file systems without user attributes.
+func setAttribute(t require.TestingT, path, name, value string) {
+	if err := unix.Setxattr(path, name, []byte(value), 0); err != nil {
+		require.True(t, errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM), "%v", err)
+	}
+}
+
+func makeSweepSource(t require.TestingT, root string) {
+	for name, content := range sweepFiles() {
+		if strings.Contains(name, "link2") || name == "z/link3" {
+			continue
+		}
+		write(t, root, name, content, since)
+	}
+	for _, dir := range []string{"m", "z", "hollow"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	require.NoError(t, os.Link(filepath.Join(root, "link1"), filepath.Join(root, "m/link2")))
+	require.NoError(t, os.Link(filepath.Join(root, "link1"), filepath.Join(root, "z/link3")))
+	require.NoError(t, os.Link(filepath.Join(root, "d/old-link1"), filepath.Join(root, "d/old-link2")))
+	sparse, err := os.OpenFile(filepath.Join(root, "sparse"), os.O_RDWR|os.O_TRUNC, 0)
+	require.NoError(t, err)
+	_, err = sparse.WriteAt(pattern(sweepBlock, 13), 8*sweepBlock)
+	require.NoError(t, errors.Join(err, sparse.Close()))
+	require.NoError(t, os.Chtimes(filepath.Join(root, "sparse"), since, since))
+	setAttribute(t, filepath.Join(root, "attributes"), "user.sealift", "one")
+	setAttribute(t, filepath.Join(root, "d/attributes-old"), "user.sealift", "new")
+	setAttribute(t, filepath.Join(root, "m"), "user.sealift", "dir")
+	require.NoError(t, os.Symlink("d/replaced", filepath.Join(root, "symlink")))
+	require.NoError(t, os.Symlink("new target", filepath.Join(root, "d/symlink")))
+	require.NoError(t, unix.Mkfifo(filepath.Join(root, "fifo"), 0o620))
+	for _, dir := range []string{"d", "m", "z", "hollow", "ro"} {
+		require.NoError(t, os.Chtimes(filepath.Join(root, dir), before, before))
+	}
+	require.NoError(t, os.Chmod(filepath.Join(root, "ro"), 0o555))
+}
+
+// makeSweepTarget makes a destination as an earlier run and a user have left it,
+// except that its manifest is not younger than its files: touch it later.
+func makeSweepTarget(t require.TestingT, root string) {
+	require.NoError(t, os.Mkdir(root, 0o755))
+	files := sweepFiles()
+	var lines []byte
+	olds := oldFiles()
+	for _, name := range slices.Sorted(mapsKeys(olds)) {
+		content, mtime := olds[name], longAgo
+		if content == nil {
+			content = files[name]
+			if name != "d/same" {
+				mtime = since
+			}
+		}
+		write(t, root, name, content, mtime)
+		if name != "d/unproven" {
+			set := hash.NewSet([]hash.Algorithm{hash.SHA256})
+			set.Write(content)
+			lines = manifest.AppendLine(lines, set.Digests()[0], name)
+		}
+	}
+	require.NoError(t, os.Link(filepath.Join(root, "d/old-link1"), filepath.Join(root, "d/old-link2")))
+	setAttribute(t, filepath.Join(root, "d/attributes-old"), "user.sealift", "old")
+	setAttribute(t, filepath.Join(root, "d/attributes-old"), "user.surplus", "x")
+	require.NoError(t, os.Symlink("old target", filepath.Join(root, "d/symlink")))
+	require.NoError(t, os.Lchown(filepath.Join(root, "d/symlink"), os.Geteuid(), os.Getegid()))
+	ts := []unix.Timespec{unix.NsecToTimespec(longAgo.UnixNano()), unix.NsecToTimespec(longAgo.UnixNano())}
+	require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(root, "d/symlink"), ts, unix.AT_SYMLINK_NOFOLLOW))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "SHA256SUMS"), lines, 0o644))
+}
+
+func mapsKeys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// told is what a run has reported.
+type told struct {
+	events   []Event
+	summary  *Summary
+	err      error
+	panicked string
+}
+
+func (o *told) anything() bool {
+	for _, e := range o.events {
+		switch e.Kind {
+		case EventFailed, EventConflict, EventWarning, EventTargetLost:
+			return true
+		}
+	}
+	return o.err != nil
+}
+
+func (o *told) String() string {
+	var b strings.Builder
+	for _, e := range o.events {
+		if e.Kind != EventCopied && e.Kind != EventSkipped {
+			fmt.Fprintf(&b, "  event %d %q to %s: %v\n", e.Kind, e.Path, filepath.Base(e.Target), e.Err)
+		}
+	}
+	fmt.Fprintf(&b, "  error %v\n", o.err)
+	return b.String()
+}
+
+// watched is Run with a watchdog.
+func watched(t *testing.T, o Options) *told {
+	t.Helper()
+	out := &told{}
+	o.Report = func(e Event) { out.events = append(out.events, e) }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				out.panicked = fmt.Sprintf("%v\n%s", p, ourFrames(string(debug.Stack())))
+			}
+		}()
+		out.summary, out.err = Run(context.Background(), &o, &Counters{})
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		panic("Run does not end")
+	}
+	return out
+}
+
+type node struct {
+	mode    fs.FileMode
+	mtime   time.Time
+	content string // of a file; a link's target
+	links   uint64
+	attrs   string
+}
+
+// look reads a tree below root.
+func look(t require.TestingT, root string) map[string]node {
+	nodes := map[string]node{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		n := node{mode: info.Mode(), mtime: info.ModTime(), links: uint64(st.Nlink)}
+		switch {
+		case info.Mode().IsRegular():
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			n.content = string(b)
+		case info.IsDir():
+			n.links = 0
+		case info.Mode()&fs.ModeSymlink != 0:
+			n.content, err = os.Readlink(path)
+		}
+		for _, name := range []string{"user.sealift", "user.surplus"} {
+			var value [64]byte
+			if size, err := unix.Lgetxattr(path, name, value[:]); err == nil {
+				n.attrs += name + "=" + string(value[:size]) + " "
+			}
+		}
+		nodes[rel] = n
+		return err
+	}))
+	return nodes
+}
+
+// complaints are what is wrong with a destination, whatever has failed: files
+// that are neither old nor new, untrue lines, temporaries.
+func complaints(t require.TestingT, root string) (list []string) {
+	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	files, olds := sweepFiles(), oldFiles()
+	nodes := look(t, root)
+	for path, n := range nodes {
+		if strings.HasPrefix(filepath.Base(path), fsys.Reserved) && strings.HasSuffix(path, ".tmp") {
+			complain("a temporary is left: %s", path)
+			continue
+		}
+		if !n.mode.IsRegular() || path == "SHA256SUMS" || strings.HasPrefix(path, fsys.Reserved) {
+			continue
+		}
+		content, known := files[path]
+		old, hadOld := olds[path]
+		if hadOld && old == nil {
+			old = content
+		}
+		switch {
+		case !known && !hadOld:
+			complain("a file of unknown origin: %s", path)
+		case known && n.content == string(content), hadOld && n.content == string(old):
+		default:
+			complain("neither the old nor the new content: %s, %d bytes", path, len(n.content))
+		}
+	}
+	if n, ok := nodes["SHA256SUMS"]; ok {
+		for path, digest := range readManifest(t, n.content) {
+			stands, ok := nodes[path]
+			if !ok || !stands.mode.IsRegular() {
+				complain("the manifest lists what does not stand: %s", path)
+			} else if digest != sha(stands.content) {
+				complain("the manifest is wrong about %s", path)
+			}
+		}
+	}
+	return list
+}
+
+func sha(content string) string {
+	set := hash.NewSet([]hash.Algorithm{hash.SHA256})
+	set.Write([]byte(content))
+	return hex.EncodeToString(set.Digests()[0])
+}
+
+func readManifest(t require.TestingT, content string) map[string]string {
+	r := manifest.NewReader(bytes.NewReader([]byte(content)))
+	lines := map[string]string{}
+	for {
+		l, err := r.Next()
+		if err != nil {
+			count, _ := r.Malformed()
+			require.Zero(t, count)
+			return lines
+		}
+		require.NotContains(t, lines, l.Path)
+		lines[l.Path] = hex.EncodeToString(l.Digest)
+	}
+}
+
+// gaps are what is missing or different at a destination after a run that has
+// reported no error.
+func gaps(t require.TestingT, source map[string]node, root string) (list []string) {
+	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	nodes := look(t, root)
+	want := map[string]string{"extra/kept": sha(string(oldFiles()["extra/kept"]))}
+	for path, s := range source {
+		if path == "." {
+			continue
+		}
+		if s.mode.IsRegular() {
+			want[path] = sha(s.content)
+		}
+		n, ok := nodes[path]
+		switch {
+		case !ok:
+			complain("missing: %s", path)
+		case n.mode != s.mode:
+			complain("mode of %s: %v, want %v", path, n.mode, s.mode)
+		case !n.mtime.Equal(s.mtime):
+			complain("time of %s: %v, want %v", path, n.mtime, s.mtime)
+		case n.content != s.content:
+			complain("content of %s", path)
+		case n.links != s.links:
+			complain("links of %s: %d, want %d", path, n.links, s.links)
+		case n.attrs != s.attrs:
+			complain("attributes of %s: %q, want %q", path, n.attrs, s.attrs)
+		}
+	}
+	for path := range nodes {
+		if strings.Contains(path, fsys.Reserved) {
+			complain("left behind: %s", path)
+		}
+	}
+	n, ok := nodes["SHA256SUMS"]
+	if !ok {
+		return append(list, "no manifest")
+	}
+	have := readManifest(t, n.content)
+	for path, digest := range want {
+		if have[path] != digest {
+			complain("manifest lacks, or is wrong about, %s", path)
+		}
+	}
+	for path := range have {
+		if _, ok := want[path]; !ok {
+			complain("manifest lists %s", path)
+		}
+	}
+	return list
+}
+
+// memoryDir is a directory on a file system in memory, where there is one.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	if info, err := os.Stat("/dev/shm"); err != nil || !info.IsDir() {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "engine")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func sweepOptions(source string, targets []string, sync SyncMode) Options {
+	return Options{
+		Source: source, Targets: targets, Hashes: []hash.Algorithm{hash.SHA256},
+		Sync: sync, Preserve: PreserveAll, BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20,
+	}
+}
+
+func TestFaultSweep(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+		t.Run(sync.String(), func(t *testing.T) { sweep(t, sync) })
+	}
+}
+
+func sweep(t *testing.T, sync SyncMode) {
+	dir := memoryDir(t)
+	src := filepath.Join(dir, "src")
+	makeSweepSource(t, src)
+	source := look(t, src)
+	number := 0
+	var ready []string // destinations, made many at a time to wait for the clock once
+	t.Cleanup(func() {
+		for _, target := range ready {
+			os.RemoveAll(target)
+		}
+	})
+	fresh := func() []string {
+		if len(ready) == 0 {
+			for range 100 {
+				number++
+				ready = append(ready, filepath.Join(dir, fmt.Sprint(number)))
+				makeSweepTarget(t, ready[len(ready)-1])
+			}
+			time.Sleep(20 * time.Millisecond) // some ticks of the clock that stamps files
+			for _, target := range ready {
+				now := time.Now()
+				require.NoError(t, os.Chtimes(filepath.Join(target, "SHA256SUMS"), now, now))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		first := ready[0]
+		ready = ready[1:]
+		return []string{first, first + "-new"}
+	}
+	remove := func(targets []string) {
+		for _, target := range targets {
+			require.NoError(t, os.RemoveAll(target))
+		}
+	}
+	gapsOf := func(targets []string) (list []string) {
+		for i, target := range targets {
+			for _, g := range gaps(t, source, target) {
+				if i == 1 && strings.HasSuffix(g, "extra/kept") {
+					continue
+				}
+				list = append(list, fmt.Sprintf("destination %d: %s", i+1, g))
+			}
+		}
+		return list
+	}
+
+	// What there is to fail: a clean run, twice for the counts to be trusted.
+	counts := map[fsys.Op]int{}
+	for range 2 {
+		var count injector
+		targets := fresh()
+		var out *told
+		count.while(func() { out = watched(t, sweepOptions(src, targets, sync)) })
+		require.NoError(t, out.err)
+		require.False(t, out.anything(), "a clean run:\n%s", out)
+		require.Empty(t, gapsOf(targets), "a clean run")
+		remove(targets)
+		for op, n := range count.counts {
+			counts[op] = max(counts[op], n)
+		}
+	}
+
+	total, silent, missed := 0, 0, 0
+	for _, op := range slices.Sorted(opsOf(counts)) {
+		errs := []error{syscall.EIO}
+		switch op {
+		case fsys.OpWrite, fsys.OpCreate, fsys.OpLink, fsys.OpRename, fsys.OpMkdir:
+			errs = append(errs, syscall.ENOSPC)
+		}
+		for nth := range counts[op] {
+			for _, err := range errs {
+				for _, after := range []Policy{PolicyDefault, PolicyAlways} {
+					total++
+					inj := &injector{fail: operation{op, nth}, err: err}
+					targets := fresh()
+					var out *told
+					inj.while(func() { out = watched(t, sweepOptions(src, targets, sync)) })
+					var wrong []string
+					for i, target := range targets {
+						for _, c := range complaints(t, target) {
+							wrong = append(wrong, fmt.Sprintf("destination %d: %s", i+1, c))
+						}
+					}
+					why := ""
+					if inj.hit {
+						why = excuse(inj.stack)
+					}
+					var refused *RefusedError
+					switch {
+					case !inj.hit: // one of the last of its kind, which this run has not needed
+						missed++
+						wrong = append(wrong, gapsOf(targets)...)
+					case out.panicked != "":
+						wrong = append(wrong, "panic: "+out.panicked)
+					case why != "" && !out.anything():
+						silent++
+						for _, g := range gapsOf(targets) {
+							wrong = append(wrong, "was silent; "+g)
+						}
+					case !out.anything():
+						wrong = append(wrong, "nothing was reported")
+					case errors.As(out.err, &refused):
+					case out.err != nil:
+						wrong = append(wrong, "Run's error: "+out.err.Error())
+					case out.summary.Errors == 0:
+						wrong = append(wrong, "the exit code would be 0")
+					}
+					if out.panicked == "" { // once more, without a fault
+						again := sweepOptions(src, targets, sync)
+						again.Policy = after
+						second := watched(t, again)
+						if second.err != nil || second.anything() {
+							wrong = append(wrong, "the next run: "+second.String())
+						}
+						for _, g := range gapsOf(targets) {
+							wrong = append(wrong, fmt.Sprintf("after the next run (%s): %s", after, g))
+						}
+					}
+					if len(wrong) > 0 {
+						t.Errorf("%s %q fails with %v:\n  %s\nreported:\n%s%s", inj.fail, inj.name, err,
+							strings.Join(wrong, "\n  "), out, ourFrames(inj.stack))
+					}
+					remove(targets)
+				}
+			}
+		}
+	}
+	t.Logf("%d runs; %d silent with a fallback, %d did not come to their operation", total, silent, missed)
+	require.Less(t, missed, total/50+5)
+}
+
+func opsOf(m map[fsys.Op]int) func(func(fsys.Op) bool) {
+	return func(yield func(fsys.Op) bool) {
+		for op := range m {
+			if !yield(op) {
+				return
+			}
+		}
+	}
+}
+
+// ourFrames shortens a stack to the engine's functions.
+func ourFrames(stack string) string {
+	var b strings.Builder
+	lines := strings.Split(stack, "\n")
+	for i := 0; i+1 < len(lines); i++ {
+		if strings.Contains(lines[i], "/internal/engine.") && !strings.Contains(lines[i], "injector") {
+			_, function, _ := strings.Cut(lines[i], "/internal/")
+			name, _, _ := strings.Cut(function, "(0x")
+			place := filepath.Base(strings.TrimSpace(lines[i+1]))
+			place, _, _ = strings.Cut(place, " ")
+			fmt.Fprintf(&b, "    %s %s\n", name, place)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,505 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// hook installs a fault hook until the test ends or unhook is called.
+func hook(t testing.TB, f func(op fsys.Op, name string) error) (unhook func()) {
+	t.Helper()
+	fsys.Fault = f
+	t.Cleanup(func() { fsys.Fault = nil })
+	return func() { fsys.Fault = nil }
+}
+
+// littleTree has files that go inline and files that take the lanes.
+func littleTree(t testing.TB) (root string, files map[string][]byte) {
+	t.Helper()
+	root = filepath.Join(memoryDir(t), "src")
+	files = map[string][]byte{
+		"a":         pattern(100, 1),
+		"b/big":     pattern(bigSize, 2),
+		"b/c/small": pattern(10, 3),
+		"d/big":     pattern(3*sweepBlock, 4),
+		"e":         {},
+		"f/link":    pattern(bigSize, 5),
+	}
+	for name, content := range files {
+		write(t, root, name, content, since)
+	}
+	require.NoError(t, os.Link(filepath.Join(root, "f/link"), filepath.Join(root, "g")))
+	files["g"] = files["f/link"]
+	require.NoError(t, os.Symlink("a", filepath.Join(root, "h")))
+	return root, files
+}
+
+func threeTargets(dir string) []string {
+	return []string{filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "3")}
+}
+
+func options(source string, targets ...string) Options {
+	o := sweepOptions(source, targets, SyncNone)
+	o.Workers = 3
+	return o
+}
+
+// requireWhole demands that each regular file below root is one of files, whole.
+func requireWhole(t testing.TB, root string, files map[string][]byte) (count int) {
+	t.Helper()
+	if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	for path, n := range look(t, root) {
+		if strings.Contains(path, fsys.Reserved) {
+			require.NotContains(t, path, ".tmp", "a temporary is left")
+			continue
+		}
+		if !n.mode.IsRegular() || strings.HasSuffix(path, "SUMS") {
+			continue
+		}
+		count++
+		content, ok := files[path]
+		require.True(t, ok, "%s: of unknown origin", path)
+		require.True(t, n.content == string(content), "%s: incomplete or wrong", path)
+	}
+	return count
+}
+
+func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
+	src, files := littleTree(t)
+	for name, change := range map[string]func(o *Options){
+		"plain":    func(*Options) {},
+		"totals":   func(*Options) {},
+		"dry run":  func(o *Options) { o.DryRun = true },
+		"no hash":  func(o *Options) { o.Hashes = nil },
+		"all":      func(o *Options) { o.Hashes = hash.Algorithms() },
+		"refused":  func(o *Options) { o.Targets = []string{src} },
+		"missing":  func(o *Options) { o.Source = filepath.Join(src, "none") },
+		"one file": func(o *Options) { o.Source = filepath.Join(src, "b/big") },
+		"limited":  func(o *Options) { o.BytesPerSecond = 50 << 20 },
+		"same":     func(o *Options) { o.Targets[1] = o.Targets[0] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			before, _ := os.ReadDir("/proc/self/fd")
+			o := options(src, threeTargets(t.TempDir())...)
+			change(&o)
+			s, err := Run(context.Background(), &o, &Counters{CountTotals: name == "totals"})
+			if err == nil {
+				require.Zero(t, s.Errors)
+			}
+			if name == "plain" {
+				require.Equal(t, len(files), requireWhole(t, o.Targets[2], files))
+			}
+			after, _ := os.ReadDir("/proc/self/fd")
+			require.Len(t, after, len(before), "descriptors")
+		})
+	}
+}
+
+func TestCancellationAtEveryOperation(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	src, files := littleTree(t)
+	dir := memoryDir(t)
+	var total atomic.Int64
+	unhook := hook(t, func(fsys.Op, string) error { total.Add(1); return nil })
+	o := options(src, threeTargets(filepath.Join(dir, "count"))...)
+	_, err := Run(context.Background(), &o, &Counters{CountTotals: true})
+	require.NoError(t, err)
+	unhook()
+	stopped := 0
+	for k := int64(1); k <= total.Load(); k++ {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		reason := errors.New("the user")
+		var calls atomic.Int64
+		unhook := hook(t, func(fsys.Op, string) error {
+			if calls.Add(1) == k {
+				cancel(reason)
+			}
+			return nil
+		})
+		base := filepath.Join(dir, fmt.Sprint(k))
+		o := options(src, threeTargets(base)...)
+		var failed []string
+		o.Report = func(e Event) {
+			if e.Kind != EventCopied {
+				failed = append(failed, fmt.Sprint(e))
+			}
+		}
+		s, err := Run(ctx, &o, &Counters{CountTotals: true})
+		unhook()
+		cancel(nil)
+		require.Empty(t, failed, "an interruption is no failure (operation %d)", k)
+		if err != nil {
+			stopped++
+			require.ErrorIs(t, err, reason)
+		}
+		require.NotNil(t, s)
+		for _, target := range o.Targets {
+			count := requireWhole(t, target, files)
+			_, err := os.Stat(filepath.Join(target, "SHA256SUMS"))
+			if err == nil {
+				require.Equal(t, len(files), count, "a manifest of a part")
+			}
+		}
+		// Running again goes on where this one stopped.
+		o = options(src, o.Targets...)
+		s, err = Run(context.Background(), &o, &Counters{})
+		require.NoError(t, err)
+		require.Zero(t, s.Errors, "operation %d", k)
+		for _, target := range o.Targets {
+			require.Equal(t, len(files), requireWhole(t, target, files), "operation %d", k)
+			require.FileExists(t, filepath.Join(target, "SHA256SUMS"))
+			require.NoDirExists(t, filepath.Join(target, ".sealift-journal"), "operation %d", k)
+		}
+		require.NoError(t, os.RemoveAll(base))
+	}
+	require.Greater(t, stopped, int(total.Load()/2))
+}
+
+// Replacing files, stopping, and copying something else must leave no line
+// about what was replaced.
+func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
+	for _, second := range []string{"unreadable", "other source"} {
+		t.Run(second, func(t *testing.T) {
+			dir := memoryDir(t)
+			src, other, dst := filepath.Join(dir, "src"), filepath.Join(dir, "other"), filepath.Join(dir, "dst")
+			write(t, src, "a", []byte("old a"), before)
+			write(t, src, "b", []byte("old b"), before)
+			write(t, other, "c", []byte("c"), before)
+			o := options(src, dst)
+			o.Workers = 1
+			_, err := Run(context.Background(), &o, &Counters{})
+			require.NoError(t, err)
+			write(t, src, "a", []byte("new a"), since)
+			write(t, src, "b", []byte("new b"), since)
+
+			ctx, cancel := context.WithCancel(context.Background())
+			replaced := false
+			unhook := hook(t, func(op fsys.Op, name string) error {
+				if op == fsys.OpRename && name == "a" {
+					replaced = true
+				} else if replaced && op == fsys.OpCloseFile {
+					cancel()
+				}
+				return nil
+			})
+			o = options(src, dst)
+			o.Workers = 1
+			_, err = Run(ctx, &o, &Counters{})
+			unhook()
+			require.ErrorIs(t, err, context.Canceled)
+			content, err := os.ReadFile(filepath.Join(dst, "a"))
+			require.NoError(t, err)
+			require.Equal(t, "new a", string(content))
+			require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
+
+			o = options(src, dst)
+			if second == "other source" {
+				o = options(other, dst)
+			} else {
+				hook(t, func(op fsys.Op, name string) error {
+					if op == fsys.OpOpen && name == "a" {
+						return syscall.EACCES
+					}
+					return nil
+				})
+			}
+			_, err = Run(context.Background(), &o, &Counters{})
+			require.NoError(t, err)
+			b, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+			require.NoError(t, err)
+			for path, digest := range readManifest(t, string(b)) {
+				content, err := os.ReadFile(filepath.Join(dst, path))
+				require.NoError(t, err)
+				require.Equal(t, sha(string(content)), digest, "the line of %s is false", path)
+			}
+		})
+	}
+}
+
+// One block for everybody: a deadlock ends the bubble with a panic.
+func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
+	src, files := littleTree(t)
+	for _, workers := range []int{1, 2, 16} {
+		for _, queue := range []int{1, 10} {
+			synctest.Test(t, func(t *testing.T) {
+				o := options(src, threeTargets(memoryDir(t))...)
+				o.Workers, o.QueueSize, o.Memory, o.Hashes = workers, queue, 1, hash.Algorithms()
+				for _, policy := range []Policy{PolicyDefault, PolicyChecksum} { // the second run compares
+					o.Policy = policy
+					s, err := Run(t.Context(), &o, &Counters{})
+					require.NoError(t, err)
+					require.Zero(t, s.Errors)
+				}
+				for _, target := range o.Targets {
+					require.Equal(t, len(files), requireWhole(t, target, files))
+				}
+			})
+		}
+	}
+}
+
+// While all writes stand still, reading must stop at the ceiling, and reach it.
+func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
+	src := filepath.Join(memoryDir(t), "src")
+	for i := range 8 {
+		write(t, src, fmt.Sprint("big", i), pattern(50*sweepBlock, byte(i)), since)
+	}
+	for _, c := range []struct{ workers, queue, blocks, want int }{
+		{4, 10, 7, 7},     // the ceiling
+		{4, 2, 1000, 16},  // the queues: in each file one in the writer's hand, two queued, one in the reader's
+		{2, 2, 1000, 8},   // the workers
+		{1, 20, 1000, 22}, // the queue
+		{4, 10, 0, 48},    // the default: workers x (queue + 2)
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var reads, opens atomic.Int64
+				release := make(chan struct{})
+				unhook := hook(t, func(op fsys.Op, name string) error {
+					switch {
+					case op == fsys.OpRead:
+						reads.Add(1)
+					case op == fsys.OpOpen && strings.HasPrefix(name, "big"):
+						opens.Add(1)
+					case op == fsys.OpWrite:
+						<-release
+					}
+					return nil
+				})
+				o := options(src, filepath.Join(memoryDir(t), "dst"), filepath.Join(memoryDir(t), "dst"))
+				o.Workers, o.QueueSize, o.Memory = c.workers, c.queue, int64(c.blocks*sweepBlock)
+				var running sync.WaitGroup
+				running.Go(func() {
+					s, err := Run(t.Context(), &o, &Counters{})
+					if err != nil || s.Errors > 0 {
+						t.Errorf("%v, %+v", err, s)
+					}
+				})
+				synctest.Wait()
+				require.EqualValues(t, c.want, reads.Load())
+				require.LessOrEqual(t, opens.Load(), int64(c.workers))
+				close(release)
+				running.Wait()
+				unhook()
+			})
+		})
+	}
+}
+
+func TestBlockSizeActs(t *testing.T) {
+	src := filepath.Join(memoryDir(t), "src")
+	write(t, src, "file", pattern(100_000, 1), since)
+	for _, size := range []int{4 << 10, 10_000, 50_000, 100_000, 1 << 20} {
+		var writes, reads atomic.Int64
+		hook(t, func(op fsys.Op, _ string) error {
+			switch op {
+			case fsys.OpWrite:
+				writes.Add(1)
+			case fsys.OpRead:
+				reads.Add(1)
+			}
+			return nil
+		})
+		o := options(src, filepath.Join(memoryDir(t), "dst"))
+		o.BlockSize, o.Hashes = size, nil
+		_, err := Run(t.Context(), &o, &Counters{})
+		require.NoError(t, err)
+		want := int64((100_000 + size - 1) / size)
+		require.Equal(t, want, writes.Load(), "blocks of %d", size)
+		require.Equal(t, want, reads.Load(), "blocks of %d", size)
+	}
+}
+
+func TestWorkersAct(t *testing.T) {
+	src := filepath.Join(memoryDir(t), "src")
+	for i := range 20 {
+		write(t, src, fmt.Sprint("f", i), pattern(10, byte(i)), since)
+	}
+	for _, workers := range []int{1, 3, 12} {
+		synctest.Test(t, func(t *testing.T) {
+			var writing atomic.Int64
+			release := make(chan struct{})
+			unhook := hook(t, func(op fsys.Op, _ string) error {
+				if op == fsys.OpWrite {
+					writing.Add(1)
+					<-release
+				}
+				return nil
+			})
+			o := options(src, filepath.Join(memoryDir(t), "dst"))
+			o.Workers = workers
+			var running sync.WaitGroup
+			running.Go(func() {
+				if _, err := Run(t.Context(), &o, &Counters{}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+			require.EqualValues(t, workers, writing.Load())
+			close(release)
+			running.Wait()
+			unhook()
+		})
+	}
+}
+
+// The clock of a bubble stands still but for waiting.
+func TestBandwidthLimitActs(t *testing.T) {
+	src := filepath.Join(memoryDir(t), "src")
+	for i := range 4 {
+		write(t, src, fmt.Sprint("f", i), pattern(250_000, byte(i)), since)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		o := options(src, filepath.Join(memoryDir(t), "dst"))
+		o.BytesPerSecond = 100_000
+		begun := time.Now()
+		_, err := Run(t.Context(), &o, &Counters{})
+		require.NoError(t, err)
+		require.InDelta(t, 10, time.Since(begun).Seconds(), 0.1)
+	})
+}
+
+// A refusal must come before anything is made.
+func TestARefusalWritesNothing(t *testing.T) {
+	src, _ := littleTree(t)
+	dir := memoryDir(t)
+	busy := filepath.Join(dir, "busy")
+	require.NoError(t, os.Mkdir(busy, 0o755))
+	root, err := fsys.OpenRoot(busy)
+	require.NoError(t, err)
+	defer root.Close()
+	j, err := openJournal(root, journalName(""))
+	require.NoError(t, err)
+	defer j.close()
+	o := options(src, filepath.Join(dir, "new"), busy)
+	_, err = Run(t.Context(), &o, &Counters{})
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.NoDirExists(t, filepath.Join(dir, "new"))
+}
+
+// With --sync=file every directory that got a name is forced to the device,
+// whatever the policy says about its metadata.
+func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
+	src := filepath.Join(memoryDir(t), "src")
+	write(t, src, "sub/new", []byte("x"), since)
+	count := func(policy Policy) int {
+		dst := filepath.Join(memoryDir(t), "dst")
+		require.NoError(t, os.MkdirAll(filepath.Join(dst, "sub"), 0o755))
+		n := 0
+		var mu sync.Mutex
+		unhook := hook(t, func(op fsys.Op, _ string) error {
+			if op == fsys.OpSync {
+				mu.Lock()
+				n++
+				mu.Unlock()
+			}
+			return nil
+		})
+		o := options(src, dst)
+		o.Policy, o.Sync = policy, SyncFile
+		s, err := Run(t.Context(), &o, &Counters{})
+		unhook()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, s.Files)
+		return n
+	}
+	require.Equal(t, count(PolicyUpdate), count(PolicyNever))
+}
+
+// With --sync=file metadata brought up to date is forced to the device too.
+func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
+	src, dst := filepath.Join(memoryDir(t), "src"), filepath.Join(memoryDir(t), "dst")
+	write(t, src, "file", []byte("x"), since)
+	o := options(src, dst)
+	_, err := Run(t.Context(), &o, &Counters{})
+	require.NoError(t, err)
+	count := func() (refreshed bool, syncs int) {
+		var mu sync.Mutex
+		unhook := hook(t, func(op fsys.Op, _ string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if op == fsys.OpSync {
+				syncs++
+			}
+			return nil
+		})
+		defer unhook()
+		o := options(src, dst)
+		o.Sync = SyncFile
+		o.Report = func(e Event) { refreshed = refreshed || e.Action == "metadata" }
+		_, err := Run(t.Context(), &o, &Counters{})
+		require.NoError(t, err)
+		return refreshed, syncs
+	}
+	refreshed, idle := count()
+	require.False(t, refreshed)
+	require.NoError(t, os.Chmod(filepath.Join(dst, "file"), 0o600))
+	refreshed, syncs := count()
+	require.True(t, refreshed)
+	require.Equal(t, idle+1, syncs)
+}
+
+// The bytes that progress counts are the file's, however often it was moved.
+func TestProgressCountsAFileOnce(t *testing.T) {
+	src, dst := filepath.Join(memoryDir(t), "src"), filepath.Join(memoryDir(t), "dst")
+	write(t, src, "file", pattern(bigSize, 1), since)
+	t.Run("the name has appeared", func(t *testing.T) {
+		unhook := hook(t, func(op fsys.Op, name string) error {
+			if op == fsys.OpLink && name == "file" {
+				write(t, dst, "file", []byte("somebody's"), longAgo)
+			}
+			return nil
+		})
+		defer unhook()
+		c := &Counters{}
+		o := options(src, dst)
+		s, err := Run(t.Context(), &o, c)
+		require.NoError(t, err)
+		require.Zero(t, s.Errors)
+		require.EqualValues(t, 1, s.Files)
+		require.EqualValues(t, bigSize, c.Bytes.Load())
+	})
+	t.Run("reading fails half-way", func(t *testing.T) {
+		short := filepath.Join(memoryDir(t), "src")
+		write(t, short, "file", pattern(100, 1), since)
+		var reads int
+		unhook := hook(t, func(op fsys.Op, _ string) error {
+			if op != fsys.OpRead {
+				return nil
+			}
+			if reads++; reads == 1 {
+				return os.Truncate(filepath.Join(short, "file"), 60)
+			}
+			return syscall.EIO
+		})
+		defer unhook()
+		c := &Counters{}
+		o := options(short, filepath.Join(memoryDir(t), "dst"))
+		s, err := Run(t.Context(), &o, c)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, s.Errors)
+		require.EqualValues(t, 100, c.Bytes.Load())
+	})
+}
