@@ -45,8 +45,8 @@ $(addprefix cross/,$(PLATFORMS)): cross/%:
 	@export CGO_ENABLED=0 GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)); \
 	$(GO) build -o /dev/null ./cmd/sealift && $(GO) vet ./...
 
-bench: ## run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## compare whole commands with cp and openssl (see docs/benchmarks.md)
+	scripts/bench
 
 # A package can be fuzzed by one target at a time.
 fuzz: ## run every fuzz target for FUZZ_FOR (30s)
