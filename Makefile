@@ -20,8 +20,11 @@ help: ## list the targets
 build: ## build ./sealift
 	CGO_ENABLED=0 $(GO) build -trimpath -o sealift ./cmd/sealift
 
-test: ## run all tests under the race detector
-	$(GO) test -race ./...
+# The race detector needs cgo, and that a C compiler.
+test: ## run all tests, under the race detector where there is a C compiler
+	@if $(GO) list -race runtime/race >/dev/null 2>&1; then race=-race; \
+	else race=; echo "without the race detector, which needs cgo and a C compiler"; fi; \
+	set -x; $(GO) test $$race ./...
 
 # SKIP_TESTS=1 leaves out the tests, where they have just been run.
 check: format vet lint $(if $(SKIP_TESTS),,test) cross ## format, vet, lint, test, cross-build

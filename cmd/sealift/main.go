@@ -7,9 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/cli"
 )
+
+// oneRequest is for how long signals after the first belong to it: timeout(1)
+// sends its own twice, to the process and to its group.
+const oneRequest = 500 * time.Millisecond
 
 func main() {
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of the write to it
@@ -22,8 +27,9 @@ func main() {
 	}
 	go func() {
 		s := <-caught
-		signal.Stop(caught) // the second one kills at once
 		cancel(cli.Interrupt{Signal: s})
+		time.Sleep(oneRequest)
+		signal.Stop(caught) // from now on a signal kills at once
 	}()
 	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -25,7 +25,7 @@ func newCompletionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a completion script for a shell",
-		Long:  "Prints a script that teaches a shell (bash, zsh, fish or powershell) to\ncomplete the commands and flags of sealift.",
+		Long:  "Prints a script that teaches a shell (bash, zsh, fish or powershell) to\ncomplete the commands and flags of sealift. For bash, its package\nbash-completion must be installed.",
 		Example: `  source <(sealift completion bash)
   sealift completion zsh > "${fpath[1]}/_sealift"
   sealift completion fish > ~/.config/fish/completions/sealift.fish

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,13 +27,15 @@ func newCopyCmd(run runCopy) *cobra.Command {
 		Long: `Copies SRC to DST and writes a manifest from the same single read. The contents
 of a directory land in DST, which is created; a file lands in DST if that is a
 directory or ends in a slash, else at DST. What the source lacks is never
-deleted at the destination.
+deleted at the destination. A run that was stopped is finished by the same
+command.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		Example: `  sealift copy /media/card /mnt/archive
   sealift copy /media/card /mnt/archive -o /mnt/second
   sealift copy --exclude '*.tmp' --hash sha256,blake3 project /mnt/backup`,
 		DisableFlagsInUseLine: true,
+		Annotations:           ownExitCodes,
 	}
 	addGroups(cmd, flags.groups())
 	completeFlags(cmd)
@@ -49,10 +53,10 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 func copyAndTell(cmd *cobra.Command, flags *copyFlags, options *engine.Options, run runCopy) error {
 	log, err := openLog(flags.logFile)
 	if err != nil {
-		return usagef("--log-file: %s", err)
+		return usagef("--log-file: %s", fileError(err))
 	}
 	columns, isTerminal := terminal(cmd.ErrOrStderr())
-	screen := &printer{w: cmd.ErrOrStderr(), columns: columns}
+	screen := &printer{w: cmd.ErrOrStderr()}
 	r := &reporter{
 		screen:   screen,
 		log:      log,
@@ -78,7 +82,7 @@ func copyAndTell(cmd *cobra.Command, flags *copyFlags, options *engine.Options, 
 	}
 	result := r.finish(summary, err)
 	if err := log.close(); err != nil {
-		r.failure("", "", "", fmt.Errorf("--log-file: %w", err))
+		r.failure("", "", "", fmt.Errorf("--log-file: %w", fileError(err)))
 		result.failed = true
 	}
 	tellSummary(cmd.OutOrStdout(), flags, options, summary, r, result)
@@ -96,7 +100,7 @@ func tellSummary(stdout io.Writer, flags *copyFlags, options *engine.Options, su
 	case flags.json:
 		printJSON(stdout, newReport(summary, r, result))
 	case !flags.quiet:
-		printSummary(stdout, summary, result)
+		printSummary(stdout, summary, r.told(), result)
 	}
 }
 
@@ -114,11 +118,11 @@ func terminal(w io.Writer) (columns func() int, ok bool) {
 		}
 		return usual
 	}
-	return columns, os.Getenv("TERM") != "dumb"
+	return columns, os.Getenv("TERM") != "dumb" && canErase(f)
 }
 
 func hashNames() []string {
-	names := []string{"none"}
+	var names []string
 	for _, a := range hash.Algorithms() {
 		names = append(names, string(a))
 	}
@@ -128,16 +132,39 @@ func hashNames() []string {
 // completeFlags tells shells what the flags with fixed values take.
 func completeFlags(cmd *cobra.Command) {
 	for name, values := range map[string][]string{
-		"hash":             hashNames(),
 		"overwrite-policy": engine.PolicyNames(),
-		"preserve":         append([]string{"all", "none"}, engine.PreserveNames()...),
 		"sparse":           engine.SparseNames(),
 		"sync":             engine.SyncNames(),
 		"progress":         progress.ModeNames(),
 	} {
-		err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-		if err != nil {
-			panic(err) // a flag is misspelt above; every test of the command would show it
+		complete(cmd, name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	complete(cmd, "hash", listCompletions([]string{"none"}, hashNames()))
+	complete(cmd, "preserve", listCompletions([]string{"all", "none"}, engine.PreserveNames()))
+}
+
+func complete(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, by); err != nil {
+		panic(err) // a flag is misspelt above; every test of the command would show it
+	}
+}
+
+// listCompletions completes the last item of a comma-separated list of names,
+// or a word that stands alone.
+func listCompletions(alone, names []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		comma := strings.LastIndexByte(typed, ',')
+		if comma < 0 {
+			return slices.Concat(alone, names), directive
 		}
+		before := strings.Split(typed[:comma], ",")
+		var found []string
+		for _, name := range names {
+			if !slices.Contains(before, name) {
+				found = append(found, typed[:comma+1]+name)
+			}
+		}
+		return found, directive
 	}
 }

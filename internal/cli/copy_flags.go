@@ -27,6 +27,23 @@ const (
 	maxSize    = math.MaxInt64
 )
 
+// policyHelp explains the policies, each in the rows of a table.
+const policyHelp = "what to do where a name exists, a `POLICY`:\n" + `default   skip what is up to date, replace what
+          is older, leave the rest as conflicts
+never     touch nothing that exists
+update    replace what differs in size or time
+checksum  replace what differs in content
+always    replace everything
+No policy replaces a directory by a file, or a file by a directory.`
+
+// parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
+func parseRate(s string) (int64, error) {
+	if size, ok := strings.CutSuffix(s, "/s"); ok {
+		return sizeBetween(1, maxSize, "")(size)
+	}
+	return sizeBetween(1, maxSize, "off")(s)
+}
+
 // copyFlags is the command line of copy.
 type copyFlags struct {
 	options engine.Options
@@ -49,12 +66,12 @@ func (f *copyFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
 		{"What to copy", func(s *pflag.FlagSet) {
-			s.VarP(&onceValue{&f.input}, "input", "i", "the source, instead of the first argument: `SRC`")
-			s.StringArrayVarP(&f.outputs, "output", "o", nil, "a further destination `DST`, as often as needed")
+			s.VarP(&onceValue{&f.input}, "input", "i", "take `SRC` as the source, instead of the first argument")
+			s.StringArrayVarP(&f.outputs, "output", "o", nil, "also copy to `DST`; may be repeated")
 			s.Var(&ruleValue{f.rules.Include, &f.rulesUsed}, "include", "copy what matches the gitignore-style `PATTERN`; rules are kept in the order given, the last match wins, and if the first rule is an include, all else is excluded")
 			s.Var(&ruleValue{f.rules.Exclude, &f.rulesUsed}, "exclude", "leave out what matches the `PATTERN`")
 			s.Var(&ruleValue{excludeFrom(&f.rules), &f.rulesUsed}, "exclude-from", "take rules from a `FILE` in the format of .gitignore")
-			s.StringVar(&f.filesFrom, "files-from", "", "copy only the paths listed in `FILE`, one per line (- for standard input)")
+			s.StringVar(&f.filesFrom, "files-from", "", "copy only the paths listed in `FILE`, one per line (- for standard input); a listed directory is copied with its contents")
 			s.BoolVar(&f.from0, "from0", false, "paths of --files-from end in NUL bytes")
 			s.BoolVarP(&o.OneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
 		}},
@@ -63,17 +80,17 @@ func (f *copyFlags) groups() []flagGroup {
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each destination (default: SHA256SUMS and the like)")
 		}},
 		{"What stands at the destination", func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", "what to do where a name exists, a `POLICY`: "+strings.Join(engine.PolicyNames(), ", "))
+			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", policyHelp)
 			s.Var(newParsed(&o.Preserve, "all", engine.ParsePreserve), "preserve", "metadata to keep, all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
-			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "holes, by `MODE`: auto keeps those of the source, always makes them of zeros, never writes every byte")
-			s.Var(newParsed(&o.Sync, "end", engine.ParseSync), "sync", "force data to the device, by `MODE`: end, file (after each), none")
+			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "how holes are treated, by `MODE`: auto keeps those of the source, always makes them of zeros, never writes every byte")
+			s.Var(newParsed(&o.Sync, "end", engine.ParseSync), "sync", "when data is forced to the device, by `MODE`: end (before the manifest), file (after each), none")
 		}},
 		{"Speed and memory", func(s *pflag.FlagSet) {
-			s.Var(newParsed(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "`SIZE` of a buffer")
+			s.Var(newParsed(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "size of a buffer, a `SIZE`")
 			s.Var(newParsed(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "`NUMBER` of buffers that may wait between two stages of a file")
-			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER` of files in flight")
-			s.Var(newParsed(&o.Memory, "auto", sizeBetween(1, maxSize, "auto")), "memory", "ceiling of all buffers together, a `SIZE`")
-			s.Var(newParsed(&o.BytesPerSecond, "off", sizeBetween(1, maxSize, "off")), "bwlimit", "bytes per second over all workers, a `SIZE` such as 80MB")
+			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "files copied at once, a `NUMBER`")
+			s.Var(newParsed(&o.Memory, "auto", sizeBetween(1, maxSize, "auto")), "memory", "use at most `SIZE` for all buffers together")
+			s.Var(newParsed(&o.BytesPerSecond, "off", parseRate), "bwlimit", "limit all workers together to `RATE` bytes per second, such as 80MB")
 		}},
 		{"How to run", func(s *pflag.FlagSet) {
 			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "tell what would be done, and write nothing")
@@ -81,7 +98,7 @@ func (f *copyFlags) groups() []flagGroup {
 		}},
 		{"What is told", func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures and conflicts only")
-			s.BoolVarP(&f.verbose, "verbose", "v", false, "tell every entry, on standard error")
+			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
 			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", "progress on standard error, by `MODE`: auto, bar, plain, json, none")
 			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
@@ -167,12 +184,12 @@ func readOnly(name string, nul bool, stdin io.Reader) (*filter.Only, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, fileError(err)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	only, err := filter.ReadOnly(f, nul)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", quote.Name(name), err)
 	}
 	return only, nil
 }

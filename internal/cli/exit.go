@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 )
@@ -56,14 +57,23 @@ func (o outcome) or(p outcome) outcome {
 	return o
 }
 
-// exitCodes is the text that ends every help and man page, by code.
-func exitCodes() string {
-	rows := slices.SortedFunc(slices.Values(exitTable), func(a, b exitRow) int { return a.code - b.code })
-	var sb strings.Builder
-	for _, row := range rows {
-		fmt.Fprintf(&sb, "  %-4d %s\n", row.code, row.meaning)
+// ownExitCodes annotates the commands that can end with any row of the table.
+var ownExitCodes = map[string]string{"sealift_exit_codes": "all"}
+
+// simpleExitCodes are those of the other commands.
+var simpleExitCodes = []exitRow{
+	{code: 0, meaning: "everything asked for was done"},
+	{code: 1, meaning: "it failed, as was reported"},
+	{code: 2, meaning: "usage error"},
+}
+
+// exitCodesOf lists what a command can end with, in the order of the codes; it
+// ends every help and man page.
+func exitCodesOf(cmd *cobra.Command) []exitRow {
+	if cmd.Annotations["sealift_exit_codes"] != "all" {
+		return simpleExitCodes
 	}
-	return sb.String()
+	return slices.SortedFunc(slices.Values(exitTable), func(a, b exitRow) int { return a.code - b.code })
 }
 
 // Interrupt is the cause with which a context is cancelled when a signal asks

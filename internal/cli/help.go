@@ -9,12 +9,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is how wide flag descriptions run, in columns: fixed, so that help
-// reads the same in a terminal, in a file and in a test.
+// helpWidth is how wide help runs, in columns: fixed, so that it reads the same
+// in a terminal, in a file and in a test.
 const helpWidth = 80
 
-// groupAnnotation keeps the heading under which help lists a flag.
-const groupAnnotation = "sealift_group"
+// Annotations of a flag: the heading under which help lists it, and the word
+// for its value.
+const (
+	groupAnnotation = "sealift_group"
+	valueAnnotation = "sealift_value"
+)
 
 // flagGroup is a set of flags with one purpose.
 type flagGroup struct {
@@ -22,7 +26,8 @@ type flagGroup struct {
 	add   func(*pflag.FlagSet)
 }
 
-// addGroups defines flags in groups, which help shows in that order.
+// addGroups defines flags in groups, which help shows in that order. It takes
+// the back quotes out of their texts, which completion shows as they are.
 func addGroups(cmd *cobra.Command, groups []flagGroup) {
 	cmd.Flags().SortFlags = false
 	for _, g := range groups {
@@ -30,7 +35,9 @@ func addGroups(cmd *cobra.Command, groups []flagGroup) {
 		set.SortFlags = false
 		g.add(set)
 		set.VisitAll(func(f *pflag.Flag) {
-			f.Annotations = map[string][]string{groupAnnotation: {g.title}}
+			value, text := pflag.UnquoteUsage(f)
+			f.Usage = text
+			f.Annotations = map[string][]string{groupAnnotation: {g.title}, valueAnnotation: {value}}
 		})
 		cmd.Flags().AddFlagSet(set)
 	}
@@ -72,19 +79,10 @@ func flagsByGroup(cmd *cobra.Command) (titles []string, sets map[string]*pflag.F
 // exit code means. A failed write shows in the writer, see [checkedWriter].
 func printHelp(cmd *cobra.Command) {
 	var sb strings.Builder
-	use := cmd.UseLine()
-	if cmd.HasAvailableSubCommands() {
-		use = cmd.CommandPath() + " COMMAND [flags]"
-	}
-	fmt.Fprintf(&sb, "Usage:\n  %s\n", use)
+	fmt.Fprintf(&sb, "Usage:\n  %s\n\n%s\n", useLine(cmd), cmd.Long)
 	if cmd.Example != "" {
 		fmt.Fprintf(&sb, "\nExamples:\n%s\n", cmd.Example)
 	}
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short + "."
-	}
-	fmt.Fprintf(&sb, "\n%s\n", text)
 	if cmd.HasAvailableSubCommands() {
 		sb.WriteString("\nCommands:\n")
 		for _, c := range cmd.Commands() {
@@ -95,16 +93,81 @@ func printHelp(cmd *cobra.Command) {
 	}
 	titles, sets := flagsByGroup(cmd)
 	for _, title := range titles {
-		fmt.Fprintf(&sb, "\n%s:\n%s", title, sets[title].FlagUsagesWrapped(helpWidth))
+		fmt.Fprintf(&sb, "\n%s:\n", title)
+		printFlags(&sb, sets[title])
 	}
-	fmt.Fprintf(&sb, "\nExit codes:\n%s", exitCodes())
+	sb.WriteString("\nExit codes:\n")
+	for _, row := range exitCodesOf(cmd) {
+		columns(&sb, fmt.Sprintf("  %-4d ", row.code), row.meaning)
+	}
 	_, _ = io.WriteString(cmd.OutOrStdout(), sb.String())
+}
+
+// useLine says how a command is called.
+func useLine(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() {
+		return cmd.CommandPath() + " COMMAND [flags]"
+	}
+	return cmd.UseLine()
+}
+
+// printFlags writes flags and their texts in two columns.
+func printFlags(sb *strings.Builder, flags *pflag.FlagSet) {
+	left := func(f *pflag.Flag) string {
+		short := "    "
+		if f.Shorthand != "" {
+			short = "-" + f.Shorthand + ", "
+		}
+		return strings.TrimRight("  "+short+"--"+f.Name+" "+valueOf(f), " ")
+	}
+	width := 0
+	flags.VisitAll(func(f *pflag.Flag) { width = max(width, len(left(f))) })
+	flags.VisitAll(func(f *pflag.Flag) { columns(sb, fmt.Sprintf("%-*s  ", width, left(f)), flagText(f)) })
+}
+
+// valueOf returns the word for a flag's value, "" if it takes none.
+func valueOf(f *pflag.Flag) string {
+	if value := f.Annotations[valueAnnotation]; value != nil {
+		return value[0]
+	}
+	value, _ := pflag.UnquoteUsage(f)
+	return value
+}
+
+// flagText says what a flag does, and what holds without it where that is not
+// plain.
+func flagText(f *pflag.Flag) string {
+	switch f.DefValue {
+	case "", "false", "[]", "default":
+		return f.Usage
+	}
+	return f.Usage + " (default " + f.DefValue + ")"
+}
+
+// columns writes text beside what stands left of it. Lines of the text stay as
+// they are if they fit, and are broken between words if not.
+func columns(sb *strings.Builder, left, text string) {
+	indent := strings.Repeat(" ", len(left))
+	space := helpWidth - len(left)
+	for line := range strings.SplitSeq(text, "\n") {
+		for len(line) > space {
+			end := strings.LastIndexByte(line[:space+1], ' ')
+			if end <= 0 {
+				break
+			}
+			sb.WriteString(left + line[:end] + "\n")
+			line, left = line[end+1:], indent
+		}
+		sb.WriteString(left + line + "\n")
+		left = indent
+	}
 }
 
 func newHelpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Show the help of a command",
+		Short: "Print the help of a command",
+		Long:  "Prints the help of a command.",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			if len(args) == 0 {
@@ -118,10 +181,12 @@ func newHelpCmd() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return usagef("there is no command %q", strings.Join(args, " "))
+			if err != nil {
+				return err
 			}
-			topic.InitDefaultHelpFlag()
+			if len(rest) > 0 {
+				return noSuchCommand(topic, rest)
+			}
 			printHelp(topic)
 			return nil
 		},

@@ -106,7 +106,7 @@ func newReport(s *engine.Summary, r *reporter, result outcome) reportJSON {
 			Specials:    s.Specials,
 			Skipped:     s.Skipped,
 			Conflicts:   s.Conflicts,
-			Errors:      s.Errors,
+			Errors:      r.errors,
 			Warnings:    s.Warnings,
 		},
 		Bytes:     s.Bytes,

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -84,11 +85,11 @@ func (l *fileLog) refused(err error) {
 	l.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
 }
 
-func (l *fileLog) finished(s *engine.Summary, o outcome) {
+func (l *fileLog) finished(s *engine.Summary, failures int64, o outcome) {
 	attrs := []any{"exit_code", o.code()}
 	if s != nil {
 		attrs = append(attrs, "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
-			"conflicts", s.Conflicts, "errors", s.Errors, "elapsed", s.Elapsed)
+			"conflicts", s.Conflicts, "errors", failures, "elapsed", s.Elapsed)
 	}
 	l.line(slog.LevelInfo, "finish", "", "", attrs...)
 }
@@ -110,6 +111,15 @@ func (l *fileLog) line(level slog.Level, message, path, target string, attrs ...
 }
 
 func quotedError(err error) string { return quote.Text(errorText(err)) }
+
+// fileError is an error of a file that the user has named: the name, quoted,
+// and what went wrong, without the name of a system call.
+func fileError(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", quote.Name(e.Path), e.Err)
+	}
+	return err
+}
 
 // plainError drops the operation and the file name from an error of a file
 // that has no name for the user.

@@ -23,7 +23,7 @@ type reporter struct {
 	failures  []failureJSON
 	conflicts []conflictJSON
 	warnings  []warningJSON
-	lost      bool // a destination was given up
+	errors    int64 // failures and lost destinations, kept or not
 }
 
 // event is engine.Options.Report.
@@ -51,8 +51,12 @@ func (r *reporter) action(e engine.Event) {
 	if !r.verbose {
 		return
 	}
-	line := e.Action + " " + quote.Name(pathOrDot(e.Path))
-	if r.dryRun && e.Kind == engine.EventCopied {
+	verb, changes := e.Action, e.Kind == engine.EventCopied
+	if verb == "metadata" {
+		verb, changes = "update metadata of", true
+	}
+	line := verb + " " + quote.Name(pathOrDot(e.Path))
+	if r.dryRun && changes {
 		line = "would " + line
 	}
 	if r.severals && e.Target != "" {
@@ -67,11 +71,7 @@ func (r *reporter) conflict(e engine.Event) {
 		text += ": " + e.Err.Error()
 	}
 	hint := hintText(e.Hint)
-	line := "sealift: " + place(e.Path, e.Target) + ": " + quote.Text(text)
-	if hint != "" {
-		line += " (" + quote.Text(hint) + ")"
-	}
-	r.screen.Line(line)
+	r.screen.Line("sealift: " + place(e.Path, e.Target) + ": " + quote.Text(text) + " (" + quote.Text(hint) + ")")
 	r.log.conflict(e, hint)
 	if r.keep {
 		r.mu.Lock()
@@ -82,7 +82,7 @@ func (r *reporter) conflict(e engine.Event) {
 
 func hintText(hint string) string {
 	if hint == "" {
-		return ""
+		return "no policy replaces it; move it away"
 	}
 	return "--overwrite-policy=" + hint + " would replace it"
 }
@@ -110,9 +110,7 @@ func (r *reporter) targetLost(e engine.Event) {
 		at = " at " + quote.Name(e.Path)
 	}
 	r.screen.Line("sealift: " + quote.Name(e.Target) + ": destination given up" + at + ": " + quote.Text(errorText(e.Err)))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost = true
+	r.record(e.Path, e.Target, "destination", errorText(e.Err))
 }
 
 // failure tells of something that failed; path and target may be empty. A
@@ -130,27 +128,43 @@ func (r *reporter) failure(path, target string, stage engine.Stage, err error) {
 		}
 		r.screen.Line(line + quote.Text(text))
 	}
+	r.record(path, target, stage, text)
+}
+
+// record counts a failure and keeps it for the JSON report, so that the number
+// is always that of the list.
+func (r *reporter) record(path, target string, stage engine.Stage, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors++
 	if r.keep {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.failures = append(r.failures, failureJSON{newNameJSON(pathOrDot(path)), target, string(stage), text})
 	}
+}
+
+// told returns how many failures have been told.
+func (r *reporter) told() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.errors
 }
 
 // finish tells how the run as a whole ended, and what that means.
 func (r *reporter) finish(s *engine.Summary, err error) outcome {
 	var o outcome
 	if s != nil {
-		o.failed = s.Errors > 0
+		o.failed = s.Errors > 0 // each of them was told
 		o.conflicts = s.Conflicts > 0
 	}
-	r.mu.Lock()
-	o.failed = o.failed || r.lost
-	r.mu.Unlock()
+	o.failed = o.failed || r.told() > 0
 	switch interrupt, ok := errors.AsType[Interrupt](err); {
 	case ok:
 		o.signal = interrupt.Signal
-		r.screen.Line("sealift: " + interrupt.Error())
+		line := "sealift: " + interrupt.Error()
+		if !r.dryRun {
+			line += "; run the same command again to finish"
+		}
+		r.screen.Line(line)
 	case err != nil && errors.Is(err, context.Canceled) && s != nil:
 		o.failed = true // a caller that is not a signal gave up
 		r.screen.Line("sealift: stopped")
@@ -158,7 +172,7 @@ func (r *reporter) finish(s *engine.Summary, err error) outcome {
 		o.failed = true
 		r.failure("", "", "", err)
 	}
-	r.log.finished(s, o)
+	r.log.finished(s, r.told(), o)
 	return o
 }
 

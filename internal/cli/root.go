@@ -25,7 +25,7 @@ under a final name, and the manifest says so.`,
 		RunE:              func(*cobra.Command, []string) error { return usagef("no command is given") },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		DisableAutoGenTag: true,
+		Annotations:       ownExitCodes,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.Flags().Bool("version", false, "print the version")
@@ -34,6 +34,11 @@ under a final name, and the manifest says so.`,
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printHelp(cmd) })
 	root.SetHelpCommand(newHelpCmd())
 	root.AddCommand(commands...)
+	root.InitDefaultHelpCmd()
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.InitDefaultHelpFlag()
+		cmd.Flags().Lookup("help").Usage = "show this help"
+	}
 	return root
 }
 
@@ -60,7 +65,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return usagef("%s needs a value", flagName(e.GetFlag()))
 	}
-	if e, ok := errors.AsType[*pflag.NotExistError](err); ok && e.GetSpecifiedShortnames() == "" {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if e.GetSpecifiedShortnames() != "" {
+			return usagef("unknown flag -%s", e.GetSpecifiedName())
+		}
 		if near := nearestFlag(cmd.Flags(), e.GetSpecifiedName()); near != "" {
 			return usagef("unknown flag --%s; did you mean --%s?", e.GetSpecifiedName(), near)
 		}

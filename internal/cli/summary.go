@@ -15,22 +15,25 @@ import (
 // printSummary writes the account of a run for people: short, aligned, and
 // without lines for what did not happen. A failed write shows in the writer,
 // see [checkedWriter].
-func printSummary(w io.Writer, s *engine.Summary, result outcome) {
+func printSummary(w io.Writer, s *engine.Summary, failures int64, result outcome) {
 	var t table
 	done := "copied"
 	if s.DryRun {
 		done = "would copy"
 	}
 	t.row(done, countsOf(s))
-	if s.DryRun {
-		t.row("size", progress.Size(s.Bytes))
-	} else {
-		t.row("size", fmt.Sprintf("%s in %s, %s", progress.Size(s.Bytes), duration(s.Elapsed), progress.Rate(rate(s))))
+	size := progress.Size(s.Bytes)
+	if !s.DryRun {
+		size += " in " + duration(s.Elapsed)
+		if s.Bytes > 0 {
+			size += ", " + progress.Rate(rate(s))
+		}
 	}
+	t.row("size", size)
 	for _, fact := range []struct {
 		label string
 		n     int64
-	}{{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"warnings", s.Warnings}, {"errors", s.Errors}} {
+	}{{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"warnings", s.Warnings}, {"errors", failures}} {
 		if fact.n > 0 {
 			t.row(fact.label, grouped(fact.n))
 		}
@@ -41,7 +44,7 @@ func printSummary(w io.Writer, s *engine.Summary, result outcome) {
 		}
 		for _, m := range target.Manifests {
 			t.row("manifest", quote.Name(m.Path)+", "+plural(int64(m.Lines), "line"))
-			t.row("", "sha256 "+m.SHA256)
+			t.row("sha256", m.SHA256) // of the manifest itself; 76 columns
 		}
 	}
 	if result.signal != nil {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // This file holds the flag types (pflag.Value). Each checks its text as soon
@@ -114,11 +115,11 @@ func excludeFrom(list *filter.List) func(string) error {
 	return func(name string) (err error) {
 		f, err := os.Open(name)
 		if err != nil {
-			return err
+			return fileError(err)
 		}
 		defer f.Close() //nolint:errcheck // it was only read
 		if err := list.ExcludeFrom(f); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", quote.Name(name), err)
 		}
 		return nil
 	}

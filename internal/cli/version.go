@@ -68,8 +68,11 @@ func newVersionCmd(b build) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and how the program was built",
+		Long:    "Prints the version and how the program was built.",
 		Example: "  sealift version\n  sealift version --json",
 		Args:    exactly(),
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout() // its errors are seen by execute
 			if asJSON {

@@ -30,6 +30,7 @@ type targetFate struct {
 	line    line
 	name    string // how the manifest lists it
 	digests hash.Digests
+	have    fsys.Info // what stood there before, if anything
 }
 
 // collect runs until notes is closed. It alone writes the summary and the
@@ -79,7 +80,7 @@ func (r *run) count(e Event) {
 func (r *run) account(f *fate) {
 	var copied, linked, skipped bool
 	for _, t := range f.targets {
-		t.target.record(t.line, t.name, t.digests)
+		t.target.record(t.line, t.name, t.digests, t.have)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.given, Bytes: f.size}
 		switch t.done {
 		case outCreated:
@@ -101,7 +102,7 @@ func (r *run) account(f *fate) {
 	}
 	s := r.summary
 	switch {
-	case f.kind == fsys.Directory:
+	case copied && f.kind == fsys.Directory:
 		s.Directories++
 	case copied && f.kind == fsys.Regular:
 		s.Files++
@@ -123,7 +124,7 @@ func (r *run) settle(e *entry) {
 	f := &fate{path: e.path, kind: e.kind, size: e.meta.info.Size}
 	f.targets = make([]targetFate, len(e.passages))
 	for i, p := range e.passages {
-		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests}
+		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests, have: p.have}
 		switch {
 		case p.done == outNothing && !p.exists:
 			t.line = lineDrop
@@ -132,8 +133,12 @@ func (r *run) settle(e *entry) {
 			if e.kind == fsys.Regular && (p.digests != nil || len(r.opts.Hashes) == 0) {
 				t.line = lineNew
 			}
+		case e.kind != fsys.Regular && p.done != outConflict && p.done != outLeft && p.done != outNothing:
+			t.line = lineDrop
 		case p.digests != nil:
 			t.line = lineChecked
+		case p.done == outConflict || p.done == outLeft || p.done == outNothing:
+			t.line = lineUnknown
 		}
 		f.targets[i] = t
 	}

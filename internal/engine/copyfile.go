@@ -360,7 +360,7 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 			continue
 		}
 		p.sink = sink{sparse: r.opts.Sparse == SparseAlways}
-		if p.sink.file, p.sink.err = p.dir.Create(p.act == actReplace); p.sink.err != nil {
+		if p.sink.file, p.sink.err = p.dir.Create(false); p.sink.err != nil {
 			r.failPassage(e, p, StageCreate, p.sink.err)
 			continue
 		}
@@ -436,11 +436,11 @@ func (r *run) commit(e *entry, p *passage) {
 			return
 		}
 	}
+	if err = p.target.clearWay(r, p.act, e.manifestPath(p)); err != nil {
+		r.failPassage(e, p, StageJournal, err)
+		return
+	}
 	if p.act == actReplace {
-		if err = p.target.retireManifests(r); err != nil {
-			r.failPassage(e, p, StageJournal, err)
-			return
-		}
 		err = s.file.CommitReplacing(p.name)
 	} else {
 		err = s.file.Commit(p.name)

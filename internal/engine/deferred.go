@@ -48,7 +48,7 @@ func (r *run) settleName(name string, j job) {
 			if m.slot < 0 || m.rel != name {
 				continue
 			}
-			same, err := m.equals(e.file, e.meta.info.Size)
+			same, err := m.equals(t, e.file, e.meta.info.Size)
 			switch {
 			case err != nil:
 				m.err = err

@@ -181,10 +181,10 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 		return nil, err
 	}
 	if have.Kind != fsys.Symlink {
-		return nil, &conflictError{why: "a " + have.Kind.String() + " is in the way of the directory"}
+		return nil, &conflictError{why: "a " + have.Kind.String() + " is in the way of the directory, of which nothing was copied"}
 	}
 	if r.opts.Policy != PolicyAlways {
-		return nil, &conflictError{why: "a symbolic link is in the way of the directory", hint: PolicyAlways}
+		return nil, &conflictError{why: "a symbolic link is in the way of the directory, of which nothing was copied", hint: PolicyAlways}
 	}
 	if r.opts.DryRun {
 		return nil, nil

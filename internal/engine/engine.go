@@ -226,9 +226,6 @@ func (r *run) Enter(d *walk.Dir) bool {
 			return false
 		}
 	}
-	if r.route.name == "" {
-		r.notes <- note{fate: &fate{kind: fsys.Directory}}
-	}
 	return true
 }
 

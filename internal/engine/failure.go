@@ -35,10 +35,12 @@ type FileError struct {
 
 func (e *FileError) Error() string {
 	s := quote.Name(e.Path)
-	if e.Path == "" {
-		s = "."
-	}
-	if e.Target != "" {
+	switch {
+	case e.Path == "" && e.Target != "":
+		s = quote.Name(e.Target)
+	case e.Path == "":
+		s = "the source's directory"
+	case e.Target != "":
 		s += " (to " + quote.Name(e.Target) + ")"
 	}
 	return fmt.Sprintf("%s: %s: %s", s, e.Stage, quote.Text(e.Err.Error()))

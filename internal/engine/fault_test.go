@@ -84,6 +84,7 @@ var mayBeSilent = map[string]string{
 	"engine.(*target).vouched":   "asks the previous manifest; the file is compared instead",
 	"engine.(*run).link":         "looks whether the link is there already; it is made anew",
 	"engine.(*run).startScan":    "counts for the progress bar only",
+	"engine.(*looker).lstat":     "proves a line of another path; without proof the line is marked",
 	"engine.(*target).abandon":   "removes an empty journal; the next run takes it over",
 }
 

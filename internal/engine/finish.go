@@ -15,7 +15,7 @@ func (r *run) Leave(d *walk.Dir) {
 	var metaErr error
 	loaded := false
 	for _, dd := range d.State.(destDirs) {
-		if dd.untried() && (d.Implied() || r.ctx.Err() != nil) {
+		if dd.untried() && (d.Implied() && !(d.Parent == nil && dd.target.rootOurs) || r.ctx.Err() != nil) {
 			continue
 		}
 		dir, ok := dd.acquire(r)
@@ -36,6 +36,30 @@ func (r *run) Leave(d *walk.Dir) {
 		dd.release(dir)
 		dd.close()
 	}
+	r.settleDir(d)
+}
+
+// settleDir tells the collector where a directory was made.
+func (r *run) settleDir(d *walk.Dir) {
+	if d.Parent == nil {
+		return
+	}
+	f := &fate{path: d.Path(), kind: fsys.Directory}
+	for _, dd := range d.State.(destDirs) {
+		if dd.wasMade() {
+			f.targets = append(f.targets, targetFate{target: dd.target, done: outCreated})
+		}
+	}
+	if len(f.targets) > 0 {
+		r.notes <- note{fate: f}
+	}
+}
+
+// wasMade reports whether this run made the directory, or would have.
+func (dd *destDir) wasMade() bool {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	return dd.fresh && (dd.state == destReady || dd.state == destAbsent)
 }
 
 func (r *run) dirXattrs(d *walk.Dir) ([]fsys.Xattr, error) {
@@ -65,6 +89,12 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			if have, err = dir.Stat(); err != nil {
 				return err
 			}
+		}
+		if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
+			if err := dir.Chmod(dd.originalMode); err != nil {
+				return err
+			}
+			have.Mode = dd.originalMode
 		}
 		if _, err := r.apply(dd.target, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
 			return err

@@ -79,7 +79,7 @@ func (j *journal) ownsRoot(created bool) (bool, error) {
 		}
 		return err == nil, err
 	}
-	mark, err := j.dir.Create(true)
+	mark, err := j.dir.Create(false)
 	if err != nil {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -35,6 +36,8 @@ type leader struct {
 	name    string
 	digests hash.Digests
 	held    *walk.Dir
+	source  fsys.Info // of the file when it was copied
+	id      fsys.ID   // of what stands at the destination
 }
 
 // processLinked copies or links an entry with several names, and those of its
@@ -42,6 +45,13 @@ type leader struct {
 func (r *run) processLinked(e *entry) {
 	id, names := e.meta.info.ID, e.meta.info.Nlink
 	g := r.links.enter(id, e, len(r.targets))
+	var exchanged []*entry
+	defer func() {
+		for _, e := range exchanged {
+			r.process(job{dir: e.dir, name: e.name, kind: e.kind})
+			e.dir.Done()
+		}
+	}()
 	for waited := false; g != nil; waited = true {
 		var err error
 		if waited && r.ctx.Err() == nil {
@@ -49,11 +59,15 @@ func (r *run) processLinked(e *entry) {
 				r.failSource(e, StageOpen, err)
 			}
 		}
-		if err == nil && r.ctx.Err() == nil {
+		same := e.meta.info.ID == id // or another file has taken the name while it waited
+		if err == nil && same && r.ctx.Err() == nil {
 			r.copyEntry(e, g)
 		}
 		e.close()
-		if waited {
+		switch {
+		case waited && !same:
+			exchanged = append(exchanged, e)
+		case waited:
 			e.dir.Done()
 		}
 		if e = r.links.next(id, g, names); e == nil {
@@ -125,7 +139,14 @@ func (g *linkGroup) release() {
 // linkTo links the passage's name to one that stands at the destination
 // already. A passage that it leaves undecided is copied like any other.
 func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
-	if g.leaders[p.target.index].dd == nil || r.opts.Policy == PolicyNever {
+	l := &g.leaders[p.target.index]
+	if l.dd == nil || r.opts.Policy == PolicyNever {
+		return
+	}
+	if src := e.meta.info; src.Size != l.source.Size || src.Mtime != l.source.Mtime {
+		// The file has changed since, or it is another one with the same inode number.
+		l.held.Done()
+		*l = leader{}
 		return
 	}
 	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
@@ -155,15 +176,24 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		return
 	}
 	defer l.dd.handle.Release()
-	if act != actCreate {
-		if first, err := from.Lstat(l.name); err == nil && first.ID == p.have.ID {
-			p.done, p.digests = outUpToDate, l.digests
-			return
+	if act != actCreate && p.have.ID == l.id {
+		p.done, p.digests = outUpToDate, l.digests
+		return
+	}
+	if first, err := from.Lstat(l.name); err != nil || first.ID != l.id {
+		if err == nil {
+			err = errExchanged
 		}
+		r.failPassage(e, p, StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
+		return
 	}
 	name := p.name
 	if act != actCreate {
 		name = fsys.TempName()
+	}
+	if err := p.target.clearWay(r, act, e.manifestPath(p)); err != nil {
+		r.failPassage(e, p, StageJournal, err)
+		return
 	}
 	err = from.Link(l.name, p.dir, name)
 	switch {
@@ -195,8 +225,15 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 		l := &g.leaders[p.target.index]
 		switch {
 		case l.dd == nil && p.done != outNothing && p.done != outLeft && p.done != outConflict:
+			stands := fsys.Info{}
+			if p.dir != nil {
+				var err error
+				if stands, err = p.dir.Lstat(p.name); err != nil {
+					continue // the next name is copied, too
+				}
+			}
 			e.dir.Hold()
-			*l = leader{dd: p.dd, name: p.name, digests: p.digests, held: e.dir}
+			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, source: e.meta.info, id: stands.ID}
 		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
 			// It was equal to the source, found by comparing, but a file of its own.
 			r.link(e, p, g, actKeep)

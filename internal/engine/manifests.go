@@ -19,19 +19,22 @@ type line uint8
 
 const (
 	lineKeep    line = iota // whatever the previous manifests say
+	lineUnknown             // something stands, of which it is not known that it is the source's
 	lineChecked             // the file stood already and has these digests
 	lineNew                 // the file is new and has these digests; manifests of other kinds lose it
 	lineDrop                // no such file stands, or nothing is known of it
 )
 
 // record notes a file's line. It is called by the collector only.
-func (t *target) record(what line, path string, digests hash.Digests) {
+func (t *target) record(what line, path string, digests hash.Digests, have fsys.Info) {
 	for _, m := range t.manifests {
 		var err error
 		switch {
+		case what == lineUnknown && m.prev != nil && t.ctimeHolds && have.Kind == fsys.Regular && have.Ctime.Compare(m.prevTime) < 0:
+			continue // what the previous manifest says of it is still true
 		case what == lineKeep || what == lineChecked && m.slot < 0:
 			continue
-		case what == lineDrop || m.slot < 0:
+		case what == lineDrop || what == lineUnknown || m.slot < 0:
 			err = m.builder.Drop(path)
 		default:
 			err = m.builder.Put(path, digests[m.slot])
@@ -56,7 +59,7 @@ func (t *target) writeManifests(r *run) (written []ManifestSummary, err error) {
 		if err != nil {
 			return written, err
 		}
-		if m.slot < 0 {
+		if m.slot < 0 || summary.Lines == 0 {
 			continue
 		}
 		written = append(written, summary)
@@ -82,22 +85,22 @@ func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
 	if dir != t.root {
 		defer dir.Close()
 	}
-	p, err := dir.Create(true)
+	p, err := dir.Create(false)
 	if err != nil {
 		return ManifestSummary{}, err
 	}
 	defer p.Abort()
 	sum := sha256.New()
 	w := bufio.NewWriterSize(io.MultiWriter(&fileWriter{file: &p.File}, sum), 256<<10)
-	lines, err := m.builder.Write(w, m.isItself)
+	lines, err := m.writeLines(t, w)
 	if err == nil {
 		err = w.Flush()
 	}
 	if err != nil {
 		return ManifestSummary{}, err
 	}
-	if lines == 0 && m.slot < 0 {
-		if m.prevDir != nil {
+	if lines == 0 { // nothing to list, and no program takes an empty list
+		if m.prev != nil && m.prevDir != nil && !m.foreign {
 			return ManifestSummary{}, m.prevDir.Remove(m.prevName)
 		}
 		return ManifestSummary{}, nil
@@ -133,6 +136,14 @@ func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
 	}, nil
 }
 
+// writeLines writes the manifest's lines. Those that are taken over from the
+// previous manifest are marked unless the file is what it was then.
+func (m *manifestFile) writeLines(t *target, w io.Writer) (lines int, err error) {
+	look := &looker{root: t.root}
+	defer look.close()
+	return m.builder.Write(w, m.isItself, func(path string) bool { return m.unchanged(t, look, path) })
+}
+
 // isItself keeps a manifest from listing itself.
 func (m *manifestFile) isItself(path string) bool { return path == m.rel }
 
@@ -148,16 +159,17 @@ func (t *target) takePrevious() {
 }
 
 // equals reports whether the manifest would be byte for byte the file f.
-func (m *manifestFile) equals(f *fsys.File, size int64) (bool, error) {
+func (m *manifestFile) equals(t *target, f *fsys.File, size int64) (bool, error) {
 	c := &comparer{want: bufio.NewReader(io.NewSectionReader(readerAt{f}, 0, size))}
-	if _, err := m.builder.Write(c, m.isItself); err != nil {
-		if errors.Is(err, errDiffers) {
-			return false, nil
-		}
+	lines, err := m.writeLines(t, c)
+	if errors.Is(err, errDiffers) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
-	_, err := c.want.ReadByte()
-	return errors.Is(err, io.EOF), nil
+	_, err = c.want.ReadByte()
+	return lines > 0 && errors.Is(err, io.EOF), nil
 }
 
 var errDiffers = errors.New("differs")

@@ -35,6 +35,9 @@ type metadata struct {
 	xattrs []fsys.Xattr
 }
 
+// modeUnknown equals no mode that can be wanted.
+const modeUnknown = ^uint32(0)
+
 // wantsXattr says which extended attributes are carried over. Those of overlayfs
 // and Lustre describe the file system they are on; IMA's and EVM's are
 // signatures over the inode, wrong anywhere else; other "system." ones are
@@ -74,12 +77,15 @@ func (r *run) readXattrs(o *fsys.Object, info fsys.Info) ([]fsys.Xattr, error) {
 // cannot hold is warned about once; an error is a real one.
 func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
 	owned := have.UID == m.info.UID && have.GID == m.info.GID
+	before := have.Mode
 	if !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.cannot(kindOwner) {
 		err := o.Chown(m.info.UID, m.info.GID)
 		switch {
 		case err == nil:
 			owned, changed = true, true
-			have.Mode &^= fsys.ModeSetuid | fsys.ModeSetgid // as the system does
+			if have.Mode&(fsys.ModeSetuid|fsys.ModeSetgid) != 0 {
+				have.Mode = modeUnknown // the system has cleared some, depending on what it is
+			}
 		case refused(err):
 			t.warn(r, kindOwner, fmt.Errorf("owners cannot be kept there: %w", err))
 		default:
@@ -93,6 +99,9 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		}
 		changed = changed || wide
 		mode := r.modeFor(m.info, have, isNew, owned)
+		if mode == modeUnknown { // what is there stays, but chown may have changed it
+			mode = before
+		}
 		if (mode != have.Mode || wide) && !t.cannot(kindMode) {
 			switch err := o.Chmod(mode); {
 			case err == nil:
@@ -129,6 +138,9 @@ func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
 		return have.Mode
 	default:
 		mode = src.Mode & 0o777 &^ fsys.Umask()
+		if src.Kind == fsys.Directory {
+			mode |= have.Mode & fsys.ModeSetgid // inherited from its parent
+		}
 	}
 	if !owned && src.Kind != fsys.Directory {
 		mode &^= fsys.ModeSetuid | fsys.ModeSetgid

@@ -100,8 +100,9 @@ func (t *target) openManifests(r *run) error {
 			}
 		}
 	}
+	memory := max(manifest.DefaultMemory/len(r.route.targets)/max(len(r.opts.Hashes), 1), leastMemory)
 	for _, m := range t.manifests {
-		m.builder = manifest.NewBuilder(m.algorithm.Size(), t.newSpill, 0)
+		m.builder = manifest.NewBuilder(m.algorithm.Size(), t.newSpill, memory)
 		if m.prev != nil && m.prevDir == nil {
 			if err := m.distrust(t); err != nil {
 				return err
@@ -110,6 +111,10 @@ func (t *target) openManifests(r *run) error {
 	}
 	return nil
 }
+
+// leastMemory is what each manifest may hold before it spills, however many
+// there are that share manifest.DefaultMemory.
+const leastMemory = 2 << 20 // bytes
 
 // alternativeName is a tree's manifest's name where the source has something of
 // the usual one that is not this manifest.
@@ -221,16 +226,14 @@ func (m *manifestFile) tryPrevious(t *target, rel string) error {
 			f.Close()
 		}
 		if m.slot >= 0 && rel == m.rel {
-			return refuse("what has the manifest's name is not a regular file; name another with --manifest")
+			return refuse("%s is not a regular file, so no manifest can be written there; name another with --manifest", quoteName(m.shown(t)))
 		}
 		return nil
 	case err != nil:
 		return err
 	}
 	m.prev, m.prevSize, m.prevTime = f, info.Size, info.Mtime
-	if m.slot >= 0 {
-		m.index, err = manifest.BuildIndex(readerAt{f}, info.Size, m.algorithm.Size(), manifest.Tags(string(m.algorithm))...)
-	}
+	m.index, err = manifest.BuildIndex(readerAt{f}, info.Size, m.algorithm.Size(), manifest.Tags(string(m.algorithm))...)
 	return err
 }
 
@@ -266,7 +269,7 @@ func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests,
 		if m.slot < 0 {
 			continue
 		}
-		if m.index == nil || have.Ctime.Compare(m.prevTime) >= 0 || m.prevTime.Sec > time.Now().Unix() {
+		if m.index == nil || m.foreign || have.Ctime.Compare(m.prevTime) >= 0 || m.prevTime.Sec > time.Now().Unix() {
 			return nil, false
 		}
 		digest, ok, err := m.index.Lookup(path)
@@ -278,8 +281,19 @@ func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests,
 	return digests, true
 }
 
-// retireManifests puts the previous manifests out of force before the first
-// file is replaced: no stale manifest ever stands beside new files.
+// clearWay is called before something gets a name at the destination. It puts
+// the previous manifests out of force if one may list the name.
+func (t *target) clearWay(r *run, act action, name string) error {
+	for _, m := range t.manifests {
+		if act != actCreate || m.index != nil && m.index.MayList(name) {
+			return t.retireManifests(r)
+		}
+	}
+	return nil
+}
+
+// retireManifests puts the previous manifests out of force before a file that
+// they list changes: no stale manifest ever stands beside new files.
 func (t *target) retireManifests(r *run) error {
 	t.retire.Do(func() {
 		for _, m := range t.manifests {
@@ -307,6 +321,8 @@ func (t *target) retireManifests(r *run) error {
 // the journal, except of files that have not changed since it was written: that
 // run replaced files, and nobody knows which.
 func (m *manifestFile) distrust(t *target) error {
+	look := &looker{root: t.root}
+	defer look.close()
 	lines := manifest.NewReader(io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize))
 	for {
 		l, err := lines.Next()
@@ -316,8 +332,7 @@ func (m *manifestFile) distrust(t *target) error {
 		if err != nil {
 			return err
 		}
-		info, err := t.lstat(l.Path)
-		if err == nil && t.ctimeHolds && info.Ctime.Compare(m.prevTime) < 0 {
+		if m.unchanged(t, look, l.Path) || !t.ctimeHolds { // without proof the line stays, marked
 			continue
 		}
 		m.changed = true
@@ -327,31 +342,12 @@ func (m *manifestFile) distrust(t *target) error {
 	}
 }
 
-// lstat describes a file below the root by a path that a manifest gives: name
-// by name, never following a link or leaving the root.
-func (t *target) lstat(name string) (fsys.Info, error) {
-	parts := strings.Split(path.Clean(name), "/")
-	dir := t.root
-	defer func() {
-		if dir != t.root {
-			dir.Close()
-		}
-	}()
-	for i, part := range parts {
-		if part == ".." || part == "" {
-			return fsys.Info{}, fs.ErrNotExist
-		}
-		if i == len(parts)-1 {
-			break
-		}
-		next, err := dir.OpenDir(part)
-		if err != nil {
-			return fsys.Info{}, err
-		}
-		if dir != t.root {
-			dir.Close()
-		}
-		dir = next
+// unchanged reports whether the file at path is what the previous manifest
+// lists, as far as a change time can prove it.
+func (m *manifestFile) unchanged(t *target, look *looker, path string) bool {
+	if !t.ctimeHolds {
+		return false
 	}
-	return dir.Lstat(parts[len(parts)-1])
+	info, err := look.lstat(path)
+	return err == nil && info.Kind == fsys.Regular && info.Ctime.Compare(m.prevTime) < 0
 }

@@ -62,7 +62,7 @@ type Counters struct {
 // Summary is the account of a finished run.
 type Summary struct {
 	Files       int64 // regular files copied, hard links to them included
-	Directories int64 // directories of the source dealt with
+	Directories int64 // directories made, the root aside
 	Links       int64 // symbolic links copied
 	Specials    int64 // fifos, sockets and device nodes copied
 	HardLinks   int64 // names linked to a file that was copied under another

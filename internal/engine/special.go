@@ -93,7 +93,11 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 	if p.act == actReplace {
 		name = fsys.TempName()
 	}
-	var err error
+	err := p.target.clearWay(r, p.act, e.manifestPath(p))
+	if err != nil {
+		r.failPassage(e, p, StageJournal, err)
+		return
+	}
 	if e.kind == fsys.Symlink {
 		err = p.dir.Symlink(e.link, name)
 	} else {
@@ -146,10 +150,7 @@ func (r *run) dress(e *entry, p *passage, name string) error {
 
 // putInPlace renames a complete temporary over what has the passage's name.
 func (r *run) putInPlace(p *passage, temp string) error {
-	err := p.target.retireManifests(r)
-	if err == nil {
-		err = p.dir.Rename(temp, p.name)
-	}
+	err := p.dir.Rename(temp, p.name)
 	if err != nil {
 		_ = p.dir.Remove(temp)
 	}

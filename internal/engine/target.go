@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,7 @@ type target struct {
 
 	lost   atomic.Pointer[lostError]
 	mu     sync.Mutex
-	warned map[string]bool
+	warned map[string]bool // kinds of metadata that were warned about → cannot be held at all
 }
 
 type lostError struct{ err error }
@@ -49,7 +50,7 @@ func (t *target) open(r *run) error {
 		}
 	} else if !t.exists {
 		if err := os.MkdirAll(parentOf(t.dir), 0o777); err != nil { //nolint:gosec // the umask decides
-			return errors.New(reason(err))
+			return fmt.Errorf("its parent cannot be made: %s", reason(err))
 		}
 		mode := os.FileMode(0o700) // widened when its contents are complete
 		if t.name != "" {
@@ -58,7 +59,7 @@ func (t *target) open(r *run) error {
 		if err := os.Mkdir(t.dir, mode); err == nil {
 			t.created = t.name == ""
 		} else if !errors.Is(err, os.ErrExist) {
-			return errors.New(reason(err))
+			return fmt.Errorf("it cannot be made: %s", reason(err))
 		}
 	}
 	var err error
@@ -73,7 +74,7 @@ func (t *target) open(r *run) error {
 		if errors.Is(err, fsys.ErrLocked) {
 			return refuse("another sealift is at work in %s", quote.Name(t.given))
 		}
-		return err
+		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
 	if t.rootOurs, err = t.journal.ownsRoot(t.created); err != nil {
 		return err
@@ -163,21 +164,23 @@ func (t *target) lose(r *run, path string, err error) {
 
 func (t *target) isLost() bool { return t.lost.Load() != nil }
 
-// warn tells of something that the destination cannot hold, once for each kind.
+// warn tells of something that the destination does not hold, once for each
+// kind. If it cannot hold such things at all, nobody tries again; a refusal may
+// be about one file.
 func (t *target) warn(r *run, kind string, err error) {
 	t.mu.Lock()
-	told := t.warned[kind]
+	_, told := t.warned[kind]
 	if t.warned == nil {
 		t.warned = map[string]bool{}
 	}
-	t.warned[kind] = true
+	t.warned[kind] = t.warned[kind] || fsys.Unsupported(err)
 	t.mu.Unlock()
 	if !told {
 		r.tell(Event{Kind: EventWarning, Target: t.given, Err: err})
 	}
 }
 
-// cannot reports whether warn was called for the kind.
+// cannot reports whether the destination can hold nothing of the kind.
 func (t *target) cannot(kind string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

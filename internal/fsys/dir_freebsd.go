@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,8 @@ const (
 )
 
 // list reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
+// Field by field: the last record is shorter than the structure, and a pointer
+// to that would reach beyond the buffer.
 func (d *Dir) list() (*Listing, error) {
 	buf := make([]byte, 64<<10)
 	var b listingBuilder
@@ -27,13 +30,14 @@ func (d *Dir) list() (*Listing, error) {
 			return b.done(), nil
 		}
 		for rest := buf[:n]; len(rest) > 0; {
-			e := (*unix.Dirent)(unsafe.Pointer(&rest[0]))
-			const header = int(unsafe.Offsetof(e.Name))
-			name := rest[header : header+int(e.Namlen)]
-			if s := string(name); e.Fileno != 0 && s != "." && s != ".." {
-				b.add(name, e.Fileno, kindOfDirent(e.Type))
+			ino := binary.NativeEndian.Uint64(rest[unsafe.Offsetof(unix.Dirent{}.Fileno):])
+			size := binary.NativeEndian.Uint16(rest[unsafe.Offsetof(unix.Dirent{}.Reclen):])
+			length := binary.NativeEndian.Uint16(rest[unsafe.Offsetof(unix.Dirent{}.Namlen):])
+			name := rest[unsafe.Offsetof(unix.Dirent{}.Name):][:length]
+			if s := string(name); ino != 0 && s != "." && s != ".." {
+				b.add(name, ino, kindOfDirent(rest[unsafe.Offsetof(unix.Dirent{}.Type)]))
 			}
-			rest = rest[e.Reclen:]
+			rest = rest[size:]
 		}
 	}
 }

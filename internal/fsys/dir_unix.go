@@ -5,6 +5,7 @@ package fsys
 import (
 	"errors"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ type Dir struct {
 // costs one refused call and not one per file.
 type capabilities struct {
 	noTmpfile  atomic.Bool // O_TMPFILE
+	look       sync.Mutex  // held between looking for a name and taking it
 	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH, before Linux 6.10 privileged only
 }
 

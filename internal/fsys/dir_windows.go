@@ -30,7 +30,7 @@ func OpenRoot(path string) (*Dir, error) {
 	}
 	info, err := infoOf(h)
 	if err == nil && info.Kind != Directory {
-		err = syscall.ENOTDIR
+		err = errNotDirectory
 	}
 	if err != nil {
 		windows.CloseHandle(h)
@@ -39,8 +39,8 @@ func OpenRoot(path string) (*Dir, error) {
 	return &Dir{Object{h: h}}, nil
 }
 
-// OpenDir opens the subdirectory name; a symbolic link or a junction is ELOOP
-// or ENOTDIR.
+// OpenDir opens the subdirectory name; a symbolic link or a junction is ELOOP,
+// anything else ERROR_DIRECTORY.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err := fault(OpOpenDir, name); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	}
 	if info.Kind != Directory {
 		windows.CloseHandle(h)
-		return nil, syscall.ENOTDIR
+		return nil, errNotDirectory
 	}
 	return &Dir{Object{h: h}}, nil
 }
@@ -213,7 +213,7 @@ func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
 		return nil, 0, err
 	}
 	if info.Kind != Directory {
-		return nil, 0, syscall.ENOTDIR
+		return nil, 0, errNotDirectory
 	}
 	if err := o.Chmod(info.Mode | 0o700); err != nil {
 		return nil, 0, err

@@ -26,7 +26,7 @@ func LinkRefused(err error) bool {
 // full, read-only, or gone. Trying the next file there makes no sense.
 func DestinationLost(err error) bool {
 	for _, e := range []error{
-		unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ENODEV, unix.ENXIO, unix.ESTALE, unix.ENOTCONN,
+		unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ENODEV, unix.ESTALE, unix.ENOTCONN,
 		unix.ESHUTDOWN, unix.EHOSTDOWN,
 	} {
 		if errors.Is(err, e) {

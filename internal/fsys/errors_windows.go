@@ -10,6 +10,11 @@ import (
 
 // The meanings of the codes: "System Error Codes" of learn.microsoft.com.
 
+// errNotDirectory answers who takes something else for a directory. It is not
+// syscall.ENOTDIR, which is ERROR_PATH_NOT_FOUND here: errors.Is takes that for
+// fs.ErrNotExist.
+const errNotDirectory = windows.ERROR_DIRECTORY
+
 // Unsupported reports whether err says that the file system or the system
 // cannot do such a thing at all, as opposed to having failed to do it.
 func Unsupported(err error) bool {
@@ -46,7 +51,7 @@ func NotPermitted(err error) bool {
 // IsSymlinkRefusal reports whether err is the answer to opening a symbolic link
 // without following it, or something else than a directory as one.
 func IsSymlinkRefusal(err error) bool {
-	return is(err, syscall.ELOOP, syscall.ENOTDIR, windows.ERROR_DIRECTORY, windows.ERROR_STOPPED_ON_SYMLINK,
+	return is(err, syscall.ELOOP, errNotDirectory, windows.ERROR_STOPPED_ON_SYMLINK,
 		windows.ERROR_CANT_ACCESS_FILE)
 }
 

@@ -84,12 +84,38 @@ func (f *File) Truncate(size int64) error {
 }
 
 // Sync forces the file's data and metadata to the device. FlushFileBuffers
-// demands the right to write.
+// demands the right to write, which nobody gets on a read-only file: it is
+// writable for the instant of opening then.
 func (f *File) Sync() error {
 	if err := fault(OpSync, ""); err != nil {
 		return err
 	}
-	return f.with(writeAttributes|windows.FILE_WRITE_DATA, windows.FlushFileBuffers)
+	const access = writeAttributes | windows.FILE_WRITE_DATA
+	err := f.with(access, windows.FlushFileBuffers)
+	if err != windows.ERROR_ACCESS_DENIED {
+		return err
+	}
+	var i windows.ByHandleFileInformation
+	if windows.GetFileInformationByHandle(f.h, &i) != nil || i.FileAttributes&windows.FILE_ATTRIBUTE_READONLY == 0 {
+		return err
+	}
+	attributes, err := reopen(f.h, writeAttributes)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(attributes)
+	if err := setAttributes(attributes, i.FileAttributes&^windows.FILE_ATTRIBUTE_READONLY); err != nil {
+		return err
+	}
+	h, err := reopen(f.h, access)
+	if back := setAttributes(attributes, i.FileAttributes); err == nil {
+		defer windows.CloseHandle(h)
+		err = back
+	}
+	if err != nil {
+		return err
+	}
+	return windows.FlushFileBuffers(h)
 }
 
 // NextData is not supported: holes are read as the zeros that they are.

@@ -157,7 +157,7 @@ func (d *Dir) remove(name string, dir bool) error {
 	case err != nil:
 		return err
 	case dir && info.Kind != Directory:
-		return syscall.ENOTDIR
+		return errNotDirectory
 	case !dir && info.Kind == Directory:
 		return syscall.EISDIR
 	}

@@ -90,8 +90,6 @@ func bare(err error) error {
 		switch status {
 		case windows.STATUS_OBJECT_NAME_COLLISION:
 			return syscall.EEXIST
-		case windows.STATUS_NOT_A_DIRECTORY:
-			return syscall.ENOTDIR
 		case windows.STATUS_FILE_IS_A_DIRECTORY:
 			return syscall.EISDIR
 		case windows.STATUS_DIRECTORY_NOT_EMPTY:

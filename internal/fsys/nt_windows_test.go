@@ -1,6 +1,8 @@
 package fsys
 
 import (
+	"io/fs"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +25,41 @@ func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
 		require.ErrorIs(t, d.Symlink("a", name), windows.ERROR_INVALID_NAME, "%q", name)
 	}
 	require.Equal(t, []string{"a"}, names(t, d))
+}
+
+// syscall.ENOTDIR would be fs.ErrNotExist on this system.
+func TestAFileIsNoMissingDirectory(t *testing.T) {
+	d, path := tempRoot(t)
+	put(t, filepath.Join(path, "f"), "x")
+	_, inTree := d.OpenDir("f")
+	_, asRoot := OpenRoot(filepath.Join(path, "f"))
+	_, _, taken := d.TakeOver("f")
+	for _, err := range []error{inTree, asRoot, taken, d.RemoveDir("f")} {
+		require.True(t, IsSymlinkRefusal(err), "%v", err)
+		require.NotErrorIs(t, err, fs.ErrNotExist)
+	}
+	_, err := d.OpenDir("missing")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.False(t, IsSymlinkRefusal(err))
+}
+
+func TestSyncOfAReadOnlyFile(t *testing.T) {
+	d, path := tempRoot(t)
+	put(t, filepath.Join(path, "f"), "x")
+	f, info, err := d.Open("f")
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Chmod(0o444))
+	require.NoError(t, f.SetTimes(info.Atime, info.Mtime, info.Btime))
+	err = f.Sync()
+	if emulated && NotPermitted(err) {
+		t.Skip("Wine wants the right to write for attributes")
+	}
+	require.NoError(t, err)
+	info, err = f.Stat()
+	require.NoError(t, err)
+	require.Equal(t, uint32(0o444), info.Mode)
 }
 
 func TestFiletimeConversion(t *testing.T) {

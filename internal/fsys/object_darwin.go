@@ -31,10 +31,12 @@ func (o *Object) chown(uid, gid int) error {
 }
 
 func (o *Object) chmod(mode uint32) error {
-	if o.entry != "" {
-		return unix.Fchmodat(o.fd, o.entry, mode, unix.AT_SYMLINK_NOFOLLOW)
-	}
-	return unix.Fchmod(o.fd, mode)
+	return chmodAsLinux(mode, func(mode uint32) error {
+		if o.entry != "" {
+			return unix.Fchmodat(o.fd, o.entry, mode, unix.AT_SYMLINK_NOFOLLOW)
+		}
+		return unix.Fchmod(o.fd, mode)
+	})
 }
 
 // setTimes sets the creation time too, except where the file system has none.
@@ -80,7 +82,9 @@ func errOrNil(e unix.Errno) error {
 }
 
 // xattrs lists names as they are: macOS has no name spaces. ACLs are no
-// attributes here; they are not copied.
+// attributes here; they are not copied. Nor is what the system writes by itself
+// and lets nobody set: where a file came from, who was allowed to read it, and
+// what protects the system's own.
 func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	if o.entry != "" {
 		return nil, unix.ENOTSUP // no call takes a directory and a name
@@ -91,10 +95,14 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	}
 	var list []Xattr
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		switch name {
+		case "com.apple.provenance", "com.apple.macl", "com.apple.rootless":
+			continue
+		}
 		if !keep(name) {
 			continue
 		}
-		value, err := grow(func(buf []byte) (int, error) { return unix.Fgetxattr(o.fd, name, buf) })
+		value, err := o.getxattr(name)
 		if err == errNoXattr { // removed since it was listed
 			continue
 		}
@@ -104,6 +112,26 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		list = append(list, Xattr{Name: name, Value: value})
 	}
 	return list, nil
+}
+
+// getxattr asks for the size first: of a resource fork the call gives as much as
+// fits and no error, and not even that of a very large one.
+func (o *Object) getxattr(name string) ([]byte, error) {
+	for range 10 {
+		size, err := retryN(func() (int, error) { return unix.Fgetxattr(o.fd, name, nil) })
+		if err != nil {
+			return nil, err
+		}
+		value := make([]byte, size+1)
+		n, err := retryN(func() (int, error) { return unix.Fgetxattr(o.fd, name, value) })
+		switch {
+		case err == nil && n == size:
+			return value[:n], nil
+		case err != nil && err != unix.ERANGE:
+			return nil, err
+		}
+	}
+	return nil, unix.EFBIG
 }
 
 // grow calls read with a larger buffer as long as it asks for one.

@@ -26,7 +26,9 @@ func (o *Object) chown(uid, gid int) error {
 	return unix.Fchownat(o.fd, "", uid, gid, atEmptyPath)
 }
 
-func (o *Object) chmod(mode uint32) error { return unix.Fchmodat(o.fd, "", mode, atEmptyPath) }
+func (o *Object) chmod(mode uint32) error {
+	return chmodAsLinux(mode, func(mode uint32) error { return unix.Fchmodat(o.fd, "", mode, atEmptyPath) })
+}
 
 // setTimes sets btime as utimensat(2) tells to: a modification time before the
 // creation time moves the creation time to it, so two calls set both. A

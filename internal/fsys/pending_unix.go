@@ -16,8 +16,8 @@ type Pending struct {
 }
 
 // Create begins a new file in d, which must stay open until the end of it.
-// named asks for a temporary name from the start: cheaper when the file will
-// replace another.
+// named asks for a temporary name from the start, where it would otherwise have
+// none: a file that a later run is to find needs one.
 func (d *Dir) Create(named bool) (*Pending, error) {
 	if err := fault(OpCreate, ""); err != nil {
 		return nil, err
@@ -141,7 +141,9 @@ func (d *Dir) renameNew(oldName, newName string) error {
 		return err
 	}
 	// Neither an exclusive rename nor hard links: look, then rename. Somebody
-	// else's file that appears in between is replaced.
+	// else's file that appears in between is replaced, but none of ours.
+	d.caps.look.Lock()
+	defer d.caps.look.Unlock()
 	var st unix.Stat_t
 	if err := unix.Fstatat(d.fd, newName, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 		return unix.EEXIST

@@ -38,10 +38,7 @@ func (p *Pending) Commit(name string) error {
 	if err := fault(OpLink, name); err != nil {
 		return err
 	}
-	if err := renameHandle(p.h, p.dir.h, name); err != nil {
-		return err
-	}
-	return p.close()
+	return p.finish(func() error { return renameHandle(p.h, p.dir.h, name) })
 }
 
 // CommitReplacing gives the complete file its name, replacing what has it,
@@ -50,10 +47,7 @@ func (p *Pending) CommitReplacing(name string) error {
 	if err := fault(OpRename, name); err != nil {
 		return err
 	}
-	if err := replaceHandle(p.h, p.dir.h, name); err != nil {
-		return err
-	}
-	return p.close()
+	return p.finish(func() error { return replaceHandle(p.h, p.dir.h, name) })
 }
 
 // Abort gives the file up. It does nothing after a commit.
@@ -67,12 +61,15 @@ func (p *Pending) Abort() {
 	p.File.Close()
 }
 
-// close reports what only close tells of lost writes.
-func (p *Pending) close() error {
-	p.dir = nil
-	err := p.File.close()
-	if err == nil {
-		err = fault(OpCloseFile, "")
+// finish renames the file, by its handle, and closes it. Closing tells of no
+// lost writes here; what Fault makes of it comes before the name, as on Unix.
+func (p *Pending) finish(rename func() error) error {
+	if err := fault(OpCloseFile, ""); err != nil {
+		return err
 	}
-	return err
+	if err := rename(); err != nil {
+		return err
+	}
+	p.dir = nil
+	return p.File.close()
 }

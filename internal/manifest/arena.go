@@ -13,7 +13,10 @@ const (
 
 	// maxPath is the longest path of a record, in bytes; its length shares
 	// 32 bits with the kind.
-	maxPath = 1<<30 - 1
+	maxPath = 1<<29 - 1
+
+	// kindBits is how many bits of a record's header its kind takes.
+	kindBits = 3
 )
 
 // A kind says what a record states about its path. Zero is no kind.
@@ -23,11 +26,12 @@ const (
 	put      kind = iota // the file stands and has this digest
 	drop                 // no line
 	previous             // a line of a previous manifest
+	unproven             // a line of a previous manifest that is marked as such
 	disputed             // lines of previous manifests that contradict each other: no line
 )
 
 // record is one statement about a path. In the arena and in the spill it is
-// len(path)<<2|kind in four bytes, little endian, then the path, then a digest
+// len(path)<<3|kind in four bytes, little endian, then the path, then a digest
 // of fixed size, which means nothing for drop and disputed.
 type record struct {
 	kind         kind
@@ -50,7 +54,7 @@ func add[P string | []byte](b *Builder, k kind, path P, digest []byte) error {
 	b.arena = grow(b.arena, need, b.maxBytes)
 	b.offsets = grow(b.offsets, 1, b.maxRecords)
 	b.offsets = append(b.offsets, uint32(len(b.arena)))
-	b.arena = binary.LittleEndian.AppendUint32(b.arena, uint32(len(path))<<2|uint32(k))
+	b.arena = binary.LittleEndian.AppendUint32(b.arena, uint32(len(path))<<kindBits|uint32(k))
 	b.arena = append(b.arena, path...)
 	end := len(b.arena) + b.digestSize
 	b.arena = append(b.arena, digest...)[:end]
@@ -78,8 +82,8 @@ func grow[E any](s []E, need, limit int) []E {
 // at returns the record at offset in the arena.
 func (b *Builder) at(offset uint32) record {
 	header := binary.LittleEndian.Uint32(b.arena[offset:])
-	path := b.arena[offset+recordHeader:][:header>>2]
-	return record{kind(header & 3), path, b.arena[int(offset)+recordHeader+len(path):][:b.digestSize]}
+	path := b.arena[offset+recordHeader:][:header>>kindBits]
+	return record{kindOf(header), path, b.arena[int(offset)+recordHeader+len(path):][:b.digestSize]}
 }
 
 // sortArena sorts the offsets by path and leaves one for each path. Records
@@ -100,7 +104,7 @@ func (b *Builder) sortArena() {
 		if newer {
 			*last = offset
 		}
-		binary.LittleEndian.PutUint32(b.arena[*last:], uint32(len(rec.path))<<2|uint32(k))
+		binary.LittleEndian.PutUint32(b.arena[*last:], uint32(len(rec.path))<<kindBits|uint32(k))
 	}
 	b.offsets = kept
 }
@@ -115,7 +119,11 @@ func settle(older, newer record) (newerStands bool, _ kind) {
 		return false, older.kind
 	case older.kind == disputed || newer.kind == disputed || !bytes.Equal(older.digest, newer.digest):
 		return false, disputed
+	case older.kind == unproven || newer.kind == unproven:
+		return false, unproven
 	default:
 		return false, previous
 	}
 }
+
+func kindOf(header uint32) kind { return kind(header & (1<<kindBits - 1)) }

@@ -91,7 +91,7 @@ func TestGNUChecksWhatBuilderWrites(t *testing.T) {
 		require.NoError(t, b.Put(name, sumOf(t, filepath.Join(dir, name))))
 	}
 	var manifest bytes.Buffer
-	lines, err := b.Write(&manifest, nil)
+	lines, err := b.Write(&manifest, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, len(names), lines)
 

@@ -22,6 +22,9 @@ const firstRead = 512
 // Paths are compared as a walk of the tree spells them: "./a" and "b//c" of
 // the file, as "find . -exec sha256sum" writes them, are found as "a" and
 // "b/c". Paths with ".." and absolute ones are compared as they are.
+//
+// Lines with the mark of binary mode vouch for nothing: Builder marks unproven
+// ones so, and nothing tells them from those of "sha256sum --binary".
 type Index struct {
 	src       io.ReaderAt
 	size      int64
@@ -100,10 +103,22 @@ func (ix *Index) Len() int { return len(ix.entries) }
 // comments aside.
 func (ix *Index) Malformed() int { return ix.malformed }
 
+// MayList reports whether the manifest has a line for path, trusted or not. It
+// goes by the hash alone: very rarely it says yes to a path that is not listed.
+func (ix *Index) MayList(path string) bool {
+	l := ix.scratch.Get().(*lookup)
+	defer ix.scratch.Put(l)
+	l.path = append(l.path[:0], path...)
+	_, found := slices.BinarySearchFunc(ix.entries, ix.hash(l.path), func(e entry, hash uint64) int {
+		return cmp.Compare(e.hash, hash)
+	})
+	return found
+}
+
 // Lookup returns the digest that the manifest gives for path. It reads the
 // line again and compares the path itself; equal hashes alone prove nothing.
 // Not ok means that the manifest vouches for nothing: path is not listed, or
-// is listed with different digests.
+// with the mark of binary mode, or with different digests.
 //
 // The error is that of reading the manifest, or says that it changed since it
 // was indexed. The digest belongs to the caller. Lookup may be called from
@@ -126,6 +141,8 @@ func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
 		}
 		switch {
 		case !bytes.Equal(canonical(f.path), l.path):
+		case f.binary:
+			return nil, false, nil
 		case !ok:
 			digest, ok = bytes.Clone(f.digest), true
 		case !bytes.Equal(f.digest, digest):

@@ -29,6 +29,9 @@ func colliding(t *testing.T, text string) *Index {
 // requireListed checks Lookup; no digits stand for "not ok".
 func requireListed(t *testing.T, ix *Index, path, digits string) {
 	t.Helper()
+	if digits != "" {
+		require.True(t, ix.MayList(path), "%q", path)
+	}
 	digest, ok, err := ix.Lookup(path)
 	require.NoError(t, err)
 	require.Equal(t, digits != "", ok, "%q", path)
@@ -41,7 +44,8 @@ func TestIndex(t *testing.T) {
 	long := strings.Repeat("directory/", 5000) + "file"
 	lines := []string{
 		hexB + "  b",
-		hexA + " *a",
+		hexA + "  a",
+		hexA + " *unproven",
 		"# comment",
 		"",
 		`\` + hexA + `  new\nline\\`,
@@ -57,7 +61,7 @@ func TestIndex(t *testing.T) {
 		for _, last := range []string{"", end} {
 			text := strings.Join(lines, end) + last
 			for _, ix := range []*Index{indexOf(t, text), colliding(t, text)} {
-				require.Equal(t, 8, ix.Len())
+				require.Equal(t, 9, ix.Len())
 				require.Equal(t, 2, ix.Malformed())
 				requireListed(t, ix, "a", hexA)
 				requireListed(t, ix, "b", hexB)
@@ -67,12 +71,19 @@ func TestIndex(t *testing.T) {
 				requireListed(t, ix, "../up", hexB)
 				requireListed(t, ix, "\xff", hexB)
 				requireListed(t, ix, "last", hexA)
-				for _, absent := range []string{"", "c", "la", "lastt", "of another length", "nonsense", "up", long[1:]} {
+				for _, absent := range []string{"", "c", "la", "lastt", "of another length", "nonsense", "up", long[1:], "unproven"} {
 					requireListed(t, ix, absent, "")
 				}
 			}
 		}
 	}
+}
+
+func TestIndexMayListOnlyWhatIsListed(t *testing.T) {
+	ix := indexOf(t, hexA+"  a\n"+hexB+" *b\n")
+	require.True(t, ix.MayList("a"))
+	require.True(t, ix.MayList("b"))
+	require.False(t, ix.MayList("c"))
 }
 
 func TestIndexEmpty(t *testing.T) {
@@ -84,17 +95,22 @@ func TestIndexEmpty(t *testing.T) {
 func TestIndexDuplicates(t *testing.T) {
 	text := strings.Join([]string{
 		hexA + "  same", hexA + "  differs", hexB + "  other",
-		strings.ToUpper(hexA) + " *same", hexB + "  differs",
+		strings.ToUpper(hexA) + "  same", hexB + "  differs",
 		hexA + "  spelled", hexB + "  ./spelled",
 		hexA + "  thrice", hexA + "  thrice", hexB + "  thrice",
+		hexA + "  marked", hexA + " *marked",
 	}, "\n")
 	for _, ix := range []*Index{indexOf(t, text), colliding(t, text)} {
-		require.Equal(t, 10, ix.Len())
+		require.Equal(t, 12, ix.Len())
 		requireListed(t, ix, "same", hexA)
 		requireListed(t, ix, "other", hexB)
 		requireListed(t, ix, "differs", "")
 		requireListed(t, ix, "spelled", "")
 		requireListed(t, ix, "thrice", "")
+		requireListed(t, ix, "marked", "")
+		for _, distrusted := range []string{"differs", "marked", "spelled"} {
+			require.True(t, ix.MayList(distrusted))
+		}
 	}
 }
 

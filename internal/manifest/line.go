@@ -117,6 +117,7 @@ func ParseLine(line []byte) (Line, error) {
 // parser and last until the parser is used again.
 type fields struct {
 	path, digest, tag []byte
+	binary            bool // the mark of binary mode stands before the name
 }
 
 // A parser holds the buffers that one line after another is unescaped and
@@ -140,6 +141,7 @@ func (p *parser) parse(line []byte) (fields, error) {
 		line = line[1:]
 	}
 	name, digits, ok := splitUntagged(line)
+	binary := ok && line[len(digits)+1] == '*'
 	var tag []byte
 	if !ok {
 		tag, name, digits, ok = splitTagged(line)
@@ -157,7 +159,7 @@ func (p *parser) parse(line []byte) (fields, error) {
 	if p.digest, err = hex.AppendDecode(p.digest[:0], digits); err != nil {
 		return fields{}, ErrMalformed
 	}
-	return fields{path: name, digest: p.digest, tag: tag}, nil
+	return fields{path: name, digest: p.digest, tag: tag, binary: binary}, nil
 }
 
 // splitUntagged takes "hex  name" or "hex *name" apart. The name starts right

@@ -204,7 +204,7 @@ func (s *runSource) next() (record, error) {
 		return record{}, fmt.Errorf("manifest: spill: %w", err)
 	}
 	header := binary.LittleEndian.Uint32(s.header[:])
-	n := int(header >> 2)
+	n := int(header >> kindBits)
 	if need := n + s.digestSize; cap(s.body) < need {
 		s.body = make([]byte, need, 2*need)
 	} else {
@@ -216,7 +216,7 @@ func (s *runSource) next() (record, error) {
 		}
 		return record{}, fmt.Errorf("manifest: spill: %w", err)
 	}
-	return record{kind(header & 3), s.body[:n], s.body[n:]}, nil
+	return record{kindOf(header), s.body[:n], s.body[n:]}, nil
 }
 
 // runReader reads the bytes of one run. The runs share the file and its

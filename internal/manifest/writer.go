@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +120,11 @@ func (b *Builder) Previous(r io.Reader, tags ...string) error {
 			in.reject()
 			continue
 		}
-		if err := add(b, previous, canonical(f.path), f.digest); err != nil {
+		k := previous
+		if f.binary {
+			k = unproven
+		}
+		if err := add(b, k, canonical(f.path), f.digest); err != nil {
 			return err
 		}
 	}
@@ -133,13 +138,20 @@ func (b *Builder) Previous(r io.Reader, tags ...string) error {
 func (b *Builder) Ignored() int { return b.ignored }
 
 // Write writes the manifest in GNU's format, sorted, and returns the number of
-// its lines. Paths for which omit reports true are left out; omit may be nil.
-// Write may be called again, also after further Puts.
+// its lines. Paths for which omit reports true are left out. Write may be called
+// again, also after further Puts.
+//
+// A line that is taken over from a previous manifest is older than the manifest
+// that now holds it, and the file may have changed in between. proven is asked
+// about each; where it reports false, the line gets the mark of binary mode,
+// "hex *name", which means nothing to "sha256sum -c" but tells Index, for good,
+// that it vouches for nothing. omit and proven may be nil: nothing is omitted, and
+// everything proven. proven is asked in the order of the lines.
 //
 // A file named "-" at the root is written as "./-", because "sha256sum -c"
 // takes "-" for its standard input. The error is that of w or of the spill;
 // what was written by then is no manifest.
-func (b *Builder) Write(w io.Writer, omit func(path string) bool) (lines int, err error) {
+func (b *Builder) Write(w io.Writer, omit, proven func(path string) bool) (lines int, err error) {
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -167,6 +179,9 @@ func (b *Builder) Write(w io.Writer, omit func(path string) bool) (lines int, er
 			path = []byte("./-")
 		}
 		line = appendLine(line[:0], rec.digest, path)
+		if rec.kind == unproven || rec.kind == previous && proven != nil && !proven(string(rec.path)) {
+			line[bytes.IndexByte(line, ' ')+1] = '*'
+		}
 		if _, err := out.Write(line); err != nil {
 			return lines, err
 		}

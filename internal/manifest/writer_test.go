@@ -32,7 +32,7 @@ func fileSpill(t *testing.T, made *int) func() (Spill, error) {
 func written(t *testing.T, b *Builder, omit func(string) bool) string {
 	t.Helper()
 	var out bytes.Buffer
-	lines, err := b.Write(&out, omit)
+	lines, err := b.Write(&out, omit, nil)
 	require.NoError(t, err)
 	require.Equal(t, strings.Count(out.String(), "\n"), lines)
 	return out.String()
@@ -133,10 +133,31 @@ func TestBuilderOverrides(t *testing.T) {
 	}
 }
 
+// A line that was not proven this time says so, and goes on saying so.
+func TestBuilderUnproven(t *testing.T) {
+	for _, limit := range []int{0, 200} {
+		made := 0
+		b := NewBuilder(32, fileSpill(t, &made), limit)
+		text := hexA + "  a\n" + hexA + "  b\n" + hexA + " *c\n" + hexA + "  d\n" + hexA + " *d\n\\" + hexB + "  e\\n\n" + hexA + " *f\n"
+		require.NoError(t, b.Previous(strings.NewReader(text)))
+		require.NoError(t, b.Put("f", digestOf(t, hexB)))
+		var asked []string
+		var out bytes.Buffer
+		_, err := b.Write(&out, nil, func(path string) bool {
+			asked = append(asked, path)
+			return path == "a"
+		})
+		require.NoError(t, err)
+		require.Equal(t, hexA+"  a\n"+hexA+" *b\n"+hexA+" *c\n"+hexA+" *d\n\\"+hexB+" *e\\n\n"+hexB+"  f\n", out.String())
+		require.Equal(t, []string{"a", "b", "e\n"}, asked, "in order, and only what is still open")
+		require.NoError(t, b.Close())
+	}
+}
+
 func TestBuilderPrevious(t *testing.T) {
 	text := strings.Join([]string{
 		hexB + "  z", "# comment", "", "nonsense",
-		hexA + " *b\r",
+		hexA + "  b\r",
 		hexA[:32] + "  md5",
 		`\` + hexB + `  a\nb`,
 		"SHA256 (c) = " + hexA,
@@ -306,7 +327,7 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 				require.ErrorIs(t, b.Put("x", digest), errSpill)
 				require.ErrorIs(t, b.Drop("x"), errSpill)
 				require.ErrorIs(t, b.Previous(strings.NewReader(listing("x A"))), errSpill)
-				n, err := b.Write(io.Discard, nil)
+				n, err := b.Write(io.Discard, nil, nil)
 				require.ErrorIs(t, err, errSpill)
 				require.Zero(t, n)
 			}
@@ -325,7 +346,7 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 		}
 		for range 2 {
 			var out bytes.Buffer
-			if _, err := b.Write(&out, nil); err != nil {
+			if _, err := b.Write(&out, nil, nil); err != nil {
 				return nil, err
 			}
 			outs = append(outs, out.String())
@@ -348,7 +369,7 @@ func TestBuilderSpillCannotBeMade(t *testing.T) {
 	b := NewBuilder(32, func() (Spill, error) { return nil, errSpill }, 1)
 	require.NoError(t, b.Put("a", digestOf(t, hexA)))
 	require.ErrorIs(t, b.Put("b", digestOf(t, hexA)), errSpill)
-	_, err := b.Write(io.Discard, nil)
+	_, err := b.Write(io.Discard, nil, nil)
 	require.ErrorIs(t, err, errSpill)
 	require.NoError(t, b.Close())
 }
@@ -361,7 +382,7 @@ func TestBuilderSpillCutShort(t *testing.T) {
 			require.NoError(t, b.Put(path, digestOf(t, hexA)))
 		}
 		s.data = s.data[:len(s.data)-min(cut, len(s.data))]
-		_, err := b.Write(io.Discard, nil)
+		_, err := b.Write(io.Discard, nil, nil)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%d bytes", cut)
 	}
 }
@@ -383,10 +404,10 @@ func TestBuilderReportsWriteErrors(t *testing.T) {
 	}
 	size := len(written(t, b, nil))
 	for _, room := range []int{0, 1, 100_000, size - 1} {
-		_, err := b.Write(&failingWriter{room}, nil)
+		_, err := b.Write(&failingWriter{room}, nil, nil)
 		require.ErrorIs(t, err, io.ErrShortWrite)
 	}
-	_, err := b.Write(&failingWriter{size}, nil)
+	_, err := b.Write(&failingWriter{size}, nil, nil)
 	require.NoError(t, err)
 }
 
@@ -408,7 +429,7 @@ func TestBuilderClosed(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
 	require.ErrorIs(t, b.Put("a", digestOf(t, hexA)), errClosed)
-	_, err := b.Write(io.Discard, nil)
+	_, err := b.Write(io.Discard, nil, nil)
 	require.ErrorIs(t, err, errClosed)
 }
 
@@ -453,7 +474,7 @@ func TestBuilderMemory(t *testing.T) {
 	}
 	require.Less(t, peak-base, int64(DefaultMemory+margin))
 	w := &samplingWriter{}
-	lines, err := b.Write(w, nil)
+	lines, err := b.Write(w, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, files, lines)
 	require.EqualValues(t, files*(64+2+80+1), w.bytes)
@@ -464,5 +485,5 @@ func TestBuilderMemory(t *testing.T) {
 
 	// Neither Put nor Write allocates for each record.
 	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = b.Put("some/path", digest) }))
-	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = b.Write(io.Discard, nil) }), 500.0)
+	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = b.Write(io.Discard, nil, nil) }), 500.0)
 }

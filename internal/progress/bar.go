@@ -19,8 +19,8 @@ const (
 	barFrame = 6 + 2 + 3
 )
 
-// field is one fact beside the bar. Its width never changes while a run goes
-// on, so that nothing on the line moves.
+// field is one fact beside the bar. Its width never changes once the totals are
+// known, so that nothing on the line moves.
 type field struct {
 	text string
 	drop int // fields with the highest number go first when space is short
@@ -50,8 +50,8 @@ func (s snapshot) knownFields() []field {
 		left = "ETA " + Clock(eta)
 	}
 	return []field{
-		{fmt.Sprintf("%7s/%7s", Size(s.bytes), Size(s.totalBytes)), 1},
-		{fmt.Sprintf("%5s/%5s files", count(s.files), count(s.totalFiles)), 3},
+		{fmt.Sprintf("%7s/%s", Size(s.bytes), Size(s.totalBytes)), 1},
+		{fmt.Sprintf("%5s/%s files", count(s.files), count(s.totalFiles)), 3},
 		{fmt.Sprintf("%9s", Rate(s.rate)), 0},
 		{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
 		{fmt.Sprintf("%-12s", left), 2}, // as long as "ETA 99:59:59"

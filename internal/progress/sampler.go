@@ -52,10 +52,14 @@ func (s *sampler) take(now time.Time, c *engine.Counters) snapshot {
 		files:   c.Files.Load(),
 		elapsed: now.Sub(s.start),
 	}
-	if c.ScanDone.Load() {
+	switch {
+	case c.ScanDone.Load():
 		shot.totalsKnown = true
 		shot.totalBytes = c.TotalBytes.Load()
 		shot.totalFiles = c.TotalFiles.Load()
+	case shot.phase == engine.PhaseDone: // before the scan was; there is no more
+		shot.totalsKnown = true
+		shot.totalBytes, shot.totalFiles = shot.bytes, shot.files
 	}
 	shot.rate = s.since(now.Add(-rateWindow)).rateTo(now, shot.bytes)
 	shot.etaRate = s.since(now.Add(-etaWindow)).rateTo(now, shot.bytes)
