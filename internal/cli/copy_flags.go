@@ -28,7 +28,7 @@ const (
 )
 
 // policyHelp explains the policies, each in the rows of a table.
-const policyHelp = "what to do where a name exists, a `POLICY`:\n" + `default   skip what is up to date, replace what
+const policyHelp = "`POLICY`: what to do where a name exists\n" + `default   skip what is up to date, replace what
           is older, leave the rest as conflicts
 never     touch nothing that exists
 update    replace what differs in size or time
@@ -61,7 +61,8 @@ type copyFlags struct {
 	progress             progress.Mode
 }
 
-// groups defines the flags. Words in back quotes name the value in help.
+// groups defines the flags. Words in back quotes name the value in help, and
+// are no part of the text where a colon follows.
 func (f *copyFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
@@ -81,14 +82,14 @@ func (f *copyFlags) groups() []flagGroup {
 		}},
 		{"What stands at the destination", func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", policyHelp)
-			s.Var(newParsed(&o.Preserve, "all", engine.ParsePreserve), "preserve", "metadata to keep, all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
-			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "how holes are treated, by `MODE`: auto keeps those of the source, always makes them of zeros, never writes every byte")
-			s.Var(newParsed(&o.Sync, "end", engine.ParseSync), "sync", "when data is forced to the device, by `MODE`: end (before the manifest), file (after each), none")
+			s.Var(newParsed(&o.Preserve, "all", engine.ParsePreserve), "preserve", "metadata to keep: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
+			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
+			s.Var(newParsed(&o.Sync, "end", engine.ParseSync), "sync", "`MODE`: when data is forced to the device: end (before the manifest), file (after each), none")
 		}},
 		{"Speed and memory", func(s *pflag.FlagSet) {
-			s.Var(newParsed(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "size of a buffer, a `SIZE`")
+			s.Var(newParsed(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "`SIZE`: size of a buffer")
 			s.Var(newParsed(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "`NUMBER` of buffers that may wait between two stages of a file")
-			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "files copied at once, a `NUMBER`")
+			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files copied at once")
 			s.Var(newParsed(&o.Memory, "auto", sizeBetween(1, maxSize, "auto")), "memory", "use at most `SIZE` for all buffers together")
 			s.Var(newParsed(&o.BytesPerSecond, "off", parseRate), "bwlimit", "limit all workers together to `RATE` bytes per second, such as 80MB")
 		}},
@@ -99,7 +100,7 @@ func (f *copyFlags) groups() []flagGroup {
 		{"What is told", func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures and conflicts only")
 			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
-			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", "progress on standard error, by `MODE`: auto, bar, plain, json, none")
+			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", "`MODE`: progress on standard error: auto, bar, plain, json, none")
 			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
 		}},

@@ -66,6 +66,7 @@ func TestEachFlagReachesItsOption(t *testing.T) {
 		{"--memory=128K", func(o *engine.Options) any { return o.Memory }, int64(128 << 10)},
 		{"--memory=auto", func(o *engine.Options) any { return o.Memory }, int64(0)},
 		{"--bwlimit=80MB", func(o *engine.Options) any { return o.BytesPerSecond }, int64(80e6)},
+		{"--bwlimit=80MB/s", func(o *engine.Options) any { return o.BytesPerSecond }, int64(80e6)},
 		{"--bwlimit=off", func(o *engine.Options) any { return o.BytesPerSecond }, int64(0)},
 		{"-n", func(o *engine.Options) any { return o.DryRun }, true},
 		{"--dry-run", func(o *engine.Options) any { return o.DryRun }, true},
@@ -166,7 +167,7 @@ func TestRulesOfABadFileAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := command(t, succeeds, "", "copy", "--exclude-from", file, "a", "b")
-	if r.code != 2 || !strings.Contains(r.stderr, "rules: line 2: ") {
+	if r.code != 2 || !strings.Contains(r.stderr, "rules': line 2: ") {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}
 }

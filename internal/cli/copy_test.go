@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,14 +22,16 @@ func eventful(_ context.Context, o *engine.Options, c *engine.Counters) (*engine
 	o.Report(engine.Event{Kind: engine.EventCopied, Path: "a b", Action: "create", Bytes: 5})
 	o.Report(engine.Event{Kind: engine.EventCopied, Path: "sub/\x1b[2J", Action: "replace", Bytes: 7})
 	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "old", Action: "up to date"})
+	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "touched", Action: "metadata"})
 	o.Report(engine.Event{Kind: engine.EventWarning, Target: "dst", Err: errors.New("no \u202eACLs here")})
 	o.Report(engine.Event{Kind: engine.EventConflict, Path: "newer", Target: "dst", Err: errors.New("the destination is newer"), Hint: "always"})
+	o.Report(engine.Event{Kind: engine.EventConflict, Path: "file", Target: "dst", Err: errors.New("a directory is in the way")})
 	o.Report(engine.Event{Kind: engine.EventFailed, Path: "bad\xff", Err: &engine.FileError{Path: "bad\xff", Stage: engine.StageRead, Err: errors.New("input/output error")}})
 	o.Report(engine.Event{Kind: engine.EventFailed, Path: "it's", Target: "dst", Err: &engine.FileError{Path: "it's", Target: "dst", Stage: engine.StageWrite, Err: errors.New("file too large")}})
 	o.Report(engine.Event{Kind: engine.EventTargetLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
 	return &engine.Summary{
 		Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
-		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 1, Errors: 3, Warnings: 1,
+		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Errors: 3, Warnings: 1,
 		Elapsed: 20500 * time.Millisecond,
 		Targets: []engine.TargetSummary{
 			{Path: "dst", Manifests: []engine.ManifestSummary{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
@@ -42,6 +45,7 @@ func TestMessages(t *testing.T) {
 		skip     = "up to date 'old'\n"
 		warning  = "sealift: warning: 'dst': no \\u202eACLs here\n"
 		failures = "sealift: 'newer' (to 'dst'): left alone: the destination is newer (--overwrite-policy=always would replace it)\n" +
+			"sealift: 'file' (to 'dst'): left alone: a directory is in the way (no policy replaces it; move it away)\n" +
 			"sealift: $'bad\\377': read: input/output error\n" +
 			"sealift: $'it\\'s' (to 'dst'): write: file too large\n" +
 			"sealift: 'dst2': destination given up at 'a b': no space left on device\n"
@@ -49,8 +53,8 @@ func TestMessages(t *testing.T) {
 	for name, c := range map[string]struct{ flags, want string }{
 		"usual":   {"", warning + failures},
 		"quiet":   {"-q", failures},
-		"verbose": {"-v", "create 'a b'\nreplace $'sub/\\x1b[2J'\n" + skip + warning + failures},
-		"dry run": {"-v -n", "would create 'a b'\nwould replace $'sub/\\x1b[2J'\n" + skip + warning + failures},
+		"verbose": {"-v", "create 'a b'\nreplace $'sub/\\x1b[2J'\n" + skip + "update metadata of 'touched'\n" + warning + failures},
+		"dry run": {"-v -n", "would create 'a b'\nwould replace $'sub/\\x1b[2J'\n" + skip + "would update metadata of 'touched'\n" + warning + failures},
 		"json":    {"--json", warning + failures},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,11 +72,11 @@ func TestMessages(t *testing.T) {
 const goldenSummary = `copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
 size        27.1 GB in 20.5 s, 1.32 GB/s
 skipped     1,234
-conflicts   1
+conflicts   2
 warnings    1
 errors      3
 manifest    'dst/SHA256SUMS', 20,001 lines
-            sha256 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+sha256      0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 given up    'dst2': no space left on device
 `
 
@@ -92,7 +96,7 @@ func TestSummary(t *testing.T) {
 	idle := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
 		return &engine.Summary{Elapsed: 2 * time.Millisecond}, nil
 	}
-	if r := command(t, idle, "", "copy", "src", "dst"); r.stdout != "copied      0 files\nsize        0 B in 2 ms, 0 B/s\n" {
+	if r := command(t, idle, "", "copy", "src", "dst"); r.stdout != "copied      0 files\nsize        0 B in 2 ms\n" {
 		t.Errorf("nothing done: %q", r.stdout)
 	}
 }
@@ -125,7 +129,7 @@ func TestJSONReport(t *testing.T) {
     "hard_links": 3,
     "specials": 1,
     "skipped": 1234,
-    "conflicts": 1,
+    "conflicts": 2,
     "errors": 3,
     "warnings": 1
   },
@@ -164,6 +168,12 @@ func TestJSONReport(t *testing.T) {
       "target": "dst",
       "stage": "write",
       "error": "file too large"
+    },
+    {
+      "path": "a b",
+      "target": "dst2",
+      "stage": "destination",
+      "error": "no space left on device"
     }
   ],
   "conflicts": [
@@ -172,6 +182,11 @@ func TestJSONReport(t *testing.T) {
       "target": "dst",
       "error": "the destination is newer",
       "hint": "always"
+    },
+    {
+      "path": "file",
+      "target": "dst",
+      "error": "a directory is in the way"
     }
   ],
   "warnings": [
@@ -208,6 +223,59 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 	}
 }
 
+// The number of errors is that of the list, whoever made them.
+func TestErrorsAreAsManyAsFailures(t *testing.T) {
+	manifest := func(_ context.Context, o *engine.Options, _ *engine.Counters) (*engine.Summary, error) {
+		o.Report(engine.Event{Kind: engine.EventFailed, Target: "b", Err: &engine.FileError{Target: "b", Stage: engine.StageManifest, Err: errors.New("no")}})
+		return &engine.Summary{Errors: 1}, nil
+	}
+	lost := func(_ context.Context, o *engine.Options, _ *engine.Counters) (*engine.Summary, error) {
+		o.Report(engine.Event{Kind: engine.EventTargetLost, Target: "b", Err: errors.New("gone")})
+		return &engine.Summary{Errors: 1}, nil
+	}
+	breaks := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+		return nil, errors.New("broken")
+	}
+	for name, c := range map[string]struct {
+		run   engineThat
+		flags string
+		want  int
+	}{
+		"manifest":    {manifest, "", 1},
+		"destination": {lost, "", 1},
+		"run":         {breaks, "", 1},
+		"log":         {lost, "--log-file=/dev/full", 2},
+	} {
+		if _, err := os.Stat("/dev/full"); name == "log" && err != nil {
+			continue
+		}
+		r := command(t, c.run, "", append(strings.Fields("copy --json "+c.flags), "a", "b")...)
+		var report struct {
+			Counts   struct{ Errors int }
+			Failures []any
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+			t.Fatal(err)
+		}
+		if report.Counts.Errors != c.want || len(report.Failures) != c.want || r.code != 1 {
+			t.Errorf("%s: exit code %d, %s", name, r.code, r.stdout)
+		}
+		r = command(t, c.run, "", append(strings.Fields("copy "+c.flags), "a", "b")...)
+		if want := fmt.Sprintf("\nerrors      %d\n", c.want); !strings.Contains(r.stdout, want) {
+			t.Errorf("%s: the summary lacks %q:\n%s", name, want, r.stdout)
+		}
+	}
+}
+
+func TestAStoppedDryRunHasNothingToFinish(t *testing.T) {
+	stopped := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+		return &engine.Summary{DryRun: true}, Interrupt{os.Interrupt}
+	}
+	if r := command(t, stopped, "", "copy", "-n", "a", "b"); r.stderr != "sealift: stopped by SIGINT\n" {
+		t.Errorf("stderr %q", r.stderr)
+	}
+}
+
 func TestASCIIJSONMeansTheSame(t *testing.T) {
 	want := map[string]string{"a\u007fb": "é\u009b\u202e\U0001f40b\"\\\n<&>"}
 	var buf bytes.Buffer
@@ -227,7 +295,7 @@ func TestInterruptStillReports(t *testing.T) {
 			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1}, Interrupt{s}
 		}
 		r := command(t, stopped, "", "copy", "a", "b")
-		if r.code != code || r.stderr != "sealift: "+(Interrupt{s}).Error()+"\n" {
+		if r.code != code || r.stderr != "sealift: "+(Interrupt{s}).Error()+"; run the same command again to finish\n" {
 			t.Errorf("%v: exit code %d, stderr %q", s, r.code, r.stderr)
 		}
 		if !strings.Contains(r.stdout, "copied      3 files\n") || !strings.Contains(r.stdout, "stopped     by SIG") {
@@ -296,12 +364,14 @@ func TestLogFile(t *testing.T) {
 		`level=INFO msg=create path="'a b'" bytes=5`,
 		`level=INFO msg=replace path=$'sub/\x1b[2J' bytes=7`,
 		`level=INFO msg="up to date" path='old' bytes=0`,
+		`level=INFO msg=metadata path='touched' bytes=0`,
 		`level=WARN msg=warning destination='dst' error="no \\u202eACLs here"`,
 		`level=WARN msg=conflict path='newer' destination='dst' error="the destination is newer" hint="--overwrite-policy=always would replace it"`,
+		`level=WARN msg=conflict path='file' destination='dst' error="a directory is in the way" hint="no policy replaces it; move it away"`,
 		`level=ERROR msg=failed path=$'bad\377' stage=read error="input/output error"`,
 		`level=ERROR msg=failed path=$'it\'s' destination='dst' stage=write error="file too large"`,
 		`level=ERROR msg="destination given up" path="'a b'" destination='dst2' error="no space left on device"`,
-		`level=INFO msg=finish exit_code=1 files=20001 bytes=27123456789 skipped=1234 conflicts=1 errors=3 elapsed=20.5s`,
+		`level=INFO msg=finish exit_code=1 files=20001 bytes=27123456789 skipped=1234 conflicts=2 errors=3 elapsed=20.5s`,
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), log)
@@ -321,7 +391,7 @@ func TestAFullLogFailsTheRun(t *testing.T) {
 		t.Skip("there is no /dev/full here")
 	}
 	r := command(t, succeeds, "", "copy", "--log-file=/dev/full", "a", "b")
-	if r.code != 1 || !strings.HasPrefix(r.stderr, "sealift: --log-file: write /dev/full: ") {
+	if r.code != 1 || !strings.HasPrefix(r.stderr, "sealift: --log-file: '/dev/full': no space left on device\n") {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}
 }
@@ -336,7 +406,7 @@ func TestProgressFollowsTheFlags(t *testing.T) {
 		"":                   func(s string) bool { return s == "" }, // plain, and too short for a line
 		"--progress=none":    func(s string) bool { return s == "" },
 		"-q":                 func(s string) bool { return s == "" },
-		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r") },
+		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
 		"--progress=json":    func(s string) bool { return json.Valid([]byte(s)) && strings.Contains(s, `"bytes":5000000`) },
 		"--progress=json -q": func(s string) bool { return json.Valid([]byte(s)) },
 	} {

@@ -36,7 +36,7 @@ func addGroups(cmd *cobra.Command, groups []flagGroup) {
 		g.add(set)
 		set.VisitAll(func(f *pflag.Flag) {
 			value, text := pflag.UnquoteUsage(f)
-			f.Usage = text
+			f.Usage = strings.TrimPrefix(text, value+": ")
 			f.Annotations = map[string][]string{groupAnnotation: {g.title}, valueAnnotation: {value}}
 		})
 		cmd.Flags().AddFlagSet(set)

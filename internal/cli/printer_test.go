@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// screen is a terminal that knows carriage return and line end, and wraps.
+// screen is a terminal that knows carriage return, line end and erasing, and
+// wraps.
 type screen struct {
 	columns int
 	lines   []string // finished
@@ -20,8 +21,14 @@ type screen struct {
 
 func (s *screen) Write(p []byte) (int, error) {
 	s.writes++
-	for _, b := range p {
-		switch b {
+	for i := 0; i < len(p); i++ {
+		switch b := p[i]; b {
+		case '\x1b':
+			if !bytes.HasPrefix(p[i:], []byte("\x1b[K")) {
+				panic(fmt.Sprintf("unknown escape sequence in %q", p))
+			}
+			s.row = s.row[:s.at]
+			i += len("[K")
 		case '\n':
 			s.lines = append(s.lines, strings.TrimRight(string(s.row), " "))
 			s.row, s.at = nil, 0
@@ -47,9 +54,16 @@ func (s *screen) now() string { return strings.TrimRight(string(s.row), " ") }
 
 func TestMessagesAndBarDoNotCollide(t *testing.T) {
 	s := &screen{columns: 40}
-	p := &printer{w: s, columns: func() int { return s.columns }}
+	p := &printer{w: s}
 	p.Line("before")
 	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
+	_, _ = s.Write([]byte("^C")) // the terminal's echo
+	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:11")
+	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:11" {
+		t.Errorf("after ^C the bar reads %q", got)
+	}
+	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
+	_, _ = s.Write([]byte("^C"))
 	p.Line("sealift: 'a': short")
 	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:12" {
 		t.Errorf("below a message the bar reads %q", got)
@@ -78,7 +92,7 @@ func TestMessagesAndBarDoNotCollide(t *testing.T) {
 
 func TestBarDoesNotWrapWhenTheTerminalShrinks(t *testing.T) {
 	s := &screen{columns: 80}
-	p := &printer{w: s, columns: func() int { return s.columns }}
+	p := &printer{w: s}
 	p.Bar(strings.Repeat("x", 79))
 	s.columns, s.row, s.at = 30, nil, 0 // where a terminal puts the old text is its own affair
 	p.Bar(strings.Repeat("y", 29))
@@ -93,7 +107,7 @@ func TestBarDoesNotWrapWhenTheTerminalShrinks(t *testing.T) {
 // Each drawing is one write, so that nothing gets in between or flickers.
 func TestEveryDrawingIsOneWrite(t *testing.T) {
 	s := &screen{columns: 80}
-	p := &printer{w: s, columns: func() int { return 80 }}
+	p := &printer{w: s}
 	p.Bar("bar")
 	p.Line("line")
 	p.Bar("other bar")
@@ -105,7 +119,7 @@ func TestEveryDrawingIsOneWrite(t *testing.T) {
 
 func TestPrinterMayBeUsedFromSeveralGoroutines(t *testing.T) {
 	var buf bytes.Buffer
-	p := &printer{w: &buf, columns: func() int { return 80 }}
+	p := &printer{w: &buf}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

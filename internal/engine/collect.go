@@ -141,6 +141,10 @@ func (r *run) settle(e *entry) {
 			t.line = lineUnknown
 		}
 		f.targets[i] = t
+		if other, ok := p.dd.aliasFor(p.name); ok && t.line != lineKeep && t.line != lineUnknown {
+			// An earlier manifest may list the file under the other spelling.
+			f.targets = append(f.targets, targetFate{target: p.target, line: lineDrop, name: e.dir.Join(other)})
+		}
 	}
 	r.notes <- note{fate: f}
 	if e.kind == fsys.Regular {

@@ -430,7 +430,7 @@ func (r *run) commit(e *entry, p *passage) {
 		r.failPassage(e, p, StageMetadata, err)
 		return
 	}
-	if p.target.syncEach {
+	if p.target.syncEach.Load() {
 		if err := s.file.Sync(); err != nil {
 			r.failPassage(e, p, StageSync, err)
 			return

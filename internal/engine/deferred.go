@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path"
 	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
 // settleDeferred settles which files of the source and which manifests get the
@@ -73,7 +75,7 @@ func (r *run) makeWay(t *target, m *manifestFile, e *entry) {
 		}
 	}
 	alternative := alternativeName(m.algorithm)
-	if m.rel == alternative {
+	if kind := r.kindInSource(alternative); m.rel == alternative || kind != fsys.Unknown && kind != fsys.Regular {
 		m.err = errors.New("the source has files of both names that the manifest could have; name another with --manifest")
 		return
 	}

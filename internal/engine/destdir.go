@@ -218,6 +218,9 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 		return fail(err)
 	}
 	if !r.opts.DryRun {
+		if err := t.meet(r, dir, dd.info.ID.Dev); err != nil {
+			return fail(err)
+		}
 		if !dd.fresh && !r.privileged && dd.info.Mode&0o300 != 0o300 && !dd.tookOver {
 			if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
 				dd.tookOver, dd.originalMode = true, dd.info.Mode
@@ -309,6 +312,19 @@ func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsy
 	}
 	dd.appeared[name] = true
 	return nil
+}
+
+// aliasFor is the existing name that name is the same as at the destination, as
+// found by collision.
+func (dd *destDir) aliasFor(name string) (other string, ok bool) {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	for other, claimer := range dd.claimedBy {
+		if claimer == name {
+			return other, true
+		}
+	}
+	return "", false
 }
 
 // aliasOf returns the name under which dir lists the entry that it finds by

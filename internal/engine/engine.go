@@ -265,9 +265,12 @@ func (r *run) skipReserved(d *walk.Dir, name string) {
 	})
 }
 
-// kindInSource is what the root of the source has by a name; Unknown if nothing.
-func (r *run) kindInSource(name string) fsys.Kind {
-	info, err := r.source.Lstat(name)
+// kindInSource is what the source has at a path below its root; Unknown if
+// nothing.
+func (r *run) kindInSource(path string) fsys.Kind {
+	look := &looker{root: r.source}
+	defer look.close()
+	info, err := look.lstat(path)
 	if err != nil {
 		return fsys.Unknown
 	}
@@ -296,6 +299,9 @@ func (r *run) close() {
 		t.closeManifests()
 		if t.journal != nil {
 			t.journal.close()
+		}
+		for _, mount := range t.mounts {
+			mount.Close()
 		}
 		if t.handle != nil {
 			t.handle.Close()

@@ -471,7 +471,7 @@ func memoryDir(t testing.TB) string {
 	if err != nil {
 		return t.TempDir()
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { removeTree(t, dir) })
 	return dir
 }
 
@@ -498,7 +498,7 @@ func sweep(t *testing.T, sync SyncMode) {
 	var ready []string // destinations, made many at a time to wait for the clock once
 	t.Cleanup(func() {
 		for _, target := range ready {
-			os.RemoveAll(target)
+			removeTree(t, target)
 		}
 	})
 	fresh := func() []string {
@@ -521,7 +521,7 @@ func sweep(t *testing.T, sync SyncMode) {
 	}
 	remove := func(targets []string) {
 		for _, target := range targets {
-			require.NoError(t, os.RemoveAll(target))
+			removeTree(t, target)
 		}
 	}
 	gapsOf := func(targets []string) (list []string) {
@@ -645,4 +645,16 @@ func ourFrames(stack string) string {
 		}
 	}
 	return b.String()
+}
+
+// removeTree takes a tree away, whatever the modes of its directories.
+func removeTree(t testing.TB, dir string) {
+	t.Helper()
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	require.NoError(t, os.RemoveAll(dir))
 }

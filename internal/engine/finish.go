@@ -80,7 +80,11 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if r.opts.DryRun {
 		return nil
 	}
-	ours := dd.fresh || (dd.parent != nil || dd.target.rootOurs) && r.opts.Policy != PolicyNever
+	if dd.parent == nil && dd.target.rootOurs && known && r.ctx.Err() == nil {
+		dd.target.rootMeta = meta // set when manifest and journal need the directory no more
+		return nil
+	}
+	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
 	switch {
 	case ours && known && r.ctx.Err() == nil:
 		have := dd.info
@@ -104,7 +108,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			return err
 		}
 	}
-	if dd.target.syncEach && r.ctx.Err() == nil {
+	if dd.target.syncEach.Load() && r.ctx.Err() == nil {
 		return dir.Sync()
 	}
 	return nil
@@ -177,9 +181,12 @@ func (r *run) finishTarget(t *target) TargetSummary {
 		fail(StageJournal, err)
 		return s
 	}
-	if t.rootOurs && r.opts.Preserve&PreserveTimes != 0 && !t.cannot(kindTimes) {
-		// The manifest and the journal have moved the time that Leave had set.
-		if err := t.root.SetTimes(r.sourceInfo.Atime, r.sourceInfo.Mtime, r.sourceInfo.Btime); err != nil {
+	if t.rootMeta != nil {
+		have, err := t.root.Stat()
+		if err == nil {
+			_, err = r.apply(t, &t.root.Object, t.rootMeta, have, t.created, !t.created)
+		}
+		if err != nil {
 			fail(StageMetadata, err)
 		}
 	}

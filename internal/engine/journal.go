@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -33,7 +34,7 @@ func journalName(file string) string {
 	if len(fsys.Reserved+file+".journal") > maxName {
 		set := hash.NewSet([]hash.Algorithm{hash.XXH128})
 		set.Write([]byte(file))
-		file = file[:128] + "-" + hexString(set.Digests()[0])
+		file = strings.ToValidUTF8(file[:128], "") + "-" + hexString(set.Digests()[0])
 	}
 	return fsys.Reserved + file + ".journal"
 }

@@ -229,6 +229,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 			if p.dir != nil {
 				var err error
 				if stands, err = p.dir.Lstat(p.name); err != nil {
+					r.failTarget(p.target, e.path, StageCheck, err)
 					continue // the next name is copied, too
 				}
 			}

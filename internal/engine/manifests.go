@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -55,6 +57,7 @@ func (t *target) writeManifests(r *run) (written []ManifestSummary, err error) {
 		if m.err != nil {
 			return written, m.err
 		}
+		outdated := m.prev != nil && m.prevDir != nil && m.prevName == alternativeName(m.algorithm) && m.name != m.prevName
 		summary, err := m.write(t, r)
 		if err != nil {
 			return written, err
@@ -63,7 +66,7 @@ func (t *target) writeManifests(r *run) (written []ManifestSummary, err error) {
 			continue
 		}
 		written = append(written, summary)
-		if m.prev != nil && m.prevDir != nil && m.prevName == alternativeName(m.algorithm) && m.name != m.prevName {
+		if outdated {
 			// Ours, of the other name, and out of date now.
 			if err := m.prevDir.Remove(m.prevName); err != nil {
 				return written, err
@@ -118,7 +121,18 @@ func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
 			return ManifestSummary{}, err
 		}
 	}
-	if err := p.CommitReplacing(m.name); err != nil {
+	replaces := m.prev != nil && m.prevDir != nil && m.prevName == m.name
+	if m.prev != nil { // its lines are taken over; Windows replaces no open file on FAT
+		m.prev.Close()
+		m.prev = nil
+	}
+	if replaces {
+		err = p.CommitReplacing(m.name)
+	} else if err = p.Commit(m.name); errors.Is(err, fs.ErrExist) {
+		// It was free or out of the way when we began.
+		err = fmt.Errorf("its name %s is taken by something else", quoteName(m.shown(t)))
+	}
+	if err != nil {
 		return ManifestSummary{}, err
 	}
 	if dir != t.root && m.rel != "" && r.opts.Preserve&PreserveTimes != 0 { // a directory of the copy

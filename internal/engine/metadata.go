@@ -201,8 +201,11 @@ func xattrKind(name string) string {
 	if name == aclAccess || name == aclDefault {
 		return kindACL
 	}
-	namespace, _, _ := strings.Cut(name, ".")
-	return kindXattr + " of " + namespace
+	switch namespace, _, _ := strings.Cut(name, "."); namespace {
+	case "user", "trusted", "security", "system":
+		return kindXattr + " of " + namespace
+	}
+	return kindXattr + " " + name // elsewhere names have no namespaces
 }
 
 func valueOf(list []fsys.Xattr, name string) []byte {
@@ -246,7 +249,7 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 	if changed, err = r.apply(p.target, o, m, have, false, true); err != nil {
 		return changed, err
 	}
-	if changed && f != nil && p.target.syncEach {
+	if changed && f != nil && p.target.syncEach.Load() {
 		return changed, f.Sync()
 	}
 	return changed, nil

@@ -150,6 +150,9 @@ func ParsePreserve(s string) (Preserve, error) {
 	}
 	var set Preserve
 	for name := range strings.SplitSeq(s, ",") {
+		if name == "all" || name == "none" {
+			return 0, fmt.Errorf("%s cannot be combined with other kinds of metadata", name)
+		}
 		i, err := choose("kind of metadata", strings.TrimSpace(name), preserveNames)
 		if err != nil {
 			return 0, err

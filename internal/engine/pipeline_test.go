@@ -171,7 +171,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 			require.FileExists(t, filepath.Join(target, "SHA256SUMS"))
 			require.NoDirExists(t, filepath.Join(target, ".sealift-journal"), "operation %d", k)
 		}
-		require.NoError(t, os.RemoveAll(base))
+		removeTree(t, base)
 	}
 	require.Greater(t, stopped, int(total.Load()/2))
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +50,7 @@ type manifestFile struct {
 func (t *target) openManifests(r *run) error {
 	own := map[string]bool{}
 	for slot, a := range r.opts.Hashes {
-		m := &manifestFile{algorithm: a, slot: slot, saved: "previous." + string(a)}
+		m := &manifestFile{algorithm: a, slot: slot}
 		t.manifests = append(t.manifests, m)
 		if r.opts.Manifest != "" {
 			m.place(t, r.opts.Manifest)
@@ -57,6 +59,9 @@ func (t *target) openManifests(r *run) error {
 		}
 		if m.rel != "" {
 			m.name = path.Base(m.rel)
+		}
+		if kind := r.kindInSource(m.rel); r.opts.Manifest != "" && m.rel != "" && t.name == "" && kind != fsys.Unknown && kind != fsys.Regular {
+			return refuse("--manifest %s: the source has a %s of that name", quoteName(r.opts.Manifest), kind)
 		}
 		if t.name == "" && r.opts.Manifest == "" {
 			kind := r.kindInSource(m.rel)
@@ -69,6 +74,9 @@ func (t *target) openManifests(r *run) error {
 			}
 			if kind != fsys.Unknown && kind != fsys.Regular {
 				m.rename(alternativeName(a))
+				if k := r.kindInSource(m.rel); k != fsys.Unknown && k != fsys.Regular {
+					return refuse("the source has things of both names that the manifest could have; name another with --manifest")
+				}
 			}
 		}
 		own[m.rel] = true
@@ -79,26 +87,27 @@ func (t *target) openManifests(r *run) error {
 			if err := m.checkForeign(r); err != nil {
 				return err
 			}
+			if m.prev != nil && !m.foreign && m.index.Len() == 0 && m.index.Malformed() > 0 {
+				return refuse("%s is there and no %s manifest; name another with --manifest", quoteName(m.shown(t)), a)
+			}
 		}
 	}
 	for _, a := range hash.Algorithms() {
-		names := []string{fileManifestName(t.name, a)}
-		if t.name == "" {
-			names = append(names, alternativeName(a))
+		names := []string{fileManifestName("", a), alternativeName(a)}
+		if t.name != "" { // those of the directory may list the file, too
+			names = append(names, fileManifestName(t.name, a))
 		}
-		for i, name := range names {
+		for _, name := range names {
 			if own[name] || len(name) > maxName || t.name == "" && r.kindInSource(name) != fsys.Unknown {
 				continue
 			}
-			m := &manifestFile{algorithm: a, slot: -1, rel: name, name: name}
-			m.saved = []string{"other.", "named."}[i] + string(a)
-			if err := m.openPrevious(t, name); err != nil {
+			if err := t.addOther(a, name, own); err != nil {
 				return err
 			}
-			if m.prev != nil {
-				t.manifests = append(t.manifests, m)
-			}
 		}
+	}
+	if err := t.addSaved(own); err != nil {
+		return err
 	}
 	memory := max(manifest.DefaultMemory/len(r.route.targets)/max(len(r.opts.Hashes), 1), leastMemory)
 	for _, m := range t.manifests {
@@ -115,6 +124,51 @@ func (t *target) openManifests(r *run) error {
 // leastMemory is what each manifest may hold before it spills, however many
 // there are that share manifest.DefaultMemory.
 const leastMemory = 2 << 20 // bytes
+
+// addOther takes the manifest rel of an earlier run in, if there is one, for it
+// to lose the lines of what this run replaces.
+func (t *target) addOther(a hash.Algorithm, rel string, known map[string]bool) error {
+	known[rel] = true
+	m := &manifestFile{algorithm: a, slot: -1, rel: rel, name: path.Base(rel)}
+	if err := m.openPrevious(t, rel); err != nil {
+		return err
+	}
+	if m.prev != nil {
+		t.manifests = append(t.manifests, m)
+	}
+	return nil
+}
+
+// addSaved takes in the manifests that an interrupted run has left in the
+// journal and that are not known yet.
+func (t *target) addSaved(known map[string]bool) error {
+	listing, err := t.journal.dir.List()
+	if err != nil {
+		return err
+	}
+	for i := range listing.Len() {
+		a, rel, ok := savedAs(listing.Name(i))
+		if ok && !known[rel] {
+			if err := t.addOther(a, rel, known); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// savedName is the name in the journal of the manifest rel.
+func savedName(a hash.Algorithm, rel string) string {
+	return "was." + string(a) + "." + url.PathEscape(rel)
+}
+
+// savedAs undoes savedName.
+func savedAs(name string) (a hash.Algorithm, rel string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "was.")
+	algorithm, escaped, cut := strings.Cut(rest, ".")
+	rel, err := url.PathUnescape(escaped)
+	return hash.Algorithm(algorithm), rel, ok && cut && err == nil && slices.Contains(hash.Algorithms(), hash.Algorithm(algorithm))
+}
 
 // alternativeName is a tree's manifest's name where the source has something of
 // the usual one that is not this manifest.
@@ -214,7 +268,10 @@ func (m *manifestFile) tryPrevious(t *target, rel string) error {
 		f, info, err = home.Open(name)
 	}
 	m.prevDir, m.prevName = home, name
-	if errors.Is(err, fs.ErrNotExist) && rel == m.rel {
+	if m.saved = savedName(m.algorithm, rel); len(m.saved) > maxName {
+		m.saved = savedName(m.algorithm, "") // nobody will find it there, but it is out of force
+	}
+	if errors.Is(err, fs.ErrNotExist) && rel != "" {
 		m.prevDir = nil
 		f, info, err = t.journal.dir.Open(m.saved)
 	}
@@ -297,13 +354,11 @@ func (t *target) clearWay(r *run, act action, name string) error {
 func (t *target) retireManifests(r *run) error {
 	t.retire.Do(func() {
 		for _, m := range t.manifests {
-			if m.prev == nil || m.prevDir == nil || m.foreign {
+			// One outside the tree does not stand beside anything.
+			if m.prev == nil || m.prevDir == nil || m.foreign || m.rel == "" {
 				continue
 			}
 			err := m.prevDir.MoveTo(m.prevName, t.journal.dir, m.saved)
-			if fsys.LinkRefused(err) { // another file system; its lines are still at hand through m.prev
-				err = m.prevDir.Remove(m.prevName)
-			}
 			if err == nil && r.opts.Sync != SyncNone {
 				err = m.prevDir.Sync()
 			}

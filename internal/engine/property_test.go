@@ -159,6 +159,10 @@ func (c *trial) checkManifests() map[string]string {
 		for _, a := range c.options.Hashes {
 			p := filepath.Join(target, strings.ToUpper(string(a))+"SUMS")
 			content, err := os.ReadFile(p)
+			if len(want) == 0 { // no program takes an empty list
+				require.ErrorIs(c, err, fs.ErrNotExist)
+				continue
+			}
 			require.NoError(c, err)
 			manifests[p] = string(content)
 			require.Equal(c, len(want), strings.Count(string(content), "\n"), "lines of %s", p)
@@ -177,8 +181,8 @@ func (c *trial) checkManifests() map[string]string {
 // sha256sum asks the tool that the manifest is made for.
 func (c *trial) sha256sum(target string) {
 	tool, err := exec.LookPath("sha256sum")
-	if err != nil || strings.Count(readAll(c, filepath.Join(target, "SHA256SUMS")), "\n") == 0 {
-		return // it takes an empty manifest for a malformed one
+	if _, missing := os.Stat(filepath.Join(target, "SHA256SUMS")); err != nil || missing != nil {
+		return
 	}
 	cmd := exec.Command(tool, "--check", "--strict", "--quiet", "SHA256SUMS")
 	cmd.Dir = target

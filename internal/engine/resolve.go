@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -158,12 +159,8 @@ func isInside(dir string, root fs.FileInfo) (bool, error) {
 // symbolic links resolved, and the rest. It takes the path as the system does:
 // ".." behind a symbolic link leaves the link's target.
 func anchorOf(path string) (anchor, rest string, err error) {
-	if !filepath.IsAbs(path) {
-		wd, err := os.Getwd()
-		if err != nil {
-			return "", "", err
-		}
-		path = wd + string(filepath.Separator) + path
+	if path, err = fsys.AbsolutePath(path); err != nil {
+		return "", "", err
 	}
 	for p := path; ; {
 		anchor, err := filepath.EvalSymlinks(p)
@@ -172,6 +169,10 @@ func anchorOf(path string) (anchor, rest string, err error) {
 		}
 		for len(p) > 0 && os.IsPathSeparator(p[len(p)-1]) {
 			p = p[:len(p)-1]
+		}
+		// Windows says of a path through a file that it does not exist.
+		if info, err := os.Stat(p); err == nil && !info.IsDir() {
+			return "", "", errors.New(quote.Name(p) + " is not a directory")
 		}
 		parent, last := filepath.Split(p)
 		if !errors.Is(err, fs.ErrNotExist) || last == "" || last == ".." {
@@ -182,17 +183,18 @@ func anchorOf(path string) (anchor, rest string, err error) {
 }
 
 func samePlace(a, b destination) bool {
-	if a.dir == b.dir {
-		return a.name == b.name
+	if fsys.SameName(a.dir, b.dir) {
+		return fsys.SameName(a.name, b.name)
 	}
 	infoA, errA := os.Stat(a.dir)
 	infoB, errB := os.Stat(b.dir)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB) && a.name == b.name
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB) && fsys.SameName(a.name, b.name)
 }
 
 // below reports whether the resolved path dir leads into top.
 func below(dir, top string) bool {
-	return strings.HasPrefix(dir, strings.TrimSuffix(top, string(filepath.Separator))+string(filepath.Separator))
+	top = strings.TrimSuffix(top, string(filepath.Separator)) + string(filepath.Separator)
+	return len(dir) >= len(top) && fsys.SameName(dir[:len(top)], top)
 }
 
 func endsInSlash(path string) bool {
@@ -202,12 +204,18 @@ func endsInSlash(path string) bool {
 // checkManifestName refuses a --manifest that cannot work, and a file's name
 // that leaves no room for its manifest's.
 func checkManifestName(o *Options, rt *route) error {
+	taken := map[string]bool{}
+	for _, d := range rt.targets {
+		taken[filepath.Join(d.dir, d.name)] = d.name != ""
+	}
 	switch {
 	case o.Manifest == "":
 		for _, d := range rt.targets {
 			for _, a := range o.Hashes {
 				if name := fileManifestName(d.name, a); len(name) > maxName {
 					return refuse("%s is too long a name for a manifest; choose one with --manifest", quote.Name(name))
+				} else if taken[filepath.Join(d.dir, name)] {
+					return refuse("%s is a destination, and the manifest of another", quote.Name(name))
 				}
 			}
 		}
@@ -232,6 +240,10 @@ func checkManifestName(o *Options, rt *route) error {
 		if d.name != "" && filepath.Clean(path) == filepath.Join(d.dir, d.name) {
 			return refuse("--manifest %s is the destination itself", quote.Name(path))
 		}
+		if taken[path] {
+			return refuse("--manifest %s is one file for several destinations", quote.Name(o.Manifest))
+		}
+		taken[path] = true
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,13 +23,16 @@ type target struct {
 	// rootOurs: this run made root, or one that was interrupted: its metadata is
 	// to be the source's.
 	rootOurs bool
+	rootMeta *metadata // the source's, when the root is ours and complete
 	journal  *journal
 
 	granularity int64 // of time stamps, nanoseconds
 	// ctimeHolds says that programs cannot set a file's change time, so that one
 	// older than a manifest proves that the file is what the manifest lists.
 	ctimeHolds bool
-	syncEach   bool // force each file and directory by itself, not the file system at the end
+	syncEach   atomic.Bool          // force each file and directory by itself, not the file system at the end
+	device     uint64               // of root
+	mounts     map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
 
 	manifests []*manifestFile
 	retire    sync.Once // moving the previous manifests into the journal
@@ -52,19 +56,15 @@ func (t *target) open(r *run) error {
 		if err := os.MkdirAll(parentOf(t.dir), 0o777); err != nil { //nolint:gosec // the umask decides
 			return fmt.Errorf("its parent cannot be made: %s", reason(err))
 		}
-		mode := os.FileMode(0o700) // widened when its contents are complete
-		if t.name != "" {
-			mode = 0o777
-		}
-		if err := os.Mkdir(t.dir, mode); err == nil {
-			t.created = t.name == ""
-		} else if !errors.Is(err, os.ErrExist) {
+		if err := t.makeRoot(); err != nil {
 			return fmt.Errorf("it cannot be made: %s", reason(err))
 		}
 	}
 	var err error
-	if t.root, err = fsys.OpenRoot(t.dir); err != nil {
-		return err
+	if t.root == nil {
+		if t.root, err = fsys.OpenRoot(t.dir); err != nil {
+			return err
+		}
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
@@ -79,9 +79,36 @@ func (t *target) open(r *run) error {
 	if t.rootOurs, err = t.journal.ownsRoot(t.created); err != nil {
 		return err
 	}
-	t.syncEach = r.opts.Sync == SyncFile ||
-		r.opts.Sync == SyncEnd && (t.name != "" || !t.root.SyncFSReliable())
+	info, err := t.root.Stat()
+	if err != nil {
+		return err
+	}
+	t.device = info.ID.Dev
+	t.syncEach.Store(r.opts.Sync == SyncFile ||
+		r.opts.Sync == SyncEnd && (t.name != "" || !t.root.SyncFSReliable()))
 	return t.probe()
+}
+
+// makeRoot makes the destination's directory and opens just that one: what
+// somebody else has put there since the paths were resolved is refused.
+func (t *target) makeRoot() error {
+	parent, err := fsys.OpenRoot(parentOf(t.dir))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	name := filepath.Base(t.dir)
+	if err := parent.Mkdir(name); err != nil {
+		return err
+	}
+	if t.root, err = parent.OpenDir(name); err != nil {
+		return err
+	}
+	if t.name != "" { // only a place for the file; the umask decides
+		return ignoreRefusal(t.root.Chmod(0o777 &^ fsys.Umask()))
+	}
+	t.created = true // widened when its contents are complete
+	return nil
 }
 
 // coarsest is FAT's granularity of time stamps, for when it cannot be probed.
@@ -105,9 +132,10 @@ func (t *target) undo() {
 	}
 	if t.created || !t.rootOurs && !t.inForce() {
 		_ = t.journal.remove()
+		t.journal.close()
 	}
-	if t.created {
-		_ = os.Remove(t.dir)
+	for dir := t.dir; t.journal.dir == nil && dir != t.anchor; dir = parentOf(dir) {
+		_ = os.Remove(dir) // not if somebody has put something into it
 	}
 }
 
@@ -145,6 +173,31 @@ func (t *target) probe() error {
 		}
 	}
 	t.ctimeHolds = info.Ctime.Sec > time.Now().Add(-24*time.Hour).Unix()
+	return nil
+}
+
+// meet notes that a directory of the destination is on another file system than
+// its root.
+func (t *target) meet(r *run, dir *fsys.Dir, device uint64) error {
+	if device == t.device || r.opts.Sync != SyncEnd {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mounts[device] != nil {
+		return nil
+	}
+	mount, err := dir.OpenDir(".")
+	if err != nil {
+		return err
+	}
+	if t.mounts == nil {
+		t.mounts = map[uint64]*fsys.Dir{}
+	}
+	t.mounts[device] = mount
+	if !mount.SyncFSReliable() {
+		t.syncEach.Store(true)
+	}
 	return nil
 }
 
@@ -192,7 +245,14 @@ func (t *target) flush(r *run) error {
 	if r.opts.Sync == SyncNone {
 		return nil
 	}
-	if !t.syncEach {
+	for _, mount := range t.mounts {
+		if mount.SyncFSReliable() {
+			if err := mount.SyncFS(); err != nil {
+				return err
+			}
+		}
+	}
+	if t.root.SyncFSReliable() && r.opts.Sync == SyncEnd && t.name == "" {
 		return t.root.SyncFS()
 	}
 	if err := t.root.Sync(); err != nil {

@@ -77,6 +77,9 @@ func (f *File) NextData(off int64) (data, hole int64, end bool, err error) {
 	if err == unix.ENXIO {
 		return 0, 0, true, nil
 	}
+	if err == unix.EINVAL { // FreeBSD's way of saying that it cannot tell
+		err = unix.ENOTSUP
+	}
 	if err != nil {
 		return 0, 0, false, err
 	}

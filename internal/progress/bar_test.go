@@ -21,6 +21,8 @@ func TestBarLine(t *testing.T) {
 	flushing := shot(27.1e9, 27.1e9)
 	flushing.phase = engine.PhaseFlushing
 	empty := shot(0, 0)
+	few := shot(5, 10)
+	few.files, few.totalFiles, few.etaRate = 1, 2, 0
 	for _, c := range []struct {
 		name    string
 		s       snapshot
@@ -33,12 +35,13 @@ func TestBarLine(t *testing.T) {
 			"  45% [================>.....................]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s avg 1.32 GB/s ETA 0:11"},
 		{"start", shot(0, 27.1e9), 80,
 			"   0% [............]      0 B/27.1 GB     0/27.1k files 1.44 GB/s ETA 0:21"},
+		{"few", few, 80, "  50% [========>..........]      5 B/10 B     1/2 files 1.44 GB/s copying"},
 		{"narrow", shot(12.3e9, 27.1e9), 40,
 			"  45% [=======>...........]  1.44 GB/s"},
 		{"full, and not done", flushing, 80,
 			" 100% [============]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s flushing"},
 		{"nothing to do", empty, 60,
-			" 100% [==========]      0 B/    0 B 1.44 GB/s ETA 0:00"},
+			" 100% [==============]      0 B/0 B 1.44 GB/s ETA 0:00"},
 		{"total unknown", unknown, 80,
 			"|  12.3 GB 12.3k files 1.44 GB/s avg 1.32 GB/s scanning"},
 		{"total unknown, narrow", unknown, 20,
@@ -54,10 +57,13 @@ func TestBarLine(t *testing.T) {
 func TestBarLineFitsAndKeepsStill(t *testing.T) {
 	values := []int64{0, 1, 999, 1000, 999_499, 999_500, 9_994_999, 123_456_789, 999_950_000_000, 5e15, 9e18}
 	for columns := range 200 {
-		at := -1
 		for _, total := range values {
+			at := -1
 			for _, bytes := range values {
-				s := shot(bytes, max(total, bytes))
+				if bytes > total {
+					continue
+				}
+				s := shot(bytes, total)
 				s.rate, s.average = float64(bytes), float64(total)
 				line := barLine(s, columns, 0)
 				if len(line) > max(columns-1, 0) {

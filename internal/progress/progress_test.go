@@ -147,6 +147,15 @@ func TestJSONHasNullForUnknownTotals(t *testing.T) {
 	}
 }
 
+// A short run is over before its totals are counted.
+func TestJSONKnowsTheTotalsWhenTheRunIsOver(t *testing.T) {
+	tp := run(t, ModeJSON, 2, func(c *engine.Counters) { c.Phase.Store(int32(engine.PhaseDone)) })
+	want := `"phase":"done","bytes":200000000,"total_bytes":200000000,"files":20,"total_files":20,`
+	if last := tp.lines[len(tp.lines)-1]; !strings.Contains(last, want) {
+		t.Errorf("%s lacks %s", last, want)
+	}
+}
+
 func TestNoneDrawsNothingButKnowsTheStatus(t *testing.T) {
 	if tp := run(t, ModeNone, 30, nil); len(tp.at) != 0 {
 		t.Errorf("drawn: %q %q", tp.bars, tp.lines)

@@ -10,6 +10,7 @@ package walk
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -44,6 +45,9 @@ type Options struct {
 	// (fsys.Reserved), which is then not visited.
 	SkipReserved func(d *Dir, name string)
 }
+
+// errNotDirectory is about a path of --files-from that leads through a file.
+var errNotDirectory = errors.New("it is not a directory, and something below it is asked for")
 
 // batchSize is how many entries a goroutine takes at once: enough to make the
 // lock cheap, few enough to share a directory.
@@ -240,6 +244,10 @@ func (w *walker) read(d *Dir) (*fsys.Listing, error) {
 				return kind, false
 			}
 			kind = info.Kind
+		}
+		if d.only != nil && !d.only.All() && !d.only.Child(name).All() && kind != fsys.Directory {
+			d.visitor.Failed(d, name, errNotDirectory)
+			return kind, false
 		}
 		return kind, kind == fsys.Directory || w.opts.Filter == nil ||
 			w.opts.Filter.Match(d.Join(name), false, d.verdict) != filter.Excluded

@@ -1,0 +1,55 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A program that waits for its list of files does not end by itself, so what
+// ends it is the signal alone.
+func TestASecondSignalKillsOnlyAfterAWhile(t *testing.T) {
+	dir := t.TempDir()
+	list := filepath.Join(dir, "list")
+	if err := syscall.Mkfifo(list, 0o600); err != nil {
+		t.Skip(err)
+	}
+	cmd := exec.Command("sealift", "copy", "--files-from", list, dir, filepath.Join(dir, "..", "dst"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	end, err := os.OpenFile(list, os.O_WRONLY, 0) // when it is open at both ends, signals are caught
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	for range 2 { // as timeout(1) does it
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("the second signal at once ended it: %v", err)
+	case <-time.After(2 * oneRequest):
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	failed, ok := errors.AsType[*exec.ExitError](<-ended)
+	if !ok {
+		t.Fatal("it ended well")
+	}
+	if status, ok := failed.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
+		t.Errorf("it ended with %v, want to be killed", failed)
+	}
+}
