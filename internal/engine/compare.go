@@ -32,18 +32,17 @@ func (r *run) compare(e *entry) error {
 		if err != nil {
 			return err
 		}
-		now, err := e.file.Stat()
+		changed, err := e.changed()
 		if err != nil {
 			return err
 		}
-		if sameState(e.meta.info, now) {
+		if !changed {
 			e.digests = digests
 			break
 		}
 		if attempt == maxAttempts {
 			return errChanged
 		}
-		e.meta.info = now
 	}
 	for _, c := range open {
 		p := c.passage

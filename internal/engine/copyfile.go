@@ -64,7 +64,7 @@ const maxAttempts = 3
 // directory is held by the caller.
 func (r *run) process(j job) {
 	e := &entry{dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind}
-	if err := r.openSource(e); err != nil {
+	if err := e.openSource(); err != nil {
 		r.failSource(e, StageOpen, err)
 		return
 	}
@@ -83,7 +83,7 @@ func (r *run) take(e *entry) {
 
 // openSource opens and describes the entry, which may have been exchanged since
 // it was listed.
-func (r *run) openSource(e *entry) error {
+func (e *entry) openSource() error {
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return err
@@ -382,19 +382,14 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 			r.failPassage(e, p, StageWrite, p.sink.err)
 		}
 	}
-	now, err := e.file.Stat()
-	if err != nil {
-		return false, err
-	}
-	if before := e.meta.info; !sameState(before, now) {
-		e.meta.info = now
-		return true, nil
+	if changed, err := e.changed(); changed || err != nil {
+		return changed, err
 	}
 	if !anyOpen(movers) { // reading stopped when the last destination failed
 		return false, nil
 	}
-	if total != now.Size && now.Size != 0 {
-		return false, fmt.Errorf("it ended after %d of %d bytes", total, now.Size)
+	if size := e.meta.info.Size; total != size && size != 0 {
+		return false, fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
 	e.digests = set.Digests()
 	e.meta.info.Size = total // more than 0 for what says 0, as in /proc
@@ -408,6 +403,31 @@ func anyOpen(passages []*passage) bool {
 		}
 	}
 	return false
+}
+
+// changed reports whether the file is not what it was when it was described. It
+// looks at the name, not at the open file: what was renamed over it counts, and
+// is opened instead.
+func (e *entry) changed() (bool, error) {
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return false, err
+	}
+	now, err := dir.Lstat(e.name)
+	e.dir.Release()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, errVanished
+	case err != nil:
+		return false, err
+	case sameState(e.meta.info, now):
+		return false, nil
+	case now.ID == e.meta.info.ID:
+		e.meta.info = now
+		return true, nil
+	}
+	e.close()
+	return true, e.openSource()
 }
 
 // sameState reports whether nothing has been done to a file between two looks.

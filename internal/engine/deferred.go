@@ -38,7 +38,7 @@ func (r *run) settleDeferred() {
 // it is, and the manifest gets the alternative name.
 func (r *run) settleName(name string, j job) {
 	e := &entry{dir: j.dir, name: j.name, path: name, kind: j.kind, leave: map[*target]bool{}}
-	if err := r.openSource(e); err != nil {
+	if err := e.openSource(); err != nil {
 		r.failSource(e, StageOpen, err)
 		return
 	}

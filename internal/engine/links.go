@@ -22,6 +22,7 @@ type linkGroups struct {
 // linkGroup is one file with several names. One worker at a time works on it;
 // names that are met meanwhile wait, and that worker does them as well.
 type linkGroup struct {
+	id      fsys.ID
 	busy    bool
 	waiting []*entry // their directories are held
 	seen    uint64   // names dealt with
@@ -55,7 +56,7 @@ func (r *run) processLinked(e *entry) {
 	for waited := false; g != nil; waited = true {
 		var err error
 		if waited && r.ctx.Err() == nil {
-			if err = r.openSource(e); err != nil {
+			if err = e.openSource(); err != nil {
 				r.failSource(e, StageOpen, err)
 			}
 		}
@@ -83,7 +84,7 @@ func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) *linkGroup {
 	defer l.mu.Unlock()
 	g := l.groups[id]
 	if g == nil {
-		g = &linkGroup{leaders: make([]leader, targets)}
+		g = &linkGroup{id: id, leaders: make([]leader, targets)}
 		l.groups[id] = g
 	}
 	if g.busy {
@@ -221,6 +222,9 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 // afterLinked makes a name that was copied or found equal the group's leader
 // where there is none, and restores the link where there is one.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
+	if e.meta.info.ID != g.id { // exchanged while it was read
+		return
+	}
 	for _, p := range e.passages {
 		l := &g.leaders[p.target.index]
 		switch {
