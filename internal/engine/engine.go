@@ -57,6 +57,7 @@ type job struct {
 // ended.
 func Run(ctx context.Context, o *Options, c *Counters) (*Summary, error) {
 	begun := time.Now()
+	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
 	rt, err := resolve(opts)
 	if err != nil {
