@@ -162,7 +162,7 @@ func (r *run) openTargets() error {
 		if err != nil {
 			// A manifest that could not be read must not be replaced either.
 			t.closeManifests()
-			t.manifests = nil
+			t.manifests, t.unread = nil, true
 			t.lose(r, "", err)
 		}
 	}

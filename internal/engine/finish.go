@@ -176,6 +176,9 @@ func (r *run) finishTarget(t *target) TargetSummary {
 		fail(StageManifest, err)
 		return s
 	}
+	if t.unread && t.journal.holdsManifests() {
+		return s // the next run may be able to read them
+	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
 	if err := t.journal.remove(); err != nil {
 		fail(StageJournal, err)
@@ -204,7 +207,7 @@ func (t *target) abandon() {
 	if t.journal == nil {
 		return
 	}
-	if t.rootOurs || t.inForce() {
+	if t.rootOurs || t.journal.holdsManifests() {
 		return
 	}
 	_ = t.journal.remove() // an empty one is as good as none

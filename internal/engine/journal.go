@@ -88,6 +88,21 @@ func (j *journal) ownsRoot(created bool) (bool, error) {
 	return true, mark.CommitReplacing(rootName)
 }
 
+// holdsManifests reports whether manifests of earlier runs are in the journal,
+// which must not get lost with it.
+func (j *journal) holdsManifests() bool {
+	listing, err := j.dir.List()
+	if err != nil {
+		return true // perhaps
+	}
+	for i := range listing.Len() {
+		if _, _, ok := savedAs(listing.Name(i)); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // remove deletes the journal with all it holds, and the lock with it.
 func (j *journal) remove() error {
 	listing, err := j.dir.List()

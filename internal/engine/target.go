@@ -35,6 +35,7 @@ type target struct {
 	mounts     map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
 
 	manifests []*manifestFile
+	unread    bool      // those of earlier runs could not be read; they are left as they are
 	retire    sync.Once // moving the previous manifests into the journal
 	retireErr error
 
@@ -130,23 +131,13 @@ func (t *target) undo() {
 	if t.journal == nil || t.journal.dir == nil {
 		return
 	}
-	if t.created || !t.rootOurs && !t.inForce() {
+	if t.created || !t.rootOurs && !t.journal.holdsManifests() {
 		_ = t.journal.remove()
 		t.journal.close()
 	}
 	for dir := t.dir; t.journal.dir == nil && dir != t.anchor; dir = parentOf(dir) {
 		_ = os.Remove(dir) // not if somebody has put something into it
 	}
-}
-
-// inForce reports whether the journal holds a manifest that must not get lost.
-func (t *target) inForce() bool {
-	for _, m := range t.manifests {
-		if m.prev != nil && m.prevDir == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // probe finds out, on a file that never gets a name where the system can, how
