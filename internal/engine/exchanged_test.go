@@ -1,0 +1,63 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// A further name is linked to what was copied, never to what somebody has put
+// in its place since.
+func TestLeaderExchangedAtTheDestination(t *testing.T) {
+	defer func() { fsys.Fault = nil }()
+	dir := memoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	require.NoError(t, os.Mkdir(src, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(src, "a"), []byte("good"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(src, "m"), []byte("other"), 0o666))
+	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
+	evil := filepath.Join(dir, "evil")
+	require.NoError(t, os.WriteFile(evil, []byte("evil"), 0o666))
+	fsys.Fault = func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "m" { // "a" is done, "z" is not
+			return os.Rename(evil, filepath.Join(dst, "a"))
+		}
+		return nil
+	}
+	var failed []string
+	o := &Options{
+		Source: src, Targets: []string{dst}, Hashes: []hash.Algorithm{hash.SHA256},
+		Preserve: PreserveAll, Sync: SyncNone, Workers: 1,
+		Report: func(e Event) {
+			if e.Kind == EventFailed {
+				failed = append(failed, e.Path)
+			}
+		},
+	}
+	summary, err := Run(context.Background(), o, &Counters{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, summary.Errors)
+	require.Equal(t, []string{"z"}, failed)
+	require.NoFileExists(t, filepath.Join(dst, "z"))
+}
+
+// What is put where the destination is to be made, between looking and making,
+// is not followed.
+func TestDestinationPlantedMeanwhile(t *testing.T) {
+	dir := memoryDir(t)
+	victim := filepath.Join(dir, "victim")
+	require.NoError(t, os.Mkdir(victim, 0o777))
+	require.NoError(t, os.Symlink(victim, filepath.Join(dir, "dst")))
+	planted := &target{destination: destination{given: "dst", dir: filepath.Join(dir, "dst"), anchor: dir}}
+	require.ErrorIs(t, planted.makeRoot(), fs.ErrExist)
+	require.Nil(t, planted.root)
+}
