@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,9 +25,9 @@ type result struct {
 }
 
 // engineThat stands in for the engine.
-type engineThat func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error)
+type engineThat func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error)
 
-func succeeds(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+func succeeds(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
 	return &engine.Summary{}, nil
 }
 
@@ -42,7 +43,7 @@ func command(t *testing.T, run engineThat, stdin string, args ...string) result 
 func commandTo(t *testing.T, stdout io.Writer, run engineThat, stdin string, args ...string) result {
 	t.Helper()
 	var r result
-	spy := func(ctx context.Context, o *engine.Options, c *engine.Counters) (*engine.Summary, error) {
+	spy := func(ctx context.Context, o *engine.Options, c *tally.Counters) (*engine.Summary, error) {
 		r.options = o
 		return run(ctx, o, c)
 	}
@@ -67,7 +68,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 }
 
 func TestAFailedWriteToStandardOutputFailsTheRun(t *testing.T) {
-	conflicts := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+	conflicts := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
 		return &engine.Summary{Conflicts: 1}, nil
 	}
 	for name, c := range map[string]struct {
@@ -217,7 +218,7 @@ func TestMessagesCannotReachTheTerminalUnescaped(t *testing.T) {
 }
 
 func TestRefusalAsJSON(t *testing.T) {
-	refuses := func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error) {
+	refuses := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
 		return nil, &engine.RefusedError{Reason: "destination 'b' is the source or inside it"}
 	}
 	for _, c := range []struct {

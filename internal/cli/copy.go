@@ -14,10 +14,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // runCopy is [engine.Run], or what a test puts in its place.
-type runCopy func(context.Context, *engine.Options, *engine.Counters) (*engine.Summary, error)
+type runCopy func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error)
 
 func newCopyCmd(run runCopy) *cobra.Command {
 	flags := &copyFlags{}
@@ -70,7 +71,7 @@ func copyAndTell(cmd *cobra.Command, flags *copyFlags, options *engine.Options, 
 	log.started(options)
 
 	mode := flags.progress.Resolve(isTerminal, flags.quiet)
-	counters := &engine.Counters{CountTotals: mode != progress.ModeNone}
+	counters := &tally.Counters{CountTotals: mode != progress.ModeNone}
 	bar := progress.Start(progress.Config{Mode: mode, Counters: counters, Screen: screen, Width: columns})
 	defer onStatusSignal(func() { screen.Line("sealift: " + bar.Status()) })()
 	summary, err := run(cmd.Context(), options, counters)

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 func TestStatusSignal(t *testing.T) {
 	for _, s := range statusSignals {
-		asked := func(_ context.Context, _ *engine.Options, c *engine.Counters) (*engine.Summary, error) {
+		asked := func(_ context.Context, _ *engine.Options, c *tally.Counters) (*engine.Summary, error) {
 			c.Bytes.Store(3e6)
 			c.Files.Store(7)
 			if err := syscall.Kill(os.Getpid(), s.(syscall.Signal)); err != nil {

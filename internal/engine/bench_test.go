@@ -13,50 +13,19 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
 )
-
-// The sizes are on both sides of one block: inline, and through lanes.
-func BenchmarkTransfer(b *testing.B) {
-	for _, size := range []int{4 << 10, 64 << 10, DefaultBlockSize, DefaultBlockSize + 1, 64 << 20} {
-		for _, algorithms := range [][]hash.Algorithm{nil, {hash.SHA256}} {
-			for _, targets := range []int{1, 2} {
-				b.Run(fmt.Sprintf("size=%d/hashes=%d/targets=%d", size, len(algorithms), targets), func(b *testing.B) {
-					dir := memoryDir(b)
-					require.NoError(b, os.WriteFile(filepath.Join(dir, "src"), pattern(size, 1), 0o600))
-					d := openDir(b, dir)
-					src, info, err := d.Open("src")
-					require.NoError(b, err)
-					defer src.Close()
-					r := mover(DefaultBlockSize, DefaultQueueSize, 64<<20, SparseAuto)
-					set := hash.NewSet(algorithms)
-					out := sinks(b, d, targets)
-					b.SetBytes(int64(size))
-					b.ReportAllocs()
-					for b.Loop() {
-						set.Reset()
-						if _, err := r.transfer(context.Background(), src, info, set, out); err != nil {
-							b.Fatal(err)
-						}
-					}
-					for _, s := range out {
-						require.NoError(b, s.err)
-						s.file.Abort()
-					}
-				})
-			}
-		}
-	}
-}
 
 // A whole run over many small files: walk, copy, metadata, names, manifest.
 func BenchmarkRunSmallFiles(b *testing.B) {
 	for _, algorithms := range [][]hash.Algorithm{nil, {hash.SHA256}} {
 		b.Run(fmt.Sprintf("hashes=%d", len(algorithms)), func(b *testing.B) {
 			const files = 1000
-			dir := memoryDir(b)
+			dir := treetest.MemoryDir(b)
 			src := filepath.Join(dir, "src")
 			for i := range files {
-				write(b, src, fmt.Sprintf("d%02d/f%03d", i%50, i), pattern(1000+i*8, byte(i)), since)
+				write(b, src, fmt.Sprintf("d%02d/f%03d", i%50, i), treetest.Pattern(1000+i*8, byte(i)), since)
 			}
 			o := Options{Source: src, Hashes: algorithms, Sync: SyncNone, Preserve: PreserveAll}
 			benchmarkRun(b, o, dir, files)
@@ -68,11 +37,11 @@ func BenchmarkRunSmallFiles(b *testing.B) {
 func BenchmarkRunLargeFiles(b *testing.B) {
 	for _, files := range []int{1, 2} {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
-			dir := memoryDir(b)
+			dir := treetest.MemoryDir(b)
 			src := filepath.Join(dir, "src")
 			const size = 64 << 20
 			for i := range files {
-				write(b, src, fmt.Sprint(i), pattern(size, byte(i)), since)
+				write(b, src, fmt.Sprint(i), treetest.Pattern(size, byte(i)), since)
 			}
 			o := Options{Source: src, Hashes: []hash.Algorithm{hash.SHA256}, Sync: SyncNone, Preserve: PreserveAll}
 			b.SetBytes(int64(files) * size)
@@ -89,7 +58,7 @@ func benchmarkRun(b *testing.B, o Options, dir string, files int64) {
 	for b.Loop() {
 		n++
 		o.Targets = []string{filepath.Join(dir, fmt.Sprint("dst", n))}
-		s, err := Run(context.Background(), &o, &Counters{})
+		s, err := Run(context.Background(), &o, &tally.Counters{})
 		if err != nil || s.Errors > 0 || s.Files != files {
 			b.Fatal(err, s)
 		}

@@ -83,12 +83,12 @@ type comparison struct {
 // in one buffer of which half is the source's. The digests are the source's,
 // nil if it was not read to the end.
 func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
-	b, err := r.pool.get(r.ctx)
+	b, err := r.pipe.Pool.Get(r.ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer b.release()
-	half := len(b.buf) / 2
+	defer b.Release()
+	half := len(b.Buf) / 2
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
@@ -103,22 +103,22 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		if err := r.ctx.Err(); err != nil {
 			return nil, err
 		}
-		n, err := e.file.ReadAt(b.buf[:half], off)
+		n, err := e.file.ReadAt(b.Buf[:half], off)
 		if err != nil {
 			return nil, err
 		}
-		if err := r.pace(r.ctx, n); err != nil {
+		if err := r.pipe.Pace(r.ctx, n); err != nil {
 			return nil, err
 		}
-		set.Write(b.buf[:n])
+		set.Write(b.Buf[:n])
 		for _, c := range open {
 			if c.differs || c.err != nil {
 				continue
 			}
 			// One byte more where the source has ended: the other may go on.
-			m, err := c.file.ReadAt(b.buf[half:half+min(n+1, half)], off)
+			m, err := c.file.ReadAt(b.Buf[half:half+min(n+1, half)], off)
 			c.err = err
-			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.buf[:n], b.buf[half:half+n]))
+			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)
 		if n < half {

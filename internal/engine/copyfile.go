@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -37,7 +38,7 @@ type passage struct {
 
 	act     action
 	differs verdict // what a difference leads to, for actCompare and unproven actKeep
-	sink    sink
+	sink    pipe.Sink
 	done    outcome
 	digests hash.Digests // known to be those of what stands at the destination
 	again   bool         // the name has appeared meanwhile: decide anew
@@ -313,10 +314,10 @@ func (r *run) moveData(e *entry) {
 			break
 		}
 		for _, p := range movers {
-			if p.sink.file != nil {
-				p.sink.file.Abort()
+			if p.sink.File != nil {
+				p.sink.File.Abort()
 			}
-			p.sink = sink{}
+			p.sink = pipe.Sink{}
 		}
 		r.counters.Bytes.Add(-e.counted)
 		e.counted = 0
@@ -337,9 +338,9 @@ func (r *run) moveData(e *entry) {
 		if p.open() {
 			r.commit(e, p)
 		}
-		if p.sink.file != nil {
-			p.sink.file.Abort() // nothing after a commit
-			p.sink.file = nil
+		if p.sink.File != nil {
+			p.sink.File.Abort() // nothing after a commit
+			p.sink.File = nil
 		}
 	}
 }
@@ -354,14 +355,14 @@ func created(act action) outcome {
 // tryMove is one reading of the file into new temporaries. changed says that
 // what was read is not one state of the file.
 func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
-	var sinks []*sink
+	var sinks []*pipe.Sink
 	for _, p := range movers {
 		if !p.open() {
 			continue
 		}
-		p.sink = sink{sparse: r.opts.Sparse == SparseAlways}
-		if p.sink.file, p.sink.err = p.dir.Create(false); p.sink.err != nil {
-			r.failPassage(e, p, StageCreate, p.sink.err)
+		p.sink = pipe.Sink{Sparse: r.opts.Sparse == SparseAlways}
+		if p.sink.File, p.sink.Err = p.dir.Create(false); p.sink.Err != nil {
+			r.failPassage(e, p, StageCreate, p.sink.Err)
 			continue
 		}
 		sinks = append(sinks, &p.sink)
@@ -372,14 +373,14 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
-	total, err := r.transfer(r.ctx, e.file, e.meta.info, set, sinks)
+	total, err := r.pipe.Transfer(r.ctx, e.file, e.meta.info, set, sinks)
 	e.counted += total
 	if err != nil {
 		return false, err
 	}
 	for _, p := range movers {
-		if p.open() && p.sink.err != nil {
-			r.failPassage(e, p, StageWrite, p.sink.err)
+		if p.open() && p.sink.Err != nil {
+			r.failPassage(e, p, StageWrite, p.sink.Err)
 		}
 	}
 	if changed, err := e.changed(); changed || err != nil {
@@ -438,20 +439,20 @@ func sameState(a, b fsys.Info) bool {
 // commit completes the temporary and gives it the final name.
 func (r *run) commit(e *entry, p *passage) {
 	s := &p.sink
-	if s.finish(e.meta.info.Size); s.err != nil {
-		r.failPassage(e, p, StageWrite, s.err)
+	if s.Finish(e.meta.info.Size); s.Err != nil {
+		r.failPassage(e, p, StageWrite, s.Err)
 		return
 	}
-	fresh, err := p.dd.freshInfo(s.file)
+	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
-		_, err = r.apply(p.target, &s.file.Object, &e.meta, fresh, true, p.dd.inherits)
+		_, err = r.apply(p.target, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
 		r.failPassage(e, p, StageMetadata, err)
 		return
 	}
 	if p.target.syncEach.Load() {
-		if err := s.file.Sync(); err != nil {
+		if err := s.File.Sync(); err != nil {
 			r.failPassage(e, p, StageSync, err)
 			return
 		}
@@ -461,9 +462,9 @@ func (r *run) commit(e *entry, p *passage) {
 		return
 	}
 	if p.act == actReplace {
-		err = s.file.CommitReplacing(p.name)
+		err = s.File.CommitReplacing(p.name)
 	} else {
-		err = s.file.Commit(p.name)
+		err = s.File.Commit(p.name)
 		if errors.Is(err, fs.ErrExist) {
 			r.nameTaken(e, p)
 			return

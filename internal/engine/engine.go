@@ -12,13 +12,15 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // run is one execution of Run.
 type run struct {
 	opts       *Options
-	counters   *Counters
+	counters   *tally.Counters
 	route      *route
 	source     *fsys.Dir
 	sourceInfo fsys.Info // of the directory, as it was at the start
@@ -29,10 +31,9 @@ type run struct {
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
-	pool     *pool
-	sets     sync.Pool     // of *hash.Set
-	limiter  *rate.Limiter // nil without --bwlimit
-	noXattrs sync.Map      // devices of the source without extended attributes
+	pipe     *pipe.Pipe
+	sets     sync.Pool // of *hash.Set
+	noXattrs sync.Map  // devices of the source without extended attributes
 	links    linkGroups
 	jobs     chan job
 	notes    chan note
@@ -55,7 +56,7 @@ type job struct {
 // was stopped; the summary tells of everything else that went wrong. It is not
 // nil unless the run was refused. When Run returns, all its goroutines have
 // ended.
-func Run(ctx context.Context, o *Options, c *Counters) (*Summary, error) {
+func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
@@ -73,10 +74,15 @@ func Run(ctx context.Context, o *Options, c *Counters) (*Summary, error) {
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	r.pool = newPool(opts.BlockSize, opts.Memory)
+	r.pipe = &pipe.Pipe{
+		Pool:      pipe.NewPool(opts.BlockSize, opts.Memory),
+		QueueSize: opts.QueueSize,
+		KeepHoles: opts.Sparse == SparseAuto,
+		Bytes:     &c.Bytes,
+	}
 	r.sets.New = func() any { return hash.NewSet(opts.Hashes) }
 	if opts.BytesPerSecond > 0 {
-		r.limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
+		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
 	}
 	r.links.groups = map[fsys.ID]*linkGroup{}
 	r.deferred = map[string]job{}
@@ -97,7 +103,7 @@ func Run(ctx context.Context, o *Options, c *Counters) (*Summary, error) {
 	r.close()
 	close(r.notes)
 	collector.Wait()
-	c.Phase.Store(int32(PhaseDone))
+	c.Phase.Store(int32(tally.PhaseDone))
 	if err != nil {
 		return nil, err
 	}

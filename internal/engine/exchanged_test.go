@@ -13,13 +13,15 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // A further name is linked to what was copied, never to what somebody has put
 // in its place since.
 func TestLeaderExchangedAtTheDestination(t *testing.T) {
 	defer func() { fsys.Fault = nil }()
-	dir := memoryDir(t)
+	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	require.NoError(t, os.Mkdir(src, 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(src, "a"), []byte("good"), 0o666))
@@ -43,7 +45,7 @@ func TestLeaderExchangedAtTheDestination(t *testing.T) {
 			}
 		},
 	}
-	summary, err := Run(context.Background(), o, &Counters{})
+	summary, err := Run(context.Background(), o, &tally.Counters{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, summary.Errors)
 	require.Equal(t, []string{"z"}, failed)
@@ -53,7 +55,7 @@ func TestLeaderExchangedAtTheDestination(t *testing.T) {
 // What is put where the destination is to be made, between looking and making,
 // is not followed.
 func TestDestinationPlantedMeanwhile(t *testing.T) {
-	dir := memoryDir(t)
+	dir := treetest.MemoryDir(t)
 	victim := filepath.Join(dir, "victim")
 	require.NoError(t, os.Mkdir(victim, 0o777))
 	require.NoError(t, os.Symlink(victim, filepath.Join(dir, "dst")))

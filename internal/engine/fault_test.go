@@ -26,6 +26,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // The sweep makes each single operation of a run fail, one run for each, and
@@ -112,52 +114,42 @@ var (
 	since   = time.Unix(1_600_000_000, 333_333_333)
 )
 
-func pattern(size int, seed byte) []byte {
-	b := make([]byte, size)
-	x := uint32(seed) + 1
-	for i := range b {
-		x = x*1664525 + 1013904223
-		b[i] = byte(x >> 24)
-	}
-	return b
-}
-
 // sweepFiles is the content of the source's regular files.
 func sweepFiles() map[string][]byte {
 	return map[string][]byte{
-		"inline":           pattern(100, 1),
+		"inline":           treetest.Pattern(100, 1),
 		"empty":            {},
-		"big":              pattern(bigSize, 2),
-		"d/replaced":       pattern(200, 3),
-		"d/replaced-big":   pattern(bigSize, 4),
-		"d/same":           pattern(300, 5), // equal but for the time: to be compared
-		"d/differs":        pattern(310, 6), // same size, older, other content
-		"d/vouched":        pattern(320, 7), // up to date and in the previous manifest
-		"d/unproven":       pattern(330, 8), // up to date, but in no manifest
-		"link1":            pattern(400, 9),
-		"m/link2":          pattern(400, 9),
-		"z/link3":          pattern(400, 9),
-		"d/old-link1":      pattern(410, 10), // linked at the destination already
-		"d/old-link2":      pattern(410, 10),
-		"attributes":       pattern(420, 11),
-		"ro/in":            pattern(430, 12),
-		"sparse":           append(make([]byte, 8*sweepBlock), pattern(sweepBlock, 13)...),
-		"d/attributes-old": pattern(440, 14),
+		"big":              treetest.Pattern(bigSize, 2),
+		"d/replaced":       treetest.Pattern(200, 3),
+		"d/replaced-big":   treetest.Pattern(bigSize, 4),
+		"d/same":           treetest.Pattern(300, 5), // equal but for the time: to be compared
+		"d/differs":        treetest.Pattern(310, 6), // same size, older, other content
+		"d/vouched":        treetest.Pattern(320, 7), // up to date and in the previous manifest
+		"d/unproven":       treetest.Pattern(330, 8), // up to date, but in no manifest
+		"link1":            treetest.Pattern(400, 9),
+		"m/link2":          treetest.Pattern(400, 9),
+		"z/link3":          treetest.Pattern(400, 9),
+		"d/old-link1":      treetest.Pattern(410, 10), // linked at the destination already
+		"d/old-link2":      treetest.Pattern(410, 10),
+		"attributes":       treetest.Pattern(420, 11),
+		"ro/in":            treetest.Pattern(430, 12),
+		"sparse":           append(make([]byte, 8*sweepBlock), treetest.Pattern(sweepBlock, 13)...),
+		"d/attributes-old": treetest.Pattern(440, 14),
 	}
 }
 
 // oldFiles is what stands at the destination before; nil values mean equal.
 func oldFiles() map[string][]byte {
 	return map[string][]byte{
-		"d/replaced":       pattern(150, 23),
-		"d/replaced-big":   pattern(bigSize-700, 24),
+		"d/replaced":       treetest.Pattern(150, 23),
+		"d/replaced-big":   treetest.Pattern(bigSize-700, 24),
 		"d/same":           nil,
-		"d/differs":        pattern(310, 26),
+		"d/differs":        treetest.Pattern(310, 26),
 		"d/vouched":        nil,
 		"d/unproven":       nil,
 		"d/old-link1":      nil,
 		"d/attributes-old": nil,
-		"extra/kept":       pattern(77, 40), // not in the source
+		"extra/kept":       treetest.Pattern(77, 40), // not in the source
 	}
 }
 
@@ -190,7 +182,7 @@ func makeSweepSource(t require.TestingT, root string) {
 	require.NoError(t, os.Link(filepath.Join(root, "d/old-link1"), filepath.Join(root, "d/old-link2")))
 	sparse, err := os.OpenFile(filepath.Join(root, "sparse"), os.O_RDWR|os.O_TRUNC, 0)
 	require.NoError(t, err)
-	_, err = sparse.WriteAt(pattern(sweepBlock, 13), 8*sweepBlock)
+	_, err = sparse.WriteAt(treetest.Pattern(sweepBlock, 13), 8*sweepBlock)
 	require.NoError(t, errors.Join(err, sparse.Close()))
 	require.NoError(t, os.Chtimes(filepath.Join(root, "sparse"), since, since))
 	setAttribute(t, filepath.Join(root, "attributes"), "user.sealift", "one")
@@ -289,7 +281,7 @@ func watched(t *testing.T, o Options) *told {
 				out.panicked = fmt.Sprintf("%v\n%s", p, ourFrames(string(debug.Stack())))
 			}
 		}()
-		out.summary, out.err = Run(context.Background(), &o, &Counters{})
+		out.summary, out.err = Run(context.Background(), &o, &tally.Counters{})
 	}()
 	select {
 	case <-done:
@@ -461,20 +453,6 @@ func gaps(t require.TestingT, source map[string]node, root string) (list []strin
 	return list
 }
 
-// memoryDir is a directory on a file system in memory, where there is one.
-func memoryDir(t testing.TB) string {
-	t.Helper()
-	if info, err := os.Stat("/dev/shm"); err != nil || !info.IsDir() {
-		return t.TempDir()
-	}
-	dir, err := os.MkdirTemp("/dev/shm", "engine")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { removeTree(t, dir) })
-	return dir
-}
-
 func sweepOptions(source string, targets []string, sync SyncMode) Options {
 	return Options{
 		Source: source, Targets: targets, Hashes: []hash.Algorithm{hash.SHA256},
@@ -490,7 +468,7 @@ func TestFaultSweep(t *testing.T) {
 }
 
 func sweep(t *testing.T, sync SyncMode) {
-	dir := memoryDir(t)
+	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	makeSweepSource(t, src)
 	source := look(t, src)
@@ -498,7 +476,7 @@ func sweep(t *testing.T, sync SyncMode) {
 	var ready []string // destinations, made many at a time to wait for the clock once
 	t.Cleanup(func() {
 		for _, target := range ready {
-			removeTree(t, target)
+			treetest.Remove(t, target)
 		}
 	})
 	fresh := func() []string {
@@ -521,7 +499,7 @@ func sweep(t *testing.T, sync SyncMode) {
 	}
 	remove := func(targets []string) {
 		for _, target := range targets {
-			removeTree(t, target)
+			treetest.Remove(t, target)
 		}
 	}
 	gapsOf := func(targets []string) (list []string) {
@@ -645,16 +623,4 @@ func ourFrames(stack string) string {
 		}
 	}
 	return b.String()
-}
-
-// removeTree takes a tree away, whatever the modes of its directories.
-func removeTree(t testing.TB, dir string) {
-	t.Helper()
-	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700)
-		}
-		return nil
-	})
-	require.NoError(t, os.RemoveAll(dir))
 }

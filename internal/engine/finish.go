@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -134,7 +135,7 @@ func (dd *destDir) close() {
 // stopped before everything had its turn.
 func (r *run) finish() (stopped bool) {
 	stopped = r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
-	r.counters.Phase.Store(int32(PhaseFlushing))
+	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	r.sync()
 	for _, t := range r.targets {
 		var s TargetSummary

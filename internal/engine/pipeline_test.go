@@ -21,6 +21,8 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // hook installs a fault hook until the test ends or unhook is called.
@@ -34,14 +36,14 @@ func hook(t testing.TB, f func(op fsys.Op, name string) error) (unhook func()) {
 // littleTree has files that go inline and files that take the lanes.
 func littleTree(t testing.TB) (root string, files map[string][]byte) {
 	t.Helper()
-	root = filepath.Join(memoryDir(t), "src")
+	root = filepath.Join(treetest.MemoryDir(t), "src")
 	files = map[string][]byte{
-		"a":         pattern(100, 1),
-		"b/big":     pattern(bigSize, 2),
-		"b/c/small": pattern(10, 3),
-		"d/big":     pattern(3*sweepBlock, 4),
+		"a":         treetest.Pattern(100, 1),
+		"b/big":     treetest.Pattern(bigSize, 2),
+		"b/c/small": treetest.Pattern(10, 3),
+		"d/big":     treetest.Pattern(3*sweepBlock, 4),
 		"e":         {},
-		"f/link":    pattern(bigSize, 5),
+		"f/link":    treetest.Pattern(bigSize, 5),
 	}
 	for name, content := range files {
 		write(t, root, name, content, since)
@@ -103,7 +105,7 @@ func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 			before, _ := os.ReadDir("/proc/self/fd")
 			o := options(src, threeTargets(t.TempDir())...)
 			change(&o)
-			s, err := Run(context.Background(), &o, &Counters{CountTotals: name == "totals"})
+			s, err := Run(context.Background(), &o, &tally.Counters{CountTotals: name == "totals"})
 			if err == nil {
 				require.Zero(t, s.Errors)
 			}
@@ -119,11 +121,11 @@ func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 func TestCancellationAtEveryOperation(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	src, files := littleTree(t)
-	dir := memoryDir(t)
+	dir := treetest.MemoryDir(t)
 	var total atomic.Int64
 	unhook := hook(t, func(fsys.Op, string) error { total.Add(1); return nil })
 	o := options(src, threeTargets(filepath.Join(dir, "count"))...)
-	_, err := Run(context.Background(), &o, &Counters{CountTotals: true})
+	_, err := Run(context.Background(), &o, &tally.Counters{CountTotals: true})
 	require.NoError(t, err)
 	unhook()
 	stopped := 0
@@ -145,7 +147,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 				failed = append(failed, fmt.Sprint(e))
 			}
 		}
-		s, err := Run(ctx, &o, &Counters{CountTotals: true})
+		s, err := Run(ctx, &o, &tally.Counters{CountTotals: true})
 		unhook()
 		cancel(nil)
 		require.Empty(t, failed, "an interruption is no failure (operation %d)", k)
@@ -163,7 +165,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 		}
 		// Running again goes on where this one stopped.
 		o = options(src, o.Targets...)
-		s, err = Run(context.Background(), &o, &Counters{})
+		s, err = Run(context.Background(), &o, &tally.Counters{})
 		require.NoError(t, err)
 		require.Zero(t, s.Errors, "operation %d", k)
 		for _, target := range o.Targets {
@@ -171,7 +173,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 			require.FileExists(t, filepath.Join(target, "SHA256SUMS"))
 			require.NoDirExists(t, filepath.Join(target, ".sealift-journal"), "operation %d", k)
 		}
-		removeTree(t, base)
+		treetest.Remove(t, base)
 	}
 	require.Greater(t, stopped, int(total.Load()/2))
 }
@@ -181,14 +183,14 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 	for _, second := range []string{"unreadable", "other source"} {
 		t.Run(second, func(t *testing.T) {
-			dir := memoryDir(t)
+			dir := treetest.MemoryDir(t)
 			src, other, dst := filepath.Join(dir, "src"), filepath.Join(dir, "other"), filepath.Join(dir, "dst")
 			write(t, src, "a", []byte("old a"), before)
 			write(t, src, "b", []byte("old b"), before)
 			write(t, other, "c", []byte("c"), before)
 			o := options(src, dst)
 			o.Workers = 1
-			_, err := Run(context.Background(), &o, &Counters{})
+			_, err := Run(context.Background(), &o, &tally.Counters{})
 			require.NoError(t, err)
 			write(t, src, "a", []byte("new a"), since)
 			write(t, src, "b", []byte("new b"), since)
@@ -205,7 +207,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 			})
 			o = options(src, dst)
 			o.Workers = 1
-			_, err = Run(ctx, &o, &Counters{})
+			_, err = Run(ctx, &o, &tally.Counters{})
 			unhook()
 			require.ErrorIs(t, err, context.Canceled)
 			content, err := os.ReadFile(filepath.Join(dst, "a"))
@@ -224,7 +226,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 					return nil
 				})
 			}
-			_, err = Run(context.Background(), &o, &Counters{})
+			_, err = Run(context.Background(), &o, &tally.Counters{})
 			require.NoError(t, err)
 			b, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
 			require.NoError(t, err)
@@ -243,11 +245,11 @@ func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 	for _, workers := range []int{1, 2, 16} {
 		for _, queue := range []int{1, 10} {
 			synctest.Test(t, func(t *testing.T) {
-				o := options(src, threeTargets(memoryDir(t))...)
+				o := options(src, threeTargets(treetest.MemoryDir(t))...)
 				o.Workers, o.QueueSize, o.Memory, o.Hashes = workers, queue, 1, hash.Algorithms()
 				for _, policy := range []Policy{PolicyDefault, PolicyChecksum} { // the second run compares
 					o.Policy = policy
-					s, err := Run(t.Context(), &o, &Counters{})
+					s, err := Run(t.Context(), &o, &tally.Counters{})
 					require.NoError(t, err)
 					require.Zero(t, s.Errors)
 				}
@@ -261,9 +263,9 @@ func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 
 // While all writes stand still, reading must stop at the ceiling, and reach it.
 func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
-	src := filepath.Join(memoryDir(t), "src")
+	src := filepath.Join(treetest.MemoryDir(t), "src")
 	for i := range 8 {
-		write(t, src, fmt.Sprint("big", i), pattern(50*sweepBlock, byte(i)), since)
+		write(t, src, fmt.Sprint("big", i), treetest.Pattern(50*sweepBlock, byte(i)), since)
 	}
 	for _, c := range []struct{ workers, queue, blocks, want int }{
 		{4, 10, 7, 7},     // the ceiling
@@ -287,11 +289,11 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 					}
 					return nil
 				})
-				o := options(src, filepath.Join(memoryDir(t), "dst"), filepath.Join(memoryDir(t), "dst"))
+				o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"), filepath.Join(treetest.MemoryDir(t), "dst"))
 				o.Workers, o.QueueSize, o.Memory = c.workers, c.queue, int64(c.blocks*sweepBlock)
 				var running sync.WaitGroup
 				running.Go(func() {
-					s, err := Run(t.Context(), &o, &Counters{})
+					s, err := Run(t.Context(), &o, &tally.Counters{})
 					if err != nil || s.Errors > 0 {
 						t.Errorf("%v, %+v", err, s)
 					}
@@ -308,8 +310,8 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 }
 
 func TestBlockSizeActs(t *testing.T) {
-	src := filepath.Join(memoryDir(t), "src")
-	write(t, src, "file", pattern(100_000, 1), since)
+	src := filepath.Join(treetest.MemoryDir(t), "src")
+	write(t, src, "file", treetest.Pattern(100_000, 1), since)
 	for _, size := range []int{4 << 10, 10_000, 50_000, 100_000, 1 << 20} {
 		var writes, reads atomic.Int64
 		hook(t, func(op fsys.Op, _ string) error {
@@ -321,9 +323,9 @@ func TestBlockSizeActs(t *testing.T) {
 			}
 			return nil
 		})
-		o := options(src, filepath.Join(memoryDir(t), "dst"))
+		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.BlockSize, o.Hashes = size, nil
-		_, err := Run(t.Context(), &o, &Counters{})
+		_, err := Run(t.Context(), &o, &tally.Counters{})
 		require.NoError(t, err)
 		want := int64((100_000 + size - 1) / size)
 		require.Equal(t, want, writes.Load(), "blocks of %d", size)
@@ -332,9 +334,9 @@ func TestBlockSizeActs(t *testing.T) {
 }
 
 func TestWorkersAct(t *testing.T) {
-	src := filepath.Join(memoryDir(t), "src")
+	src := filepath.Join(treetest.MemoryDir(t), "src")
 	for i := range 20 {
-		write(t, src, fmt.Sprint("f", i), pattern(10, byte(i)), since)
+		write(t, src, fmt.Sprint("f", i), treetest.Pattern(10, byte(i)), since)
 	}
 	for _, workers := range []int{1, 3, 12} {
 		synctest.Test(t, func(t *testing.T) {
@@ -347,11 +349,11 @@ func TestWorkersAct(t *testing.T) {
 				}
 				return nil
 			})
-			o := options(src, filepath.Join(memoryDir(t), "dst"))
+			o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 			o.Workers = workers
 			var running sync.WaitGroup
 			running.Go(func() {
-				if _, err := Run(t.Context(), &o, &Counters{}); err != nil {
+				if _, err := Run(t.Context(), &o, &tally.Counters{}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -366,15 +368,15 @@ func TestWorkersAct(t *testing.T) {
 
 // The clock of a bubble stands still but for waiting.
 func TestBandwidthLimitActs(t *testing.T) {
-	src := filepath.Join(memoryDir(t), "src")
+	src := filepath.Join(treetest.MemoryDir(t), "src")
 	for i := range 4 {
-		write(t, src, fmt.Sprint("f", i), pattern(250_000, byte(i)), since)
+		write(t, src, fmt.Sprint("f", i), treetest.Pattern(250_000, byte(i)), since)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		o := options(src, filepath.Join(memoryDir(t), "dst"))
+		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.BytesPerSecond = 100_000
 		begun := time.Now()
-		_, err := Run(t.Context(), &o, &Counters{})
+		_, err := Run(t.Context(), &o, &tally.Counters{})
 		require.NoError(t, err)
 		require.InDelta(t, 10, time.Since(begun).Seconds(), 0.1)
 	})
@@ -383,7 +385,7 @@ func TestBandwidthLimitActs(t *testing.T) {
 // A refusal must come before anything is made.
 func TestARefusalWritesNothing(t *testing.T) {
 	src, _ := littleTree(t)
-	dir := memoryDir(t)
+	dir := treetest.MemoryDir(t)
 	busy := filepath.Join(dir, "busy")
 	require.NoError(t, os.Mkdir(busy, 0o755))
 	root, err := fsys.OpenRoot(busy)
@@ -393,7 +395,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer j.close()
 	o := options(src, filepath.Join(dir, "new"), busy)
-	_, err = Run(t.Context(), &o, &Counters{})
+	_, err = Run(t.Context(), &o, &tally.Counters{})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.NoDirExists(t, filepath.Join(dir, "new"))
@@ -402,10 +404,10 @@ func TestARefusalWritesNothing(t *testing.T) {
 // With --sync=file every directory that got a name is forced to the device,
 // whatever the policy says about its metadata.
 func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
-	src := filepath.Join(memoryDir(t), "src")
+	src := filepath.Join(treetest.MemoryDir(t), "src")
 	write(t, src, "sub/new", []byte("x"), since)
 	count := func(policy Policy) int {
-		dst := filepath.Join(memoryDir(t), "dst")
+		dst := filepath.Join(treetest.MemoryDir(t), "dst")
 		require.NoError(t, os.MkdirAll(filepath.Join(dst, "sub"), 0o755))
 		n := 0
 		var mu sync.Mutex
@@ -419,7 +421,7 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 		})
 		o := options(src, dst)
 		o.Policy, o.Sync = policy, SyncFile
-		s, err := Run(t.Context(), &o, &Counters{})
+		s, err := Run(t.Context(), &o, &tally.Counters{})
 		unhook()
 		require.NoError(t, err)
 		require.EqualValues(t, 1, s.Files)
@@ -430,10 +432,10 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 
 // With --sync=file metadata brought up to date is forced to the device too.
 func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
-	src, dst := filepath.Join(memoryDir(t), "src"), filepath.Join(memoryDir(t), "dst")
+	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
 	write(t, src, "file", []byte("x"), since)
 	o := options(src, dst)
-	_, err := Run(t.Context(), &o, &Counters{})
+	_, err := Run(t.Context(), &o, &tally.Counters{})
 	require.NoError(t, err)
 	count := func() (refreshed bool, syncs int) {
 		var mu sync.Mutex
@@ -449,7 +451,7 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 		o := options(src, dst)
 		o.Sync = SyncFile
 		o.Report = func(e Event) { refreshed = refreshed || e.Action == "metadata" }
-		_, err := Run(t.Context(), &o, &Counters{})
+		_, err := Run(t.Context(), &o, &tally.Counters{})
 		require.NoError(t, err)
 		return refreshed, syncs
 	}
@@ -463,8 +465,8 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 
 // The bytes that progress counts are the file's, however often it was moved.
 func TestProgressCountsAFileOnce(t *testing.T) {
-	src, dst := filepath.Join(memoryDir(t), "src"), filepath.Join(memoryDir(t), "dst")
-	write(t, src, "file", pattern(bigSize, 1), since)
+	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
+	write(t, src, "file", treetest.Pattern(bigSize, 1), since)
 	t.Run("the name has appeared", func(t *testing.T) {
 		unhook := hook(t, func(op fsys.Op, name string) error {
 			if op == fsys.OpLink && name == "file" {
@@ -473,7 +475,7 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 			return nil
 		})
 		defer unhook()
-		c := &Counters{}
+		c := &tally.Counters{}
 		o := options(src, dst)
 		s, err := Run(t.Context(), &o, c)
 		require.NoError(t, err)
@@ -482,8 +484,8 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 		require.EqualValues(t, bigSize, c.Bytes.Load())
 	})
 	t.Run("reading fails half-way", func(t *testing.T) {
-		short := filepath.Join(memoryDir(t), "src")
-		write(t, short, "file", pattern(100, 1), since)
+		short := filepath.Join(treetest.MemoryDir(t), "src")
+		write(t, short, "file", treetest.Pattern(100, 1), since)
 		var reads int
 		unhook := hook(t, func(op fsys.Op, _ string) error {
 			if op != fsys.OpRead {
@@ -495,8 +497,8 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 			return syscall.EIO
 		})
 		defer unhook()
-		c := &Counters{}
-		o := options(short, filepath.Join(memoryDir(t), "dst"))
+		c := &tally.Counters{}
+		o := options(short, filepath.Join(treetest.MemoryDir(t), "dst"))
 		s, err := Run(t.Context(), &o, c)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, s.Errors)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -116,7 +117,7 @@ func (c *trial) run(o engine.Options) *engine.Summary {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a deadlock is a failure, and not the end of all tests
 	defer cancel()
-	summary, err := engine.Run(ctx, &o, &engine.Counters{CountTotals: true})
+	summary, err := engine.Run(ctx, &o, &tally.Counters{CountTotals: true})
 	require.NoError(c, err)
 	require.Empty(c, told)
 	return summary

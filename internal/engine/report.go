@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // EventKind says what an Event tells.
 type EventKind uint8
@@ -27,36 +24,6 @@ type Event struct {
 	Bytes  int64  // size of a copied file
 	Err    error  // EventFailed: *FileError; EventConflict, EventWarning, EventTargetLost: the text
 	Hint   string // EventConflict: the name of the policy that would replace it, "" if none would
-}
-
-// Phase is what a run is busy with.
-type Phase int32
-
-// The phases of a copy.
-const (
-	PhaseStarting Phase = iota
-	PhaseScanning       // counting what there is to do, while copying has begun
-	PhaseCopying
-	PhaseFlushing // waiting for the device
-	PhaseDone
-)
-
-func (p Phase) String() string {
-	return [...]string{"starting", "scanning", "copying", "flushing", "done"}[p]
-}
-
-// Counters are read by whoever draws progress, at any time; copying goroutines
-// add to them and never send a message.
-type Counters struct {
-	Phase      atomic.Int32 // a Phase
-	Bytes      atomic.Int64 // bytes of files dealt with: copied, skipped or failed
-	Files      atomic.Int64 // regular files dealt with
-	TotalBytes atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
-	TotalFiles atomic.Int64
-	ScanDone   atomic.Bool
-	// CountTotals makes Run count the totals in a walk of its own. Set it
-	// before Run when somebody is going to look at them.
-	CountTotals bool
 }
 
 // Summary is the account of a finished run.

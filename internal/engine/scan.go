@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -12,7 +13,7 @@ import (
 // that copies, if anybody wants to know. stop ends it and waits for it.
 func (r *run) startScan() (stop func()) {
 	c := r.counters
-	c.Phase.Store(int32(PhaseCopying))
+	c.Phase.Store(int32(tally.PhaseCopying))
 	if !c.CountTotals {
 		return func() {}
 	}
@@ -28,7 +29,7 @@ func (r *run) startScan() (stop func()) {
 	if err != nil {
 		return func() {} // the copy will report it
 	}
-	c.Phase.Store(int32(PhaseScanning))
+	c.Phase.Store(int32(tally.PhaseScanning))
 	ctx, cancel := context.WithCancel(r.ctx)
 	var scan sync.WaitGroup
 	scan.Go(func() {
@@ -39,7 +40,7 @@ func (r *run) startScan() (stop func()) {
 		})
 		if ctx.Err() == nil {
 			c.ScanDone.Store(true)
-			c.Phase.CompareAndSwap(int32(PhaseScanning), int32(PhaseCopying))
+			c.Phase.CompareAndSwap(int32(tally.PhaseScanning), int32(tally.PhaseCopying))
 		}
 	})
 	return func() {
@@ -49,7 +50,7 @@ func (r *run) startScan() (stop func()) {
 }
 
 // scanner adds up regular files. What it cannot see, the copy reports.
-type scanner struct{ c *Counters }
+type scanner struct{ c *tally.Counters }
 
 func (s scanner) Enter(*walk.Dir) bool { return true }
 func (s scanner) Leave(*walk.Dir)      {}

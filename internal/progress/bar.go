@@ -7,7 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // Lengths of the part that the library draws, in columns.
@@ -46,7 +46,7 @@ func (s snapshot) knownFields() []field {
 	// The time left and the phase share a place: while something else than
 	// copying goes on, an estimate from bytes would be wrong.
 	left := s.phase.String()
-	if eta, ok := s.eta(); ok && s.phase <= engine.PhaseCopying {
+	if eta, ok := s.eta(); ok && s.phase <= tally.PhaseCopying {
 		left = "ETA " + Clock(eta)
 	}
 	return []field{

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 func shot(bytes, total int64) snapshot {
 	return snapshot{
-		phase: engine.PhaseCopying, bytes: bytes, totalBytes: total,
+		phase: tally.PhaseCopying, bytes: bytes, totalBytes: total,
 		files: bytes / 1e6, totalFiles: total / 1e6, totalsKnown: true,
 		rate: 1.44e9, average: 1.32e9, etaRate: 1.3e9,
 	}
@@ -17,9 +17,9 @@ func shot(bytes, total int64) snapshot {
 
 func TestBarLine(t *testing.T) {
 	unknown := shot(12.3e9, 0)
-	unknown.totalsKnown, unknown.phase = false, engine.PhaseScanning
+	unknown.totalsKnown, unknown.phase = false, tally.PhaseScanning
 	flushing := shot(27.1e9, 27.1e9)
-	flushing.phase = engine.PhaseFlushing
+	flushing.phase = tally.PhaseFlushing
 	empty := shot(0, 0)
 	few := shot(5, 10)
 	few.files, few.totalFiles, few.etaRate = 1, 2, 0

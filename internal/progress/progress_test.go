@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 func TestMain(m *testing.M) {
@@ -37,13 +37,13 @@ func (t *tape) put(list *[]string, s string) {
 }
 
 // run shows counters that move by 100 MB and 10 files a second of fake time.
-func run(t *testing.T, mode Mode, seconds int, prepare func(*engine.Counters)) *tape {
+func run(t *testing.T, mode Mode, seconds int, prepare func(*tally.Counters)) *tape {
 	t.Helper()
 	tp := &tape{}
 	synctest.Test(t, func(t *testing.T) {
 		tp.start = time.Now()
-		c := &engine.Counters{}
-		c.Phase.Store(int32(engine.PhaseCopying))
+		c := &tally.Counters{}
+		c.Phase.Store(int32(tally.PhaseCopying))
 		if prepare != nil {
 			prepare(c)
 		}
@@ -65,8 +65,8 @@ func run(t *testing.T, mode Mode, seconds int, prepare func(*engine.Counters)) *
 	return tp
 }
 
-func totals(bytes, files int64) func(*engine.Counters) {
-	return func(c *engine.Counters) {
+func totals(bytes, files int64) func(*tally.Counters) {
+	return func(c *tally.Counters) {
 		c.TotalBytes.Store(bytes)
 		c.TotalFiles.Store(files)
 		c.ScanDone.Store(true)
@@ -149,7 +149,7 @@ func TestJSONHasNullForUnknownTotals(t *testing.T) {
 
 // A short run is over before its totals are counted.
 func TestJSONKnowsTheTotalsWhenTheRunIsOver(t *testing.T) {
-	tp := run(t, ModeJSON, 2, func(c *engine.Counters) { c.Phase.Store(int32(engine.PhaseDone)) })
+	tp := run(t, ModeJSON, 2, func(c *tally.Counters) { c.Phase.Store(int32(tally.PhaseDone)) })
 	want := `"phase":"done","bytes":200000000,"total_bytes":200000000,"files":20,"total_files":20,`
 	if last := tp.lines[len(tp.lines)-1]; !strings.Contains(last, want) {
 		t.Errorf("%s lacks %s", last, want)
@@ -161,7 +161,7 @@ func TestNoneDrawsNothingButKnowsTheStatus(t *testing.T) {
 		t.Errorf("drawn: %q %q", tp.bars, tp.lines)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := &engine.Counters{}
+		c := &tally.Counters{}
 		p := Start(Config{Mode: ModeNone, Counters: c})
 		defer p.Stop()
 		time.Sleep(2 * time.Second)

@@ -3,7 +3,7 @@ package progress
 import (
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // Windows over which rates are taken. The shorter one is shown; the longer one
@@ -33,7 +33,7 @@ func newSampler(now time.Time) sampler {
 
 // snapshot is all that is shown, at one moment.
 type snapshot struct {
-	phase       engine.Phase
+	phase       tally.Phase
 	bytes       int64
 	files       int64
 	totalBytes  int64 // final if totalsKnown, else meaningless
@@ -45,9 +45,9 @@ type snapshot struct {
 	etaRate     float64 // bytes per second, for the estimate
 }
 
-func (s *sampler) take(now time.Time, c *engine.Counters) snapshot {
+func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 	shot := snapshot{
-		phase:   engine.Phase(c.Phase.Load()),
+		phase:   tally.Phase(c.Phase.Load()),
 		bytes:   c.Bytes.Load(),
 		files:   c.Files.Load(),
 		elapsed: now.Sub(s.start),
@@ -57,7 +57,7 @@ func (s *sampler) take(now time.Time, c *engine.Counters) snapshot {
 		shot.totalsKnown = true
 		shot.totalBytes = c.TotalBytes.Load()
 		shot.totalFiles = c.TotalFiles.Load()
-	case shot.phase == engine.PhaseDone: // before the scan was; there is no more
+	case shot.phase == tally.PhaseDone: // before the scan was; there is no more
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = shot.bytes, shot.files
 	}

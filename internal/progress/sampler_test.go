@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 func TestRatesForgetWhatIsLongAgo(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &engine.Counters{}
+	c := &tally.Counters{}
 	c.ScanDone.Store(true)
 	c.TotalBytes.Store(2e9)
 	c.Bytes.Store(1e9) // an earlier run had copied them
@@ -38,7 +38,7 @@ func TestRatesForgetWhatIsLongAgo(t *testing.T) {
 func TestStatusSignalsDoNotDisturbTheRates(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &engine.Counters{}
+	c := &tally.Counters{}
 	for range 4000 {
 		now = now.Add(time.Millisecond)
 		c.Bytes.Add(1000)
@@ -92,7 +92,7 @@ func TestPercent(t *testing.T) {
 func TestRateIsThatOfTheLastSeconds(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &engine.Counters{}
+	c := &tally.Counters{}
 	var shot snapshot
 	for i := range 60 {
 		now = now.Add(tick)

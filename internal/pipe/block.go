@@ -1,0 +1,72 @@
+package pipe
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Block is a pooled buffer. It has one writer until it is sent to lanes; from
+// then on it is read-only, and the last Release sends it home.
+type Block struct {
+	Buf  []byte
+	refs atomic.Int32
+	pool *Pool
+}
+
+// Release gives up one reference.
+func (b *Block) Release() {
+	if b.refs.Add(-1) == 0 {
+		b.pool.put(b)
+	}
+}
+
+// Pool hands out blocks of one size, never more at a time than a ceiling.
+// sync.Pool alone would be unbounded, a channel alone would never shrink.
+type Pool struct {
+	size    int // bytes of a block
+	ceiling *semaphore.Weighted
+	blocks  sync.Pool
+	out     atomic.Int64 // blocks handed out; 0 after a run
+}
+
+// NewPool makes a pool whose blocks of size bytes together take at most memory
+// bytes, but at least one block. Blocks are aligned for direct reads.
+func NewPool(size int, memory int64) *Pool {
+	p := &Pool{size: size, ceiling: semaphore.NewWeighted(max(memory/int64(size), 1))}
+	p.blocks.New = func() any { return &Block{Buf: aligned(size), pool: p} }
+	return p
+}
+
+// aligned makes a buffer that begins at a multiple of directAlignment.
+func aligned(size int) []byte {
+	b := make([]byte, size+directAlignment)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % directAlignment
+	return b[skip:][:size:size]
+}
+
+// Get waits for a block, with one reference. Whoever holds a block must not
+// call it: the smallest pool has only one.
+func (p *Pool) Get(ctx context.Context) (*Block, error) {
+	if err := p.ceiling.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	p.out.Add(1)
+	b := p.blocks.Get().(*Block)
+	b.refs.Store(1)
+	return b, nil
+}
+
+func (p *Pool) put(b *Block) {
+	p.blocks.Put(b)
+	p.out.Add(-1)
+	p.ceiling.Release(1)
+}
+
+// Out is how many blocks are handed out: 0 when nothing is under way.
+func (p *Pool) Out() int64 { return p.out.Load() }
+
+const directAlignment = 4096

@@ -1,0 +1,37 @@
+// Package tally holds the counters by which a run can be watched: those who
+// work add to them and never send a message, and who draws progress reads them
+// at a pace of his own.
+package tally
+
+import "sync/atomic"
+
+// Phase is what a run is busy with.
+type Phase int32
+
+// The phases.
+const (
+	PhaseStarting Phase = iota
+	PhaseScanning       // counting what there is to do, while the work has begun
+	PhaseCopying
+	PhaseFlushing  // waiting for the device
+	PhaseVerifying // reading back what was copied, or checking manifests
+	PhaseHashing
+	PhaseDone
+)
+
+func (p Phase) String() string {
+	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "done"}[p]
+}
+
+// Counters may be read at any time.
+type Counters struct {
+	Phase      atomic.Int32 // a Phase
+	Bytes      atomic.Int64 // bytes of files dealt with, whatever became of them
+	Files      atomic.Int64 // regular files dealt with
+	TotalBytes atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
+	TotalFiles atomic.Int64
+	ScanDone   atomic.Bool
+	// CountTotals makes a run count the totals ahead of the work. Set it before
+	// the run begins when somebody is going to look at them.
+	CountTotals bool
+}
