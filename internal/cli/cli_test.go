@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
@@ -219,7 +220,7 @@ func TestMessagesCannotReachTheTerminalUnescaped(t *testing.T) {
 
 func TestRefusalAsJSON(t *testing.T) {
 	refuses := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
-		return nil, &engine.RefusedError{Reason: "destination 'b' is the source or inside it"}
+		return nil, &failure.RefusedError{Reason: "destination 'b' is the source or inside it"}
 	}
 	for _, c := range []struct {
 		line, want string

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -77,7 +78,7 @@ func copyAndTell(cmd *cobra.Command, flags *copyFlags, options *engine.Options, 
 	summary, err := run(cmd.Context(), options, counters)
 	bar.Stop()
 
-	if refused, ok := errors.AsType[*engine.RefusedError](err); ok {
+	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
 		log.refused(refused)
 		return errors.Join(refused, log.close())
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
@@ -27,8 +28,8 @@ func eventful(_ context.Context, o *engine.Options, c *tally.Counters) (*engine.
 	o.Report(engine.Event{Kind: engine.EventWarning, Target: "dst", Err: errors.New("no \u202eACLs here")})
 	o.Report(engine.Event{Kind: engine.EventConflict, Path: "newer", Target: "dst", Err: errors.New("the destination is newer"), Hint: "always"})
 	o.Report(engine.Event{Kind: engine.EventConflict, Path: "file", Target: "dst", Err: errors.New("a directory is in the way")})
-	o.Report(engine.Event{Kind: engine.EventFailed, Path: "bad\xff", Err: &engine.FileError{Path: "bad\xff", Stage: engine.StageRead, Err: errors.New("input/output error")}})
-	o.Report(engine.Event{Kind: engine.EventFailed, Path: "it's", Target: "dst", Err: &engine.FileError{Path: "it's", Target: "dst", Stage: engine.StageWrite, Err: errors.New("file too large")}})
+	o.Report(engine.Event{Kind: engine.EventFailed, Path: "bad\xff", Err: &failure.FileError{Path: "bad\xff", Stage: failure.StageRead, Err: errors.New("input/output error")}})
+	o.Report(engine.Event{Kind: engine.EventFailed, Path: "it's", Target: "dst", Err: &failure.FileError{Path: "it's", Target: "dst", Stage: failure.StageWrite, Err: errors.New("file too large")}})
 	o.Report(engine.Event{Kind: engine.EventTargetLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
 	return &engine.Summary{
 		Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
@@ -227,7 +228,7 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 // The number of errors is that of the list, whoever made them.
 func TestErrorsAreAsManyAsFailures(t *testing.T) {
 	manifest := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
-		o.Report(engine.Event{Kind: engine.EventFailed, Target: "b", Err: &engine.FileError{Target: "b", Stage: engine.StageManifest, Err: errors.New("no")}})
+		o.Report(engine.Event{Kind: engine.EventFailed, Target: "b", Err: &failure.FileError{Target: "b", Stage: failure.StageManifest, Err: errors.New("no")}})
 		return &engine.Summary{Errors: 1}, nil
 	}
 	lost := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {

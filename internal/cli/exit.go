@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
 // outcome is what counts for the exit code. The zero outcome is success.
@@ -122,7 +122,7 @@ func outcomeOf(err error) (o outcome, tell bool) {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return outcome{refused: true}, true
 	}
-	if _, ok := errors.AsType[*engine.RefusedError](err); ok {
+	if _, ok := errors.AsType[*failure.RefusedError](err); ok {
 		return outcome{refused: true}, true
 	}
 	return outcome{failed: true}, true

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -46,7 +46,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 	}{
 		{nil, 0, false},
 		{errors.New("disk on fire"), 1, true},
-		{fmt.Errorf("copy: %w", &engine.RefusedError{Reason: "no"}), 2, true},
+		{fmt.Errorf("copy: %w", &failure.RefusedError{Reason: "no"}), 2, true},
 		{usagef("no"), 2, true},
 		{Interrupt{os.Interrupt}, 130, true},
 		{fmt.Errorf("scan: %w", Interrupt{syscall.SIGTERM}), 143, true},

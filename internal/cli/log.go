@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -74,8 +75,8 @@ func (l *fileLog) targetLost(e engine.Event) {
 	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
 }
 
-func (l *fileLog) failure(path, target string, stage engine.Stage, err error) {
-	if f, ok := errors.AsType[*engine.FileError](err); ok {
+func (l *fileLog) failure(path, target string, stage failure.Stage, err error) {
+	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		err = f.Err
 	}
 	l.line(slog.LevelError, "failed", path, target, "stage", string(stage), "error", quotedError(err))

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -38,7 +39,7 @@ func (r *reporter) event(e engine.Event) {
 	case engine.EventTargetLost:
 		r.targetLost(e)
 	case engine.EventFailed:
-		if f, ok := errors.AsType[*engine.FileError](e.Err); ok {
+		if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
 			r.failure(f.Path, f.Target, f.Stage, f)
 		} else {
 			r.failure(e.Path, e.Target, "", e.Err)
@@ -115,10 +116,10 @@ func (r *reporter) targetLost(e engine.Event) {
 
 // failure tells of something that failed; path and target may be empty. A
 // FileError quotes itself.
-func (r *reporter) failure(path, target string, stage engine.Stage, err error) {
+func (r *reporter) failure(path, target string, stage failure.Stage, err error) {
 	r.log.failure(path, target, stage, err)
 	text := errorText(err)
-	if f, ok := errors.AsType[*engine.FileError](err); ok {
+	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		r.screen.Line("sealift: " + text)
 		text = errorText(f.Err)
 	} else {
@@ -133,7 +134,7 @@ func (r *reporter) failure(path, target string, stage engine.Stage, err error) {
 
 // record counts a failure and keeps it for the JSON report, so that the number
 // is always that of the list.
-func (r *reporter) record(path, target string, stage engine.Stage, text string) {
+func (r *reporter) record(path, target string, stage failure.Stage, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.errors++

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -162,7 +163,7 @@ func (r *run) tell(e Event) {
 
 // failSource reports that an entry cannot be copied anywhere. What an earlier
 // run has left of it at a destination keeps its line in the manifest there.
-func (r *run) failSource(e *entry, stage Stage, err error) {
+func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	for _, p := range e.passages {
 		if p.done == outNothing {
 			p.act = actNone
@@ -171,7 +172,7 @@ func (r *run) failSource(e *entry, stage Stage, err error) {
 	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
 		return
 	}
-	r.tell(Event{Kind: EventFailed, Path: e.path, Err: &FileError{Path: e.path, Stage: stage, Err: err}})
+	r.tell(Event{Kind: EventFailed, Path: e.path, Err: &failure.FileError{Path: e.path, Stage: stage, Err: err}})
 	if len(e.passages) == 0 {
 		r.dropMissing(e)
 	}
@@ -202,14 +203,14 @@ func (r *run) dropMissing(e *entry) {
 }
 
 // failPassage reports that an entry cannot be copied to one destination.
-func (r *run) failPassage(e *entry, p *passage, stage Stage, err error) {
+func (r *run) failPassage(e *entry, p *passage, stage failure.Stage, err error) {
 	p.act = actNone
 	r.failTarget(p.target, e.path, stage, err)
 }
 
 // failTarget reports what went wrong at one destination, and gives the
 // destination up if the error is not about the entry alone.
-func (r *run) failTarget(t *target, path string, stage Stage, err error) {
+func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
 	if fsys.DestinationLost(err) {
 		t.lose(r, path, err)
 		return
@@ -219,7 +220,7 @@ func (r *run) failTarget(t *target, path string, stage Stage, err error) {
 	}
 	r.tell(Event{
 		Kind: EventFailed, Path: path, Target: t.given,
-		Err: &FileError{Path: path, Target: t.given, Stage: stage, Err: err},
+		Err: &failure.FileError{Path: path, Target: t.given, Stage: stage, Err: err},
 	})
 }
 

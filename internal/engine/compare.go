@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -18,7 +19,7 @@ func (r *run) compare(e *entry) error {
 		}
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
-			r.failPassage(e, p, StageRead, err)
+			r.failPassage(e, p, failure.StageRead, err)
 			continue
 		}
 		defer f.Close()
@@ -48,7 +49,7 @@ func (r *run) compare(e *entry) error {
 		p := c.passage
 		switch {
 		case c.err != nil:
-			r.failPassage(e, p, StageRead, c.err)
+			r.failPassage(e, p, failure.StageRead, c.err)
 		case !c.differs:
 			if len(e.digests) > 0 {
 				p.digests = e.digests

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -66,7 +67,7 @@ const maxAttempts = 3
 func (r *run) process(j job) {
 	e := &entry{dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind}
 	if err := e.openSource(); err != nil {
-		r.failSource(e, StageOpen, err)
+		r.failSource(e, failure.StageOpen, err)
 		return
 	}
 	r.take(e)
@@ -160,7 +161,7 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 	}
 	for _, p := range e.passages {
 		if p.again {
-			r.failPassage(e, p, StageCommit, errExchanged)
+			r.failPassage(e, p, failure.StageCommit, errExchanged)
 		}
 	}
 	if group != nil {
@@ -190,7 +191,7 @@ func (r *run) copyRegular(e *entry) {
 		p.again = false
 		v, err := r.lookUp(p, e.meta.info, nil)
 		if err != nil {
-			r.failPassage(e, p, StageCreate, err)
+			r.failPassage(e, p, failure.StageCreate, err)
 			continue
 		}
 		r.judge(e, p, v)
@@ -198,12 +199,12 @@ func (r *run) copyRegular(e *entry) {
 	if !r.opts.DryRun {
 		var err error
 		if e.meta.xattrs, err = r.readXattrs(&e.file.Object, e.meta.info); err != nil {
-			r.failSource(e, StageMetadata, err)
+			r.failSource(e, failure.StageMetadata, err)
 			return
 		}
 	}
 	if err := r.compare(e); err != nil {
-		r.failSource(e, StageRead, err)
+		r.failSource(e, failure.StageRead, err)
 		return
 	}
 	for _, p := range e.passages {
@@ -282,7 +283,7 @@ func (r *run) keep(e *entry, p *passage) {
 	changed, err := r.refresh(p, &e.meta)
 	if err != nil {
 		p.done = outNothing
-		r.failPassage(e, p, StageMetadata, err)
+		r.failPassage(e, p, failure.StageMetadata, err)
 		return
 	}
 	if changed {
@@ -323,14 +324,14 @@ func (r *run) moveData(e *entry) {
 		e.counted = 0
 		switch {
 		case err != nil:
-			r.failSource(e, StageRead, err)
+			r.failSource(e, failure.StageRead, err)
 			return
 		case attempt == maxAttempts:
-			r.failSource(e, StageCheck, errChanged)
+			r.failSource(e, failure.StageCheck, errChanged)
 			return
 		}
 		if e.meta.xattrs, err = r.readXattrs(&e.file.Object, e.meta.info); err != nil {
-			r.failSource(e, StageMetadata, err)
+			r.failSource(e, failure.StageMetadata, err)
 			return
 		}
 	}
@@ -362,7 +363,7 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 		}
 		p.sink = pipe.Sink{Sparse: r.opts.Sparse == SparseAlways}
 		if p.sink.File, p.sink.Err = p.dir.Create(false); p.sink.Err != nil {
-			r.failPassage(e, p, StageCreate, p.sink.Err)
+			r.failPassage(e, p, failure.StageCreate, p.sink.Err)
 			continue
 		}
 		sinks = append(sinks, &p.sink)
@@ -380,7 +381,7 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	}
 	for _, p := range movers {
 		if p.open() && p.sink.Err != nil {
-			r.failPassage(e, p, StageWrite, p.sink.Err)
+			r.failPassage(e, p, failure.StageWrite, p.sink.Err)
 		}
 	}
 	if changed, err := e.changed(); changed || err != nil {
@@ -440,7 +441,7 @@ func sameState(a, b fsys.Info) bool {
 func (r *run) commit(e *entry, p *passage) {
 	s := &p.sink
 	if s.Finish(e.meta.info.Size); s.Err != nil {
-		r.failPassage(e, p, StageWrite, s.Err)
+		r.failPassage(e, p, failure.StageWrite, s.Err)
 		return
 	}
 	fresh, err := p.dd.freshInfo(s.File)
@@ -448,17 +449,17 @@ func (r *run) commit(e *entry, p *passage) {
 		_, err = r.apply(p.target, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
-		r.failPassage(e, p, StageMetadata, err)
+		r.failPassage(e, p, failure.StageMetadata, err)
 		return
 	}
 	if p.target.syncEach.Load() {
 		if err := s.File.Sync(); err != nil {
-			r.failPassage(e, p, StageSync, err)
+			r.failPassage(e, p, failure.StageSync, err)
 			return
 		}
 	}
 	if err = p.target.clearWay(r, p.act, e.manifestPath(p)); err != nil {
-		r.failPassage(e, p, StageJournal, err)
+		r.failPassage(e, p, failure.StageJournal, err)
 		return
 	}
 	if p.act == actReplace {
@@ -471,7 +472,7 @@ func (r *run) commit(e *entry, p *passage) {
 		}
 	}
 	if err != nil {
-		r.failPassage(e, p, StageCommit, err)
+		r.failPassage(e, p, failure.StageCommit, err)
 		return
 	}
 	p.digests, p.done = e.digests, created(p.act)
@@ -481,7 +482,7 @@ func (r *run) commit(e *entry, p *passage) {
 // anew, or fails because names fall together.
 func (r *run) nameTaken(e *entry, p *passage) {
 	if err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info); err != nil {
-		r.failPassage(e, p, StageCheck, err)
+		r.failPassage(e, p, failure.StageCheck, err)
 		return
 	}
 	p.again = true

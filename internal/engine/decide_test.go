@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -248,7 +249,7 @@ func TestResolveRefuses(t *testing.T) {
 				t.Skip("needs links, or a system with device files")
 			}
 			_, err := resolve(&c.o)
-			var refused *RefusedError
+			var refused *failure.RefusedError
 			require.ErrorAs(t, err, &refused)
 			require.NotContains(t, refused.Reason, "\n")
 			for _, made := range []string{at("new"), at("new2"), at("src", "x")} {

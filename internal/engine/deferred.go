@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -39,7 +40,7 @@ func (r *run) settleDeferred() {
 func (r *run) settleName(name string, j job) {
 	e := &entry{dir: j.dir, name: j.name, path: name, kind: j.kind, leave: map[*target]bool{}}
 	if err := e.openSource(); err != nil {
-		r.failSource(e, StageOpen, err)
+		r.failSource(e, failure.StageOpen, err)
 		return
 	}
 	for _, t := range r.targets {
@@ -69,7 +70,7 @@ func (r *run) makeWay(t *target, m *manifestFile, e *entry) {
 	if m.prev != nil && m.prevDir != nil && m.prevName == m.name && !m.foreign {
 		// Our earlier manifest, not a copy of the source's file.
 		if err := t.retireManifests(r); err != nil {
-			r.failTarget(t, e.path, StageJournal, err)
+			r.failTarget(t, e.path, failure.StageJournal, err)
 			e.leave[t] = true
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -79,7 +80,7 @@ func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
 	case destReady:
 		dir, err := dd.handle.Acquire()
 		if err != nil {
-			r.failTarget(dd.target, dd.src.Path(), StageOpen, err)
+			r.failTarget(dd.target, dd.src.Path(), failure.StageOpen, err)
 			return nil, false
 		}
 		return dir, true
@@ -114,7 +115,7 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	up, err := dd.parent.handle.Acquire()
 	if err != nil {
-		r.failTarget(t, dd.src.Path(), StageOpen, err)
+		r.failTarget(t, dd.src.Path(), failure.StageOpen, err)
 		return destRefused
 	}
 	defer dd.parent.handle.Release()
@@ -128,7 +129,7 @@ func (dd *destDir) prepare(r *run) destState {
 		r.conflict(t, dd.src.Path(), conflict)
 		return destRefused
 	case err != nil:
-		r.failTarget(t, dd.src.Path(), StageCreate, err)
+		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	case dir == nil:
 		dd.fresh = true
@@ -137,7 +138,7 @@ func (dd *destDir) prepare(r *run) destState {
 	info, err := dir.Stat()
 	if err != nil {
 		dir.Close()
-		r.failTarget(t, dd.src.Path(), StageCreate, err)
+		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	}
 	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
@@ -210,7 +211,7 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 	t := dd.target
 	fail := func(err error) destState {
-		r.failTarget(t, dd.src.Path(), StageOpen, err)
+		r.failTarget(t, dd.src.Path(), failure.StageOpen, err)
 		return destRefused
 	}
 	var err error

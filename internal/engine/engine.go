@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -52,7 +53,7 @@ type job struct {
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
-// *RefusedError if nothing was written, and the cause of ctx's end if the run
+// *failure.RefusedError if nothing was written, and the cause of ctx's end if the run
 // was stopped; the summary tells of everything else that went wrong. It is not
 // nil unless the run was refused. When Run returns, all its goroutines have
 // ended.
@@ -66,11 +67,11 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged()}
 	if r.source, err = fsys.OpenRoot(rt.dir); err != nil {
-		return nil, refuse("source %s: %s", quoteName(o.Source), reason(err))
+		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
 	if r.sourceInfo, err = r.source.Stat(); err != nil {
 		r.source.Close()
-		return nil, refuse("source %s: %s", quoteName(o.Source), reason(err))
+		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
@@ -158,7 +159,7 @@ func (r *run) openTargets() error {
 		if err == nil && !r.opts.DryRun {
 			err = t.openManifests(r)
 		}
-		var refused *RefusedError
+		var refused *failure.RefusedError
 		if errors.As(err, &refused) {
 			for _, t := range r.targets {
 				t.undo()
@@ -229,7 +230,7 @@ func (r *run) Enter(d *walk.Dir) bool {
 				dd.state = destRefused
 			}
 			err := errors.New("it is a destination of this copy, reached through the source")
-			r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &FileError{Path: d.Path(), Stage: StageScan, Err: err}})
+			r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageScan, Err: err}})
 			return false
 		}
 	}
@@ -262,7 +263,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
-	r.tell(Event{Kind: EventFailed, Path: p, Err: &FileError{Path: p, Stage: StageScan, Err: err}})
+	r.tell(Event{Kind: EventFailed, Path: p, Err: &failure.FileError{Path: p, Stage: failure.StageScan, Err: err}})
 }
 
 func (r *run) skipReserved(d *walk.Dir, name string) {
@@ -272,12 +273,17 @@ func (r *run) skipReserved(d *walk.Dir, name string) {
 	})
 }
 
+// newFinder finds things below a directory by the paths that a manifest gives.
+func newFinder(root *fsys.Dir) *fsys.Finder {
+	return fsys.NewFinder(root, min(max(fsys.OpenLimit()/16, 2), 64))
+}
+
 // kindInSource is what the source has at a path below its root; Unknown if
 // nothing.
 func (r *run) kindInSource(path string) fsys.Kind {
-	look := &looker{root: r.source}
-	defer look.close()
-	info, err := look.lstat(path)
+	look := newFinder(r.source)
+	defer look.Close()
+	info, err := look.Lstat(path)
 	if err != nil {
 		return fsys.Unknown
 	}

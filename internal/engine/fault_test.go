@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -81,13 +82,13 @@ func (i *injector) while(f func()) {
 // there is another way that does not depend on what failed. What comes out must
 // be complete then.
 var mayBeSilent = map[string]string{
-	"engine.(*run).Enter":        "looks whether a source directory is a destination; resolve has refused what it can see",
-	"engine.(*run).kindInSource": "looks for the source's own manifest early; settleDeferred meets it again",
-	"engine.(*target).vouched":   "asks the previous manifest; the file is compared instead",
-	"engine.(*run).link":         "looks whether the link is there already; it is made anew",
-	"engine.(*run).startScan":    "counts for the progress bar only",
-	"engine.(*looker).lstat":     "proves a line of another path; without proof the line is marked",
-	"engine.(*target).abandon":   "removes an empty journal; the next run takes it over",
+	"engine.(*run).Enter":              "looks whether a source directory is a destination; resolve has refused what it can see",
+	"engine.(*run).kindInSource":       "looks for the source's own manifest early; settleDeferred meets it again",
+	"engine.(*target).vouched":         "asks the previous manifest; the file is compared instead",
+	"engine.(*run).link":               "looks whether the link is there already; it is made anew",
+	"engine.(*run).startScan":          "counts for the progress bar only",
+	"engine.(*manifestFile).unchanged": "proves a line of another path; without proof the line is marked",
+	"engine.(*target).abandon":         "removes an empty journal; the next run takes it over",
 }
 
 // excuse returns why a failure at this stack may be silent, "" if it may not.
@@ -555,7 +556,7 @@ func sweep(t *testing.T, sync SyncMode) {
 					if inj.hit {
 						why = excuse(inj.stack)
 					}
-					var refused *RefusedError
+					var refused *failure.RefusedError
 					switch {
 					case !inj.hit: // one of the last of its kind, which this run has not needed
 						missed++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -28,11 +29,11 @@ func (r *run) Leave(d *walk.Dir) {
 			loaded = true
 			meta.xattrs, metaErr = r.dirXattrs(d)
 			if metaErr != nil {
-				r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &FileError{Path: d.Path(), Stage: StageMetadata, Err: metaErr}})
+				r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageMetadata, Err: metaErr}})
 			}
 		}
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
-			r.failTarget(dd.target, d.Path(), StageMetadata, err)
+			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
 		dd.release(dir)
 		dd.close()
@@ -164,17 +165,17 @@ func (r *run) finishTarget(t *target) TargetSummary {
 	if r.opts.DryRun || t.root == nil || t.journal == nil {
 		return s
 	}
-	fail := func(stage Stage, err error) {
-		r.tell(Event{Kind: EventFailed, Target: t.given, Err: &FileError{Target: t.given, Stage: stage, Err: err}})
+	fail := func(stage failure.Stage, err error) {
+		r.tell(Event{Kind: EventFailed, Target: t.given, Err: &failure.FileError{Target: t.given, Stage: stage, Err: err}})
 	}
 	if err := t.flush(r); err != nil {
-		fail(StageSync, err) // nothing is known to be durable: no manifest
+		fail(failure.StageSync, err) // nothing is known to be durable: no manifest
 		return s
 	}
 	written, err := t.writeManifests(r)
 	s.Manifests = written
 	if err != nil {
-		fail(StageManifest, err)
+		fail(failure.StageManifest, err)
 		return s
 	}
 	if t.unread && t.journal.holdsManifests() {
@@ -182,7 +183,7 @@ func (r *run) finishTarget(t *target) TargetSummary {
 	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
 	if err := t.journal.remove(); err != nil {
-		fail(StageJournal, err)
+		fail(failure.StageJournal, err)
 		return s
 	}
 	if t.rootMeta != nil {
@@ -191,12 +192,12 @@ func (r *run) finishTarget(t *target) TargetSummary {
 			_, err = r.apply(t, &t.root.Object, t.rootMeta, have, t.created, !t.created)
 		}
 		if err != nil {
-			fail(StageMetadata, err)
+			fail(failure.StageMetadata, err)
 		}
 	}
 	if r.opts.Sync != SyncNone {
 		if err := t.root.Sync(); err != nil {
-			fail(StageSync, err)
+			fail(failure.StageSync, err)
 		}
 	}
 	return s

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -57,7 +58,7 @@ func (r *run) processLinked(e *entry) {
 		var err error
 		if waited && r.ctx.Err() == nil {
 			if err = e.openSource(); err != nil {
-				r.failSource(e, StageOpen, err)
+				r.failSource(e, failure.StageOpen, err)
 			}
 		}
 		same := e.meta.info.ID == id // or another file has taken the name while it waited
@@ -152,7 +153,7 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 	}
 	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
 	if err != nil {
-		r.failPassage(e, p, StageCreate, err)
+		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
 	if v.act == actCompare && v.differs == actReplace { // equal or not, the leader is the source's content
@@ -173,7 +174,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 	}
 	from, err := l.dd.handle.Acquire()
 	if err != nil {
-		r.failPassage(e, p, StageCreate, err)
+		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
 	defer l.dd.handle.Release()
@@ -185,7 +186,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		if err == nil {
 			err = errExchanged
 		}
-		r.failPassage(e, p, StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
+		r.failPassage(e, p, failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
 		return
 	}
 	name := p.name
@@ -193,14 +194,14 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		name = fsys.TempName()
 	}
 	if err := p.target.clearWay(r, act, e.manifestPath(p)); err != nil {
-		r.failPassage(e, p, StageJournal, err)
+		r.failPassage(e, p, failure.StageJournal, err)
 		return
 	}
 	err = from.Link(l.name, p.dir, name)
 	switch {
 	case err == nil && act != actCreate:
 		if err := r.putInPlace(p, name); err != nil {
-			r.failPassage(e, p, StageCommit, err)
+			r.failPassage(e, p, failure.StageCommit, err)
 			return
 		}
 		_ = p.dir.Remove(name) // still there if both were links of one file already
@@ -213,7 +214,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		*l = leader{}
 		return
 	case err != nil:
-		r.failPassage(e, p, StageCreate, err)
+		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
 	p.done, p.digests = outLinked, l.digests
@@ -233,7 +234,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 			if p.dir != nil {
 				var err error
 				if stands, err = p.dir.Lstat(p.name); err != nil {
-					r.failTarget(p.target, e.path, StageCheck, err)
+					r.failTarget(p.target, e.path, failure.StageCheck, err)
 					continue // the next name is copied, too
 				}
 			}

@@ -153,8 +153,8 @@ func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
 // writeLines writes the manifest's lines. Those that are taken over from the
 // previous manifest are marked unless the file is what it was then.
 func (m *manifestFile) writeLines(t *target, w io.Writer) (lines int, err error) {
-	look := &looker{root: t.root}
-	defer look.close()
+	look := newFinder(t.root)
+	defer look.Close()
 	return m.builder.Write(w, m.isItself, func(path string) bool { return m.unchanged(t, look, path) })
 }
 

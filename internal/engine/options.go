@@ -21,6 +21,9 @@ type Options struct {
 	Sparse   SparseMode
 	Preserve Preserve
 
+	Verify         VerifyMode         // needs a hash
+	SourceManifest SourceManifestMode // what becomes of a manifest that the source holds itself
+
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything
 	OneFileSystem bool
@@ -116,6 +119,52 @@ func SparseNames() []string { return sparseNames }
 func ParseSparse(s string) (SparseMode, error) {
 	i, err := choose("sparse mode", s, sparseNames)
 	return SparseMode(i), err
+}
+
+// VerifyMode says what is read back when everything is on the device.
+type VerifyMode uint8
+
+// The verify modes.
+const (
+	VerifyOff  VerifyMode = iota
+	VerifyDest            // every file at each destination
+	VerifyFull            // those, and the source
+)
+
+var verifyNames = []string{"off", "dest", "full"}
+
+func (m VerifyMode) String() string { return verifyNames[m] }
+
+// VerifyNames lists the values of --verify.
+func VerifyNames() []string { return verifyNames }
+
+// ParseVerify reads the value of --verify.
+func ParseVerify(s string) (VerifyMode, error) {
+	i, err := choose("verify mode", s, verifyNames)
+	return VerifyMode(i), err
+}
+
+// SourceManifestMode says what becomes of a manifest that the source holds.
+type SourceManifestMode uint8
+
+// The modes for the source's manifest.
+const (
+	SourceManifestCheck  SourceManifestMode = iota // what it lists must match; what is absent is a warning
+	SourceManifestStrict                           // what is absent counts as a mismatch
+	SourceManifestIgnore
+)
+
+var sourceManifestNames = []string{"check", "strict", "ignore"}
+
+func (m SourceManifestMode) String() string { return sourceManifestNames[m] }
+
+// SourceManifestNames lists the values of --source-manifest.
+func SourceManifestNames() []string { return sourceManifestNames }
+
+// ParseSourceManifest reads the value of --source-manifest.
+func ParseSourceManifest(s string) (SourceManifestMode, error) {
+	i, err := choose("way with the source's manifest", s, sourceManifestNames)
+	return SourceManifestMode(i), err
 }
 
 // Preserve is the set of metadata to keep.

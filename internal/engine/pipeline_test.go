@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -396,7 +397,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 	defer j.close()
 	o := options(src, filepath.Join(dir, "new"), busy)
 	_, err = Run(t.Context(), &o, &tally.Counters{})
-	var refused *RefusedError
+	var refused *failure.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.NoDirExists(t, filepath.Join(dir, "new"))
 }

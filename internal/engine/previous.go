@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -61,7 +62,7 @@ func (t *target) openManifests(r *run) error {
 			m.name = path.Base(m.rel)
 		}
 		if kind := r.kindInSource(m.rel); r.opts.Manifest != "" && m.rel != "" && t.name == "" && kind != fsys.Unknown && kind != fsys.Regular {
-			return refuse("--manifest %s: the source has a %s of that name", quoteName(r.opts.Manifest), kind)
+			return failure.Refuse("--manifest %s: the source has a %s of that name", quoteName(r.opts.Manifest), kind)
 		}
 		if t.name == "" && r.opts.Manifest == "" {
 			kind := r.kindInSource(m.rel)
@@ -75,7 +76,7 @@ func (t *target) openManifests(r *run) error {
 			if kind != fsys.Unknown && kind != fsys.Regular {
 				m.rename(alternativeName(a))
 				if k := r.kindInSource(m.rel); k != fsys.Unknown && k != fsys.Regular {
-					return refuse("the source has things of both names that the manifest could have; name another with --manifest")
+					return failure.Refuse("the source has things of both names that the manifest could have; name another with --manifest")
 				}
 			}
 		}
@@ -88,7 +89,7 @@ func (t *target) openManifests(r *run) error {
 				return err
 			}
 			if m.prev != nil && !m.foreign && m.index.Len() == 0 && m.index.Malformed() > 0 {
-				return refuse("%s is there and no %s manifest; name another with --manifest", quoteName(m.shown(t)), a)
+				return failure.Refuse("%s is there and no %s manifest; name another with --manifest", quoteName(m.shown(t)), a)
 			}
 		}
 	}
@@ -283,7 +284,7 @@ func (m *manifestFile) tryPrevious(t *target, rel string) error {
 			f.Close()
 		}
 		if m.slot >= 0 && rel == m.rel {
-			return refuse("%s is not a regular file, so no manifest can be written there; name another with --manifest", quoteName(m.shown(t)))
+			return failure.Refuse("%s is not a regular file, so no manifest can be written there; name another with --manifest", quoteName(m.shown(t)))
 		}
 		return nil
 	case err != nil:
@@ -376,8 +377,8 @@ func (t *target) retireManifests(r *run) error {
 // the journal, except of files that have not changed since it was written: that
 // run replaced files, and nobody knows which.
 func (m *manifestFile) distrust(t *target) error {
-	look := &looker{root: t.root}
-	defer look.close()
+	look := newFinder(t.root)
+	defer look.Close()
 	lines := manifest.NewReader(io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize))
 	for {
 		l, err := lines.Next()
@@ -399,10 +400,10 @@ func (m *manifestFile) distrust(t *target) error {
 
 // unchanged reports whether the file at path is what the previous manifest
 // lists, as far as a change time can prove it.
-func (m *manifestFile) unchanged(t *target, look *looker, path string) bool {
+func (m *manifestFile) unchanged(t *target, look *fsys.Finder, path string) bool {
 	if !t.ctimeHolds {
 		return false
 	}
-	info, err := look.lstat(path)
+	info, err := look.Lstat(path)
 	return err == nil && info.Kind == fsys.Regular && info.Ctime.Compare(m.prevTime) < 0
 }

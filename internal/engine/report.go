@@ -10,7 +10,8 @@ const (
 	EventCopied     EventKind = iota // an entry was created or replaced (Action says which)
 	EventSkipped                     // an entry was up to date, or policy "never"
 	EventConflict                    // an entry was left alone; Err says why, Hint how to change that
-	EventFailed                      // Err is a *FileError
+	EventFailed                      // Err is a *failure.FileError
+	EventMismatch                    // content is not what a digest promised; Err is a *failure.FileError
 	EventWarning                     // something less than asked for, said once a kind
 	EventTargetLost                  // a destination is given up; Err says why
 )
@@ -22,7 +23,7 @@ type Event struct {
 	Target string // the destination as the user named it; "" if the source or all
 	Action string // EventCopied, EventSkipped: "create", "replace", "link", "up to date", "metadata", "kept"
 	Bytes  int64  // size of a copied file
-	Err    error  // EventFailed: *FileError; EventConflict, EventWarning, EventTargetLost: the text
+	Err    error  // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
 	Hint   string // EventConflict: the name of the policy that would replace it, "" if none would
 }
 
@@ -36,6 +37,7 @@ type Summary struct {
 	Bytes       int64 // bytes of the files copied, once however many destinations
 	Skipped     int64 // entries that were up to date or left alone by policy "never"
 	Conflicts   int64
+	Mismatches  int64 // files that are not what a digest promised, or absent with SourceManifestStrict
 	Errors      int64 // failures reported, lost destinations included
 	Warnings    int64
 	Elapsed     time.Duration
@@ -48,6 +50,8 @@ type TargetSummary struct {
 	Path      string // as the user named it
 	Lost      error  // why it was given up, nil if it was not
 	Manifests []ManifestSummary
+	Verified  int64 // files read back and found equal
+	Cached    int64 // of those, how many perhaps came from memory: there is no device, or none that can be told
 }
 
 // ManifestSummary describes one manifest written.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -35,11 +36,11 @@ type destination struct {
 // dangerous. It changes nothing.
 func resolve(o *Options) (*route, error) {
 	if o.Source == "" || len(o.Targets) == 0 {
-		return nil, refuse("a source and at least one destination are needed")
+		return nil, failure.Refuse("a source and at least one destination are needed")
 	}
 	src, err := os.Stat(o.Source)
 	if err != nil {
-		return nil, refuse("source %s: %s", quote.Name(o.Source), reason(err))
+		return nil, failure.Refuse("source %s: %s", quote.Name(o.Source), reason(err))
 	}
 	rt := &route{dir: o.Source}
 	switch {
@@ -47,15 +48,15 @@ func resolve(o *Options) (*route, error) {
 	case src.Mode().IsRegular():
 		real, err := filepath.EvalSymlinks(o.Source)
 		if err != nil {
-			return nil, refuse("source %s: %s", quote.Name(o.Source), reason(err))
+			return nil, failure.Refuse("source %s: %s", quote.Name(o.Source), reason(err))
 		}
 		rt.dir, rt.name = filepath.Dir(real), filepath.Base(real)
 	default:
-		return nil, refuse("source %s is neither a directory nor a regular file", quote.Name(o.Source))
+		return nil, failure.Refuse("source %s is neither a directory nor a regular file", quote.Name(o.Source))
 	}
 	if o.Filter != nil || o.Only != nil {
 		if rt.name != "" {
-			return nil, refuse("filters need a directory as source; %s is a file", quote.Name(o.Source))
+			return nil, failure.Refuse("filters need a directory as source; %s is a file", quote.Name(o.Source))
 		}
 	}
 	for _, given := range o.Targets {
@@ -66,9 +67,9 @@ func resolve(o *Options) (*route, error) {
 		for _, other := range rt.targets {
 			switch {
 			case samePlace(other, d):
-				return nil, refuse("destinations %s and %s are the same", quote.Name(other.given), quote.Name(given))
+				return nil, failure.Refuse("destinations %s and %s are the same", quote.Name(other.given), quote.Name(given))
 			case rt.name == "" && (below(other.dir, d.dir) || below(d.dir, other.dir)):
-				return nil, refuse("of the destinations %s and %s, one lies inside the other", quote.Name(other.given), quote.Name(given))
+				return nil, failure.Refuse("of the destinations %s and %s, one lies inside the other", quote.Name(other.given), quote.Name(given))
 			}
 		}
 		rt.targets = append(rt.targets, d)
@@ -78,7 +79,7 @@ func resolve(o *Options) (*route, error) {
 
 func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (destination, error) {
 	if given == "" {
-		return destination{}, refuse("a destination has an empty name")
+		return destination{}, failure.Refuse("a destination has an empty name")
 	}
 	d := destination{given: given, shown: given}
 	info, err := os.Stat(given)
@@ -93,22 +94,22 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 		if single {
 			d.name = filepath.Base(o.Source)
 			if info, err = os.Stat(filepath.Join(given, d.name)); err == nil && os.SameFile(src, info) {
-				return d, refuse("%s and %s are the same file", quote.Name(o.Source), quote.Name(filepath.Join(given, d.name)))
+				return d, failure.Refuse("%s and %s are the same file", quote.Name(o.Source), quote.Name(filepath.Join(given, d.name)))
 			}
 		}
 	case err == nil && !info.Mode().IsRegular():
-		return d, refuse("destination %s is a device or special file; sealift copies to directories and files", quote.Name(given))
+		return d, failure.Refuse("destination %s is a device or special file; sealift copies to directories and files", quote.Name(given))
 	case err == nil && !single:
-		return d, refuse("destination %s is a file; the contents of a directory cannot go there", quote.Name(given))
+		return d, failure.Refuse("destination %s is a file; the contents of a directory cannot go there", quote.Name(given))
 	case err == nil && os.SameFile(src, info):
-		return d, refuse("%s and %s are the same file", quote.Name(o.Source), quote.Name(given))
+		return d, failure.Refuse("%s and %s are the same file", quote.Name(o.Source), quote.Name(given))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return d, refuse("destination %s: %s", quote.Name(given), reason(err))
+		return d, failure.Refuse("destination %s: %s", quote.Name(given), reason(err))
 	case dangling && !single:
-		return d, refuse("destination %s is a symbolic link to nothing", quote.Name(given))
+		return d, failure.Refuse("destination %s is a symbolic link to nothing", quote.Name(given))
 	case single && endsInSlash(given):
 		if err == nil {
-			return d, refuse("destination %s is a file, not a directory", quote.Name(given))
+			return d, failure.Refuse("destination %s is a file, not a directory", quote.Name(given))
 		}
 		d.name = filepath.Base(o.Source)
 	case single:
@@ -118,21 +119,21 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 		}
 		if info, err := os.Stat(d.shown); err == nil {
 			if !info.IsDir() {
-				return d, refuse("destination %s: %s is not a directory", quote.Name(given), quote.Name(d.shown))
+				return d, failure.Refuse("destination %s: %s is not a directory", quote.Name(given), quote.Name(d.shown))
 			}
 			d.exists = true
 		}
 	}
 	anchor, rest, err := anchorOf(d.shown)
 	if err != nil {
-		return d, refuse("destination %s: %s", quote.Name(given), reason(err))
+		return d, failure.Refuse("destination %s: %s", quote.Name(given), reason(err))
 	}
 	d.dir, d.anchor = filepath.Join(anchor, rest), anchor
 	if !single {
 		if inside, err := isInside(d.dir, src); err != nil {
-			return d, refuse("destination %s: %s", quote.Name(given), reason(err))
+			return d, failure.Refuse("destination %s: %s", quote.Name(given), reason(err))
 		} else if inside {
-			return d, refuse("destination %s is the source or inside it", quote.Name(given))
+			return d, failure.Refuse("destination %s is the source or inside it", quote.Name(given))
 		}
 	}
 	return d, nil
@@ -213,21 +214,21 @@ func checkManifestName(o *Options, rt *route) error {
 		for _, d := range rt.targets {
 			for _, a := range o.Hashes {
 				if name := fileManifestName(d.name, a); len(name) > maxName {
-					return refuse("%s is too long a name for a manifest; choose one with --manifest", quote.Name(name))
+					return failure.Refuse("%s is too long a name for a manifest; choose one with --manifest", quote.Name(name))
 				} else if taken[filepath.Join(d.dir, name)] {
-					return refuse("%s is a destination, and the manifest of another", quote.Name(name))
+					return failure.Refuse("%s is a destination, and the manifest of another", quote.Name(name))
 				}
 			}
 		}
 		return nil
 	case len(o.Hashes) == 0:
-		return refuse("--manifest needs a hash; with --hash none there is no manifest")
+		return failure.Refuse("--manifest needs a hash; with --hash none there is no manifest")
 	case len(o.Hashes) > 1:
-		return refuse("--manifest names one file, but %d hashes make a manifest each", len(o.Hashes))
+		return failure.Refuse("--manifest names one file, but %d hashes make a manifest each", len(o.Hashes))
 	case filepath.IsAbs(o.Manifest) && len(rt.targets) > 1:
-		return refuse("an absolute --manifest cannot serve %d destinations; give a path relative to each", len(rt.targets))
+		return failure.Refuse("an absolute --manifest cannot serve %d destinations; give a path relative to each", len(rt.targets))
 	case endsInSlash(o.Manifest):
-		return refuse("--manifest %s names a directory", quote.Name(o.Manifest))
+		return failure.Refuse("--manifest %s names a directory", quote.Name(o.Manifest))
 	}
 	for _, d := range rt.targets {
 		path := o.Manifest
@@ -235,13 +236,13 @@ func checkManifestName(o *Options, rt *route) error {
 			path = filepath.Join(d.dir, path)
 		}
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			return refuse("--manifest %s is not a regular file", quote.Name(path))
+			return failure.Refuse("--manifest %s is not a regular file", quote.Name(path))
 		}
 		if d.name != "" && filepath.Clean(path) == filepath.Join(d.dir, d.name) {
-			return refuse("--manifest %s is the destination itself", quote.Name(path))
+			return failure.Refuse("--manifest %s is the destination itself", quote.Name(path))
 		}
 		if taken[path] {
-			return refuse("--manifest %s is one file for several destinations", quote.Name(o.Manifest))
+			return failure.Refuse("--manifest %s is one file for several destinations", quote.Name(o.Manifest))
 		}
 		taken[path] = true
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -27,7 +28,7 @@ func (r *run) copySpecial(e *entry) {
 			return true, nil
 		})
 		if err != nil {
-			r.failPassage(e, p, StageCreate, err)
+			r.failPassage(e, p, failure.StageCreate, err)
 			continue
 		}
 		r.judge(e, p, v)
@@ -35,11 +36,11 @@ func (r *run) copySpecial(e *entry) {
 			continue
 		}
 		if e.kind == fsys.Irregular {
-			r.failPassage(e, p, StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
+			r.failPassage(e, p, failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 			continue
 		}
 		if err := r.readSpecialXattrs(e); err != nil {
-			r.failSource(e, StageMetadata, err)
+			r.failSource(e, failure.StageMetadata, err)
 			return
 		}
 		switch p.act {
@@ -95,7 +96,7 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 	}
 	err := p.target.clearWay(r, p.act, e.manifestPath(p))
 	if err != nil {
-		r.failPassage(e, p, StageJournal, err)
+		r.failPassage(e, p, failure.StageJournal, err)
 		return
 	}
 	if e.kind == fsys.Symlink {
@@ -113,17 +114,17 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 		p.done = outLeft
 		return
 	default:
-		r.failPassage(e, p, StageCreate, err)
+		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
 	if err := r.dress(e, p, name); err != nil {
 		_ = p.dir.Remove(name)
-		r.failPassage(e, p, StageMetadata, err)
+		r.failPassage(e, p, failure.StageMetadata, err)
 		return
 	}
 	if p.act == actReplace {
 		if err := r.putInPlace(p, name); err != nil {
-			r.failPassage(e, p, StageCommit, err)
+			r.failPassage(e, p, failure.StageCommit, err)
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -73,7 +74,7 @@ func (t *target) open(r *run) error {
 	}
 	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
-			return refuse("another sealift is at work in %s", quote.Name(t.given))
+			return failure.Refuse("another sealift is at work in %s", quote.Name(t.given))
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}

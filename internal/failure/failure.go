@@ -1,4 +1,6 @@
-package engine
+// Package failure holds the errors that every command tells in the same way: what
+// befell a file, and why nothing was done at all.
+package failure
 
 import (
 	"fmt"
@@ -20,6 +22,7 @@ const (
 	StageMetadata Stage = "metadata"
 	StageSync     Stage = "sync"
 	StageCommit   Stage = "commit" // giving the final name
+	StageVerify   Stage = "verify" // reading back, checking against a digest
 	StageManifest Stage = "manifest"
 	StageJournal  Stage = "journal"
 )
@@ -54,6 +57,7 @@ type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-func refuse(format string, args ...any) error {
+// Refuse makes a *RefusedError.
+func Refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }

@@ -1,0 +1,228 @@
+package fsys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// ErrOutside says that a path leads out of the directory that it is meant for.
+var ErrOutside = errors.New("it leads outside the directory")
+
+// errLinks is what other programs say as ELOOP.
+var errLinks = errors.New("too many symbolic links")
+
+// maxLinks is how many symbolic links a path may lead through, as on Linux.
+const maxLinks = 40
+
+// A KindError says that something is not a regular file.
+type KindError struct{ Kind Kind }
+
+func (e *KindError) Error() string { return fmt.Sprintf("it is a %s, not a regular file", e.Kind) }
+
+// Finder reaches what is below a directory by paths that somebody else has
+// written, in a manifest for instance: name by name, and never out of the
+// directory, whatever the paths say and whatever is exchanged meanwhile. It
+// keeps the directories of the last path open for the next one, which is near
+// where paths come sorted. It is used from one goroutine.
+type Finder struct {
+	root  *Dir
+	limit int
+	names []string // of the directories above the last path, from the root down
+	dirs  []*Dir   // the same, open; nil those that were closed to stay within the limit
+}
+
+// NewFinder makes a Finder below root, which it does not take over, that keeps
+// about limit directories open. The caller must Close it.
+func NewFinder(root *Dir, limit int) *Finder { return &Finder{root: root, limit: max(limit, 1)} }
+
+// Close closes the directories that are open.
+func (f *Finder) Close() { f.closeFrom(0) }
+
+// Lstat describes what is at path, through no symbolic link.
+func (f *Finder) Lstat(path string) (Info, error) {
+	parts, err := elements(path)
+	if err != nil {
+		return Info{}, err
+	}
+	dir, err := f.enter(parts[:len(parts)-1])
+	if err != nil {
+		return Info{}, err
+	}
+	return dir.Lstat(parts[len(parts)-1])
+}
+
+// Parent returns the directory of path, reached through no symbolic link and
+// open until the next call, and the last name of path.
+func (f *Finder) Parent(path string) (dir *Dir, name string, err error) {
+	parts, err := elements(path)
+	if err != nil {
+		return nil, "", err
+	}
+	dir, err = f.enter(parts[:len(parts)-1])
+	return dir, parts[len(parts)-1], err
+}
+
+// Open opens the regular file at path for reading. Symbolic links are followed
+// as far as they stay in the directory: the error is ErrOutside if one does not,
+// and a *KindError if there is something else than a regular file, which is not
+// opened.
+func (f *Finder) Open(path string) (*File, Info, error) {
+	parts, err := elements(path)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	dir, err := f.enter(parts[:len(parts)-1])
+	if err != nil {
+		if IsSymlinkRefusal(err) {
+			return f.follow(parts)
+		}
+		return nil, Info{}, err
+	}
+	file, info, err := openRegular(dir, parts[len(parts)-1])
+	if other := (*KindError)(nil); errors.As(err, &other) && other.Kind == Symlink {
+		return f.follow(parts)
+	}
+	return file, info, err
+}
+
+// openRegular opens name if it is a regular file. It looks first: opening a
+// device can have effects, and only somebody who can make devices could put one
+// in place in between.
+func openRegular(dir *Dir, name string) (*File, Info, error) {
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return nil, info, err
+	}
+	if info.Kind != Regular {
+		return nil, info, &KindError{info.Kind}
+	}
+	file, info, err := dir.Open(name)
+	if err != nil {
+		return nil, info, err
+	}
+	if info.Kind != Regular {
+		file.Close()
+		return nil, info, &KindError{info.Kind}
+	}
+	return file, info, nil
+}
+
+// elements splits a path into the names to go through: at least one, and never
+// "..".
+func elements(path string) ([]string, error) {
+	parts := strings.Split(path, "/")
+	if parts[0] == "" {
+		return nil, ErrOutside // absolute, or empty
+	}
+	kept := parts[:0]
+	for _, part := range parts {
+		switch part {
+		case "", ".":
+		case "..":
+			return nil, ErrOutside
+		default:
+			kept = append(kept, part)
+		}
+	}
+	if len(kept) == 0 || path[len(path)-1] == '/' {
+		return nil, &KindError{Directory}
+	}
+	return kept, nil
+}
+
+// enter returns the directory that the names lead to, through no link.
+func (f *Finder) enter(names []string) (*Dir, error) {
+	same := 0
+	for same < len(names) && same < len(f.names) && names[same] == f.names[same] {
+		same++
+	}
+	if same > 0 && f.dirs[same-1] == nil {
+		same = 0
+	}
+	f.closeFrom(same)
+	dir := f.root
+	if same > 0 {
+		dir = f.dirs[same-1]
+	}
+	for _, name := range names[same:] {
+		next, err := dir.OpenDir(name)
+		if err != nil {
+			return nil, err
+		}
+		f.names, f.dirs = append(f.names, name), append(f.dirs, next)
+		dir = next
+		if old := len(f.dirs) - 1 - f.limit; old >= 0 && f.dirs[old] != nil {
+			f.dirs[old].Close()
+			f.dirs[old] = nil
+		}
+	}
+	return dir, nil
+}
+
+func (f *Finder) closeFrom(depth int) {
+	for _, d := range f.dirs[depth:] {
+		if d != nil {
+			d.Close()
+		}
+	}
+	f.names, f.dirs = f.names[:depth], f.dirs[:depth]
+}
+
+// follow opens the regular file that the names lead to through symbolic links.
+// ".." in a link's target goes back to the directory that we came from, which is
+// still open; nothing is ever opened by such a name.
+func (f *Finder) follow(names []string) (*File, Info, error) {
+	stack := []*Dir{f.root}
+	defer func() {
+		for _, d := range stack[1:] {
+			d.Close()
+		}
+	}()
+	links := 0
+	for len(names) > 0 {
+		name, dir := names[0], stack[len(stack)-1]
+		names = names[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if len(stack) == 1 {
+				return nil, Info{}, ErrOutside
+			}
+			dir.Close()
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		info, err := dir.Lstat(name)
+		switch {
+		case err != nil:
+			return nil, Info{}, err
+		case info.Kind == Symlink:
+			if links++; links > maxLinks {
+				return nil, Info{}, errLinks
+			}
+			target, err := dir.Readlink(name)
+			if err != nil {
+				return nil, Info{}, err
+			}
+			if target = filepath.ToSlash(target); target == "" || target[0] == '/' || filepath.VolumeName(target) != "" {
+				return nil, Info{}, ErrOutside
+			}
+			names = append(strings.Split(target, "/"), names...)
+		case len(names) == 0:
+			return openRegular(dir, name)
+		case info.Kind != Directory:
+			return nil, Info{}, fs.ErrNotExist // something below a file
+		default:
+			next, err := dir.OpenDir(name)
+			if err != nil {
+				return nil, Info{}, err
+			}
+			stack = append(stack, next)
+		}
+	}
+	return nil, Info{}, &KindError{Directory}
+}

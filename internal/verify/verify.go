@@ -1,0 +1,96 @@
+// Package verify checks directories against their manifests.
+//
+//	manifests ──lines──▶ workers: open, read, hash ──verdicts──▶ one reporter, in the manifests' order
+//
+// What a manifest says is hostile: nothing outside the directory is opened,
+// nothing but regular files, and nothing is waited for.
+package verify
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// Options say what to check, and how.
+type Options struct {
+	Dirs     []string  // as the user named them, at least one
+	Manifest string    // one for all Dirs, "-" for Stdin; "" to look for manifests in each
+	Stdin    io.Reader // for Manifest "-"
+
+	Cache         pipe.Cache
+	ConvertPaths  bool // try names with "\" with "/" where they do not exist
+	IgnoreMissing bool // files that do not exist are not reported
+	Strict        bool // malformed lines are errors, not warnings
+	Unlisted      bool // report files that no manifest names
+
+	Workers int // files under way at once; 0 for a number that suits the machine
+
+	// Verbose reports files that match, too.
+	Verbose bool
+
+	// Report receives what is worth telling while it happens, from one goroutine
+	// at a time; results come in the order of the manifests. May be nil.
+	Report func(Result)
+}
+
+// Verdict is what became of one line of a manifest.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Match      Verdict = iota // only reported with Options.Verbose
+	Mismatch                  // the content has another digest
+	Missing                   // there is no such file
+	Unreadable                // it cannot be opened or read, or it is refused; Err says why
+	Unlisted                  // a file that no manifest names
+	Warning                   // not about a file: Err is the text, Path what it is about, perhaps ""
+	Failure                   // not about a line, but not done all the same: Err is the text
+)
+
+// Result is one thing worth telling.
+type Result struct {
+	Verdict   Verdict
+	Dir       string         // as the user named it
+	Manifest  string         // as a user would write it; "" for Unlisted
+	Path      string         // as the manifest names it, raw bytes; relative to Dir
+	Algorithm hash.Algorithm // of the line
+	Err       error
+}
+
+// Summary is the account of a check. Files, Matches, Mismatches, Missing and
+// Errors count lines of manifests.
+type Summary struct {
+	Files      int64 // read to the end: matches and mismatches
+	Bytes      int64 // of those, as often as they were read
+	Matches    int64
+	Mismatches int64
+	Missing    int64
+	Errors     int64 // unreadable, refused, and what could not be listed
+	Unlisted   int64
+	Malformed  int64 // lines that are none
+	Warnings   int64
+	Cached     int64 // files that were to be read from the device, which cannot be said of them
+	Elapsed    time.Duration
+	Manifests  []ManifestSummary
+}
+
+// ManifestSummary describes one manifest that was used.
+type ManifestSummary struct {
+	Path      string // as a user would write it
+	Dir       string
+	Algorithm string // "" where each line says its own
+	Lines     int64  // well-formed ones
+}
+
+// Run checks as o says and reports through o.Report and c. The error is a
+// *failure.RefusedError if there is nothing to check, and the cause of ctx's
+// end if the run was stopped; the summary is not nil then. When Run returns, all
+// its goroutines have ended.
+func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
+	panic("under construction")
+}
