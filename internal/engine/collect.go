@@ -69,6 +69,8 @@ func (r *run) count(e Event) {
 	switch e.Kind {
 	case EventFailed, EventTargetLost:
 		r.summary.Errors++
+	case EventMismatch:
+		r.summary.Mismatches++
 	case EventConflict:
 		r.summary.Conflicts++
 	case EventWarning:
@@ -127,6 +129,8 @@ func (r *run) settle(e *entry) {
 	for i, p := range e.passages {
 		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests, have: p.have}
 		switch {
+		case p.broken:
+			t.line = lineDrop // not even of what stands there: nobody knows what is right
 		case p.done == outNothing && !p.exists:
 			t.line = lineDrop
 		case p.done == outCreated || p.done == outReplaced || p.done == outLinked:
@@ -155,7 +159,7 @@ func (r *run) settle(e *entry) {
 }
 
 func (r *run) tell(e Event) {
-	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost) {
+	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}
 	r.notes <- note{event: e, tell: true}

@@ -26,6 +26,8 @@ type entry struct {
 	passages []*passage
 	counted  int64            // bytes that the progress counter has of it
 	leave    map[*target]bool // destinations where the name is a manifest's
+	pledges  []pledge         // what the source's own manifests list for it
+	broken   bool             // it is not what they list, which was told
 }
 
 // passage is the way of one entry to one destination.
@@ -43,6 +45,7 @@ type passage struct {
 	done    outcome
 	digests hash.Digests // known to be those of what stands at the destination
 	again   bool         // the name has appeared meanwhile: decide anew
+	broken  bool         // the source does not match its manifest
 }
 
 // outcome is what became of a passage.
@@ -130,6 +133,9 @@ var (
 // group knows it under another name already.
 func (r *run) copyEntry(e *entry, group *linkGroup) {
 	defer r.settle(e)
+	if r.findPledges(e); e.broken {
+		return
+	}
 	for i, dd := range e.dir.State.(destDirs) {
 		if e.leave[dd.target] {
 			continue
@@ -208,6 +214,7 @@ func (r *run) copyRegular(e *entry) {
 		return
 	}
 	for _, p := range e.passages {
+		r.checkPromise(e, p)
 		if p.open() && p.act == actKeep && r.sharesInode(e, p) {
 			p.act = actReplace
 		}
@@ -336,6 +343,9 @@ func (r *run) moveData(e *entry) {
 		}
 	}
 	for _, p := range movers {
+		if p.open() && !r.keepsPromise(e, e.digests) {
+			p.act, p.broken = actNone, true
+		}
 		if p.open() {
 			r.commit(e, p)
 		}

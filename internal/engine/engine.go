@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +27,8 @@ type run struct {
 	targets    []*target
 	privileged bool
 
-	ctx         context.Context // ends with the run's being stopped
+	outer       context.Context // ends with the run's being stopped from outside
+	ctx         context.Context // ends with that, the first failure where that is asked for, or the last destination
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
@@ -36,6 +36,7 @@ type run struct {
 	sets     sync.Pool // of *hash.Set
 	noXattrs sync.Map  // devices of the source without extended attributes
 	links    linkGroups
+	promises []*promise // manifests of the source that are checked
 	jobs     chan job
 	notes    chan note
 	summary  *Summary
@@ -73,6 +74,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		r.source.Close()
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
+	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
 	r.pipe = &pipe.Pipe{
@@ -96,7 +98,9 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	var stopped bool
 	err = r.openTargets()
 	if err == nil {
+		r.openPromises()
 		r.work() // closes the source
+		r.closePromises()
 		stopped = r.finish()
 	} else {
 		r.source.Close()
@@ -130,7 +134,7 @@ func (o *Options) withDefaults() *Options {
 		full.QueueSize = DefaultQueueSize
 	}
 	if full.Workers == 0 {
-		full.Workers = min(max(2*runtime.GOMAXPROCS(0), 4), 32)
+		full.Workers = pipe.DefaultWorkers()
 	}
 	if full.Memory == 0 {
 		// Every worker with full queues, and one block in each hand.
@@ -209,6 +213,7 @@ func (r *run) work() {
 	close(r.jobs)
 	workers.Wait()
 	r.settleDeferred()
+	r.findAbsent()
 	r.links.release()
 	root.Done()
 	stopScan()

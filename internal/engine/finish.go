@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -132,59 +133,74 @@ func (dd *destDir) close() {
 	dd.existing = nil
 }
 
-// finish ends the run at every destination. It reports whether the run was
-// stopped before everything had its turn.
+// stopped reports whether the run ends before everything has its turn.
+func (r *run) stopped() bool {
+	return r.outer.Err() != nil || r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
+}
+
+// finish ends the run at every destination: everything is made durable, read
+// back if that is asked for, and listed. It reports whether the run was stopped
+// before everything had its turn.
 func (r *run) finish() (stopped bool) {
-	stopped = r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
 	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	r.sync()
+	var durable []*target
 	for _, t := range r.targets {
-		var s TargetSummary
-		if stopped {
-			s = TargetSummary{Path: t.given}
-			if lost := t.lost.Load(); lost != nil {
-				s.Lost = lost.err
-			}
+		if !r.stopped() && !r.opts.DryRun && t.root != nil && t.journal != nil && r.flushTarget(t) {
+			durable = append(durable, t)
+		}
+	}
+	if r.opts.Verify != VerifyOff && !r.stopped() {
+		r.verify(durable)
+	}
+	r.counters.Phase.Store(int32(tally.PhaseFlushing))
+	stopped = r.stopped()
+	for _, t := range r.targets {
+		s := TargetSummary{Path: t.given, Verified: t.verified, Cached: t.cached}
+		if lost := t.lost.Load(); lost != nil {
+			s.Lost = lost.err
+		}
+		switch {
+		case stopped:
 			t.abandon()
-		} else {
-			s = r.finishTarget(t)
+		case slices.Contains(durable, t):
+			s.Manifests = r.finishTarget(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
 	return stopped
 }
 
-// finishTarget makes what was copied to one destination durable and writes its
-// manifests, in this order. It reports what goes wrong.
-func (r *run) finishTarget(t *target) TargetSummary {
-	s := TargetSummary{Path: t.given}
-	lost := t.lost.Load()
-	if lost != nil {
-		s.Lost = lost.err
-	}
-	if r.opts.DryRun || t.root == nil || t.journal == nil {
-		return s
-	}
-	fail := func(stage failure.Stage, err error) {
-		r.tell(Event{Kind: EventFailed, Target: t.given, Err: &failure.FileError{Target: t.given, Stage: stage, Err: err}})
-	}
-	if err := t.flush(r); err != nil {
-		fail(failure.StageSync, err) // nothing is known to be durable: no manifest
-		return s
-	}
-	written, err := t.writeManifests(r)
-	s.Manifests = written
+// failEnd reports what goes wrong with a destination as a whole.
+func (r *run) failEnd(t *target, stage failure.Stage, err error) {
+	r.tell(Event{Kind: EventFailed, Target: t.given, Err: &failure.FileError{Target: t.given, Stage: stage, Err: err}})
+}
+
+// flushTarget makes what was copied to one destination durable. If that fails,
+// nothing is known to be, and there will be no manifest.
+func (r *run) flushTarget(t *target) bool {
+	err := t.flush(r)
 	if err != nil {
-		fail(failure.StageManifest, err)
-		return s
+		r.failEnd(t, failure.StageSync, err)
+	}
+	return err == nil
+}
+
+// finishTarget writes the manifests of a destination on which everything is
+// durable. It reports what goes wrong.
+func (r *run) finishTarget(t *target) (written []ManifestSummary) {
+	written, err := t.writeManifests(r)
+	if err != nil {
+		r.failEnd(t, failure.StageManifest, err)
+		return written
 	}
 	if t.unread && t.journal.holdsManifests() {
-		return s // the next run may be able to read them
+		return written // the next run may be able to read them
 	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
 	if err := t.journal.remove(); err != nil {
-		fail(failure.StageJournal, err)
-		return s
+		r.failEnd(t, failure.StageJournal, err)
+		return written
 	}
 	if t.rootMeta != nil {
 		have, err := t.root.Stat()
@@ -192,15 +208,15 @@ func (r *run) finishTarget(t *target) TargetSummary {
 			_, err = r.apply(t, &t.root.Object, t.rootMeta, have, t.created, !t.created)
 		}
 		if err != nil {
-			fail(failure.StageMetadata, err)
+			r.failEnd(t, failure.StageMetadata, err)
 		}
 	}
 	if r.opts.Sync != SyncNone {
 		if err := t.root.Sync(); err != nil {
-			fail(failure.StageSync, err)
+			r.failEnd(t, failure.StageSync, err)
 		}
 	}
-	return s
+	return written
 }
 
 // abandon leaves the destination of a run that was stopped: without a new

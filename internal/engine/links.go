@@ -151,6 +151,10 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		*l = leader{}
 		return
 	}
+	if l.digests != nil && !r.keepsPromise(e, l.digests) {
+		p.act, p.broken = actNone, true
+		return
+	}
 	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
 	if err != nil {
 		r.failPassage(e, p, failure.StageCreate, err)

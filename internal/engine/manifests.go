@@ -94,7 +94,7 @@ func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
 	}
 	defer p.Abort()
 	sum := sha256.New()
-	w := bufio.NewWriterSize(io.MultiWriter(&fileWriter{file: &p.File}, sum), 256<<10)
+	w := bufio.NewWriterSize(io.MultiWriter(&fsys.Writer{File: &p.File}, sum), 256<<10)
 	lines, err := m.writeLines(t, w)
 	if err == nil {
 		err = w.Flush()
@@ -167,14 +167,14 @@ func (t *target) takePrevious() {
 		if m.prev == nil || m.err != nil || m.foreign {
 			continue
 		}
-		previous := io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize)
+		previous := io.NewSectionReader(fsys.ReaderAt{File: m.prev}, 0, m.prevSize)
 		m.err = m.builder.Previous(previous, manifest.Tags(string(m.algorithm))...)
 	}
 }
 
 // equals reports whether the manifest would be byte for byte the file f.
 func (m *manifestFile) equals(t *target, f *fsys.File, size int64) (bool, error) {
-	c := &comparer{want: bufio.NewReader(io.NewSectionReader(readerAt{f}, 0, size))}
+	c := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))}
 	lines, err := m.writeLines(t, c)
 	if errors.Is(err, errDiffers) {
 		return false, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // Options say what to copy, where to, and how.
@@ -45,9 +46,9 @@ type Options struct {
 
 // Defaults for Options.
 const (
-	DefaultBlockSize = 128 << 10 // bytes; larger leaves the L2 cache, see docs/benchmarks.md
-	MinBlockSize     = 4 << 10   // bytes; less is all overhead
-	DefaultQueueSize = 10        // blocks; evens out short stalls of a stage
+	DefaultBlockSize = pipe.DefaultBlockSize
+	MinBlockSize     = 4 << 10 // bytes; less is all overhead
+	DefaultQueueSize = pipe.DefaultQueueSize
 )
 
 // Policy says what happens to a name that exists at the destination.

@@ -291,7 +291,7 @@ func (m *manifestFile) tryPrevious(t *target, rel string) error {
 		return err
 	}
 	m.prev, m.prevSize, m.prevTime = f, info.Size, info.Mtime
-	m.index, err = manifest.BuildIndex(readerAt{f}, info.Size, m.algorithm.Size(), manifest.Tags(string(m.algorithm))...)
+	m.index, err = manifest.BuildIndex(fsys.ReaderAt{File: f}, info.Size, m.algorithm.Size(), manifest.Tags(string(m.algorithm))...)
 	return err
 }
 
@@ -306,8 +306,8 @@ func (m *manifestFile) checkForeign(r *run) error {
 		return nil //nolint:nilerr // copying it will report that
 	}
 	defer f.Close()
-	c := &comparer{want: bufio.NewReader(io.NewSectionReader(readerAt{f}, 0, info.Size))}
-	_, err = io.Copy(c, io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize))
+	c := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))}
+	_, err = io.Copy(c, io.NewSectionReader(fsys.ReaderAt{File: m.prev}, 0, m.prevSize))
 	if err != nil && !errors.Is(err, errDiffers) {
 		return err
 	}
@@ -379,7 +379,7 @@ func (t *target) retireManifests(r *run) error {
 func (m *manifestFile) distrust(t *target) error {
 	look := newFinder(t.root)
 	defer look.Close()
-	lines := manifest.NewReader(io.NewSectionReader(readerAt{m.prev}, 0, m.prevSize))
+	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: m.prev}, 0, m.prevSize))
 	for {
 		l, err := lines.Next()
 		if errors.Is(err, io.EOF) {

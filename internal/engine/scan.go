@@ -20,7 +20,7 @@ func (r *run) startScan() (stop func()) {
 	if r.route.name != "" {
 		if file, err := r.source.Lstat(r.route.name); err == nil {
 			c.TotalFiles.Store(1)
-			c.TotalBytes.Store(file.Size)
+			c.TotalBytes.Store(r.readings() * file.Size)
 			c.ScanDone.Store(true)
 		}
 		return func() {}
@@ -33,7 +33,7 @@ func (r *run) startScan() (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	var scan sync.WaitGroup
 	scan.Go(func() {
-		root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, scanner{c})
+		root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, walk.Count(c, r.readings()))
 		walk.Walk(ctx, root, walk.Options{
 			Workers: 1, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
 			SkipReserved: func(*walk.Dir, string) {},
@@ -49,25 +49,13 @@ func (r *run) startScan() (stop func()) {
 	}
 }
 
-// scanner adds up regular files. What it cannot see, the copy reports.
-type scanner struct{ c *tally.Counters }
-
-func (s scanner) Enter(*walk.Dir) bool { return true }
-func (s scanner) Leave(*walk.Dir)      {}
-
-func (s scanner) Entry(d *walk.Dir, name string, kind fsys.Kind) {
-	if kind != fsys.Regular {
-		return
+// readings is how many times each byte is read: once, and when it is verified.
+func (r *run) readings() int64 {
+	switch n := int64(len(r.opts.Targets)); r.opts.Verify {
+	case VerifyDest:
+		return 1 + n
+	case VerifyFull:
+		return 2 + n
 	}
-	dir, err := d.Acquire()
-	if err != nil {
-		return
-	}
-	defer d.Release()
-	if info, err := dir.Lstat(name); err == nil {
-		s.c.TotalFiles.Add(1)
-		s.c.TotalBytes.Add(info.Size)
-	}
+	return 1
 }
-
-func (s scanner) Failed(*walk.Dir, string, error) {}

@@ -23,7 +23,7 @@ type spill struct {
 }
 
 func (s *spill) Read(p []byte) (int, error) {
-	n, err := readerAt{&s.File}.ReadAt(p, s.off)
+	n, err := fsys.ReaderAt{File: &s.File}.ReadAt(p, s.off)
 	s.off += int64(n)
 	if n > 0 {
 		err = nil
@@ -58,29 +58,4 @@ func (s *spill) Seek(offset int64, whence int) (int64, error) {
 func (s *spill) Close() error {
 	s.Abort()
 	return nil
-}
-
-// readerAt is a file as io.ReaderAt wants it: io.EOF when p is not filled.
-type readerAt struct{ *fsys.File }
-
-func (r readerAt) ReadAt(p []byte, off int64) (int, error) {
-	n, err := r.File.ReadAt(p, off)
-	if err == nil && n < len(p) {
-		err = io.EOF
-	}
-	return n, err
-}
-
-// fileWriter writes a file from its beginning.
-type fileWriter struct {
-	file *fsys.File
-	off  int64
-}
-
-func (w *fileWriter) Write(p []byte) (int, error) {
-	if err := w.file.WriteAt(p, w.off); err != nil {
-		return 0, err
-	}
-	w.off += int64(len(p))
-	return len(p), nil
 }

@@ -40,6 +40,8 @@ type target struct {
 	retire    sync.Once // moving the previous manifests into the journal
 	retireErr error
 
+	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
+
 	lost   atomic.Pointer[lostError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about → cannot be held at all

@@ -113,7 +113,7 @@ func (d *Dir) Open(name string) (*File, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
-	f := &File{Object{fd: fd}}
+	f := &File{Object: Object{fd: fd}}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()

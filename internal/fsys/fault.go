@@ -33,6 +33,7 @@ const (
 	OpRemove    Op = "remove"
 	OpSync      Op = "sync"
 	OpSyncFS    Op = "syncfs"
+	OpDropCache Op = "dropcache"
 	OpCloseFile Op = "close"
 	OpLock      Op = "lock"
 )

@@ -5,7 +5,10 @@ package fsys
 import "golang.org/x/sys/unix"
 
 // File is an open regular file.
-type File struct{ Object }
+type File struct {
+	Object
+	direct bool // SetDirect
+}
 
 // ReadAt reads at the offset off until p is full or the file ends; 0 bytes
 // without an error is the end.
@@ -13,9 +16,12 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if err := fault(OpRead, ""); err != nil {
 		return 0, err
 	}
+	if f.direct {
+		return readAligned(p, off, f.pread, f.size, unix.EIO)
+	}
 	total := 0
 	for total < len(p) {
-		n, err := retryN(func() (int, error) { return unix.Pread(f.fd, p[total:], off+int64(total)) })
+		n, err := f.pread(p[total:], off+int64(total))
 		if err != nil {
 			return total, err
 		}
@@ -32,7 +38,17 @@ func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
 	if err := fault(OpRead, ""); err != nil {
 		return 0, err
 	}
+	return f.pread(p, off)
+}
+
+func (f *File) pread(p []byte, off int64) (int, error) {
 	return retryN(func() (int, error) { return unix.Pread(f.fd, p, off) })
+}
+
+func (f *File) size() (int64, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return f.fstat(&st) })
+	return st.Size, err
 }
 
 // WriteAt writes all of p at the offset off.

@@ -25,7 +25,7 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 		}
 		return nil, err
 	}
-	return &Pending{File: File{Object{fd: fd}}, dir: d}, nil
+	return &Pending{File: File{Object: Object{fd: fd}}, dir: d}, nil
 }
 
 // exists tells a file system without O_TMPFILE that answers ENOENT from a

@@ -39,7 +39,7 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Pending{File: File{Object{fd: fd}}, dir: d, temp: name}, nil
+		return &Pending{File: File{Object: Object{fd: fd}}, dir: d, temp: name}, nil
 	}
 }
 

@@ -3,7 +3,8 @@
 package hash
 
 import (
-	"crypto/md5" //nolint:gosec // for comparison with existing md5 manifests, not for security
+	"crypto/md5"  //nolint:gosec // for comparison with existing md5 manifests, not for security
+	"crypto/sha1" //nolint:gosec // the same
 	"crypto/sha256"
 	"crypto/sha512"
 	"fmt"
@@ -27,7 +28,14 @@ const (
 	MD5    Algorithm = "md5"
 )
 
-// Algorithms lists all algorithms.
+// Algorithms that are only checked, in manifests of others.
+const (
+	SHA1   Algorithm = "sha1"
+	SHA224 Algorithm = "sha224"
+	SHA384 Algorithm = "sha384"
+)
+
+// Algorithms lists the algorithms of which manifests are written.
 func Algorithms() []Algorithm { return []Algorithm{SHA256, BLAKE3, XXH128, SHA512, MD5} }
 
 // Size returns the length of the algorithm's digest in bytes.
@@ -35,6 +43,12 @@ func (a Algorithm) Size() int {
 	switch a {
 	case SHA512:
 		return 64
+	case SHA384:
+		return 48
+	case SHA224:
+		return 28
+	case SHA1:
+		return 20
 	case XXH128, MD5:
 		return 16
 	}
@@ -48,6 +62,12 @@ func (a Algorithm) New() hash.Hash {
 		return sha512.New()
 	case MD5:
 		return md5.New() //nolint:gosec // see the import
+	case SHA1:
+		return sha1.New() //nolint:gosec // see the import
+	case SHA224:
+		return sha256.New224()
+	case SHA384:
+		return sha512.New384()
 	case BLAKE3:
 		return blake3.New()
 	case XXH128:

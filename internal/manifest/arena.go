@@ -42,6 +42,9 @@ const recordHeader = 4 // bytes
 
 // add appends a record to the arena, which it spills before when it is full.
 func add[P string | []byte](b *Builder, k kind, path P, digest []byte) error {
+	if b.err == nil && b.reading {
+		b.err = errReading
+	}
 	if b.err != nil {
 		return b.err
 	}

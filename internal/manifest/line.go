@@ -40,52 +40,11 @@ type Line struct {
 	// Algorithm is the tag as the line spells it, "SHA256" or "SHA2-256";
 	// empty for an untagged line. Tags lists the spellings of an algorithm.
 	Algorithm string
-}
 
-// AppendLine appends the line that GNU sha256sum 9.0 and later print for path
-// in text mode: the digest in lower-case hex, two spaces, the name and a line
-// feed. If the name holds a backslash, a line feed or a carriage return, the
-// line starts with a backslash and those three become `\\`, `\n` and `\r`; all
-// other bytes stand as they are (coreutils, "md5sum invocation").
-//
-// An empty path, or one with a NUL, yields a line that ParseLine refuses.
-func AppendLine(dst, digest []byte, path string) []byte {
-	return appendLine(dst, digest, path)
-}
-
-func appendLine[P string | []byte](dst, digest []byte, path P) []byte {
-	escaped := needsEscape(path)
-	if escaped {
-		dst = append(dst, '\\')
-	}
-	dst = hex.AppendEncode(dst, digest)
-	dst = append(dst, ' ', ' ')
-	if !escaped {
-		dst = append(dst, path...)
-		return append(dst, '\n')
-	}
-	for i := range len(path) {
-		switch c := path[i]; c {
-		case '\\':
-			dst = append(dst, '\\', '\\')
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return append(dst, '\n')
-}
-
-func needsEscape[P string | []byte](path P) bool {
-	for i := range len(path) {
-		if c := path[i]; c == '\\' || c == '\n' || c == '\r' {
-			return true
-		}
-	}
-	return false
+	// Literal is a second spelling of Path, to be tried where no file has the
+	// first: the name as it stands in a BagIt manifest, whose writer may not
+	// have encoded "%". Empty if there is none.
+	Literal string
 }
 
 // ParseLine reads one line without its line feed. It knows
@@ -98,7 +57,8 @@ func needsEscape[P string | []byte](path P) bool {
 // each with leading blanks, a leading backslash that announces an escaped
 // name, hex digits of either case, and one carriage return at the end, as
 // "sha256sum -c" does. BSD's "hex name" with a single space is not read:
-// beside the two-character form it would let a manifest rename files.
+// beside the two-character form it would let a manifest rename files. A Reader
+// from NewCheckReader, which sees the other lines, reads it.
 //
 // The error is ErrNothing for a blank line or one that starts with "#", and
 // ErrMalformed for everything else that is no entry: an odd number of hex
@@ -117,13 +77,16 @@ func ParseLine(line []byte) (Line, error) {
 // parser and last until the parser is used again.
 type fields struct {
 	path, digest, tag []byte
-	binary            bool // the mark of binary mode stands before the name
+	literal           []byte // Line.Literal
+	binary            bool   // the mark of binary mode stands before the name
 }
 
 // A parser holds the buffers that one line after another is unescaped and
-// decoded into.
+// decoded into. The zero value parses lines as ParseLine does.
 type parser struct {
 	path, digest []byte
+	forms        *forms // nil: untagged lines have two characters before the name
+	bagIt        bool   // lines are those of FormatBagIt
 }
 
 // parse is ParseLine without copies. It does not change line.
@@ -136,12 +99,14 @@ func (p *parser) parse(line []byte) (fields, error) {
 	if len(line) == 0 {
 		return fields{}, ErrNothing
 	}
+	if p.bagIt {
+		return p.parseBagIt(line)
+	}
 	escaped := line[0] == '\\'
 	if escaped {
 		line = line[1:]
 	}
-	name, digits, ok := splitUntagged(line)
-	binary := ok && line[len(digits)+1] == '*'
+	name, digits, binary, ok := p.splitUntagged(line)
 	var tag []byte
 	if !ok {
 		tag, name, digits, ok = splitTagged(line)
@@ -162,18 +127,24 @@ func (p *parser) parse(line []byte) (fields, error) {
 	return fields{path: name, digest: p.digest, tag: tag, binary: binary}, nil
 }
 
-// splitUntagged takes "hex  name" or "hex *name" apart. The name starts right
-// after the second character; further blanks are part of it. A tab may stand
-// for the first space, as it may for GNU.
-func splitUntagged(line []byte) (name, digits []byte, ok bool) {
+// splitUntagged takes "hex  name" or "hex *name" apart, and "hex name" where
+// that is the form of the file. The name starts right after the one or two
+// characters; further blanks are part of it. A tab may stand for the first
+// space, as it may for GNU.
+func (p *parser) splitUntagged(line []byte) (name, digits []byte, binary, ok bool) {
 	n := hexDigits(line)
-	if !digestLength(n) || len(line) < n+3 || !isBlank(line[n]) {
-		return nil, nil, false
+	if !digestLength(n) || len(line) < n+2 || !isBlank(line[n]) {
+		return nil, nil, false, false
 	}
-	if mode := line[n+1]; mode != ' ' && mode != '*' {
-		return nil, nil, false
+	digits, rest := line[:n], line[n+1:]
+	marked := len(rest) > 1 && (rest[0] == ' ' || rest[0] == '*')
+	switch {
+	case p.forms.oneSpace(n/2, marked):
+		return rest, digits, false, true
+	case marked:
+		return rest[1:], digits, rest[0] == '*', true
 	}
-	return line[n+2:], line[:n], true
+	return nil, nil, false, false
 }
 
 // splitTagged takes "TAG (name) = hex" or "TAG(name)= hex" apart. The name

@@ -79,7 +79,7 @@ func TestParseLineForms(t *testing.T) {
 			for _, end := range []string{"", "\r"} {
 				got, err := ParseLine([]byte(form.line + end))
 				require.NoError(t, err, "%q", form.line+end)
-				require.Equal(t, Line{tt.path, digestOf(t, hexA), form.algorithm}, got, "%q", form.line+end)
+				require.Equal(t, Line{Path: tt.path, Digest: digestOf(t, hexA), Algorithm: form.algorithm}, got, "%q", form.line+end)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestParseLineDigests(t *testing.T) {
 		require.Equal(t, want, got.Digest)
 		got, err = ParseLine([]byte("SHA2-512/256 (x) = " + digits))
 		require.NoError(t, err)
-		require.Equal(t, Line{"x", want, "SHA2-512/256"}, got)
+		require.Equal(t, Line{Path: "x", Digest: want, Algorithm: "SHA2-512/256"}, got)
 	}
 }
 
@@ -156,5 +156,5 @@ func TestParseLineSharesNothing(t *testing.T) {
 	got, err := ParseLine(buf)
 	require.NoError(t, err)
 	clear(buf)
-	require.Equal(t, Line{"x", digestOf(t, hexA), "SHA256"}, got)
+	require.Equal(t, Line{Path: "x", Digest: digestOf(t, hexA), Algorithm: "SHA256"}, got)
 }

@@ -16,6 +16,10 @@ func TestNames(t *testing.T) {
 		{"md5", "MD5SUMS", "md5", []string{"MD5"}},
 		{"blake3", "BLAKE3SUMS", "blake3", []string{"BLAKE3"}},
 		{"xxh128", "XXH128SUMS", "xxh128", []string{"XXH128"}},
+		// Checked, never written:
+		{"sha1", "", "", []string{"SHA1"}},
+		{"sha224", "", "", []string{"SHA224", "SHA2-224"}},
+		{"sha384", "", "", []string{"SHA384", "SHA2-384"}},
 		{"none", "", "", nil},
 		{"", "", "", nil},
 		{"SHA256", "", "", nil},
@@ -23,5 +27,27 @@ func TestNames(t *testing.T) {
 		require.Equal(t, tt.file, FileName(tt.algorithm))
 		require.Equal(t, tt.extension, Extension(tt.algorithm))
 		require.Equal(t, tt.tags, Tags(tt.algorithm))
+		for _, tag := range tt.tags {
+			algorithm, ok := AlgorithmOfTag(tag)
+			require.True(t, ok, tag)
+			require.Equal(t, tt.algorithm, algorithm)
+		}
+	}
+	for _, tag := range []string{"", "sha256", "SHA3-256", "SHA2-1", "SHA256 ", "CRC32", "BLAKE2b", "SHA512-256"} {
+		algorithm, ok := AlgorithmOfTag(tag)
+		require.False(t, ok, tag)
+		require.Empty(t, algorithm)
+	}
+}
+
+func TestAlgorithmOfLength(t *testing.T) {
+	want := map[int]string{16: "md5", 20: "sha1", 28: "sha224", 32: "sha256", 48: "sha384", 64: "sha512"}
+	for n := -1; n < 130; n++ {
+		require.Equal(t, want[n], AlgorithmOfLength(n), n)
+	}
+	for algorithm, s := range spellings {
+		if algorithm != "blake3" && algorithm != "xxh128" {
+			require.Equal(t, algorithm, AlgorithmOfLength(s.size))
+		}
 	}
 }

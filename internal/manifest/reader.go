@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 )
@@ -24,6 +25,7 @@ type Reader struct {
 	src    *bufio.Reader // its buffer holds the longest line
 	max    int           // bytes in a line, line feed included
 	parse  parser
+	bom    bool  // the first line may start with a byte order mark
 	number int   // of the current line, from 1
 	offset int64 // of the current line's first byte
 	next   int64 // offset of the line after it
@@ -44,7 +46,7 @@ func newReader(r io.Reader, maxLine int) *Reader {
 
 // Next returns the next entry, passing over blank lines and comments, and over
 // malformed lines, which it counts. The last line needs no line feed. Digest
-// is valid until the next call; Path and Algorithm last.
+// is valid until the next call; the strings last.
 //
 // At the end the error is io.EOF. Any other error is that of the underlying
 // reader; the line it cut short is not returned. Errors are final.
@@ -53,13 +55,14 @@ func (r *Reader) Next() (Line, error) {
 	if err != nil {
 		return Line{}, err
 	}
-	if len(f.tag) == 0 {
-		return Line{Path: string(f.path), Digest: f.digest}, nil
+	l := Line{Path: string(f.path), Digest: f.digest, Literal: string(f.literal)}
+	if len(f.tag) > 0 {
+		if string(f.tag) != r.tag {
+			r.tag = string(f.tag)
+		}
+		l.Algorithm = r.tag
 	}
-	if string(f.tag) != r.tag {
-		r.tag = string(f.tag)
-	}
-	return Line{Path: string(f.path), Digest: f.digest, Algorithm: r.tag}, nil
+	return l, nil
 }
 
 // Number returns the line number of the entry that Next returned last,
@@ -114,6 +117,9 @@ func (r *Reader) readLine() (line []byte, ok bool) {
 	if len(line) >= r.max { // the buffer can be longer than the longest line
 		r.reject()
 		return nil, false
+	}
+	if r.bom && r.number == 1 {
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
 	return line, true
 }

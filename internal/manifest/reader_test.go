@@ -53,12 +53,12 @@ func TestReader(t *testing.T) {
 			lines, numbers, err := readAll(r)
 			require.NoError(t, err, name)
 			require.Equal(t, []Line{
-				{"one", a, ""},
-				{"t\nwo", b, ""},
-				{"three", a, "SHA256"},
-				{"four", b, "BLAKE3"},
-				{"five", b, "BLAKE3"},
-				{"last, without a line feed", b, ""},
+				{Path: "one", Digest: a},
+				{Path: "t\nwo", Digest: b},
+				{Path: "three", Digest: a, Algorithm: "SHA256"},
+				{Path: "four", Digest: b, Algorithm: "BLAKE3"},
+				{Path: "five", Digest: b, Algorithm: "BLAKE3"},
+				{Path: "last, without a line feed", Digest: b},
 			}, lines, name)
 			require.Equal(t, []int{2, 5, 6, 8, 9, 10}, numbers, name)
 			count, kept := r.Malformed()

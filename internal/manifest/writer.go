@@ -36,6 +36,11 @@ type Spill interface {
 // An error of the spill is returned by the call that meets it and by all later
 // ones: a manifest that lost records must not be written.
 type Builder struct {
+	// Style is that of the lines that Write writes.
+	Style Style
+	// Dash says that the path "-" is standard input, which is written as it is.
+	Dash bool
+
 	digestSize int
 	newSpill   func() (Spill, error)
 	arena      []byte   // records, one after the other
@@ -47,6 +52,7 @@ type Builder struct {
 	runs    []run
 	out     *bufio.Writer // to spill
 	ignored int
+	reading bool  // Write or Each is at work
 	err     error // sticky
 }
 
@@ -54,7 +60,10 @@ type Builder struct {
 // with at most one record for each path. Later runs hold later records.
 type run struct{ start, end int64 }
 
-var errClosed = errors.New("manifest: builder is closed")
+var (
+	errClosed  = errors.New("manifest: builder is closed")
+	errReading = errors.New("manifest: builder is used by what its own method calls")
+)
 
 // NewBuilder returns an empty Builder for digests of digestSize bytes. When
 // its records exceed memoryLimit bytes they are sorted and written to a file
@@ -137,55 +146,100 @@ func (b *Builder) Previous(r io.Reader, tags ...string) error {
 // because they were malformed or not of this kind.
 func (b *Builder) Ignored() int { return b.ignored }
 
-// Write writes the manifest in GNU's format, sorted, and returns the number of
-// its lines. Paths for which omit reports true are left out. Write may be called
+// Write writes the manifest in Style, sorted, and returns the number of its
+// lines. Paths for which omit reports true are left out. Write may be called
 // again, also after further Puts.
 //
 // A line that is taken over from a previous manifest is older than the manifest
 // that now holds it, and the file may have changed in between. proven is asked
 // about each; where it reports false, the line gets the mark of binary mode,
 // "hex *name", which means nothing to "sha256sum -c" but tells Index, for good,
-// that it vouches for nothing. omit and proven may be nil: nothing is omitted, and
-// everything proven. proven is asked in the order of the lines.
+// that it vouches for nothing. There is no such mark in BSD's form, so that these
+// lines are never tagged. omit and proven may be nil: nothing is omitted, and
+// everything proven. proven is asked in the order of the lines. They must not call
+// methods of the Builder.
 //
 // A file named "-" at the root is written as "./-", because "sha256sum -c"
 // takes "-" for its standard input. The error is that of w or of the spill;
 // what was written by then is no manifest.
 func (b *Builder) Write(w io.Writer, omit, proven func(path string) bool) (lines int, err error) {
-	if b.err != nil {
-		return 0, b.err
-	}
-	m, err := b.merge()
-	if err != nil {
-		b.err = err
-		return 0, err
-	}
 	out := bufio.NewWriterSize(w, ioBuffer)
 	var line []byte
-	for {
-		rec, err := m.next()
-		if errors.Is(err, io.EOF) {
-			return lines, out.Flush()
-		}
-		if err != nil {
-			b.err = err
-			return lines, err
-		}
+	err = b.each(func(rec record) error {
 		if rec.kind == drop || rec.kind == disputed || omit != nil && omit(string(rec.path)) {
-			continue
+			return nil
 		}
-		path := rec.path
-		if string(path) == "-" {
+		path, style := rec.path, b.Style
+		if string(path) == "-" && !b.Dash {
 			path = []byte("./-")
 		}
-		line = appendLine(line[:0], rec.digest, path)
-		if rec.kind == unproven || rec.kind == previous && proven != nil && !proven(string(rec.path)) {
+		marked := rec.kind == unproven || rec.kind == previous && proven != nil && !proven(string(rec.path))
+		if marked {
+			style.Tag = ""
+		}
+		line = appendStyled(style, line[:0], rec.digest, path)
+		if marked {
 			line[bytes.IndexByte(line, ' ')+1] = '*'
 		}
 		if _, err := out.Write(line); err != nil {
-			return lines, err
+			return err
 		}
 		lines++
+		return nil
+	})
+	if err != nil {
+		return lines, err
+	}
+	return lines, out.Flush()
+}
+
+// Each calls yield for the paths that Write would write because of a Put, not
+// for those of previous manifests, in the order of Write and at the same cost. The
+// digest is valid during the call. Each may be called before further Puts, Drops
+// and Writes, but yield must not call methods of the Builder: they fail, and so
+// does everything after them.
+//
+// The error is the first one of yield, as it is, or that of the spill.
+func (b *Builder) Each(yield func(path string, digest []byte) error) error {
+	return b.each(func(rec record) error {
+		if rec.kind != put {
+			return nil
+		}
+		return yield(string(rec.path), rec.digest)
+	})
+}
+
+// each calls yield for the record that stands for each path, in order. The
+// record is valid during the call. The error is that of yield or of the spill.
+func (b *Builder) each(yield func(record) error) error {
+	if b.err == nil && b.reading {
+		b.err = errReading
+	}
+	if b.err != nil {
+		return b.err
+	}
+	b.reading = true
+	defer func() { b.reading = false }()
+	m, err := b.merge()
+	if err != nil {
+		b.err = err
+		return err
+	}
+	for {
+		rec, err := m.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			b.err = err
+			return err
+		}
+		if err := yield(rec); err != nil {
+			return err
+		}
+		if b.err != nil { // yield has called a method; what is being read is gone
+			return b.err
+		}
 	}
 }
 

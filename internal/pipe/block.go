@@ -4,9 +4,10 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
 // Block is a pooled buffer. It has one writer until it is sent to lanes; from
@@ -37,15 +38,8 @@ type Pool struct {
 // bytes, but at least one block. Blocks are aligned for direct reads.
 func NewPool(size int, memory int64) *Pool {
 	p := &Pool{size: size, ceiling: semaphore.NewWeighted(max(memory/int64(size), 1))}
-	p.blocks.New = func() any { return &Block{Buf: aligned(size), pool: p} }
+	p.blocks.New = func() any { return &Block{Buf: fsys.AlignedBuffer(size), pool: p} }
 	return p
-}
-
-// aligned makes a buffer that begins at a multiple of directAlignment.
-func aligned(size int) []byte {
-	b := make([]byte, size+directAlignment)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % directAlignment
-	return b[skip:][:size:size]
 }
 
 // Get waits for a block, with one reference. Whoever holds a block must not
@@ -68,5 +62,3 @@ func (p *Pool) put(b *Block) {
 
 // Out is how many blocks are handed out: 0 when nothing is under way.
 func (p *Pool) Out() int64 { return p.out.Load() }
-
-const directAlignment = 4096

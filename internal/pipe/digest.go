@@ -21,6 +21,10 @@ const blocksInTurn = 8
 // turn in one buffer, which costs the least. Where a core would be idle, reading
 // and hashing overlap.
 func (p *Pipe) Digest(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set) (int64, error) {
+	return p.digest(ctx, src, info, set, nil)
+}
+
+func (p *Pipe) digest(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, behind func(off int64)) (int64, error) {
 	p.inFlight.Add(1)
 	defer p.inFlight.Add(-1)
 	if info.Size <= int64(p.Pool.size) {
@@ -50,7 +54,7 @@ func (p *Pipe) Digest(ctx context.Context, src *fsys.File, info fsys.Info, set *
 		}
 	}
 	wanted := func() bool { return ctx.Err() == nil }
-	total, err := p.read(ctx, src, info, false, wanted, send)
+	total, err := p.read(ctx, src, info, false, wanted, send, behind)
 	if l != nil {
 		l.close()
 	}

@@ -105,7 +105,7 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 func (p *Pipe) throughLanes(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink) (int64, error) {
 	l := p.startLanes(set, sinks)
 	wanted := func() bool { return l.writing.Load() > 0 && ctx.Err() == nil }
-	total, err := p.read(ctx, src, info, holes, wanted, l.send)
+	total, err := p.read(ctx, src, info, holes, wanted, l.send, nil)
 	l.close()
 	if err == nil {
 		err = ctx.Err()
@@ -181,7 +181,8 @@ func (q piece) feed(w io.Writer) {
 
 // read sends the file piece by piece until it ends, nobody wants more, or an
 // error. It holds one block at a time and none while it waits for the next.
-func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, wanted func() bool, send func(piece)) (int64, error) {
+// behind, if not nil, is told how far it has come after each block.
+func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, wanted func() bool, send func(piece), behind func(off int64)) (int64, error) {
 	off, dataEnd := int64(0), int64(0)
 	for wanted() && (off < info.Size || info.Size == 0) {
 		limit := int64(p.Pool.size)
@@ -223,6 +224,9 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, holes b
 		send(piece{block: b, data: b.Buf[:n], off: off})
 		off += int64(n)
 		p.count(int64(n))
+		if behind != nil {
+			behind(off)
+		}
 	}
 	return off, nil
 }

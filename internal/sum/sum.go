@@ -1,14 +1,28 @@
 // Package sum hashes trees and writes the lines of their manifest.
+//
+//	arguments, walk ──jobs──▶ workers: read and hash ──results──▶ one sorter ──▶ lines
 package sum
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // Options say what to hash, and how to write it.
@@ -20,6 +34,7 @@ type Options struct {
 
 	Stdin    io.Reader
 	Out      io.Writer // gets the lines if Manifest is ""
+	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
 	Manifest string    // the file to write, as the user named it; complete or not there at all
 
 	Filter        *filter.List // nil for everything
@@ -47,7 +62,7 @@ type Summary struct {
 	Errors   int64
 	Warnings int64
 	Elapsed  time.Duration
-	Manifest string // as the user named it, "" if there is none
+	Manifest string // as the user named it, "" if none was written
 	Lines    int
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
 }
@@ -57,5 +72,248 @@ type Summary struct {
 // was stopped, or that of writing the lines; the summary tells of everything
 // else that went wrong. When Run returns, all its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
-	panic("under construction")
+	begun := time.Now()
+	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
+	if r.workers == 0 {
+		r.workers = pipe.DefaultWorkers()
+	}
+	r.pipe = &pipe.Pipe{
+		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
+		QueueSize: pipe.DefaultQueueSize,
+		Bytes:     &c.Bytes,
+	}
+	r.sets.New = func() any { return hash.NewSet(o.Hashes) }
+	out, err := r.openOutput()
+	if err != nil {
+		return nil, err
+	}
+	defer out.close()
+	args, err := r.arguments()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range o.Hashes {
+		b := manifest.NewBuilder(a.Size(), newSpill, manifest.DefaultMemory/len(o.Hashes))
+		b.Dash = slices.Contains(o.Paths, "-")
+		if b.Style.Zero = o.Zero; o.Tag {
+			b.Style.Tag = manifest.Tags(string(a))[0]
+		}
+		r.builders = append(r.builders, b)
+		defer b.Close() //nolint:errcheck // a temporary that is not needed any more
+	}
+	c.Phase.Store(int32(tally.PhaseHashing))
+	r.hash(ctx, args)
+	if err := context.Cause(ctx); err != nil {
+		return r.summary, err
+	}
+	err = r.failed
+	if err == nil {
+		err = out.write(r)
+	}
+	c.Phase.Store(int32(tally.PhaseDone))
+	r.summary.Elapsed = time.Since(begun)
+	return r.summary, err
+}
+
+// run is one execution of Run.
+type run struct {
+	opts     *Options
+	counters *tally.Counters
+	workers  int
+	pipe     *pipe.Pipe
+	sets     sync.Pool // of *hash.Set
+	own      []fsys.ID // files that are not listed: the output itself
+	jobs     chan job
+	results  chan result
+	reserved sync.Once
+
+	// The collector's own.
+	builders []*manifest.Builder // one for each hash
+	summary  *Summary
+	failed   error // of a builder: no lines are written then
+}
+
+// argument is a path that the user gave.
+type argument struct {
+	given  string
+	prefix string // before the names in a directory
+	isDir  bool
+}
+
+// job is a file for a worker.
+type job struct {
+	name string    // as it will be listed
+	dir  *walk.Dir // held; nil for a file that the user named
+	base string    // in dir
+	path string    // without dir; "-" for standard input
+}
+
+// result is what became of a job, or something else to tell.
+type result struct {
+	name    string
+	digests hash.Digests // nil if it failed
+	bytes   int64
+	event   *Event
+}
+
+// arguments looks at what the user named. What is not there is reported like
+// any other file that cannot be hashed.
+func (r *run) arguments() ([]argument, error) {
+	var args []argument
+	for _, given := range r.opts.Paths {
+		a := argument{given: given}
+		if given != "-" {
+			info, err := os.Stat(given)
+			a.isDir = err == nil && info.IsDir()
+		}
+		if a.isDir && len(r.opts.Paths) > 1 {
+			a.prefix = strings.TrimRight(filepath.ToSlash(given), "/") + "/"
+		}
+		args = append(args, a)
+	}
+	if r.opts.Only != nil && (len(args) > 1 || !args[0].isDir) {
+		return nil, failure.Refuse("--files-from needs one directory that its paths are in")
+	}
+	return args, nil
+}
+
+// hash hands everything to the workers and takes their results.
+func (r *run) hash(ctx context.Context, args []argument) {
+	r.jobs = make(chan job, 64)
+	r.results = make(chan result, 64)
+	stop := r.startScan(ctx, args)
+	var workers, collector sync.WaitGroup
+	collector.Go(r.collect)
+	for range r.workers {
+		workers.Go(func() {
+			for j := range r.jobs {
+				if ctx.Err() == nil {
+					r.do(ctx, j)
+				}
+				if j.dir != nil {
+					j.dir.Done()
+				}
+			}
+		})
+	}
+	for _, a := range args {
+		if ctx.Err() != nil {
+			break
+		}
+		if !a.isDir {
+			r.jobs <- job{name: filepath.ToSlash(a.given), path: a.given}
+			continue
+		}
+		v := &visitor{run: r, ctx: ctx, prefix: a.prefix}
+		if err := r.walk(ctx, a, v, min(r.workers, 4), v.skipReserved); err != nil {
+			v.fail("", err)
+		}
+	}
+	close(r.jobs)
+	workers.Wait()
+	close(r.results)
+	collector.Wait()
+	stop()
+}
+
+// collect runs until results is closed. It alone uses the builders and the
+// summary, and calls Options.Report.
+func (r *run) collect() {
+	for got := range r.results {
+		if e := got.event; e != nil {
+			if e.Warning {
+				r.summary.Warnings++
+			} else {
+				r.summary.Errors++
+			}
+			if r.opts.Report != nil {
+				r.opts.Report(*e)
+			}
+		}
+		if got.digests == nil {
+			continue
+		}
+		r.summary.Files++
+		r.summary.Bytes += got.bytes
+		for i, b := range r.builders {
+			if err := b.Put(got.name, got.digests[i]); err != nil && r.failed == nil {
+				r.failed = err
+			}
+		}
+	}
+}
+
+func (r *run) fail(name string, stage failure.Stage, err error) {
+	r.results <- result{event: &Event{Path: name, Err: &failure.FileError{Path: name, Stage: stage, Err: err}}}
+}
+
+// walk visits a directory.
+func (r *run) walk(ctx context.Context, a argument, v walk.Visitor, goroutines int, skip func(*walk.Dir, string)) error {
+	root, err := fsys.OpenRoot(a.given)
+	if err != nil {
+		return err
+	}
+	info, err := root.Stat()
+	if err != nil {
+		root.Close()
+		return err
+	}
+	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 256))
+	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), walk.Options{
+		Workers:       goroutines,
+		Filter:        r.opts.Filter,
+		Only:          r.opts.Only,
+		OneFileSystem: r.opts.OneFileSystem,
+		SkipReserved:  skip,
+	})
+	return nil
+}
+
+func (v *visitor) skipReserved(d *walk.Dir, name string) {
+	v.run.reserved.Do(func() {
+		err := errors.New("leftovers of an unfinished copy (" + quote.Name(fsys.Reserved+"*") + ") are not listed")
+		v.run.results <- result{event: &Event{Warning: true, Path: v.prefix + d.Join(name), Err: err}}
+	})
+}
+
+// visitor makes jobs of the regular files of a tree.
+type visitor struct {
+	run    *run
+	ctx    context.Context //nolint:containedctx // a walk's visitor lives as long as the walk
+	prefix string
+}
+
+// Enter implements walk.Visitor.
+func (v *visitor) Enter(*walk.Dir) bool { return true }
+
+// Leave implements walk.Visitor.
+func (v *visitor) Leave(*walk.Dir) {}
+
+// Entry implements walk.Visitor.
+func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	if kind != fsys.Regular {
+		return
+	}
+	d.Hold()
+	select {
+	case v.run.jobs <- job{name: v.prefix + d.Join(name), dir: d, base: name}:
+	case <-v.ctx.Done():
+		d.Done()
+	}
+}
+
+// Failed implements walk.Visitor.
+func (v *visitor) Failed(d *walk.Dir, name string, err error) {
+	if name == "" {
+		v.fail(d.Path(), err)
+		return
+	}
+	v.fail(d.Join(name), err)
+}
+
+func (v *visitor) fail(name string, err error) {
+	if name = v.prefix + name; name == "" {
+		name = "."
+	}
+	v.run.fail(name, failure.StageScan, err)
 }

@@ -9,6 +9,7 @@ package verify
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -92,5 +93,132 @@ type ManifestSummary struct {
 // end if the run was stopped; the summary is not nil then. When Run returns, all
 // its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
-	panic("under construction")
+	begun := time.Now()
+	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
+	if r.workers == 0 {
+		r.workers = pipe.DefaultWorkers()
+	}
+	r.pipe = &pipe.Pipe{
+		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
+		QueueSize: pipe.DefaultQueueSize,
+		Bytes:     &c.Bytes,
+	}
+	defer r.close()
+	if err := r.openTrees(ctx); ctx.Err() != nil {
+		return r.summary, context.Cause(ctx)
+	} else if err != nil {
+		return nil, err
+	}
+	c.Phase.Store(int32(tally.PhaseVerifying))
+	r.check(ctx)
+	if o.Unlisted && ctx.Err() == nil {
+		for _, t := range r.trees {
+			r.findUnlisted(ctx, t)
+		}
+	}
+	c.Phase.Store(int32(tally.PhaseDone))
+	r.summary.Elapsed = time.Since(begun)
+	return r.summary, context.Cause(ctx)
+}
+
+// run is one execution of Run.
+type run struct {
+	opts     *Options
+	counters *tally.Counters
+	workers  int
+	pipe     *pipe.Pipe
+	sets     sync.Map // of *sync.Pool of *digests, by the names of the algorithms
+	trees    []*tree
+	summary  *Summary
+}
+
+func (r *run) close() {
+	for _, t := range r.trees {
+		t.close()
+	}
+}
+
+// check hands the lines of all manifests to the workers and takes their
+// verdicts.
+func (r *run) check(ctx context.Context) {
+	var (
+		jobs    = make(chan *job, 4*r.workers)
+		results = make(chan *job, 4*r.workers)
+		order   = newOrder(r.number())
+		stop    = r.startScan(ctx)
+		workers sync.WaitGroup
+	)
+	go func() {
+		defer close(jobs)
+		r.readLines(ctx, func(j *job) { jobs <- j }) // workers take jobs to the end
+	}()
+	for range r.workers {
+		workers.Go(func() {
+			w := &worker{run: r}
+			defer w.close()
+			for j := range jobs {
+				if ctx.Err() == nil {
+					w.do(ctx, j)
+				} else {
+					j.each(func(p *part) { p.silent = true })
+				}
+				results <- j
+			}
+		})
+	}
+	go func() {
+		workers.Wait()
+		close(results)
+	}()
+	for j := range results {
+		j.each(func(p *part) {
+			if p.silent || !r.account(p) {
+				order.done(p.number, nil, r.tell)
+			} else {
+				order.done(p.number, p, r.tell)
+			}
+		})
+	}
+	stop()
+}
+
+func (r *run) tell(p *part) {
+	r.report(Result{
+		Verdict: p.verdict, Dir: p.from.tree.given, Manifest: p.from.shown,
+		Path: p.path, Algorithm: p.algorithm, Err: p.err,
+	})
+}
+
+// account counts a line and says whether it is to be told.
+func (r *run) account(p *part) bool {
+	s := r.summary
+	switch p.verdict {
+	case Match:
+		s.Matches++
+	case Mismatch:
+		s.Mismatches++
+	case Missing:
+		if r.opts.IgnoreMissing {
+			return false
+		}
+		s.Missing++
+	case Unreadable, Failure:
+		s.Errors++
+	case Warning:
+		s.Warnings++
+	}
+	if p.verdict == Match || p.verdict == Mismatch {
+		s.Files++
+		s.Bytes += p.bytes
+		if p.cached {
+			s.Cached++
+		}
+	}
+	return p.verdict != Match || r.opts.Verbose
+}
+
+func (r *run) report(result Result) {
+	if r.opts.Report != nil {
+		r.opts.Report(result)
+	}
 }

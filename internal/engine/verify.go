@@ -1,0 +1,463 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// A reading is a file that is read back, at the source and at the destinations.
+type reading struct {
+	path    string // as the manifests list it
+	targets []*target
+	digests [][]byte // of the one read, for each of the targets
+}
+
+// verification reads back what the manifests of this run are going to list.
+type verification struct {
+	run       *run
+	algorithm hash.Algorithm
+	source    *fsys.Dir // nil without VerifyFull
+	sets      sync.Pool // of *hash.Set
+	counts    map[*target]*verified
+	linked    linkedDigests
+}
+
+// verified is what was found out about one destination.
+type verified struct {
+	files  atomic.Int64
+	cached atomic.Int64
+	mu     sync.Mutex
+	bad    []string // paths that must not be listed
+	failed atomic.Bool
+}
+
+func (v *verified) drop(path string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.bad = append(v.bad, path)
+}
+
+// verify reads back everything at the given destinations, on which all of it is
+// durable, and takes what is not what was read out of the manifests.
+func (r *run) verify(targets []*target) {
+	var listing []*target
+	for _, t := range targets {
+		if len(t.manifests) > 0 && t.manifests[0].slot == 0 && t.manifests[0].err == nil {
+			listing = append(listing, t)
+		}
+	}
+	if len(listing) == 0 {
+		return
+	}
+	r.counters.Phase.Store(int32(tally.PhaseVerifying))
+	v := &verification{run: r, algorithm: r.opts.Hashes[0], counts: map[*target]*verified{}}
+	v.sets.New = func() any { return hash.NewSet([]hash.Algorithm{v.algorithm}) }
+	for _, t := range listing {
+		v.counts[t] = &verified{}
+	}
+	if r.opts.Verify == VerifyFull {
+		var err error
+		if v.source, err = r.reopenSource(); err != nil {
+			r.tell(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
+		} else {
+			defer v.source.Close()
+		}
+	}
+	v.readAll(listing)
+	r.sync()
+	for _, t := range listing {
+		c := v.counts[t]
+		t.verified, t.cached = c.files.Load(), c.cached.Load()
+		for _, path := range c.bad {
+			t.record(lineDrop, path, nil, fsys.Info{})
+		}
+		if c.failed.Load() {
+			t.manifests[0].err = cmp.Or(t.manifests[0].err, errors.New("the destination could not be read back"))
+		}
+	}
+}
+
+// reopenSource opens the source's root again, which the copy has closed.
+func (r *run) reopenSource() (*fsys.Dir, error) {
+	d, err := fsys.OpenRoot(r.route.dir)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := d.Stat(); err != nil || info.ID != r.sourceInfo.ID {
+		d.Close()
+		if err == nil {
+			err = fsys.ErrMoved
+		}
+		return nil, err
+	}
+	return d, nil
+}
+
+// readAll hands the files to workers, in the order of the manifests.
+func (v *verification) readAll(targets []*target) {
+	jobs := make(chan reading, v.run.opts.Workers)
+	var workers sync.WaitGroup
+	for range v.run.opts.Workers {
+		workers.Go(func() {
+			w := v.newReader()
+			defer w.close()
+			for job := range jobs {
+				if !v.run.stopped() {
+					w.verify(job)
+				}
+			}
+		})
+	}
+	for job := range v.readings(targets) {
+		if v.run.stopped() {
+			break
+		}
+		jobs <- job
+	}
+	close(jobs)
+	workers.Wait()
+}
+
+// readings merges what the targets' manifests will list because of this run.
+func (v *verification) readings(targets []*target) iter.Seq[reading] {
+	type entry struct {
+		path   string
+		digest []byte
+	}
+	return func(yield func(reading) bool) {
+		type head struct {
+			target *target
+			entry  entry
+			ok     bool
+			next   func() (entry, bool)
+		}
+		var heads []*head
+		for _, t := range targets {
+			m := t.manifests[0]
+			next, stop := iter.Pull(func(yield func(entry) bool) {
+				err := m.builder.Each(func(path string, digest []byte) error {
+					if !m.isItself(path) && !yield(entry{path, bytes.Clone(digest)}) {
+						return errStopped
+					}
+					return nil
+				})
+				if err != nil && !errors.Is(err, errStopped) && m.err == nil {
+					m.err = err // no manifest is written then
+				}
+			})
+			defer stop()
+			h := &head{target: t, next: next}
+			h.entry, h.ok = next()
+			heads = append(heads, h)
+		}
+		for {
+			var least *head
+			for _, h := range heads {
+				if h.ok && (least == nil || h.entry.path < least.entry.path) {
+					least = h
+				}
+			}
+			if least == nil {
+				return
+			}
+			job := reading{path: least.entry.path}
+			for _, h := range heads {
+				if h.ok && h.entry.path == job.path {
+					job.targets = append(job.targets, h.target)
+					job.digests = append(job.digests, h.entry.digest)
+					h.entry, h.ok = h.next()
+				}
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+var errStopped = errors.New("stopped")
+
+// reader is one worker's way to the trees.
+type reader struct {
+	*verification
+	source  *fsys.Finder
+	targets map[*target]*fsys.Finder
+}
+
+func (v *verification) newReader() *reader {
+	w := &reader{verification: v, targets: map[*target]*fsys.Finder{}}
+	limit := max(fsys.OpenLimit()/4/v.run.opts.Workers/(len(v.counts)+1), 1)
+	for t := range v.counts {
+		w.targets[t] = fsys.NewFinder(t.root, limit)
+	}
+	if v.source != nil {
+		w.source = fsys.NewFinder(v.source, limit)
+	}
+	return w
+}
+
+func (w *reader) close() {
+	for _, look := range w.targets {
+		look.Close()
+	}
+	if w.source != nil {
+		w.source.Close()
+	}
+}
+
+// verify reads one file back wherever it stands.
+func (w *reader) verify(job reading) {
+	for i, t := range job.targets {
+		c := w.counts[t]
+		if c.failed.Load() {
+			continue
+		}
+		if !w.readTarget(t, c, job.path, job.digests[i]) {
+			job.targets[i] = nil
+		}
+	}
+	if w.source != nil {
+		w.readSource(job)
+	}
+}
+
+// readTarget reports whether the file at a destination is what was read. If
+// not, it is told and moved out of the way.
+func (w *reader) readTarget(t *target, c *verified, path string, digest []byte) bool {
+	r := w.run
+	fail := func(err error) bool {
+		if r.stopped() {
+			return false
+		}
+		c.drop(path)
+		if r.failTarget(t, path, failure.StageVerify, err); t.isLost() {
+			c.failed.Store(true)
+		}
+		return false
+	}
+	dir, name, err := w.targets[t].Parent(path)
+	var f *fsys.File
+	var info fsys.Info
+	if err == nil {
+		f, info, err = dir.Open(name)
+	}
+	if err == nil && info.Kind != fsys.Regular {
+		f.Close()
+		err = errExchanged
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New("it is not there any more")
+	}
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	have, cached, err := w.linked.get(info, func() ([]byte, bool, error) { return w.digest(f, info) })
+	if r.stopped() {
+		return false
+	}
+	if err == nil && bytes.Equal(have, digest) {
+		c.files.Add(1)
+		if cached {
+			c.cached.Add(1)
+		}
+		return true
+	}
+	if err == nil {
+		err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
+			w.algorithm, hex.EncodeToString(have), hex.EncodeToString(digest))
+		c.drop(path)
+		r.mismatch(t, path, withPlace(err, dir, name, info))
+		return false
+	}
+	return fail(withPlace(fmt.Errorf("reading it back: %w", err), dir, name, info))
+}
+
+// digest reads a file from its device.
+func (w *reader) digest(f *fsys.File, info fsys.Info) (digest []byte, cached bool, err error) {
+	set := w.sets.Get().(*hash.Set)
+	defer w.sets.Put(set)
+	set.Reset()
+	_, fromDevice, err := w.run.pipe.ReadBack(w.run.outer, f, info, set, pipe.CacheDrop)
+	return set.Digests()[0], !fromDevice, err
+}
+
+func (r *run) mismatch(t *target, path string, err error) {
+	given := ""
+	if t != nil {
+		given = t.given
+	}
+	r.tell(Event{
+		Kind: EventMismatch, Path: path, Target: given,
+		Err: &failure.FileError{Path: path, Target: given, Stage: failure.StageVerify, Err: err},
+	})
+}
+
+// withPlace moves a bad file out of the way and adds to the error where it is.
+func withPlace(err error, dir *fsys.Dir, name string, info fsys.Info) error {
+	bad, moveErr := setAside(dir, name, info)
+	if moveErr != nil {
+		return fmt.Errorf("%w; it could not be moved out of the way: %w", err, moveErr)
+	}
+	return fmt.Errorf("%w; it is called %s now", err, quoteName(bad))
+}
+
+// badPrefix begins the names of files that are not what was read.
+const badPrefix = fsys.Reserved + "bad-"
+
+// setAside gives a bad file a name that nobody takes for the file, in the same
+// directory, whose times and mode stay as they are.
+func setAside(dir *fsys.Dir, name string, info fsys.Info) (bad string, err error) {
+	now, err := dir.Lstat(name)
+	if err == nil && now.ID != info.ID {
+		err = errExchanged
+	}
+	if err != nil {
+		return "", err
+	}
+	before, err := dir.Stat()
+	if err != nil {
+		return "", err
+	}
+	rename := func() error {
+		for try := 0; ; try++ {
+			if bad = badPrefix + name; try > 0 || len(bad) > maxName {
+				bad = badPrefix + fsys.TempName()[len(fsys.Reserved):] + "-" + name
+				bad = bad[:min(len(bad), maxName)]
+			}
+			if _, err := dir.Lstat(bad); err == nil && try < 100 {
+				continue
+			}
+			return dir.Rename(name, bad)
+		}
+	}
+	err = rename()
+	if err != nil && (errors.Is(err, fs.ErrPermission) || fsys.NotPermitted(err)) && dir.Chmod(before.Mode|0o700) == nil {
+		err = errors.Join(rename(), dir.Chmod(before.Mode))
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := ignoreRefusal(dir.SetTimes(before.Atime, before.Mtime, before.Btime)); err != nil {
+		return bad, err
+	}
+	return bad, dir.Sync()
+}
+
+// readSource reads the source's file again. What differs from the one read
+// without having been changed is wrong somewhere, and nobody knows where.
+func (w *reader) readSource(job reading) {
+	r := w.run
+	path := job.path
+	if r.route.name != "" {
+		path = r.route.name
+	}
+	fail := func(stage failure.Stage, err error) {
+		if !r.stopped() {
+			r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
+		}
+	}
+	dir, name, err := w.source.Parent(path)
+	var f *fsys.File
+	var info fsys.Info
+	if err == nil {
+		f, info, err = dir.Open(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errVanished
+	}
+	if err != nil {
+		fail(failure.StageVerify, err)
+		return
+	}
+	defer f.Close()
+	if info.Kind != fsys.Regular {
+		fail(failure.StageVerify, errExchanged)
+		return
+	}
+	have, _, err := w.linked.get(info, func() ([]byte, bool, error) { return w.digest(f, info) })
+	if err != nil {
+		fail(failure.StageVerify, err)
+		return
+	}
+	for i, t := range job.targets {
+		if t == nil || bytes.Equal(have, job.digests[i]) {
+			continue
+		}
+		w.settleSource(t, job.path, name, dir, info)
+	}
+}
+
+// settleSource settles what a source that reads differently means for a
+// destination.
+func (w *reader) settleSource(t *target, path, sourceName string, sourceDir *fsys.Dir, source fsys.Info) {
+	r := w.run
+	dir, name, err := w.targets[t].Parent(path)
+	if err != nil {
+		r.failTarget(t, path, failure.StageVerify, err)
+		return
+	}
+	have, err := dir.Lstat(name)
+	if err != nil {
+		r.failTarget(t, path, failure.StageVerify, err)
+		return
+	}
+	now, err := sourceDir.Lstat(sourceName)
+	if err != nil || now.ID != source.ID || !sameState(now, source) ||
+		have.Size != source.Size || r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(have.Mtime, source.Mtime) {
+		err := errors.New("it has changed since it was copied")
+		r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: failure.StageCheck, Err: err}})
+		return
+	}
+	c := w.counts[t]
+	c.drop(path)
+	c.files.Add(-1)
+	err = errors.New("the source, read again, is not what was copied")
+	r.mismatch(t, path, withPlace(err, dir, name, have))
+}
+
+// linkedDigests remembers what files with several names hold, so that they are
+// read once.
+type linkedDigests struct {
+	mu   sync.Mutex
+	seen map[fsys.ID]*linkedDigest
+}
+
+type linkedDigest struct {
+	once   sync.Once
+	digest []byte
+	cached bool
+	err    error
+}
+
+// get returns what read does, or has returned for another name of the file.
+func (l *linkedDigests) get(info fsys.Info, read func() ([]byte, bool, error)) (digest []byte, cached bool, err error) {
+	if info.Nlink < 2 {
+		return read()
+	}
+	l.mu.Lock()
+	if l.seen == nil {
+		l.seen = map[fsys.ID]*linkedDigest{}
+	}
+	d := l.seen[info.ID]
+	if d == nil {
+		d = &linkedDigest{}
+		l.seen[info.ID] = d
+	}
+	l.mu.Unlock()
+	d.once.Do(func() { d.digest, d.cached, d.err = read() })
+	return d.digest, d.cached, d.err
+}

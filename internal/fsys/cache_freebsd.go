@@ -1,0 +1,23 @@
+package fsys
+
+import "golang.org/x/sys/unix"
+
+// SetDirect asks for further reads past the buffer cache, or not any more: a
+// wish (O_DIRECT of open(2)), which ZFS and most others need not grant, so
+// fromDevice is always false.
+func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
+	err = setFlag(f.fd, unix.O_DIRECT, on)
+	if err == unix.EINVAL {
+		err = unix.ENOTSUP
+	}
+	f.direct = on && err == nil
+	return false, err
+}
+
+// DropCacheBehind advises that the n bytes at off are not needed again; their
+// pages are the first to be used for something else.
+func (f *File) DropCacheBehind(off, n int64) {
+	if n > 0 { // 0 means to the end of the file
+		_ = unix.Fadvise(f.fd, off, n, unix.FADV_DONTNEED)
+	}
+}

@@ -1,0 +1,499 @@
+package fsys
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// disk is a file system on a loop device, whose reads are counted.
+type disk struct {
+	*Dir
+	path  string // where it is mounted
+	image string // the file behind the device
+	loop  string // the device's name, "loop0"
+}
+
+// diskKinds are the file systems that the tests below know how to make.
+var diskKinds = map[string]struct {
+	mkfs    []string
+	options string
+	size    int64
+}{
+	"ext4":             {[]string{"mkfs.ext4", "-q", "-b", "4096"}, "", 64 << 20},
+	"ext4, 1 KiB":      {[]string{"mkfs.ext4", "-q", "-b", "1024"}, "", 64 << 20},
+	"ext4, inline":     {[]string{"mkfs.ext4", "-q", "-O", "inline_data", "-I", "1024"}, "", 64 << 20},
+	"ext4, journalled": {[]string{"mkfs.ext4", "-q"}, "data=journal", 64 << 20},
+	"xfs":              {[]string{"mkfs.xfs", "-q"}, "", 300 << 20},
+	"btrfs":            {[]string{"mkfs.btrfs", "-q"}, "", 128 << 20},
+	"btrfs, no sums":   {[]string{"mkfs.btrfs", "-q"}, "nodatasum", 128 << 20},
+	"btrfs, zstd":      {[]string{"mkfs.btrfs", "-q"}, "compress-force=zstd", 128 << 20},
+}
+
+// command runs a program that a test cannot do without, or skips the test.
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Skipf("%s %s: %v %s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// newDisk makes and mounts one, or skips the test with the reason. in is where
+// its image lies.
+func newDisk(t *testing.T, kind, in string) *disk {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	k := diskKinds[kind]
+	d := &disk{image: filepath.Join(in, "image"), path: filepath.Join(t.TempDir(), "mounted")}
+	require.NoError(t, os.Mkdir(d.path, 0o755))
+	require.NoError(t, os.WriteFile(d.image, nil, 0o600))
+	require.NoError(t, os.Truncate(d.image, k.size))
+	command(t, k.mkfs[0], append(k.mkfs[1:], d.image)...)
+	device := command(t, "losetup", "-f", "--show", d.image)
+	t.Cleanup(func() { _ = exec.Command("losetup", "-d", device).Run() })
+	d.loop = filepath.Base(device)
+	args := []string{device, d.path}
+	if k.options != "" {
+		args = append(args, "-o", k.options)
+	}
+	command(t, "mount", args...)
+	t.Cleanup(func() {
+		out, err := exec.Command("umount", d.path).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	})
+	require.NoError(t, os.Chmod(d.path, 0o755))
+	var err error
+	d.Dir, err = OpenRoot(d.path)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return d
+}
+
+// bytesRead returns how much has been read from the device.
+func (d *disk) bytesRead(t *testing.T) int64 {
+	t.Helper()
+	stat, err := os.ReadFile(filepath.Join("/sys/block", d.loop, "stat"))
+	require.NoError(t, err)
+	sectors, err := strconv.ParseInt(strings.Fields(string(stat))[2], 10, 64) // Documentation/block/stat.rst
+	require.NoError(t, err)
+	return sectors * 512
+}
+
+// costs returns how much f reads from the device.
+func (d *disk) costs(t *testing.T, f func()) int64 {
+	t.Helper()
+	before := d.bytesRead(t)
+	f()
+	return d.bytesRead(t) - before
+}
+
+// file writes a file, dirty until somebody forces it, and opens it for reading.
+func (d *disk) file(t *testing.T, name string, content []byte) *File {
+	t.Helper()
+	put(t, filepath.Join(d.path, name), string(content))
+	f, _, err := d.Open(name)
+	require.NoError(t, err)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func dropped(t *testing.T, f *File) bool {
+	t.Helper()
+	fromDevice, err := f.DropCache()
+	require.NoError(t, err)
+	return fromDevice
+}
+
+// withoutCachestat runs f as under a kernel before Linux 6.5.
+func withoutCachestat(f func()) {
+	before := cachestat
+	defer func() { cachestat = before }()
+	cachestat = func(uint, *unix.CachestatRange, *unix.Cachestat_t, uint) error { return unix.ENOSYS }
+	f()
+}
+
+func TestWhatIsReadComesFromTheDevice(t *testing.T) {
+	for _, kind := range []string{"ext4", "ext4, 1 KiB", "xfs", "btrfs", "btrfs, zstd"} {
+		t.Run(kind, func(t *testing.T) {
+			d := newDisk(t, kind, t.TempDir())
+			require.True(t, d.DeviceBacked())
+			for i, size := range []int{4000, 4096, 4097, 100_000, 1<<20 + 1, mincoreWindow + 5000} {
+				want := noise(uint64(i), size)
+				f := d.file(t, "f", want)
+				require.True(t, f.DeviceBacked())
+				read := func() int64 {
+					return d.costs(t, func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) })
+				}
+				least := int64(size)
+				require.NoError(t, f.Sync())
+				require.Less(t, read(), least, "%d bytes, not dropped", size)
+				for _, look := range []func(func()){func(f func()) { f() }, withoutCachestat} {
+					look(func() { require.True(t, dropped(t, f), "%d bytes", size) })
+					require.GreaterOrEqual(t, read(), least, "%d bytes, dropped", size)
+					require.Less(t, read(), least, "%d bytes, in the cache again", size)
+				}
+				fromDevice, err := f.SetDirect(true)
+				require.NoError(t, err)
+				if strings.HasPrefix(kind, "btrfs") {
+					require.False(t, fromDevice, "compressed extents are read through the cache")
+				} else if unixRelease(t) >= 601 {
+					require.True(t, fromDevice)
+				}
+				require.GreaterOrEqual(t, read(), least, "%d bytes, direct", size)
+				require.GreaterOrEqual(t, read(), least, "%d bytes, direct once more", size)
+				_, err = f.SetDirect(false)
+				require.NoError(t, err)
+				require.Less(t, read(), least, "%d bytes, no longer direct", size)
+			}
+		})
+	}
+}
+
+// unixRelease returns the kernel's version, 601 for 6.1.
+func unixRelease(t *testing.T) int {
+	t.Helper()
+	var u unix.Utsname
+	require.NoError(t, unix.Uname(&u))
+	var major, minor int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor)
+	require.NoError(t, err)
+	return 100*major + minor
+}
+
+// The page cache keeps the good content while the device gets another.
+func TestCorruptionBeneathThePageCache(t *testing.T) {
+	for _, kind := range []string{"ext4", "xfs", "btrfs, no sums"} {
+		t.Run(kind, func(t *testing.T) {
+			d := newDisk(t, kind, t.TempDir())
+			good := noise(1, 1<<20+1)
+			f := d.file(t, "f", good)
+			require.NoError(t, f.Sync())
+			bad := bytes.Clone(good)
+			copy(bad[512<<10:], bytes.Repeat([]byte("bad"), 100))
+			d.overwrite(t, good[512<<10:][:4096], bad[512<<10:][:4096])
+
+			require.True(t, bytes.Equal(good, readAll(t, f, 128<<10)), "a cached read proves nothing")
+			_, err := f.SetDirect(true)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(bad, readAll(t, f, 128<<10)), "a direct read sees it")
+			_, err = f.SetDirect(false)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(good, readAll(t, f, 128<<10)), "the page cache has it still")
+			require.True(t, dropped(t, f))
+			require.True(t, bytes.Equal(bad, readAll(t, f, 128<<10)), "after dropping, a cached read sees it")
+		})
+	}
+}
+
+// overwrite replaces the block old on the device, beneath the file system.
+func (d *disk) overwrite(t *testing.T, old, with []byte) {
+	t.Helper()
+	dir, err := OpenRoot(filepath.Dir(d.image))
+	require.NoError(t, err)
+	defer dir.Close()
+	image, info, err := dir.Open(filepath.Base(d.image))
+	require.NoError(t, err)
+	defer image.Close()
+	w, err := os.OpenFile(d.image, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer w.Close()
+	found := 0
+	block := make([]byte, len(old))
+	for off := int64(0); off < info.Size; {
+		data, hole, end, err := image.NextData(off)
+		require.NoError(t, err)
+		if end {
+			break
+		}
+		for off = data &^ 4095; off < hole; off += int64(len(block)) {
+			n, err := image.ReadAt(block, off)
+			require.NoError(t, err)
+			if bytes.Equal(block[:n], old) {
+				_, err = w.WriteAt(with, off)
+				require.NoError(t, err)
+				found++
+			}
+		}
+	}
+	require.Equal(t, 1, found, "copies on the device")
+}
+
+func TestDropCacheOfWhatIsNotWrittenYet(t *testing.T) {
+	for _, kind := range []string{"ext4", "ext4, 1 KiB", "xfs", "btrfs", "btrfs, zstd"} {
+		t.Run(kind, func(t *testing.T) {
+			d := newDisk(t, kind, t.TempDir())
+			drop := func() {
+				for i := range 200 {
+					want := noise(uint64(i), 4097+i*101)
+					f := d.file(t, strconv.Itoa(i), want)
+					require.True(t, dropped(t, f), "file %d", i)
+					cost := d.costs(t, func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) })
+					require.GreaterOrEqual(t, cost, int64(len(want)))
+				}
+			}
+			drop()
+			withoutCachestat(drop)
+		})
+	}
+}
+
+func TestDropCacheReportsErrorsOfWriting(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	small := t.TempDir()
+	command(t, "mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", small)
+	t.Cleanup(func() { _ = exec.Command("umount", small).Run() })
+	d := newDisk(t, "ext4", small) // whose device is full before it is
+	_, err := d.file(t, "f", noise(1, 24<<20)).DropCache()
+	require.True(t, err == unix.EIO || err == unix.ENOSPC, "%v", err)
+}
+
+func TestDropCacheOfAMappedFile(t *testing.T) {
+	d := newDisk(t, "ext4", t.TempDir())
+	const last = 2 * mincoreWindow // in the third window that mincore looks at
+	f := d.file(t, "f", noise(1, last+100))
+	for _, look := range []func(func()){func(f func()) { f() }, withoutCachestat} {
+		look(func() {
+			require.True(t, dropped(t, f))
+			m, err := unix.Mmap(f.fd, last, 100, unix.PROT_READ, unix.MAP_SHARED)
+			require.NoError(t, err)
+			require.Equal(t, noise(1, last+100)[last:], m) // which takes the page into the mapping
+			require.False(t, dropped(t, f))
+			require.NoError(t, unix.Munmap(m))
+			require.True(t, dropped(t, f))
+		})
+	}
+}
+
+// Data in metadata is cached with it: what is read next comes from there.
+func TestInlineDataIsNotFromTheDevice(t *testing.T) {
+	for _, kind := range []string{"ext4, inline", "btrfs", "btrfs, zstd"} {
+		t.Run(kind, func(t *testing.T) {
+			d := newDisk(t, kind, t.TempDir())
+			f := d.file(t, "f", noise(1, 100))
+			require.False(t, dropped(t, f))
+			require.False(t, f.resident(), "dropped it is")
+			cost := d.costs(t, func() { require.Len(t, readAll(t, f, 4096), 100) })
+			require.Less(t, cost, int64(512))
+			fromDevice, err := f.SetDirect(true)
+			if !Unsupported(err) {
+				require.NoError(t, err)
+			}
+			require.False(t, fromDevice)
+			cost = d.costs(t, func() { require.Len(t, readAll(t, f, 4096), 100) })
+			require.Less(t, cost, int64(512))
+
+			empty := d.file(t, "empty", nil)
+			require.True(t, dropped(t, empty))
+			hole := d.file(t, "hole", nil)
+			require.NoError(t, os.Truncate(filepath.Join(d.path, "hole"), 8192))
+			require.True(t, dropped(t, hole))
+		})
+	}
+}
+
+// ext4 keeps journalled data in memory until the journal is emptied.
+func TestJournalledDataIsNotPromised(t *testing.T) {
+	d := newDisk(t, "ext4, journalled", t.TempDir())
+	want := noise(1, 1<<20)
+	f := d.file(t, "f", want)
+	fromDevice := dropped(t, f)
+	cost := d.costs(t, func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) })
+	require.True(t, !fromDevice || cost >= int64(len(want)), "%d bytes read", cost)
+	_, err := f.SetDirect(true)
+	if unixRelease(t) >= 601 {
+		require.True(t, Unsupported(err), "%v", err)
+	}
+}
+
+func TestDirectOnEveryFileSystem(t *testing.T) {
+	for kind := range diskKinds {
+		t.Run(kind, func(t *testing.T) {
+			d := newDisk(t, kind, t.TempDir())
+			testDirect(t, d.Dir, d.path)
+		})
+	}
+}
+
+// mountOn mounts a file system without a device, or skips the test.
+func mountOn(t *testing.T, args ...string) (*Dir, string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	path := t.TempDir()
+	command(t, "mount", append(args, path)...)
+	t.Cleanup(func() { _ = exec.Command("umount", path).Run() })
+	d, err := OpenRoot(path)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return d, path
+}
+
+// elsewhereHolds checks a file system of which nothing is promised.
+func elsewhereHolds(t *testing.T, d *Dir, path string) {
+	t.Helper()
+	require.False(t, d.DeviceBacked())
+	put(t, filepath.Join(path, "f"), string(noise(1, 10_000)))
+	f, _, err := d.Open("f")
+	require.NoError(t, err)
+	defer f.Close()
+	require.False(t, f.DeviceBacked())
+	require.False(t, dropped(t, f))
+	fromDevice, err := f.SetDirect(true)
+	if !Unsupported(err) {
+		require.NoError(t, err)
+	}
+	require.False(t, fromDevice)
+	testDirect(t, d, path)
+}
+
+func TestTmpfsHasNoDevice(t *testing.T) {
+	d, path := mountOn(t, "-t", "tmpfs", "tmpfs")
+	elsewhereHolds(t, d, path)
+}
+
+// The pages of a file on overlay belong to the file of the layer, so that
+// cachestat sees none: only not asking it is honest.
+func TestOverlayPromisesNothing(t *testing.T) {
+	layers := newDisk(t, "ext4", t.TempDir())
+	for _, name := range []string{"lower", "upper", "work"} {
+		require.NoError(t, layers.Mkdir(name))
+	}
+	at := func(name string) string { return filepath.Join(layers.path, name) }
+	d, path := mountOn(t, "-t", "overlay", "-o",
+		"lowerdir="+at("lower")+",upperdir="+at("upper")+",workdir="+at("work"), "overlay")
+	elsewhereHolds(t, d, path)
+}
+
+// Overlay takes O_DIRECT even if no layer can do it, and refuses to read.
+func TestDirectOnOverlayOfLayersWithout(t *testing.T) {
+	_, lower := mountOn(t, "-t", "ramfs", "ramfs")
+	put(t, filepath.Join(lower, "f"), "content")
+	d, _ := mountOn(t, "-t", "overlay", "-o", "lowerdir="+lower+":"+t.TempDir(), "overlay")
+	f, _, err := d.Open("f")
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.SetDirect(true)
+	require.True(t, Unsupported(err), "%v", err)
+	require.Equal(t, "content", string(readAll(t, f, 4096)))
+}
+
+func TestFuseHasACacheOfItsOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	image := filepath.Join(t.TempDir(), "image")
+	require.NoError(t, os.WriteFile(image, nil, 0o600))
+	require.NoError(t, os.Truncate(image, 64<<20))
+	command(t, "mkfs.exfat", image)
+	device := command(t, "losetup", "-f", "--show", image)
+	t.Cleanup(func() { _ = exec.Command("losetup", "-d", device).Run() })
+	path := t.TempDir()
+	command(t, "mount.exfat-fuse", device, path)
+	t.Cleanup(func() { _ = exec.Command("umount", path).Run() })
+	d, err := OpenRoot(path)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	elsewhereHolds(t, d, path)
+}
+
+// The kernel does not tell strangers what is in memory, but it drops it for them.
+func TestDropCacheOfAFileOfSomebodyElse(t *testing.T) {
+	d := newDisk(t, "ext4", t.TempDir())
+	want := noise(1, 100_000)
+	put(t, filepath.Join(d.path, "theirs"), string(want))
+	put(t, filepath.Join(d.path, "ours"), string(want))
+	const nobody = 65534
+	require.NoError(t, os.Chown(filepath.Join(d.path, "ours"), nobody, nobody))
+	require.NoError(t, d.SyncFS())
+
+	asNobody(t, nobody, func() {
+		_, err := os.OpenFile(filepath.Join(d.path, "theirs"), os.O_WRONLY, 0)
+		require.ErrorIs(t, err, os.ErrPermission, "or this tests nothing")
+		f, _, err := d.Open("theirs")
+		require.NoError(t, err)
+		defer f.Close()
+		for _, look := range []func(func()){func(f func()) { f() }, withoutCachestat} {
+			look(func() {
+				if dropped(t, f) {
+					require.Less(t, unixRelease(t), 614, "told nevertheless")
+				}
+			})
+			cost := d.costs(t, func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) })
+			require.GreaterOrEqual(t, cost, int64(len(want)), "dropped it is")
+		}
+		fromDevice, err := f.SetDirect(true)
+		require.NoError(t, err)
+		if unixRelease(t) >= 601 {
+			require.True(t, fromDevice, "this it may know")
+		}
+		cost := d.costs(t, func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) })
+		require.GreaterOrEqual(t, cost, int64(len(want)))
+
+		ours, _, err := d.Open("ours")
+		require.NoError(t, err)
+		defer ours.Close()
+		require.True(t, dropped(t, ours))
+		withoutCachestat(func() { require.True(t, dropped(t, ours)) })
+	})
+}
+
+// asNobody runs f in a thread that has another user's rights to files
+// (setfsuid is a thread's own), which ends with it.
+func asNobody(t *testing.T, uid int, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good
+		_, err := unix.SetfsuidRetUid(uid)
+		if err == nil {
+			_, err = unix.SetfsgidRetGid(uid)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+func TestDropCacheBehind(t *testing.T) {
+	d := newDisk(t, "xfs", t.TempDir())
+	const window = 4 << 20
+	f := d.file(t, "f", noise(1, 3*window+100))
+	require.True(t, dropped(t, f))
+	cached := func(off, n uint64) uint64 {
+		t.Helper()
+		var st unix.Cachestat_t
+		if err := unix.Cachestat(uint(f.fd), &unix.CachestatRange{Off: off, Len: n}, &st, 0); err != nil {
+			t.Skip("cachestat: ", err)
+		}
+		return st.Cache
+	}
+	require.Len(t, readAll(t, f, 128<<10), 3*window+100)
+	require.NotZero(t, cached(0, window))
+	f.DropCacheBehind(0, window)
+	require.Zero(t, cached(0, window))
+	require.NotZero(t, cached(window, window), "not beyond")
+	f.DropCacheBehind(window, 0)
+	require.NotZero(t, cached(window, window), "nothing is nothing")
+	f.DropCacheBehind(window, 2*window+100)
+	require.Zero(t, cached(0, 0), "the last page too")
+}

@@ -1,0 +1,18 @@
+package fsys
+
+// DropCache is not possible: no call empties a file out of the cache and tells.
+// fromDevice is always false.
+func (f *File) DropCache() (fromDevice bool, err error) {
+	return false, fault(OpDropCache, "")
+}
+
+// DropCacheBehind does nothing.
+func (f *File) DropCacheBehind(int64, int64) {}
+
+// SetDirect is not supported: a handle bypasses the cache from its opening on
+// (FILE_NO_INTERMEDIATE_BUFFERING), or never.
+func (f *File) SetDirect(bool) (fromDevice bool, err error) { return false, errNotSupported }
+
+// DeviceBacked is false: without a way to empty memory, nothing proves that what
+// is read comes from the device.
+func (o *Object) DeviceBacked() bool { return false }

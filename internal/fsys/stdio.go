@@ -1,0 +1,60 @@
+package fsys
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// OpenFile opens the file that a user named for reading and describes it.
+// Symbolic links in path are followed: the path is the user's own. It does not
+// wait for a writer of a fifo; the caller looks at the kind.
+func OpenFile(path string) (*File, Info, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, Info{}, bareError(err)
+	}
+	dir, err := OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, Info{}, err
+	}
+	defer dir.Close()
+	return dir.Open(filepath.Base(path))
+}
+
+// bareError takes the path off an error of package os.
+func bareError(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
+
+// ReaderAt is a file as io.ReaderAt wants it: io.EOF when p is not filled.
+type ReaderAt struct{ *File }
+
+// ReadAt implements io.ReaderAt.
+func (r ReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.File.ReadAt(p, off)
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Writer writes a file from its beginning.
+type Writer struct {
+	File *File
+	off  int64
+}
+
+// Write implements io.Writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	if err := w.File.WriteAt(p, w.off); err != nil {
+		return 0, err
+	}
+	w.off += int64(len(p))
+	return len(p), nil
+}

@@ -1,0 +1,228 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// modelLine is what a model of a check reader makes of a line: an entry,
+// nothing, or a malformed line.
+type modelLine struct {
+	Line
+	nothing, malformed bool
+}
+
+var (
+	modelUntagged = regexp.MustCompile(`(?s)^[ \t]*(\\?)([0-9a-fA-F]+)[ \t](.+)$`)
+	modelInBag    = regexp.MustCompile(`(?s)^[ \t]*([0-9a-fA-F]+)[ \t]+([^ \t].*)$`)
+	modelEscapes  = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\`, "\x00")
+	modelPercents = strings.NewReplacer("%0A", "\n", "%0a", "\n", "%0D", "\r", "%0d", "\r", "%25", "%")
+)
+
+// modelOfSums parses the lines of FormatSums by means of ParseLine where it
+// knows them.
+func modelOfSums() func(line string) modelLine {
+	oneSpace := map[int]bool{}
+	return func(line string) modelLine {
+		line = strings.TrimSuffix(line, "\r")
+		l, err := ParseLine([]byte(line))
+		if err == ErrNothing {
+			return modelLine{nothing: true}
+		}
+		found := modelUntagged.FindStringSubmatch(line)
+		if found == nil || len(found[2]) < 32 || len(found[2])%2 != 0 {
+			return modelLine{Line: l, malformed: err != nil}
+		}
+		name, length := found[3], min(len(found[2]), 130)
+		twoCharacters := len(name) > 1 && strings.ContainsRune(" *", rune(name[0]))
+		if _, ok := oneSpace[length]; !ok {
+			oneSpace[length] = !twoCharacters
+		}
+		if !oneSpace[length] {
+			return modelLine{Line: l, malformed: err != nil}
+		}
+		if strings.Contains(name, "\x00") {
+			return modelLine{malformed: true}
+		}
+		if found[1] != "" {
+			if name = modelEscapes.Replace(name); strings.Contains(name, "\x00") {
+				return modelLine{malformed: true}
+			}
+		}
+		digest, err := hex.DecodeString(found[2])
+		return modelLine{Line: Line{Path: name, Digest: digest}, malformed: err != nil}
+	}
+}
+
+// modelOfBagIt parses the lines of FormatBagIt, whose ends are line feeds.
+func modelOfBagIt(line string) modelLine {
+	if strings.Trim(line, " \t") == "" || line[0] == '#' {
+		return modelLine{nothing: true}
+	}
+	found := modelInBag.FindStringSubmatch(line)
+	if found == nil || len(found[1]) < 32 || len(found[1])%2 != 0 || strings.Contains(found[2], "\x00") {
+		return modelLine{malformed: true}
+	}
+	digest, err := hex.DecodeString(found[1])
+	name := found[2]
+	if strings.HasPrefix(name, "*data/") {
+		name = name[1:]
+	}
+	l := Line{Path: modelPercents.Replace(name), Digest: digest}
+	if l.Path != name {
+		l.Literal = name
+	}
+	return modelLine{Line: l, malformed: err != nil}
+}
+
+// checkAgainstModel compares a check reader with a model on the whole text.
+// lineText is the text with a line feed for each line end.
+func checkAgainstModel(t *testing.T, f Format, text []byte, lineText string, maxLine int, model func() func(string) modelLine) {
+	t.Helper()
+	for _, src := range []io.Reader{
+		bytes.NewReader(text),
+		iotest.HalfReader(bytes.NewReader(text)),
+		iotest.DataErrReader(bytes.NewReader(text)),
+	} {
+		r, parse := newCheckReader(src, f, maxLine), model()
+		number, malformed := 0, 0
+		for line := range strings.Lines(lineText) {
+			number++
+			line = strings.TrimSuffix(line, "\n")
+			tooLong := len(line) >= maxLine
+			if number == 1 {
+				line = strings.TrimPrefix(line, bom)
+			}
+			if tooLong {
+				malformed++
+				continue
+			}
+			want := parse(line)
+			if want.nothing {
+				continue
+			}
+			if want.malformed {
+				malformed++
+				continue
+			}
+			got, err := r.Next()
+			if err != nil || r.Number() != number {
+				t.Fatalf("line %d: got %q in line %d, %v, want %q", number, got, r.Number(), err, want.Line)
+			}
+			require.Equal(t, want.Line, got)
+			if strings.ContainsRune(got.Path, 0) || got.Path == "" || len(got.Digest) < 16 || got.Literal == got.Path {
+				t.Fatalf("line %d: %q", number, got)
+			}
+		}
+		if l, err := r.Next(); err != io.EOF {
+			t.Fatalf("after the last line: %q, %v", l, err)
+		}
+		if count, kept := r.Malformed(); count != malformed || len(kept) != min(count, maxMalformedKept) {
+			t.Fatalf("%d malformed lines (%v), want %d", count, kept, malformed)
+		}
+		if used := cap(r.parse.path) + cap(r.parse.digest); used > 4*maxLine+1024 {
+			t.Fatalf("%d bytes kept for lines of %d", used, maxLine)
+		}
+	}
+}
+
+// fuzzedLimits returns lengths of the longest line to try with: one that cuts
+// short lines, and MaxLine or, which is the same for a shorter text, less.
+func fuzzedLimits(text []byte, limit uint8) []int {
+	return []int{64 + int(limit), min(len(text)+16, MaxLine)}
+}
+
+func FuzzCheckSums(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text []byte, limit uint8) {
+		for _, maxLine := range fuzzedLimits(text, limit) {
+			checkAgainstModel(t, FormatSums, text, string(text), maxLine, modelOfSums)
+		}
+	})
+}
+
+func FuzzCheckBagIt(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text []byte, limit uint8) {
+		lineText := strings.ReplaceAll(strings.ReplaceAll(string(text), "\r\n", "\n"), "\r", "\n")
+		for _, maxLine := range fuzzedLimits(text, limit) {
+			checkAgainstModel(t, FormatBagIt, text, lineText, maxLine, func() func(string) modelLine { return modelOfBagIt })
+		}
+	})
+}
+
+// FuzzStyle writes two paths in each style, and as a bag has them, and reads
+// them back.
+func FuzzStyle(f *testing.F) {
+	f.Fuzz(func(t *testing.T, first, second string, size uint8) {
+		digest := bytes.Repeat([]byte{0xe3, 0x5f}, 8+int(size)%25) // of 16 bytes to 64
+		paths := []string{first, second, first}
+		for _, path := range paths {
+			if path == "" || strings.ContainsRune(path, 0) {
+				return
+			}
+		}
+		for _, style := range []Style{{}, {Tag: "SHA256"}, {Tag: "SHA2-512/256"}, {Zero: true}, {Tag: "MD5", Zero: true}} {
+			var text []byte
+			for _, path := range paths {
+				text = style.AppendLine(text, digest, path)
+			}
+			if style.Zero {
+				if parts := bytes.Split(text, []byte{0}); len(parts) != len(paths)+1 || len(parts[len(paths)]) != 0 {
+					t.Fatalf("%q is not %d lines", text, len(paths))
+				}
+				continue
+			}
+			for _, end := range []string{"\n", "\r\n"} {
+				converted := strings.ReplaceAll(string(text), "\n", end)
+				for _, start := range []string{"", bom, hexB + "  x" + end} {
+					requireReadBack(t, FormatSums, start+converted, paths, digest, style.Tag)
+				}
+			}
+		}
+
+		// A bag's writer encodes three characters, and cannot write a path
+		// that begins with a blank, or with what is taken for md5sum's mark.
+		text, rest := "", []string(nil)
+		for _, path := range paths {
+			if strings.ContainsRune(" \t", rune(path[0])) || strings.HasPrefix(path, "*data/") {
+				continue
+			}
+			encoded := strings.NewReplacer("%", "%25", "\n", "%0A", "\r", "%0D").Replace(path)
+			text += hex.EncodeToString(digest) + " " + encoded + "\n"
+			rest = append(rest, path)
+		}
+		requireReadBack(t, FormatBagIt, text, rest, digest, "")
+
+		// Where it encodes nothing, the path is the second spelling, if not the first.
+		if path := first; len(rest) == len(paths) && !strings.ContainsAny(path, "\r\n") {
+			l, err := NewCheckReader(strings.NewReader(hex.EncodeToString(digest)+"\t"+path), FormatBagIt).Next()
+			if err != nil || l.Path != path && l.Literal != path {
+				t.Fatalf("%q reads back as %q, %v", path, l, err)
+			}
+		}
+	})
+}
+
+// requireReadBack checks that text holds the paths, maybe after a line "x".
+func requireReadBack(t *testing.T, f Format, text string, paths []string, digest []byte, tag string) {
+	t.Helper()
+	r := NewCheckReader(strings.NewReader(text), f)
+	lines, _, err := readAll(r)
+	if len(lines) == len(paths)+1 && lines[0].Path == "x" {
+		lines = lines[1:]
+	}
+	if count, _ := r.Malformed(); err != nil || count != 0 || len(lines) != len(paths) {
+		t.Fatalf("%q reads back as %q, %v", text, lines, err)
+	}
+	for i, l := range lines {
+		if l.Path != paths[i] || !bytes.Equal(l.Digest, digest) || l.Algorithm != tag {
+			t.Fatalf("%q reads back as %q, want %q", text, l, paths[i])
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package manifest
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+const bom = "\xef\xbb\xbf"
+
+// requireChecked reads text and compares the paths, with "|" before a Literal
+// and the algorithm in brackets, and the numbers of malformed lines.
+func requireChecked(t *testing.T, text string, f Format, want []string, malformed ...int) {
+	t.Helper()
+	for _, src := range []io.Reader{
+		strings.NewReader(text),
+		iotest.OneByteReader(strings.NewReader(text)),
+		iotest.DataErrReader(strings.NewReader(text)),
+	} {
+		r := NewCheckReader(src, f)
+		lines, _, err := readAll(r)
+		require.NoError(t, err)
+		var got []string
+		for _, l := range lines {
+			s := l.Path
+			if l.Literal != "" {
+				s += "|" + l.Literal
+			}
+			if l.Algorithm != "" {
+				s += "[" + l.Algorithm + "]"
+			}
+			got = append(got, s)
+		}
+		require.Equal(t, want, got, "%q", text)
+		count, kept := r.Malformed()
+		require.Equal(t, len(malformed), count, "%q", text)
+		require.Equal(t, malformed, kept, "%q", text)
+	}
+}
+
+func TestCheckReaderForms(t *testing.T) {
+	md5 := hexA[:32]
+	for _, tt := range []struct {
+		name      string
+		lines     []string
+		want      []string
+		malformed []int
+	}{
+		{"two characters", []string{hexA + "  a", hexA + " *b", hexA + "\t c"}, []string{"a", "b", "c"}, nil},
+		{"one space", []string{hexA + " a", hexA + " b c", hexA + "\td"}, []string{"a", "b c", "d"}, nil},
+		{"two characters first", []string{hexA + "  a", hexA + " b", hexA + "  c"}, []string{"a", "c"}, []int{2}},
+		{"asterisk first", []string{hexA + " *a", hexA + " b"}, []string{"a"}, []int{2}},
+		{
+			"one space first", []string{hexA + " a", hexA + "  b", hexA + " *c", hexA + "   d"},
+			[]string{"a", " b", "*c", "  d"},
+			nil,
+		},
+		{"one character", []string{hexA + " *", hexA + "  x"}, []string{"*", " x"}, nil},
+		{"one space, nothing else", []string{hexA + "  ", hexA + "  x"}, []string{" ", " x"}, nil},
+		{"one character, after two characters", []string{hexA + "  x", hexA + "  ", hexA + " *"}, []string{"x"}, []int{2, 3}},
+		{
+			"what is no untagged line does not decide",
+			[]string{"# " + hexA + " a", "", "text", "SHA256 (t) = " + hexA, hexA + " ", hexA[1:] + " a", hexA[2:32] + " a", hexA + "  b", hexA + " c"},
+			[]string{"t[SHA256]", "b"},
+			[]int{3, 5, 6, 7, 9},
+		},
+		{
+			"a line of the form decides even if its escapes are wrong",
+			[]string{`\` + hexA + ` a\q`, hexA + "  b"},
+			[]string{" b"},
+			[]int{1},
+		},
+		{
+			"even if its name has a NUL",
+			[]string{hexA + " a\x00b", hexA + "  b", hexA + " c\x00"},
+			[]string{" b"},
+			[]int{1, 3},
+		},
+		{
+			"each length for itself",
+			[]string{md5 + " a", hexA + "  b", md5 + "  c", hexA + " d", hexA + hexA + hexA + " e", hexA + hexA + hexA[2:] + "  f"},
+			[]string{"a", "b", " c", "e", " f"},
+			[]int{4},
+		},
+		{
+			"one space, escaped",
+			[]string{`\` + hexA + ` a\nb\\c\r`, `\` + hexA + "  d", hexA + ` e\n`},
+			[]string{"a\nb\\c\r", " d", `e\n`},
+			nil,
+		},
+		{
+			"one space, upper case, leading blanks",
+			[]string{strings.ToUpper(hexA) + " a", " \t" + hexA + " b"},
+			[]string{"a", "b"},
+			nil,
+		},
+		{
+			"tagged among them",
+			[]string{hexA + " a", "SHA256 (b) = " + hexA, `\SHA1(c\n)= ` + hexA[:40], hexA + "  (d) = " + hexA},
+			[]string{"a", "b[SHA256]", "c\n[SHA1]", " (d) = " + hexA},
+			nil,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, end := range []string{"\n", "\r\n"} {
+				for _, start := range []string{"", bom} {
+					text := start + strings.Join(tt.lines, end)
+					requireChecked(t, text, FormatSums, tt.want, tt.malformed...)
+					requireChecked(t, text+end, FormatSums, tt.want, tt.malformed...)
+				}
+			}
+		})
+	}
+}
+
+// The reader of previous manifests takes one space for an error, whatever came
+// before, and so do Index and Builder.
+func TestStrictReaderStaysStrict(t *testing.T) {
+	text := bom + hexA + "  bom\n" + hexA + " a\n" + hexA + "  b\n"
+	lines, _, err := readAll(NewReader(strings.NewReader(text)))
+	require.NoError(t, err)
+	require.Equal(t, []Line{{Path: "b", Digest: digestOf(t, hexA)}}, lines)
+
+	ix := indexOf(t, text)
+	require.Equal(t, 1, ix.Len())
+	require.Equal(t, 2, ix.Malformed())
+
+	b := NewBuilder(32, noSpill, 0)
+	require.NoError(t, b.Previous(strings.NewReader(text)))
+	require.Equal(t, 2, b.Ignored())
+	require.Equal(t, listing("b A"), written(t, b, nil))
+}
+
+func TestCheckReaderByteOrderMark(t *testing.T) {
+	line := hexA + "  a\n"
+	requireChecked(t, bom, FormatSums, nil)
+	requireChecked(t, bom+"\n"+line, FormatSums, []string{"a"})
+	requireChecked(t, bom+"# comment\n"+line, FormatSums, []string{"a"})
+	requireChecked(t, bom+`\`+line, FormatSums, []string{"a"})
+	requireChecked(t, bom+bom+line+line, FormatSums, []string{"a"}, 1)
+	requireChecked(t, line+bom+line, FormatSums, []string{"a"}, 2)
+	requireChecked(t, bom[:2]+line, FormatSums, nil, 1)
+	requireChecked(t, hexA+"  "+bom+"\n", FormatSums, []string{bom})
+	requireChecked(t, bom+line, FormatBagIt, []string{"a"})
+}
+
+// As sha256sum does: the lines of the armour are malformed, the others count.
+func TestCheckReaderClearSigned(t *testing.T) {
+	requireChecked(t, strings.Join([]string{
+		"-----BEGIN PGP SIGNED MESSAGE-----",
+		"Hash: SHA256",
+		"",
+		"# Some-Release-1.iso: 12345 bytes",
+		"SHA256 (Some-Release-1.iso) = " + hexA,
+		"-----BEGIN PGP SIGNATURE-----",
+		"",
+		"iQIzBAEBCAAdFiEEgCm6I1zQ5m1XvDGQ0lXJxY6kmGkFAmcO",
+		"=abcd",
+		"-----END PGP SIGNATURE-----",
+		"",
+	}, "\n"), FormatSums, []string{"Some-Release-1.iso[SHA256]"}, 1, 2, 6, 8, 9, 10)
+}
+
+func TestCheckReaderBagIt(t *testing.T) {
+	md5 := hexA[:32]
+	for _, tt := range []struct{ line, want string }{
+		{md5 + " data/a", "data/a"},
+		{md5 + "  data/a", "data/a"},
+		{md5 + "\tdata/a", "data/a"},
+		{md5 + " \t \tdata/a b ", "data/a b "},
+		{strings.ToUpper(hexA) + "  data/a", "data/a"},
+		{" " + md5 + " data/a", "data/a"},
+		{md5 + " *data/a", "data/a"},
+		{md5 + "  *data/100%25", "data/100%|data/100%25"},
+		{md5 + " *bagit.txt", "*bagit.txt"},
+		{md5 + " data/*data/a", "data/*data/a"},
+		{md5 + " **data/a", "**data/a"},
+		{md5 + ` data/a\nb`, `data/a\nb`},
+		{md5 + ` data\a`, `data\a`},
+		{md5 + " data/a%0Ab%0ac", "data/a\nb\nc|data/a%0Ab%0ac"},
+		{md5 + " data/a%0D%0d%0A", "data/a\r\r\n|data/a%0D%0d%0A"},
+		{md5 + " data/%2525%250A", "data/%25%0A|data/%2525%250A"},
+		{md5 + " data/%20%00%0a%2f%2", "data/%20%00\n%2f%2|data/%20%00%0a%2f%2"},
+		{md5 + " data/%", "data/%"},
+		{md5 + " data/%0", "data/%0"},
+		{md5 + " data/%0\x01%2\x15%0\x04", "data/%0\x01%2\x15%0\x04"},
+		{md5 + " %0A", "\n|%0A"},
+		{md5 + " data/" + bom, "data/" + bom},
+		{md5 + " (data/a) = " + md5, "(data/a) = " + md5},
+	} {
+		for _, end := range []string{"", "\n", "\r\n", "\r", "\n\n", "\r\r", "\n\r", "\r\n\r\n"} {
+			requireChecked(t, tt.line+end, FormatBagIt, []string{tt.want})
+		}
+	}
+	for _, line := range []string{
+		md5, md5 + " ", md5 + "  \t", "data/a", md5[1:] + " data/a", md5[2:] + " data/a", md5 + "data/a", md5 + "*data/a",
+		`\` + md5 + "  data/a", "MD5 (data/a) = " + md5, md5 + " data/\x00", "g" + md5 + " data/a",
+	} {
+		requireChecked(t, line+"\n"+md5+" b\n", FormatBagIt, []string{"b"}, 1)
+	}
+}
+
+func TestCheckReaderBagItLineEnds(t *testing.T) {
+	line := func(name string) string { return hexA + " " + name }
+	requireChecked(t, line("a")+"\r"+line("b")+"\r\n"+line("c")+"\n"+line("d"), FormatBagIt, []string{"a", "b", "c", "d"})
+
+	r := NewCheckReader(strings.NewReader(line("a")+"\r\n\r\n"+line("b")+"\r\r"+line("c")+"\n\r"+line("d")+"\r"), FormatBagIt)
+	_, numbers, err := readAll(r)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 3, 5, 7}, numbers)
+
+	// In the other format a carriage return is part of the name.
+	requireChecked(t, hexA+"  a\r"+hexA+"  b\r\n", FormatSums, []string{"a\r" + hexA + "  b"})
+}
+
+// A digest that is decoded into the same buffer as the one before must not
+// change what has been returned: strings last.
+func TestCheckReaderStringsLast(t *testing.T) {
+	text := strings.Repeat(hexA+" data/a%0Ab\n"+hexB+" data/c%25d\n", 3)
+	lines, _, err := readAll(NewCheckReader(strings.NewReader(text), FormatBagIt))
+	require.NoError(t, err)
+	require.Len(t, lines, 6)
+	for i, l := range lines {
+		want := Line{Path: "data/a\nb", Digest: digestOf(t, hexA), Literal: "data/a%0Ab"}
+		if i%2 == 1 {
+			want = Line{Path: "data/c%d", Digest: digestOf(t, hexB), Literal: "data/c%25d"}
+		}
+		require.Equal(t, want, l)
+	}
+}
+
+func TestCheckReaderOverlongLines(t *testing.T) {
+	for _, f := range []Format{FormatSums, FormatBagIt} {
+		longest := strings.Repeat("n", MaxLine-1-len(hexA)-2)
+		for _, start := range []string{"", "x\n"} {
+			r := NewCheckReader(strings.NewReader(start+hexA+"  "+longest+"n\n"+hexB+"  "+longest+"\n"+hexA+"  "+longest+longest), f)
+			lines, numbers, err := readAll(r)
+			require.NoError(t, err)
+			require.Equal(t, []int{2 + len(start)/2}, numbers)
+			require.Equal(t, longest, lines[0].Path)
+			count, _ := r.Malformed()
+			require.Equal(t, 2+len(start)/2, count)
+		}
+	}
+	// An overlong line decides nothing.
+	requireChecked(t, hexA+" "+strings.Repeat("n", MaxLine)+"\n"+hexA+"  a\n", FormatSums, []string{"a"}, 1)
+}
+
+func TestCheckReaderMemory(t *testing.T) {
+	for _, f := range []Format{FormatSums, FormatBagIt} {
+		for name, text := range map[string]string{
+			"no line feed": strings.Repeat("\x00", 1<<16),
+			"long lines":   hexA + " " + strings.Repeat("%0A", 30<<10) + "\n",
+			"short lines":  hexA + " *data/a%25\n",
+		} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r := NewCheckReader(io.MultiReader(strings.NewReader(text), &endless{32 << 20}), f)
+			_, _, err := readAll(r)
+			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
+			allocated := after.TotalAlloc - before.TotalAlloc
+			require.Less(t, allocated, uint64(6*MaxLine), "%d, %s", f, name)
+		}
+	}
+	text := strings.Repeat(hexA+" data/a\n"+strings.ToUpper(hexB)+" *data/b\r\n", 2000)
+	for _, f := range []Format{FormatSums, FormatBagIt} {
+		r := NewCheckReader(strings.NewReader(text), f)
+		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+			if _, err := r.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}), 1.0, "one for the path")
+	}
+}
+
+func TestLineFeeder(t *testing.T) {
+	text := "a\r\nb\rc\nd\r\r\ne\n\rf\r"
+	want := "a\nb\nc\nd\n\ne\n\nf\n"
+	for _, src := range []io.Reader{
+		strings.NewReader(text),
+		iotest.OneByteReader(strings.NewReader(text)),
+		iotest.HalfReader(strings.NewReader(text)),
+		iotest.DataErrReader(iotest.OneByteReader(strings.NewReader(text))),
+	} {
+		got, err := io.ReadAll(&lineFeeder{src: src})
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	require.NoError(t, iotest.TestReader(&lineFeeder{src: strings.NewReader(text)}, []byte(want)))
+	_, err := io.Copy(&bytes.Buffer{}, &lineFeeder{src: io.MultiReader(strings.NewReader("\r"), iotest.ErrReader(io.ErrClosedPipe))})
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+}

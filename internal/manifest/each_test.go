@@ -1,0 +1,131 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// eachOf returns what Each yields, as listing spells it.
+func eachOf(t *testing.T, b *Builder) string {
+	t.Helper()
+	var out strings.Builder
+	require.NoError(t, b.Each(func(path string, digest []byte) error {
+		fmt.Fprintf(&out, "%x  %s\n", digest, path)
+		return nil
+	}))
+	return out.String()
+}
+
+func TestBuilderEach(t *testing.T) {
+	for _, limit := range []int{0, 1, 300} {
+		made := 0
+		b := NewBuilder(32, fileSpill(t, &made), limit)
+		require.Empty(t, eachOf(t, b))
+		a, c := digestOf(t, hexA), digestOf(t, hexB)
+		require.NoError(t, b.Previous(strings.NewReader(listing("old A", "replaced A", "dropped A")+hexA+" *marked\n")))
+		require.NoError(t, b.Put("z", a))
+		require.NoError(t, b.Put("replaced", c))
+		require.NoError(t, b.Put("-", a))
+		require.NoError(t, b.Put("twice", a))
+		require.NoError(t, b.Put("gone", a))
+		require.NoError(t, b.Drop("gone"))
+		require.NoError(t, b.Drop("dropped"))
+		require.NoError(t, b.Put("twice", c))
+
+		want := listing("- A", "replaced B", "twice B", "z A")
+		require.Equal(t, want, eachOf(t, b))
+		require.Equal(t, want, eachOf(t, b), "again")
+		lines := hexA + " *marked\n" + listing("old A", "replaced B", "twice B", "z A")
+		require.Equal(t, listing("./- A")+lines, written(t, b, nil))
+
+		require.NoError(t, b.Drop("z"))
+		require.NoError(t, b.Put("a\nb", c))
+		require.NoError(t, b.Drop("-"))
+		require.Equal(t, listing("a\nb B", "replaced B", "twice B"), eachOf(t, b))
+		require.NoError(t, b.Put("z", a))
+		require.Equal(t, `\`+hexB+`  a\nb`+"\n"+lines, written(t, b, nil))
+		require.NoError(t, b.Close())
+		require.Equal(t, limit > 0, made == 1)
+	}
+}
+
+func TestBuilderEachStops(t *testing.T) {
+	stop := errors.New("stop")
+	b := NewBuilder(32, noSpill, 0)
+	for _, path := range []string{"a", "b", "c"} {
+		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+	}
+	var seen []string
+	err := b.Each(func(path string, _ []byte) error {
+		if seen = append(seen, path); path == "b" {
+			return stop
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, stop)
+	require.Equal(t, []string{"a", "b"}, seen)
+	require.Equal(t, listing("a A", "b A", "c A"), written(t, b, nil), "the error of yield is not the builder's")
+}
+
+// A record that comes while records are read could be lost, or spoil what is
+// being read; that must not end in a manifest.
+func TestBuilderRefusesUseFromInside(t *testing.T) {
+	digest := digestOf(t, hexA)
+	for name, use := range map[string]func(b *Builder) error{
+		"Put":      func(b *Builder) error { return b.Put("x", digest) },
+		"Drop":     func(b *Builder) error { return b.Drop("a") },
+		"Previous": func(b *Builder) error { return b.Previous(strings.NewReader(listing("p A"))) },
+		"Each":     func(b *Builder) error { return b.Each(func(string, []byte) error { return nil }) },
+		"Write":    func(b *Builder) error { _, err := b.Write(&strings.Builder{}, nil, nil); return err },
+	} {
+		for _, limit := range []int{0, 1} {
+			for _, inside := range []func(b *Builder, use func() error) error{
+				func(b *Builder, use func() error) error {
+					return b.Each(func(string, []byte) error { require.Error(t, use(), name); return nil })
+				},
+				func(b *Builder, use func() error) error {
+					_, err := b.Write(&strings.Builder{}, func(string) bool { require.Error(t, use(), name); return false }, nil)
+					return err
+				},
+			} {
+				made := 0
+				b := NewBuilder(32, fileSpill(t, &made), limit)
+				require.NoError(t, b.Put("a", digest))
+				require.NoError(t, b.Put("b", digest))
+				require.ErrorIs(t, inside(b, func() error { return use(b) }), errReading, name)
+				_, err := b.Write(&strings.Builder{}, nil, nil)
+				require.ErrorIs(t, err, errReading, name)
+				require.ErrorIs(t, b.Put("c", digest), errReading, name)
+				require.NoError(t, b.Close())
+			}
+		}
+	}
+	b := NewBuilder(32, noSpill, 0)
+	require.NoError(t, b.Put("a", digest))
+	require.NoError(t, b.Put("b", digest))
+	require.ErrorIs(t, b.Each(func(string, []byte) error { return b.Close() }), errClosed)
+	require.ErrorIs(t, b.Each(nil), errClosed)
+}
+
+func TestBuilderEachReportsTheSpill(t *testing.T) {
+	b := NewBuilder(32, func() (Spill, error) { return &brokenSpill{}, nil }, 1)
+	require.NoError(t, b.Put("a", digestOf(t, hexA)))
+	require.NoError(t, b.Put("b", digestOf(t, hexA)))
+	err := b.Each(func(string, []byte) error { return nil })
+	require.ErrorIs(t, err, errBrokenSpill)
+	require.ErrorIs(t, b.Put("c", digestOf(t, hexA)), errBrokenSpill)
+}
+
+var errBrokenSpill = errors.New("cannot be read back")
+
+// brokenSpill takes everything and gives nothing back.
+type brokenSpill struct{}
+
+func (*brokenSpill) Write(p []byte) (int, error)    { return len(p), nil }
+func (*brokenSpill) Read([]byte) (int, error)       { return 0, errBrokenSpill }
+func (*brokenSpill) Seek(int64, int) (int64, error) { return 0, nil }
+func (*brokenSpill) Close() error                   { return nil }

@@ -1,0 +1,108 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// maxPromised is how many different digests a Promise has at most. Two cannot be
+// kept any more; a hostile manifest with a million of them must cost no more.
+const maxPromised = 16
+
+// A Promise is what a manifest lists for one path. Where Lookup asks whether a
+// line proves something of a file, a promise is to be checked: the mark of
+// binary mode makes no difference to it, and different digests for one path are
+// a promise that no file can keep.
+type Promise struct {
+	// Digests holds the first 16 different digests that are listed, in the
+	// order of the file; empty if the path is not listed. It belongs to the
+	// caller.
+	Digests [][]byte
+
+	entries []int // of the path, in the Index
+}
+
+// Promised returns what the manifest lists for path. It reads lines again and
+// may be called from several goroutines, as Lookup.
+func (ix *Index) Promised(path string) (Promise, error) {
+	var p Promise
+	err := ix.find(path, func(i int, f fields) (more bool) {
+		p.entries = append(p.entries, i)
+		if len(p.Digests) < maxPromised && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, f.digest) }) {
+			p.Digests = append(p.Digests, bytes.Clone(f.digest))
+		}
+		return true
+	})
+	if err != nil {
+		return Promise{}, err
+	}
+	return p, nil
+}
+
+// Meet notes that the path of a promise has been met. The promise is one of
+// this Index. Meet may be called from several goroutines.
+func (ix *Index) Meet(p Promise) {
+	for _, i := range p.entries {
+		ix.met[i/32].Or(1 << (i % 32))
+	}
+}
+
+// Unmet calls yield for the paths that are listed and that no Meet has named, in
+// the order of the file, each once. It reads the file anew and takes no memory
+// that grows with it. The caller has ended all calls of Meet.
+//
+// The error is the first one of yield, as it is, or that of reading the manifest,
+// or says that it changed since it was indexed.
+func (ix *Index) Unmet(yield func(path string) error) error {
+	r := NewReader(io.NewSectionReader(ix.src, 0, ix.size))
+	left := len(ix.entries)
+	for {
+		f, err := r.scan()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("manifest: read for what is absent: %w", err)
+		}
+		if !ix.want.accepts(f) {
+			continue
+		}
+		path := canonical(f.path)
+		e := entry{ix.hash(path), r.offset}
+		i, found := slices.BinarySearchFunc(ix.entries, e, compareEntries)
+		if !found {
+			return changedAt(r.offset)
+		}
+		left--
+		if ix.met[i/32].Load()&(1<<(i%32)) != 0 {
+			continue
+		}
+		if repeated, err := ix.listedBefore(string(path), i); err != nil {
+			return err
+		} else if repeated {
+			continue
+		}
+		if err := yield(string(path)); err != nil {
+			return err
+		}
+	}
+	if left != 0 {
+		return fmt.Errorf("manifest: read for what is absent: %w", io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+// listedBefore reports whether an entry before the i-th has the same path.
+func (ix *Index) listedBefore(path string, i int) (yes bool, err error) {
+	if i == 0 || ix.entries[i-1].hash != ix.entries[i].hash {
+		return false, nil
+	}
+	err = ix.find(path, func(first int, _ fields) (more bool) {
+		yes = first < i
+		return false
+	})
+	return yes, err
+}

@@ -1,0 +1,177 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// promised returns the digests for path in hex.
+func promised(t *testing.T, ix *Index, path string) (digits []string) {
+	t.Helper()
+	p, err := ix.Promised(path)
+	require.NoError(t, err)
+	for _, d := range p.Digests {
+		digits = append(digits, fmt.Sprintf("%x", d))
+	}
+	return digits
+}
+
+func meet(t *testing.T, ix *Index, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		p, err := ix.Promised(path)
+		require.NoError(t, err)
+		ix.Meet(p)
+	}
+}
+
+func unmet(t *testing.T, ix *Index) (paths []string) {
+	t.Helper()
+	require.NoError(t, ix.Unmet(func(path string) error {
+		paths = append(paths, path)
+		return nil
+	}))
+	return paths
+}
+
+func TestPromised(t *testing.T) {
+	text := strings.Join([]string{
+		hexB + "  b", hexA + "  a", hexA + " *marked",
+		hexA + "  differs", hexB + " *differs", hexA + "  differs", strings.ToUpper(hexB) + "  ./differs",
+		hexA + "  same", hexA + "  same", "nonsense", hexA[:32] + "  short", `\` + hexA + `  new\nline`, hexB + "  ../up",
+	}, "\n")
+	for _, ix := range []*Index{indexOf(t, text), colliding(t, text)} {
+		require.Equal(t, []string{hexA}, promised(t, ix, "a"))
+		require.Equal(t, []string{hexB}, promised(t, ix, "b"))
+		require.Equal(t, []string{hexA}, promised(t, ix, "marked"))
+		require.Equal(t, []string{hexA, hexB}, promised(t, ix, "differs"))
+		require.Equal(t, []string{hexA}, promised(t, ix, "same"))
+		require.Equal(t, []string{hexA}, promised(t, ix, "new\nline"))
+		require.Equal(t, []string{hexB}, promised(t, ix, "../up"))
+		for _, absent := range []string{"", "c", "short", "nonsense", "./a"} {
+			require.Empty(t, promised(t, ix, absent))
+		}
+		// Lookup is of another mind about some of them.
+		requireListed(t, ix, "marked", "")
+		requireListed(t, ix, "differs", "")
+		requireListed(t, ix, "same", hexA)
+
+		require.Equal(t, []string{"b", "a", "marked", "differs", "same", "new\nline", "../up"}, unmet(t, ix))
+		meet(t, ix, "a", "differs", "absent", "new\nline", "a")
+		require.Equal(t, []string{"b", "marked", "same", "../up"}, unmet(t, ix))
+		require.Equal(t, []string{"b", "marked", "same", "../up"}, unmet(t, ix), "again")
+		meet(t, ix, "b", "marked", "same", "../up")
+		require.Empty(t, unmet(t, ix))
+	}
+}
+
+func TestUnmetOfNothing(t *testing.T) {
+	require.Empty(t, unmet(t, indexOf(t, "")))
+	require.Empty(t, unmet(t, indexOf(t, "# nothing\n")))
+}
+
+func TestUnmetTags(t *testing.T) {
+	ix := indexOf(t, "SHA256 (a) = "+hexA+"\nBLAKE3 (b) = "+hexA+"\n"+hexA+"  ./c//d\n", Tags("sha256")...)
+	require.Equal(t, []string{"a", "c/d"}, unmet(t, ix))
+}
+
+func TestPromisedKeepsFewDigests(t *testing.T) {
+	var text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&text, "%s%04x  same\n", hexA[:60], i)
+	}
+	ix := indexOf(t, text.String())
+	require.Len(t, promised(t, ix, "same"), maxPromised)
+	require.Equal(t, []string{"same"}, unmet(t, ix))
+	meet(t, ix, "same")
+	require.Empty(t, unmet(t, ix))
+}
+
+func TestMeetFromSeveralGoroutines(t *testing.T) {
+	const files = 40_000
+	var text strings.Builder
+	for i := range files {
+		fmt.Fprintf(&text, "%s%04x  file%d\n", hexA[:60], i, i)
+	}
+	ix := indexOf(t, text.String())
+	var want []string
+	absent := map[int]bool{}
+	for _, i := range rand.Perm(files)[:50] {
+		absent[i] = true
+	}
+	for i := range files {
+		if absent[i] {
+			want = append(want, fmt.Sprintf("file%d", i))
+		}
+	}
+	// Promises first, so that the calls of Meet follow each other closely and
+	// share words of bits.
+	promises := make([]Promise, files)
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := worker; i < files; i += 4 {
+				p, err := ix.Promised(fmt.Sprintf("file%d", i))
+				if err != nil || len(p.Digests) != 1 || int(p.Digests[0][30])<<8|int(p.Digests[0][31]) != i {
+					t.Errorf("file%d: %x, %v", i, p.Digests, err)
+				}
+				promises[i] = p
+			}
+		})
+	}
+	wg.Wait()
+	start := make(chan struct{})
+	for worker := range 4 {
+		wg.Go(func() {
+			<-start
+			for i := worker; i < files; i += 4 {
+				if !absent[i] {
+					ix.Meet(promises[i])
+				}
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	require.Equal(t, want, unmet(t, ix))
+}
+
+func TestPromiseErrors(t *testing.T) {
+	text := hexA + "  a\n" + hexB + "  b\n" + hexA + "  a\n"
+	broken, stop := errors.New("broken"), errors.New("stop")
+	f := &flaky{text: text}
+	ix, err := BuildIndex(f, int64(len(text)), 32)
+	require.NoError(t, err)
+	nothing := func(string) error { return nil }
+	for _, tt := range []struct {
+		damage flaky
+		want   string
+	}{
+		{flaky{err: broken}, "broken"},
+		{flaky{text: text[:len(text)-2]}, "unexpected EOF"},
+		{flaky{text: ""}, "unexpected EOF"},
+		{flaky{text: text[:66] + "x" + text[67:]}, "changed"},
+		{flaky{text: "x" + text[:len(text)-1]}, "changed"},
+	} {
+		*f = tt.damage
+		require.ErrorContains(t, ix.Unmet(nothing), tt.want)
+	}
+	*f = flaky{err: broken}
+	p, err := ix.Promised("a")
+	require.ErrorIs(t, err, broken)
+	require.Zero(t, p)
+
+	*f = flaky{text: text}
+	require.ErrorIs(t, ix.Unmet(func(string) error { return stop }), stop)
+	require.Equal(t, []string{"a", "b"}, unmet(t, ix))
+
+	_, err = BuildIndex(io.NewSectionReader(strings.NewReader(text), 0, 5), int64(len(text)), 32)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,113 @@
+package manifest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var allAlgorithms = []string{"sha256", "blake3", "xxh128", "sha512", "md5", "sha1", "sha224", "sha384"}
+
+func requireRecognized(t *testing.T, name, algorithm string, format Format) {
+	t.Helper()
+	for _, spelled := range []string{name, strings.ToUpper(name), strings.ToLower(name)} {
+		a, f, ok := Recognize(spelled)
+		require.True(t, ok, spelled)
+		require.Equal(t, algorithm, a, spelled)
+		require.Equal(t, format, f, spelled)
+		a, f = AlgorithmIn(spelled)
+		require.Equal(t, algorithm, a, spelled)
+		require.Equal(t, format, f, spelled)
+	}
+}
+
+func TestRecognize(t *testing.T) {
+	require.Len(t, allAlgorithms, len(spellings))
+	for _, a := range allAlgorithms {
+		upper := strings.ToUpper(a)
+		for _, name := range []string{
+			upper + "SUMS", upper + "SUMS.txt", a + "sum.txt",
+			"film.mkv." + a, "sealift." + a, "." + a, "a b." + a, "film.mkv." + a + "sum", "all." + a + "sums",
+			"film.mkv." + a + ".txt", "all." + a + "sum.txt",
+			a + "-2024-05-01.txt", a + "-.txt", a + "-a-b.c.txt",
+		} {
+			requireRecognized(t, name, a, FormatSums)
+		}
+		requireRecognized(t, "manifest-"+a+".txt", a, FormatBagIt)
+		requireRecognized(t, "tagmanifest-"+a+".txt", a, FormatBagIt)
+		for _, name := range []string{
+			a, a + "sum", a + ".txt", a + "s", "x-" + a, a + "-x", upper + "SUMS.asc", upper + "SUMS.gpg", upper + "SUMS.txt.sig",
+			"x" + upper + "SUMS", "manifest-" + a, "manifest-" + a + ".txt.old", "xmanifest-" + a + ".txt",
+			"tagtagmanifest-" + a + ".txt", "manifest-x" + a + ".txt", "x." + a + "x", "x" + a, "x." + a + ".lst", "x." + a + "s",
+		} {
+			_, _, ok := Recognize(name)
+			require.False(t, ok, name)
+		}
+		for _, name := range []string{"journal." + a, "journal-" + a + ".txt", "x." + a + "sums"} {
+			_, _, ok := Recognize(".sealift-" + name)
+			require.False(t, ok, name)
+			requireRecognized(t, "sealift-."+a, a, FormatSums)
+		}
+		if FileName(a) != "" {
+			requireRecognized(t, FileName(a), a, FormatSums)
+			requireRecognized(t, "x."+Extension(a), a, FormatSums)
+		}
+	}
+	requireRecognized(t, ".sealift.sha256", "sha256", FormatSums)
+	requireRecognized(t, ".seal.sha256", "sha256", FormatSums)
+	for _, name := range []string{"shasum.txt", "shasum.2024-05-01.txt", "shasum_a.txt", "shasums.txt"} {
+		requireRecognized(t, name, "sha256", FormatSums)
+	}
+	for _, name := range []string{"x.b3", "x.b3sum", "x.b3sums", "B3SUMS", "b3sum.txt", "x.b3.txt"} {
+		requireRecognized(t, name, "blake3", FormatSums)
+	}
+	for _, name := range []string{
+		"", ".", ".txt", "x", "SUMS", "sums.txt", "sum.txt", "-.txt", "x-y.txt", "manifest-.txt", "manifest.txt", "manifest-sha3.txt",
+		"CHECKSUMS", "checksums.txt", "shasum", "shasum.lst", "sha256sum.exe", "x.sha", "x.sha2", "x.sha3256", "x.b3s", "b3", "b3.txt",
+		"x.sh\xc3\x85256", "BLA\u212aE3SUMS", "x.\u017fha256", "x.sha256\xff",
+	} {
+		_, _, ok := Recognize(name)
+		require.False(t, ok, "%q", name)
+	}
+}
+
+func TestAlgorithmIn(t *testing.T) {
+	for name, want := range map[string]string{
+		"backup-sha512.lst":           "sha512",
+		"backup_sha384":               "sha384",
+		"sha224":                      "sha224",
+		"sha256.txt":                  "sha256",
+		"md5sum":                      "md5",
+		"release_1.0_SHA256SUMS":      "sha256",
+		"SHA256SUMS.asc":              "sha256",
+		"SHA512SUMS-x86_64":           "sha512",
+		"SHA-256.lst":                 "sha256",
+		"list.sha-1":                  "sha1",
+		"sha_512_sums":                "sha512",
+		"sha2-384.lst":                "sha384",
+		"old b3sum list":              "blake3",
+		"xxh128sums of (disk 1)":      "xxh128",
+		"sha256 sha256sum of all":     "sha256",
+		"md5 and sha256.lst":          "",
+		"sha256-and-md5.lst":          "",
+		"CHECKSUM":                    "",
+		"":                            "",
+		"mysha256.lst":                "",
+		"sha2567.lst":                 "",
+		"\xc3\xa4sha256.lst":          "",
+		"\xffmd5.lst":                 "",
+		"sha3-256.lst":                "",
+		"sha-3.lst":                   "",
+		"256-sha.lst":                 "",
+		"b3.lst":                      "",
+		"backup-b3-2024":              "",
+		"my-shasum.lst":               "",
+		".sealift-journal.sha256":     "sha256",
+		"archive.manifest-sha512.txt": "sha512",
+	} {
+		algorithm, format := AlgorithmIn(name)
+		require.Equal(t, want, algorithm, name)
+		require.Equal(t, FormatSums, format, name)
+	}
+}

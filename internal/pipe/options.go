@@ -1,0 +1,13 @@
+package pipe
+
+import "runtime"
+
+// Defaults for whoever makes a Pipe.
+const (
+	DefaultBlockSize = 128 << 10 // bytes; larger leaves the L2 cache, see docs/benchmarks.md
+	DefaultQueueSize = 10        // blocks; evens out short stalls of a stage
+)
+
+// DefaultWorkers is how many files should be under way at once: more than there
+// are cores, because some wait for a device.
+func DefaultWorkers() int { return min(max(2*runtime.GOMAXPROCS(0), 4), 32) }

@@ -1,0 +1,52 @@
+package pipe
+
+import (
+	"context"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// dropUnit is how much of a file is read before it is dropped from the page
+// cache: a multiple of what DropCacheBehind asks for, and little beside what a
+// page cache holds.
+const dropUnit = 8 << 20 // bytes
+
+// ReadBack is Digest with a say about the page cache. fromDevice says that what
+// was read has come from a device and not from memory; it is never said with
+// CacheAuto.
+//
+// CacheDrop and CacheDirect both drop the file from the page cache first, which
+// forces what is not written yet. What other programs hold there nevertheless,
+// because they have it mapped, is read past the cache.
+func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache Cache) (n int64, fromDevice bool, err error) {
+	if cache == CacheAuto {
+		n, err = p.Digest(ctx, src, info, set)
+		return n, false, err
+	}
+	fromDevice, err = src.DropCache()
+	if err != nil {
+		return 0, false, err
+	}
+	if (cache == CacheDirect || !fromDevice && src.DeviceBacked()) && p.Pool.size%fsys.DirectAlignment == 0 {
+		direct, err := src.SetDirect(true)
+		switch {
+		case err == nil:
+			n, err = p.Digest(ctx, src, info, set)
+			return n, direct || fromDevice, err
+		case !fsys.Unsupported(err):
+			return 0, false, err
+		}
+	}
+	dropped := int64(0)
+	n, err = p.digest(ctx, src, info, set, func(off int64) {
+		if off-dropped >= dropUnit {
+			src.DropCacheBehind(dropped, off-dropped)
+			dropped = off
+		}
+	})
+	if n > dropped {
+		src.DropCacheBehind(dropped, n-dropped)
+	}
+	return n, fromDevice, err
+}

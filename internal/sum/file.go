@@ -1,0 +1,123 @@
+package sum
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// maxAttempts is how often a file that changes while it is read is read.
+const maxAttempts = 3
+
+var errChanged = errors.New("it changed while being read, several times in a row")
+
+// do hashes one file.
+func (r *run) do(ctx context.Context, j job) {
+	defer r.counters.Files.Add(1)
+	set := r.sets.Get().(*hash.Set)
+	defer r.sets.Put(set)
+	if j.dir == nil && j.path == "-" {
+		r.stream(ctx, j, r.opts.Stdin, set)
+		return
+	}
+	f, info, err := j.open()
+	if err != nil {
+		r.fail(j.name, failure.StageOpen, err)
+		return
+	}
+	defer f.Close()
+	switch {
+	case slices.Contains(r.own, info.ID):
+		return
+	case info.Kind == fsys.Regular:
+		r.regular(ctx, j, f, info, set)
+	case j.dir != nil:
+		r.fail(j.name, failure.StageOpen, &fsys.KindError{Kind: info.Kind})
+	default: // a device or a pipe that the user named
+		in, err := os.Open(j.path)
+		if err != nil {
+			r.fail(j.name, failure.StageOpen, bare(err))
+			return
+		}
+		defer in.Close() //nolint:errcheck // it was only read
+		r.stream(ctx, j, in, set)
+	}
+}
+
+func (j job) open() (*fsys.File, fsys.Info, error) {
+	if j.dir == nil {
+		return fsys.OpenFile(j.path)
+	}
+	dir, err := j.dir.Acquire()
+	if err != nil {
+		return nil, fsys.Info{}, err
+	}
+	defer j.dir.Release()
+	return dir.Open(j.base)
+}
+
+// regular hashes a file as it stands at one moment: not one that is written to
+// meanwhile.
+func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) {
+	for range maxAttempts {
+		set.Reset()
+		n, err := r.pipe.Digest(ctx, f, info, set)
+		var now fsys.Info
+		if err == nil {
+			now, err = f.Stat()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			r.fail(j.name, failure.StageRead, err)
+			return
+		case now.Size == info.Size && now.Mtime == info.Mtime && now.Ctime == info.Ctime:
+			r.results <- result{name: j.name, digests: set.Digests(), bytes: n}
+			return
+		}
+		info = now
+		r.counters.Bytes.Add(-n)
+	}
+	r.fail(j.name, failure.StageRead, errChanged)
+}
+
+// stream hashes what comes out of a pipe or a device.
+func (r *run) stream(ctx context.Context, j job, in io.Reader, set *hash.Set) {
+	b, err := r.pipe.Pool.Get(ctx)
+	if err != nil {
+		return // stopped
+	}
+	defer b.Release()
+	set.Reset()
+	total := int64(0)
+	for ctx.Err() == nil {
+		n, err := in.Read(b.Buf)
+		set.Write(b.Buf[:n])
+		total += int64(n)
+		r.counters.Bytes.Add(int64(n))
+		if errors.Is(err, io.EOF) {
+			r.results <- result{name: j.name, digests: set.Digests(), bytes: total}
+			return
+		}
+		if err != nil {
+			r.fail(j.name, failure.StageRead, bare(err))
+			return
+		}
+	}
+}
+
+// bare takes the path off an error of package os; the report has it already.
+func bare(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,319 @@
+package sum_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/sum"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// hardTree has names and sizes that are hard to get right, and makes the test
+// run inside it.
+func hardTree(t *testing.T) (names []string) {
+	t.Helper()
+	dir := filepath.Join(treetest.MemoryDir(t), "tree")
+	names = []string{
+		"a", "a.b", "a/" + "", "-", "-n", "*star", "#hash", "empty", "sub/inner", "sub.txt", "sub-x", "deep/er/est/file",
+		"name with  blanks", " leading", "trailing ", "ünïcødé", strings.Repeat("l", 255), "exactly a block", "big",
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "a/" })
+	if runtime.GOOS == "linux" {
+		names = append(names, "new\nline", "carriage\rreturn", `back\slash`, "\\", "bad\xff\xfeutf8", "\x01control", "tab\there")
+	}
+	for i, name := range names {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		size := map[string]int{"empty": 0, "exactly a block": 128 << 10, "big": 3<<20 + 17}
+		n, ok := size[name]
+		if !ok {
+			n = 10 + i
+		}
+		require.NoError(t, os.WriteFile(path, treetest.Pattern(n, byte(i)), 0o644))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "nothing in it"), 0o755))
+	t.Chdir(dir)
+	slices.Sort(names)
+	return names
+}
+
+// run returns the lines and what was told.
+func run(t *testing.T, o *sum.Options) (lines string, told []string, s *sum.Summary) {
+	t.Helper()
+	var out bytes.Buffer
+	o.Out = &out
+	if o.Hashes == nil {
+		o.Hashes = []hash.Algorithm{hash.SHA256}
+	}
+	o.Report = func(e sum.Event) { told = append(told, e.Err.Error()) }
+	s, err := sum.Run(t.Context(), o, &tally.Counters{CountTotals: true})
+	require.NoError(t, err)
+	return out.String(), told, s
+}
+
+// coreutils returns what a program prints for the names, nothing if it is not
+// installed.
+func coreutils(t *testing.T, names []string, program string, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("%s is not installed", program)
+	}
+	cmd := exec.Command(path, append(append(args, "--"), names...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// What sum prints is what sha256sum and its siblings print for the same names,
+// byte for byte.
+func TestEqualsCoreutils(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	names := hardTree(t)
+	for i, name := range names { // "-" is standard input for both
+		if name == "-" {
+			names[i] = "./-"
+		}
+	}
+	for _, c := range []struct {
+		program string
+		args    []string
+		o       sum.Options
+	}{
+		{"sha256sum", nil, sum.Options{}},
+		{"sha256sum", []string{"--tag"}, sum.Options{Tag: true}},
+		{"sha256sum", []string{"--zero"}, sum.Options{Zero: true}},
+		{"sha256sum", []string{"--tag", "--zero"}, sum.Options{Tag: true, Zero: true}},
+		{"sha512sum", nil, sum.Options{Hashes: []hash.Algorithm{hash.SHA512}}},
+		{"md5sum", []string{"--tag"}, sum.Options{Tag: true, Hashes: []hash.Algorithm{hash.MD5}}},
+	} {
+		t.Run(fmt.Sprint(c.program, c.args), func(t *testing.T) {
+			want := coreutils(t, names, c.program, c.args...)
+			c.o.Paths = []string{"."}
+			lines, told, s := run(t, &c.o)
+			require.Empty(t, told)
+			require.Equal(t, want, lines)
+			require.EqualValues(t, len(names), s.Files)
+			require.Equal(t, len(names), s.Lines)
+			c.o.Paths = slices.Sorted(slices.Values(names)) // the files themselves, of which "./-" sorts otherwise
+			c.o.Workers = 1
+			lines, _, _ = run(t, &c.o)
+			require.Equal(t, coreutils(t, c.o.Paths, c.program, c.args...), lines)
+		})
+	}
+	t.Run("several directories", func(t *testing.T) {
+		var want []string
+		for _, name := range names {
+			if strings.HasPrefix(name, "sub/") || strings.HasPrefix(name, "deep/") {
+				want = append(want, name)
+			}
+		}
+		lines, _, _ := run(t, &sum.Options{Paths: []string{"sub/", "deep"}})
+		require.Equal(t, coreutils(t, want, "sha256sum"), lines, "sorted, each with its directory")
+	})
+}
+
+func TestSeveralHashes(t *testing.T) {
+	hardTree(t)
+	lines, _, _ := run(t, &sum.Options{Paths: []string{"a"}, Tag: true, Hashes: []hash.Algorithm{hash.SHA256, hash.BLAKE3, hash.XXH128}})
+	for i, tag := range []string{"SHA256 (a) = ", "BLAKE3 (a) = ", "XXH128 (a) = "} {
+		require.True(t, strings.HasPrefix(strings.Split(lines, "\n")[i], tag), lines)
+	}
+}
+
+// The file that the lines go to is not listed, whether it is new or old, and is
+// complete or not there.
+func TestManifest(t *testing.T) {
+	names := hardTree(t)
+	for round := range 2 {
+		lines, told, s := run(t, &sum.Options{Paths: []string{"."}, Manifest: "sub/SHA256SUMS"})
+		require.Empty(t, lines)
+		require.Empty(t, told)
+		content, err := os.ReadFile("sub/SHA256SUMS")
+		require.NoError(t, err)
+		require.Equal(t, len(names), bytes.Count(content, []byte("\n")), "round %d", round)
+		require.NotContains(t, string(content), "SHA256SUMS")
+		require.Equal(t, len(names), s.Lines)
+		require.Equal(t, "sub/SHA256SUMS", s.Manifest)
+		if _, err := exec.LookPath("sha256sum"); err == nil {
+			cmd := exec.Command("sha256sum", "-c", "--strict", "--quiet", "sub/SHA256SUMS")
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		}
+	}
+	left, err := filepath.Glob("sub/.*")
+	require.NoError(t, err)
+	require.Empty(t, left)
+	// Shell redirection: the file is there before we are.
+	f, err := os.Create("out.txt")
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: f, OutFile: f}, &tally.Counters{})
+	require.NoError(t, err)
+	content, err := os.ReadFile("out.txt")
+	require.NoError(t, err)
+	require.NotContains(t, string(content), "out.txt")
+	require.Contains(t, string(content), "sub/SHA256SUMS")
+}
+
+func TestManifestIsNotPutOverAnythingElse(t *testing.T) {
+	hardTree(t)
+	before, err := os.ReadFile("big")
+	require.NoError(t, err)
+	for _, name := range []string{"big", "sub", "nothing/there"} {
+		_, err := sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: name}, &tally.Counters{})
+		_, ok := errors.AsType[*failure.RefusedError](err)
+		require.True(t, ok, "%s: %v", name, err)
+	}
+	after, err := os.ReadFile("big")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+func TestWhatCannotBeHashedIsTold(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	names := hardTree(t)
+	fsys.Fault = func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "inner" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	defer func() { fsys.Fault = nil }()
+	lines, told, s := run(t, &sum.Options{Paths: []string{".", "missing"}})
+	require.Len(t, told, 2)
+	require.EqualValues(t, 2, s.Errors)
+	require.EqualValues(t, len(names)-1, s.Files)
+	require.NotContains(t, lines, "inner")
+	require.Contains(t, lines, "  ./deep/er/est/file\n")
+}
+
+func TestFiltersAndReserved(t *testing.T) {
+	hardTree(t)
+	require.NoError(t, os.WriteFile("sub/.sealift-bad-x", []byte("x"), 0o644))
+	var rules filter.List
+	require.NoError(t, rules.Include("sub*"))
+	require.NoError(t, rules.Exclude("*.txt"))
+	lines, told, s := run(t, &sum.Options{Paths: []string{"."}, Filter: &rules})
+	require.Equal(t, 2, strings.Count(lines, "\n"), lines)
+	require.Len(t, told, 1)
+	require.EqualValues(t, 1, s.Warnings)
+	only, err := filter.ReadOnly(strings.NewReader("deep\na\n"), false)
+	require.NoError(t, err)
+	lines, _, _ = run(t, &sum.Options{Paths: []string{"."}, Only: only})
+	require.Equal(t, 2, strings.Count(lines, "\n"), lines)
+	_, err = sum.Run(t.Context(), &sum.Options{Paths: []string{"a", "b"}, Only: only, Out: io.Discard, Hashes: []hash.Algorithm{hash.SHA256}}, &tally.Counters{})
+	require.Error(t, err)
+}
+
+func TestStandardInputLinksAndPipes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links and fifos are made here")
+	}
+	hardTree(t)
+	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	lines, _, _ := run(t, &sum.Options{Paths: []string{"-"}, Stdin: strings.NewReader("abc")})
+	require.Equal(t, abc+"  -\n", lines)
+	require.NoError(t, os.WriteFile("abc", []byte("abc"), 0o644))
+	require.NoError(t, os.Symlink("abc", "link"))
+	require.NoError(t, os.Symlink("sub", "dirlink"))
+	lines, _, _ = run(t, &sum.Options{Paths: []string{"link"}})
+	require.Equal(t, abc+"  link\n", lines, "what the user names is followed")
+	lines, _, _ = run(t, &sum.Options{Paths: []string{"."}})
+	require.NotContains(t, lines, "link", "links in a tree are not")
+	lines, _, _ = run(t, &sum.Options{Paths: []string{"dirlink"}})
+	require.Contains(t, lines, "  inner\n")
+	require.NoError(t, syscall.Mkfifo("fifo", 0o644))
+	go func() {
+		f, err := os.OpenFile("fifo", os.O_WRONLY, 0)
+		if err == nil {
+			_, _ = f.WriteString("abc")
+			_ = f.Close()
+		}
+	}()
+	lines, _, _ = run(t, &sum.Options{Paths: []string{"fifo"}})
+	require.Equal(t, abc+"  fifo\n", lines)
+	lines, told, _ := run(t, &sum.Options{Paths: []string{"."}})
+	require.Empty(t, told)
+	require.NotContains(t, lines, "fifo")
+}
+
+// A file that is written to meanwhile is read again, and told if that goes on.
+func TestAFileThatChanges(t *testing.T) {
+	hardTree(t)
+	n, times := 0, 1
+	fsys.Fault = func(op fsys.Op, _ string) error {
+		if op == fsys.OpRead && n < times {
+			n++
+			f, err := os.OpenFile("a", os.O_APPEND|os.O_WRONLY, 0)
+			if err == nil {
+				_, _ = f.WriteString("more")
+				_ = f.Close()
+			}
+		}
+		return nil
+	}
+	defer func() { fsys.Fault = nil }()
+	lines, told, _ := run(t, &sum.Options{Paths: []string{"a"}})
+	require.Empty(t, told)
+	fsys.Fault = nil
+	again, _, _ := run(t, &sum.Options{Paths: []string{"a"}})
+	require.Equal(t, again, lines)
+	n, times = 0, 99
+	fsys.Fault = func(op fsys.Op, _ string) error {
+		if op == fsys.OpRead {
+			f, err := os.OpenFile("a", os.O_APPEND|os.O_WRONLY, 0)
+			if err == nil {
+				_, _ = f.WriteString("more")
+				_ = f.Close()
+			}
+		}
+		return nil
+	}
+	lines, told, _ = run(t, &sum.Options{Paths: []string{"a"}})
+	require.Empty(t, lines)
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "it changed while being read")
+}
+
+func TestStopAndClosedOutput(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	hardTree(t)
+	stop := errors.New("stop")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(stop)
+	var out bytes.Buffer
+	_, err := sum.Run(ctx, &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: &out, Manifest: ""}, &tally.Counters{CountTotals: true})
+	require.ErrorIs(t, err, stop)
+	require.Zero(t, out.Len())
+	_, err = sum.Run(ctx, &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: "M"}, &tally.Counters{})
+	require.ErrorIs(t, err, stop)
+	require.NoFileExists(t, "M")
+	_, err = sum.Run(context.Background(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: closed{}}, &tally.Counters{})
+	require.ErrorIs(t, err, fs.ErrClosed)
+}
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, fs.ErrClosed }

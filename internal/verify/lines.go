@@ -1,0 +1,130 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+)
+
+// number gives everything that may be told a number, in the order in which it
+// will be told, and returns how many there are: for each tree what was noted
+// about it, then for each manifest its lines and what may go wrong with it.
+func (r *run) number() (numbers int64) {
+	for _, t := range r.trees {
+		numbers += int64(len(t.notes))
+		for _, s := range t.manifests {
+			s.first = numbers
+			numbers += s.lines + 1
+		}
+	}
+	return numbers
+}
+
+var errManifestChanged = errors.New("the manifest has changed while it was used")
+
+// readLines makes jobs of everything that has a number. Several manifests of a
+// tree often list the same files in the same order: such lines share a job.
+func (r *run) readLines(ctx context.Context, send func(*job)) {
+	number := int64(0)
+	for _, t := range r.trees {
+		for _, n := range t.notes {
+			send(&job{parts: []*part{{number: number, from: &source{tree: t}, path: n.path, verdict: n.verdict, err: n.err}}})
+			number++
+		}
+		for i, s := range t.manifests {
+			index, err := s.readLines(ctx, t.manifests[i+1:], send)
+			if err == nil && index < s.lines {
+				err = errManifestChanged
+			}
+			for ; index < s.lines; index++ {
+				if !s.ahead.took(index) {
+					send(&job{parts: []*part{{number: s.first + index, from: s, silent: true}}})
+				}
+			}
+			end := &part{number: s.first + s.lines, from: s, path: filepath.Base(s.shown), verdict: Failure, err: err}
+			end.silent = err == nil || ctx.Err() != nil
+			send(&job{parts: []*part{end}})
+			number = end.number + 1
+		}
+	}
+}
+
+// readLines makes jobs of the lines of one manifest, with those of the later
+// ones that list the same file, and returns how many lines it has come to.
+func (s *source) readLines(ctx context.Context, later []*source, send func(*job)) (index int64, err error) {
+	in := s.read()
+	for ; ctx.Err() == nil; index++ {
+		l, err := in.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return index, nil
+		case err != nil:
+			return index, fmt.Errorf("the manifest cannot be read: %w", err)
+		case index == s.lines:
+			return index, errManifestChanged
+		case s.ahead.took(index):
+			continue
+		}
+		j := &job{path: l.Path, literal: l.Literal, parts: []*part{s.part(index, l)}}
+		for _, other := range later {
+			if p := other.take(l); p != nil {
+				j.parts = append(j.parts, p)
+			}
+		}
+		send(j)
+	}
+	return index, ctx.Err()
+}
+
+func (s *source) part(index int64, l line) *part {
+	return &part{number: s.first + index, from: s, path: l.Path, digest: bytes.Clone(l.Digest), algorithm: l.algorithm}
+}
+
+// lookahead is how far a manifest was read while it is the turn of an earlier
+// one, and which of its lines were taken then.
+type lookahead struct {
+	in    *lines
+	line  line  // the next one to be taken
+	index int64 // its place
+	ended bool
+	taken []uint64 // by place
+}
+
+func (a *lookahead) took(index int64) bool {
+	return a.taken != nil && a.taken[index/64]&(1<<(index%64)) != 0
+}
+
+// take returns the next line of the manifest if it lists the same file as l. It
+// passes over lines that come before that in the order of bytes, in which most
+// manifests are; what is passed over or never met is left for its turn.
+func (s *source) take(l line) *part {
+	a := &s.ahead
+	if a.in == nil {
+		a.in, a.index, a.taken = s.read(), -1, make([]uint64, s.lines/64+1)
+		a.advance(s.lines)
+	}
+	for !a.ended && a.line.Path < l.Path {
+		a.advance(s.lines)
+	}
+	if a.ended || a.line.Path != l.Path || a.line.Literal != l.Literal {
+		return nil
+	}
+	a.taken[a.index/64] |= 1 << (a.index % 64)
+	p := s.part(a.index, a.line)
+	a.advance(s.lines)
+	return p
+}
+
+func (a *lookahead) advance(lines int64) {
+	if a.index++; a.index >= lines {
+		a.ended = true
+		return
+	}
+	var err error
+	if a.line, err = a.in.next(); err != nil {
+		a.ended = true // it is met again when it is the manifest's turn
+	}
+}

@@ -1,0 +1,341 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// tree is a directory to check.
+type tree struct {
+	given     string // as the user named it
+	root      *fsys.Dir
+	info      fsys.Info
+	manifests []*source
+	notes     []note // to tell before anything else
+	listed    *listed
+}
+
+// note is something to tell that is not about a line.
+type note struct {
+	verdict Verdict // Warning or Failure
+	path    string
+	err     error
+}
+
+// source is a manifest of one tree.
+type source struct {
+	tree      *tree
+	shown     string // as a user would write it
+	format    manifest.Format
+	algorithm string // of untagged lines; "" if only their length tells
+	in        io.ReaderAt
+	size      int64
+	file      *fsys.File // to close, perhaps nil
+	id        fsys.ID    // zero if it is no file of a tree
+	lines     int64
+	first     int64 // number of the first line in the order of all
+	ahead     lookahead
+}
+
+func (t *tree) close() {
+	for _, s := range t.manifests {
+		if s.file != nil {
+			s.file.Close()
+		}
+	}
+	if t.root != nil {
+		t.root.Close()
+	}
+}
+
+// openTrees opens the directories and their manifests, and counts the lines, so
+// that nothing is read in vain where one cannot be checked.
+func (r *run) openTrees(ctx context.Context) error {
+	named, err := r.openNamed()
+	if err != nil {
+		return err
+	}
+	seed := maphash.MakeSeed()
+	for _, dir := range r.opts.Dirs {
+		t := &tree{given: dir}
+		r.trees = append(r.trees, t)
+		if t.root, err = fsys.OpenRoot(dir); err == nil {
+			t.info, err = t.root.Stat()
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return failure.Refuse("%s does not exist", quote.Name(dir))
+		case err != nil && fsys.IsSymlinkRefusal(err):
+			return failure.Refuse("%s is not a directory; to check files against a manifest: --manifest FILE DIR", quote.Name(dir))
+		case err != nil:
+			return failure.Refuse("%s: %s", quote.Name(dir), err)
+		}
+		if r.opts.Unlisted {
+			t.listed = &listed{seed: seed}
+		}
+		switch {
+		case named != nil:
+			s := *named
+			s.tree = t
+			t.manifests = []*source{&s}
+		case r.opts.Manifest != "":
+			err = t.openWithin(r.opts.Manifest)
+		default:
+			err = t.find()
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.survey(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openNamed opens the one manifest that the user named. It is nil if none was
+// named, or if the name is that of no file from here: then it may be one in each
+// directory, where copy's --manifest puts it.
+func (r *run) openNamed() (*source, error) {
+	name := r.opts.Manifest
+	if name == "" {
+		return nil, nil
+	}
+	s := &source{shown: name}
+	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(name))
+	if name == "-" {
+		s.shown, s.algorithm = "standard input", ""
+		return s, s.readAll(r.opts.Stdin)
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, refused(s.shown, err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		f, info, err := fsys.OpenFile(name)
+		if err != nil {
+			return nil, refused(s.shown, err)
+		}
+		s.use(f, info)
+		return s, nil
+	}
+	return s, s.readAll(f) // a pipe
+}
+
+func (s *source) use(f *fsys.File, info fsys.Info) {
+	s.file, s.in, s.size, s.id = f, fsys.ReaderAt{File: f}, info.Size, info.ID
+}
+
+// readAll takes a manifest from a stream.
+func (s *source) readAll(in io.Reader) error {
+	all, err := io.ReadAll(in)
+	if err != nil {
+		return refused(s.shown, err)
+	}
+	s.in, s.size = bytes.NewReader(all), int64(len(all))
+	return nil
+}
+
+func refused(shown string, err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	return failure.Refuse("manifest %s: %s", quote.Name(shown), err)
+}
+
+// openWithin opens the manifest that has the name in the directory.
+func (t *tree) openWithin(name string) error {
+	look := fsys.NewFinder(t.root, 2)
+	defer look.Close()
+	shown := filepath.Join(t.given, name)
+	f, info, err := look.Open(filepath.ToSlash(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return failure.Refuse("there is no manifest %s, nor %s", quote.Name(name), quote.Name(shown))
+	}
+	if err != nil {
+		return refused(shown, err)
+	}
+	s := &source{tree: t, shown: shown}
+	s.algorithm, s.format = manifest.AlgorithmIn(path.Base(filepath.ToSlash(name)))
+	s.use(f, info)
+	t.manifests = append(t.manifests, s)
+	return nil
+}
+
+// find opens the manifests in the directory's root.
+func (t *tree) find() error {
+	listing, err := t.root.List()
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	listing.SortByName()
+	look := fsys.NewFinder(t.root, 1)
+	defer look.Close()
+	for i := range listing.Len() {
+		name := listing.Name(i)
+		algorithm, format, ok := manifest.Recognize(name)
+		if !ok {
+			continue
+		}
+		f, info, err := look.Open(name)
+		if other := (*fsys.KindError)(nil); errors.As(err, &other) {
+			continue // a directory of such a name
+		}
+		if err != nil {
+			t.notes = append(t.notes, note{Failure, name, fmt.Errorf("the manifest cannot be read: %w", err)})
+			continue
+		}
+		s := &source{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm}
+		s.use(f, info)
+		t.manifests = append(t.manifests, s)
+	}
+	if len(t.manifests) == 0 {
+		if len(t.notes) > 0 {
+			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, t.notes[0].path)), t.notes[0].err)
+		}
+		return failure.Refuse("there is no manifest in %s (SHA256SUMS or the like); name one with --manifest", quote.Name(t.given))
+	}
+	return nil
+}
+
+// survey reads the manifests of a tree to the end, to know how many files there
+// are to check, and which digests to have at hand.
+func (r *run) survey(ctx context.Context, t *tree) error {
+	var total int64
+	for _, s := range t.manifests {
+		in := s.read()
+		for {
+			l, err := in.next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return refused(s.shown, err)
+			}
+			s.lines++
+			if t.listed != nil {
+				t.listed.add(l, r.opts.ConvertPaths)
+			}
+		}
+		total += s.lines
+		if err := in.complaint(); err != nil {
+			verdict := Warning
+			if r.opts.Strict {
+				verdict = Failure
+			}
+			t.notes = append(t.notes, note{verdict, filepath.Base(s.shown), err})
+			r.summary.Malformed += in.malformed()
+		}
+		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, s.algorithm, s.lines})
+	}
+	if total == 0 {
+		return failure.Refuse("%s: no line of it is one of a manifest", quote.Name(t.manifests[0].shown))
+	}
+	r.counters.TotalFiles.Add(total)
+	return nil
+}
+
+// line is a line of a manifest with the algorithm that it stands for.
+type line struct {
+	manifest.Line
+	algorithm hash.Algorithm
+}
+
+// lines reads a manifest.
+type lines struct {
+	*manifest.Reader
+	from    *source
+	foreign []int // numbers of lines of an unknown algorithm, or with a digest of another's length; at most maxNumbers
+	count   int64 // of those
+}
+
+// maxNumbers is how many line numbers a complaint gives.
+const maxNumbers = 8
+
+func (s *source) read() *lines {
+	return &lines{Reader: manifest.NewCheckReader(io.NewSectionReader(s.in, 0, s.size), s.format), from: s}
+}
+
+// next returns the next line that can be checked. Its digest is valid until the
+// next call. The error at the end is io.EOF.
+func (l *lines) next() (line, error) {
+	for {
+		entry, err := l.Next()
+		if err != nil {
+			return line{}, err
+		}
+		algorithm, ok := l.from.algorithm, true
+		switch {
+		case entry.Algorithm != "":
+			algorithm, ok = manifest.AlgorithmOfTag(entry.Algorithm)
+		case algorithm == "":
+			algorithm = manifest.AlgorithmOfLength(len(entry.Digest))
+		}
+		if a := hash.Algorithm(algorithm); ok && a != "" && a.Size() == len(entry.Digest) {
+			return line{entry, a}, nil
+		}
+		if l.count++; len(l.foreign) < maxNumbers {
+			l.foreign = append(l.foreign, l.Number())
+		}
+	}
+}
+
+func (l *lines) malformed() int64 {
+	n, _ := l.Malformed()
+	return int64(n) + l.count
+}
+
+// complaint says what of the manifest could not be understood, nil if nothing.
+func (l *lines) complaint() error {
+	var parts []string
+	add := func(n int64, numbers []int, one, many string) {
+		if n == 0 {
+			return
+		}
+		text := fmt.Sprintf("%d lines %s", n, many)
+		if n == 1 {
+			text = "1 line " + one
+		}
+		parts = append(parts, text+" (number "+list(numbers, n)+")")
+	}
+	n, numbers := l.Malformed()
+	add(int64(n), numbers, "is improperly formatted", "are improperly formatted")
+	add(l.count, l.foreign, "has a digest of another kind", "have digests of another kind")
+	if parts == nil {
+		return nil
+	}
+	return errors.New(strings.Join(parts, ", "))
+}
+
+// list writes the first few numbers of n.
+func list(numbers []int, n int64) string {
+	numbers = numbers[:min(len(numbers), maxNumbers)]
+	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")
+	if int64(len(numbers)) < n {
+		text += ", ..."
+	}
+	return text
+}

@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"path"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// listed is the set of the paths in a tree's manifests, 8 bytes each: a hash of
+// 64 bits. That two paths of ten million share one is a matter of one in 400,000
+// trees.
+type listed struct {
+	seed   maphash.Seed
+	hashes []uint64
+	sorted bool
+}
+
+func (s *listed) add(l line, convert bool) {
+	j := job{path: l.Path, literal: l.Literal}
+	s.hashes = append(s.hashes, maphash.String(s.seed, path.Clean(l.Path)))
+	for _, spelling := range j.otherSpellings(convert) {
+		s.hashes = append(s.hashes, maphash.String(s.seed, path.Clean(spelling)))
+	}
+}
+
+func (s *listed) has(path string) bool {
+	if !s.sorted {
+		slices.Sort(s.hashes)
+		s.sorted = true
+	}
+	_, found := slices.BinarySearch(s.hashes, maphash.String(s.seed, path))
+	return found
+}
+
+// findUnlisted reports the files of a tree that no manifest names, in order.
+func (r *run) findUnlisted(ctx context.Context, t *tree) {
+	root, err := fsys.OpenRoot(t.given) // the walk closes it
+	if err != nil {
+		r.unlisted(t, Failure, ".", err)
+		return
+	}
+	info, err := root.Stat()
+	if err == nil && info.ID != t.info.ID {
+		err = fsys.ErrMoved
+	}
+	if err != nil {
+		root.Close()
+		r.unlisted(t, Failure, ".", err)
+		return
+	}
+	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))
+	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, &unlistedVisitor{r, t}), walk.Options{
+		Workers:      1, // in order
+		SkipReserved: func(*walk.Dir, string) {},
+	})
+}
+
+func (r *run) unlisted(t *tree, verdict Verdict, path string, err error) {
+	if verdict == Unlisted {
+		r.summary.Unlisted++
+	} else {
+		r.summary.Errors++
+		err = fmt.Errorf("%s: %w", failure.StageScan, err)
+	}
+	r.report(Result{Verdict: verdict, Dir: t.given, Path: path, Err: err})
+}
+
+// unlistedVisitor is called from one goroutine.
+type unlistedVisitor struct {
+	run  *run
+	tree *tree
+}
+
+func (v *unlistedVisitor) Enter(*walk.Dir) bool { return true }
+func (v *unlistedVisitor) Leave(*walk.Dir)      {}
+
+func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	path := d.Join(name)
+	if kind != fsys.Regular || v.tree.listed.has(path) || v.isManifest(d, name) {
+		return
+	}
+	v.run.unlisted(v.tree, Unlisted, path, nil)
+}
+
+// isManifest reports whether the file is one of the manifests in use.
+func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) bool {
+	dir, err := d.Acquire()
+	if err != nil {
+		return false
+	}
+	defer d.Release()
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(v.tree.manifests, func(s *source) bool { return s.id == info.ID })
+}
+
+func (v *unlistedVisitor) Failed(d *walk.Dir, name string, err error) {
+	path := d.Path()
+	if name != "" {
+		path = d.Join(name)
+	}
+	v.run.unlisted(v.tree, Failure, path, err)
+}

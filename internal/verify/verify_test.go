@@ -1,0 +1,441 @@
+package verify_test
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // a digest like any other here
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+func sha(content string) string { s := sha256.Sum256([]byte(content)); return hex.EncodeToString(s[:]) }
+func md(content string) string  { s := md5.Sum([]byte(content)); return hex.EncodeToString(s[:]) } //nolint:gosec // see the import
+func sha5(content string) string {
+	s := sha512.Sum512([]byte(content))
+	return hex.EncodeToString(s[:])
+}
+
+// tree makes a directory with files.
+func tree(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(treetest.MemoryDir(t), "tree")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	return dir
+}
+
+var verdicts = []string{"OK", "FAILED", "MISSING", "UNREADABLE", "UNLISTED", "WARNING", "FAILURE"}
+
+// check runs and returns what was told, one line each.
+func check(t testing.TB, o *verify.Options) (told []string, s *verify.Summary, err error) {
+	t.Helper()
+	o.Report = func(r verify.Result) {
+		line := verdicts[r.Verdict] + " " + r.Path
+		if r.Err != nil && r.Verdict != verify.Missing {
+			line += ": " + r.Err.Error()
+		}
+		told = append(told, line)
+	}
+	s, err = verify.Run(context.Background(), o, &tally.Counters{CountTotals: true})
+	return told, s, err
+}
+
+func TestEveryKindOfManifest(t *testing.T) {
+	files := map[string]string{"a": "A", "d/b": "B", "name with  blanks": "C", "back\\slash": "D", "new\nline": "E", "*star": "F"}
+	if runtime.GOOS == "windows" {
+		t.Skip("such names cannot be made on Windows")
+	}
+	upper := strings.ToUpper
+	for name, content := range map[string]string{
+		"SHA256SUMS": sha("A") + "  a\n" + sha("B") + " *d/b\n" + sha("C") + "  name with  blanks\n" +
+			`\` + sha("D") + `  back\\slash` + "\n" + `\` + sha("E") + `  new\nline` + "\n" + sha("F") + "  *star\n",
+		"sha256sums.txt":         "# made by hand\r\n\r\n" + upper(sha("A")) + "  ./a\r\n" + sha("B") + "  d//b\r\n",
+		"MD5SUMS":                md("A") + "  a\n" + md("B") + "  d/b",
+		"SHA512SUMS":             "SHA512 (a) = " + sha5("A") + "\nSHA2-512(d/b)= " + sha5("B") + "\n",
+		"x.sha256":               "SHA256(a)= " + sha("A") + "\nSHA2-256(d/b)= " + sha("B") + "\n",
+		"mixed.sha256":           "MD5 (a) = " + md("A") + "\nSHA512 (d/b) = " + sha5("B") + "\n",
+		"shasum.1700000000.txt":  sha("A") + " *a\n" + sha("B") + " *d/b\n",
+		"sha256-2026-11-21.txt":  sha("A") + "  a\n" + sha("B") + "  d/b\n",
+		"manifest-sha256.txt":    sha("A") + " a\n" + sha("B") + "\td/b\n" + sha("E") + "   new%0Aline\n",
+		"tagmanifest-sha512.txt": sha5("A") + "   a\n" + sha5("B") + " d/b\n",
+		"bsd.sha256":             sha("A") + " a\n" + sha("B") + " d/b\n",
+		"dos.md5":                "\ufeff" + md("A") + " *a\r\n" + md("B") + ` *d\b` + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			dir := tree(t, files)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
+			o := &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Verbose: true}
+			told, s, err := check(t, o)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, s.Matches, int64(2))
+			require.Len(t, told, int(s.Matches))
+			require.Equal(t, "OK a", strings.Replace(told[0], "./", "", 1), "in the order of the manifest")
+			require.True(t, strings.HasPrefix(told[1], "OK d"))
+			require.Zero(t, s.Mismatches+s.Missing+s.Errors+s.Warnings+s.Malformed)
+			require.Equal(t, filepath.Join(dir, name), s.Manifests[0].Path)
+
+			// The same with one byte of one file changed.
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "d/b"), []byte("b"), 0o644))
+			o.Verbose = false
+			told, s, err = check(t, o)
+			require.NoError(t, err)
+			require.Len(t, told, 1)
+			require.True(t, strings.HasPrefix(told[0], "FAILED d"), told[0])
+			require.EqualValues(t, 1, s.Mismatches)
+		})
+	}
+}
+
+// What a manifest says is hostile. Nothing outside is opened, nothing hangs.
+func TestHostileManifests(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links and fifos are made here")
+	}
+	defer goleak.VerifyNone(t)
+	dir := tree(t, map[string]string{"a": "A", "../secret": "S", "d/b": "B", "C:/there": "D"})
+	require.NoError(t, os.Symlink("../secret", filepath.Join(dir, "out")))
+	require.NoError(t, os.Symlink("..", filepath.Join(dir, "up")))
+	require.NoError(t, os.Symlink(filepath.Dir(dir), filepath.Join(dir, "abs")))
+	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	require.NoError(t, os.Symlink("d/b", filepath.Join(dir, "inside")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o644))
+	if err := syscall.Mknod(filepath.Join(dir, "zero"), syscall.S_IFCHR|0o666, 1<<8|5); err != nil {
+		t.Logf("without a device: %v", err)
+		require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "zero"), 0o644))
+	}
+	opened := map[string]bool{}
+	fsys.Fault = func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen {
+			opened[name] = true
+		}
+		return nil
+	}
+	defer func() { fsys.Fault = nil }()
+	secret := sha("S")
+	lines := []string{
+		secret + "  ../secret", secret + "  " + filepath.Dir(dir) + "/secret", secret + "  d/../../secret", secret + "  out",
+		secret + "  up/secret", secret + "  abs/secret", secret + `  C:\secret`, secret + `  ..\secret`, secret + `  \\host\share\secret`,
+		secret + "  fifo", secret + "  zero", secret + "  loop", secret + "  d", secret + "  .", secret + "  a/b", secret + "  d/",
+		secret + "  a\x00b", sha("B") + "  inside", sha("D") + "  C:/there", sha("A") + "  a", secret + "  a",
+		secret + "  " + strings.Repeat("x", 300), secret + "  " + strings.Repeat("x/", 40_000) + "x",
+		secret + "  " + strings.Repeat("y", 10<<20),
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "\n")), 0o644))
+	o := &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Verbose: true, Workers: 1}
+	done := make(chan struct{})
+	var told []string
+	var s *verify.Summary
+	var err error
+	go func() {
+		defer close(done)
+		told, s, err = check(t, o)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("it hangs")
+	}
+	require.NoError(t, err)
+	outside := "refused: it leads outside the directory"
+	require.Equal(t, []string{
+		"WARNING SHA256SUMS: 2 lines are improperly formatted (number 17, 24)",
+		"UNREADABLE ../secret: " + outside,
+		"UNREADABLE " + filepath.Dir(dir) + "/secret: " + outside,
+		"UNREADABLE d/../../secret: " + outside,
+		"UNREADABLE out: " + outside,
+		"UNREADABLE up/secret: " + outside,
+		"UNREADABLE abs/secret: " + outside,
+		`UNREADABLE C:\secret: refused: it names a drive`,
+		`UNREADABLE ..\secret: ` + outside,
+		`UNREADABLE \\host\share\secret: ` + outside,
+		"UNREADABLE fifo: it is a fifo, not a regular file",
+		"UNREADABLE zero: it is a " + kindOf(t, filepath.Join(dir, "zero")) + ", not a regular file",
+		"UNREADABLE loop: too many symbolic links",
+		"UNREADABLE d: it is a directory, not a regular file",
+		"UNREADABLE .: it is a directory, not a regular file",
+		"MISSING a/b",
+		"UNREADABLE d/: it is a directory, not a regular file",
+		"OK inside", "OK C:/there", "OK a", "FAILED a",
+		"UNREADABLE " + strings.Repeat("x", 300) + ": file name too long",
+		"MISSING " + strings.Repeat("x/", 40_000) + "x",
+	}, told)
+	require.EqualValues(t, 2, s.Malformed)
+	for name := range opened {
+		require.NotContains(t, []string{"secret", "out", "fifo", "zero", "loop"}, name)
+	}
+}
+
+func kindOf(t *testing.T, path string) string {
+	d, err := fsys.OpenRoot(filepath.Dir(path))
+	require.NoError(t, err)
+	defer d.Close()
+	info, err := d.Lstat(filepath.Base(path))
+	require.NoError(t, err)
+	return info.Kind.String()
+}
+
+// Names with backslashes are tried with slashes, unless that was forbidden or
+// there is a file of the literal name.
+func TestWindowsSeparators(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the literal names cannot be made on Windows")
+	}
+	dir := tree(t, map[string]string{"d/b": "B", `d\c`: "literal", "d/c": "C"})
+	content := sha("B") + `  d\b` + "\n" + sha("literal") + `  d\c` + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
+	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Verbose: true, Unlisted: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{`OK d\b`, `OK d\c`}, told, "d/c counts as listed by its other spelling")
+	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Unlisted: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{`MISSING d\b`, `OK d\c`, "UNLISTED d/b", "UNLISTED d/c"}, told)
+	require.EqualValues(t, 1, s.Missing)
+	require.EqualValues(t, 2, s.Unlisted)
+}
+
+// BagIt encodes "%", and many programs do not.
+func TestBagItSpellings(t *testing.T) {
+	dir := tree(t, map[string]string{"data/100%": "A", "data/%25": "B", "data/x%0Ay": "C"})
+	content := sha("A") + "  data/100%25\n" + sha("B") + "  data/%2525\n" + sha("C") + "  data/x%0Ay\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest-sha256.txt"), []byte(content), 0o644))
+	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Unlisted: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"OK data/100%", "OK data/%25", "OK data/x\ny"}, told)
+}
+
+func TestRefusals(t *testing.T) {
+	dir := tree(t, map[string]string{"empty/SHA256SUMS": "", "text/SHA256SUMS": "hello\n", "none/a": "A", "good/a": "A", "good/SHA256SUMS": sha("A") + "  a\n"})
+	at := func(names ...string) (dirs []string) {
+		for _, name := range names {
+			dirs = append(dirs, filepath.Join(dir, name))
+		}
+		return dirs
+	}
+	for text, o := range map[string]*verify.Options{
+		"does not exist":             {Dirs: at("nothing")},
+		"is not a directory":         {Dirs: at("good/a")},
+		"there is no manifest in":    {Dirs: at("good", "none")},
+		"no line of it is one of a ": {Dirs: at("good", "text")},
+		"no line of it":              {Dirs: at("empty")},
+		"there is no manifest 'nix'": {Dirs: at("good"), Manifest: "nix"},
+		"no such file":               {Dirs: at("good"), Manifest: filepath.Join(dir, "nix")},
+		"manifest ../good/SHA256SUM": {Dirs: at("none"), Manifest: "../good/SHA256SUMS"},
+	} {
+		told, s, err := check(t, o)
+		refused, ok := errors.AsType[*failure.RefusedError](err)
+		require.True(t, ok, "%s: %v", text, err)
+		require.Nil(t, s)
+		require.Empty(t, told)
+		if !strings.HasPrefix(text, "manifest ..") { // it may be one from here
+			require.Contains(t, refused.Error(), text)
+		}
+	}
+}
+
+func TestOneManifestForSeveralDirectories(t *testing.T) {
+	dir := tree(t, map[string]string{"one/a": "A", "two/a": "A", "two/b": "x", "three/a": "x", "m.lst": sha("A") + "  a\n" + sha("B") + "  b\n"})
+	dirs := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "three")}
+	want := []string{"OK a", "MISSING b", "OK a", "FAILED b", "FAILED a", "MISSING b"}
+	told, s, err := check(t, &verify.Options{Dirs: dirs, Manifest: filepath.Join(dir, "m.lst"), Verbose: true})
+	require.NoError(t, err)
+	require.Equal(t, want, told)
+	require.Len(t, s.Manifests, 3)
+	content, err := os.ReadFile(filepath.Join(dir, "m.lst"))
+	require.NoError(t, err)
+	told, _, err = check(t, &verify.Options{Dirs: dirs, Manifest: "-", Stdin: strings.NewReader(string(content)), Verbose: true})
+	require.NoError(t, err)
+	require.Equal(t, want, told)
+	for _, d := range dirs { // a name that is one in each directory
+		require.NoError(t, os.WriteFile(filepath.Join(d, "list-of-sha256"), content, 0o644))
+	}
+	told, _, err = check(t, &verify.Options{Dirs: dirs, Manifest: "list-of-sha256", Verbose: true})
+	require.NoError(t, err)
+	require.Equal(t, want, told)
+}
+
+func TestStrictIgnoreMissingAndUnlisted(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "A", "new": "N", "d/new": "N", ".sealift-bad-x": "X", "SHA256SUMS": sha("A") + "  a\n" + sha("B") + "  gone\nnonsense\n"})
+	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, IgnoreMissing: true, Unlisted: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"WARNING SHA256SUMS: 1 line is improperly formatted (number 3)", "UNLISTED d/new", "UNLISTED new"}, told)
+	require.EqualValues(t, 1, s.Warnings)
+	require.Zero(t, s.Missing)
+	told, s, err = check(t, &verify.Options{Dirs: []string{dir}, Strict: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"FAILURE SHA256SUMS: 1 line is improperly formatted (number 3)", "MISSING gone"}, told)
+	require.EqualValues(t, 1, s.Errors)
+	require.EqualValues(t, 1, s.Missing)
+}
+
+// A file that several manifests list is read once.
+func TestSeveralManifestsAreOneReading(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		dir := tree(t, nil)
+		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-d]{1,3}`), 0, 12, rapid.ID).Draw(rt, "names")
+		content := map[string]string{}
+		for _, name := range names {
+			content[name] = strings.Repeat(name, 1+len(name)*3000)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content[name]), 0o644))
+		}
+		lists := map[string]func(string) string{"MD5SUMS": md, "SHA256SUMS": sha, "SHA512SUMS": sha5, "b.sha256": sha}
+		var want []string
+		listed := map[string]bool{}
+		for _, list := range []string{"MD5SUMS", "SHA256SUMS", "SHA512SUMS", "b.sha256"} {
+			text := "# none\n"
+			for range rapid.IntRange(0, 10).Draw(rt, "lines") {
+				name := rapid.StringMatching(`[a-d]{1,2}`).Draw(rt, "name")
+				if len(names) > 0 && rapid.Bool().Draw(rt, "known") {
+					name = rapid.SampledFrom(names).Draw(rt, "which")
+				}
+				c, there := content[name]
+				digest, verdict := lists[list](c), "OK"
+				if !there {
+					verdict = "MISSING"
+				} else if rapid.IntRange(0, 4).Draw(rt, "wrong") == 0 {
+					digest, verdict = lists[list]("other"), "FAILED"
+				}
+				listed[name] = listed[name] || there
+				text += digest + "  " + name + "\n"
+				want = append(want, verdict+" "+name)
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, list), []byte(text), 0o644))
+		}
+		reads := map[string]int{}
+		fsys.Fault = func(op fsys.Op, name string) error {
+			if op == fsys.OpOpen {
+				reads[name]++
+			}
+			return nil
+		}
+		defer func() { fsys.Fault = nil }()
+		told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Workers: 1})
+		if len(want) == 0 {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, told)
+		require.EqualValues(t, len(want), s.Matches+s.Mismatches+s.Missing)
+	})
+}
+
+func TestSortedManifestsAreReadOnce(t *testing.T) {
+	files := map[string]string{}
+	var m, s256 strings.Builder
+	for i := range 50 {
+		name, content := fmt.Sprintf("f%02d", i), fmt.Sprint("content ", i)
+		files[name] = content
+		if i%7 != 3 {
+			fmt.Fprintf(&m, "%s  %s\n", md(content), name)
+		}
+		if i%5 != 3 {
+			fmt.Fprintf(&s256, "%s  %s\n", sha(content), name)
+		}
+	}
+	files["MD5SUMS"], files["SHA256SUMS"] = m.String(), s256.String()
+	dir := tree(t, files)
+	opened := map[string]int{}
+	fsys.Fault = func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen {
+			opened[name]++
+		}
+		return nil
+	}
+	defer func() { fsys.Fault = nil }()
+	_, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
+	require.NoError(t, err)
+	require.EqualValues(t, 83, s.Matches)
+	for name, n := range opened {
+		require.Equal(t, 1, n, name)
+	}
+	require.Len(t, opened, 50, "all but f03 and f38, and the two manifests")
+}
+
+// Whatever is slow, what is told comes in the order of the manifest.
+func TestOrder(t *testing.T) {
+	files := map[string]string{"SHA256SUMS": ""}
+	want := []string{}
+	for i := range 300 {
+		name := fmt.Sprintf("f%03d", (i*7)%300)
+		files[name] = strings.Repeat(name, 1+(i%5)*40_000)
+		files["SHA256SUMS"] += sha(files[name]) + "  " + name + "\n"
+		want = append(want, "OK "+name)
+	}
+	dir := tree(t, files)
+	for _, workers := range []int{1, 3, 16} {
+		told, _, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Workers: workers})
+		require.NoError(t, err)
+		require.Equal(t, want, told)
+	}
+}
+
+func TestCacheModes(t *testing.T) {
+	files := map[string]string{"big": strings.Repeat("0123456789abcdef", 200_001), "small": "x", "empty": ""}
+	files["SHA256SUMS"] = sha(files["big"]) + "  big\n" + sha("x") + "  small\n" + sha("") + "  empty\n"
+	dir := tree(t, files)
+	for _, cache := range []pipe.Cache{pipe.CacheAuto, pipe.CacheDrop, pipe.CacheDirect} {
+		told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Cache: cache})
+		require.NoError(t, err)
+		require.Empty(t, told)
+		require.EqualValues(t, 3, s.Matches)
+		require.EqualValues(t, len(files["big"])+1, s.Bytes)
+		if cache == pipe.CacheAuto {
+			require.Zero(t, s.Cached, "nothing was claimed")
+		}
+	}
+}
+
+// A run that is stopped tells so, and leaves no goroutine.
+func TestStop(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	files := map[string]string{"SHA256SUMS": ""}
+	for i := range 100 {
+		name := fmt.Sprintf("f%02d", i)
+		files[name] = name
+		files["SHA256SUMS"] += sha(name) + "  " + name + "\n"
+	}
+	dir := tree(t, files)
+	stop := errors.New("stop")
+	for _, after := range []int{0, 1, 50} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		n := 0
+		o := &verify.Options{Dirs: []string{dir}, Verbose: true, Workers: 2, Report: func(verify.Result) {
+			if n++; n == after {
+				cancel(stop)
+			}
+		}}
+		if after == 0 {
+			cancel(stop)
+		}
+		_, err := verify.Run(ctx, o, &tally.Counters{CountTotals: true})
+		require.ErrorIs(t, err, stop)
+		require.Less(t, n, 100)
+		cancel(nil)
+	}
+}
