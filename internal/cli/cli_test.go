@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,10 +52,35 @@ func commandTo(t *testing.T, stdout io.Writer, run engineThat, stdin string, arg
 		return run(ctx, o, c)
 	}
 	var stderr bytes.Buffer
-	root := newRootCmd(newCopyCmd(spy), newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
-	r.code = execute(t.Context(), root, args, strings.NewReader(stdin), stdout, &stderr)
+	r.code = execute(t.Context(), rootThat(runs{copy: spy}), args, strings.NewReader(stdin), stdout, &stderr)
 	r.stderr = stderr.String()
 	return r
+}
+
+// runs stand in for what the commands do; those that are nil succeed.
+type runs struct {
+	copy   runCopy
+	verify runVerify
+	sum    runSum
+}
+
+// rootThat makes the whole program of them.
+func rootThat(r runs) *cobra.Command {
+	if r.copy == nil {
+		r.copy = succeeds
+	}
+	if r.verify == nil {
+		r.verify = func(context.Context, *verify.Options, *tally.Counters) (*verify.Summary, error) {
+			return &verify.Summary{}, nil
+		}
+	}
+	if r.sum == nil {
+		r.sum = func(context.Context, *sum.Options, *tally.Counters) (*sum.Summary, error) {
+			return &sum.Summary{}, nil
+		}
+	}
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum),
+		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 
 // fullDisk takes some bytes and then fails.
@@ -123,7 +151,7 @@ func TestUsageErrors(t *testing.T) {
 		{"", "no command is given"},
 		{"copyy a b", "there is no command \"copyy\"; did you mean copy?"},
 		{"frobnicate", "there is no command \"frobnicate\"\n"},
-		{"verify a", "there is no command \"verify\"\n"},
+		{"vrify a", "there is no command \"vrify\"; did you mean verify?"},
 		{"help frobnicate", "there is no command \"frobnicate\"\n"},
 		{"help copyy", "there is no command \"copyy\"; did you mean copy?"},
 		{"help copy now", "there is no command \"now\"\n"},
@@ -170,6 +198,14 @@ func TestUsageErrors(t *testing.T) {
 		{"copy --bwlimit=0/s a b", "--bwlimit: 0 is out of range"},
 		{"copy --bwlimit=off/s a b", "--bwlimit: \"off\" is not a size"},
 		{"copy --bwlimit=-80MB a b", "--bwlimit: \"-80MB\" is not a size"},
+		{"copy --verify=all a b", "--verify: unknown verify mode \"all\"; known are off, dest, full"},
+		{"copy --verify full a b", "\"full\" is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=full\n"},
+		{"copy --verify other a b", "\"b\" is one argument too many"},
+		{"copy --verify --hash=none a b", "--verify needs a digest to compare with"},
+		{"copy --verify=full --hash=none a b", "--verify needs a digest to compare with"},
+		{"copy --source-manifest=maybe a b", "--source-manifest: unknown way with the source's manifest \"maybe\"; known are check, strict, ignore"},
+		{"copy --source-manifest=strict --hash=none a b", "--source-manifest=strict needs a digest to compare with"},
+		{"copy --verfy a b", "unknown flag --verfy; did you mean --verify?"},
 		{"copy -q -v a b", "--quiet and --verbose contradict each other"},
 		{"copy --manifest= a b", "--manifest: the name is empty"},
 		{"copy --log-file= a b", "--log-file: the name is empty"},

@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -12,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -36,6 +32,22 @@ checksum  replace what differs in content
 always    replace everything
 No policy replaces a directory by a file, or a file by a directory.`
 
+// verifyHelp explains the modes, as policyHelp does.
+const verifyHelp = "`MODE`: read back what was copied and compare it, from the device and not from memory where there is a device\n" + `dest  every file at each destination; this is
+      what --verify alone does
+full  the source as well
+off   nothing`
+
+// sourceManifestHelp explains the modes, as policyHelp does.
+const sourceManifestHelp = "`MODE`: what becomes of a SHA256SUMS that the source holds\n" + `check   a file that does not match it is not
+        copied; a listed one that is not there is
+        a warning
+strict  what is not there is a mismatch, too
+ignore  it is a file like any other`
+
+// progressHelp is the text of --progress of every command.
+const progressHelp = "`MODE`: progress on standard error: auto, bar, plain, json, none"
+
 // parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
 func parseRate(s string) (int64, error) {
 	if size, ok := strings.CutSuffix(s, "/s"); ok {
@@ -50,10 +62,7 @@ type copyFlags struct {
 
 	input     string
 	outputs   []string
-	rules     filter.List
-	rulesUsed bool
-	filesFrom string
-	from0     bool
+	selection selection
 	blockSize int64
 
 	quiet, verbose, json bool
@@ -69,16 +78,14 @@ func (f *copyFlags) groups() []flagGroup {
 		{"What to copy", func(s *pflag.FlagSet) {
 			s.VarP(&onceValue{&f.input}, "input", "i", "take `SRC` as the source, instead of the first argument")
 			s.StringArrayVarP(&f.outputs, "output", "o", nil, "also copy to `DST`; may be repeated")
-			s.Var(&ruleValue{f.rules.Include, &f.rulesUsed}, "include", "copy what matches the gitignore-style `PATTERN`; rules are kept in the order given, the last match wins, and if the first rule is an include, all else is excluded")
-			s.Var(&ruleValue{f.rules.Exclude, &f.rulesUsed}, "exclude", "leave out what matches the `PATTERN`")
-			s.Var(&ruleValue{excludeFrom(&f.rules), &f.rulesUsed}, "exclude-from", "take rules from a `FILE` in the format of .gitignore")
-			s.StringVar(&f.filesFrom, "files-from", "", "copy only the paths listed in `FILE`, one per line (- for standard input); a listed directory is copied with its contents")
-			s.BoolVar(&f.from0, "from0", false, "paths of --files-from end in NUL bytes")
-			s.BoolVarP(&o.OneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
+			f.selection.flags(s, "copy", &o.OneFileSystem)
 		}},
-		{"Manifest", func(s *pflag.FlagSet) {
+		{"Manifest and verification", func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5, or none for no manifest")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each destination (default: SHA256SUMS and the like)")
+			s.Var(newParsed(&o.Verify, "off", engine.ParseVerify), "verify", verifyHelp)
+			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
+			s.Var(newParsed(&o.SourceManifest, "check", engine.ParseSourceManifest), "source-manifest", sourceManifestHelp)
 		}},
 		{"What stands at the destination", func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", policyHelp)
@@ -100,7 +107,7 @@ func (f *copyFlags) groups() []flagGroup {
 		{"What is told", func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures and conflicts only")
 			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
-			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", "`MODE`: progress on standard error: auto, bar, plain, json, none")
+			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
 			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
 		}},
@@ -117,6 +124,9 @@ func (f *copyFlags) takeArgs(args []string) error {
 		if o.Source == "" {
 			return usagef("the name of the source is empty")
 		}
+	}
+	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyNames(), o.Source) {
+		return usagef("%q is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=%s", o.Source, o.Source)
 	}
 	if len(args) > 1 {
 		return usagef("%q is one argument too many; further destinations are given with -o, as in -o %s", args[1], quote.Name(args[1]))
@@ -141,8 +151,10 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.quiet && f.verbose:
 		return usagef("--quiet and --verbose contradict each other")
-	case f.from0 && !given("files-from"):
-		return usagef("--from0 needs --files-from")
+	case o.Verify != engine.VerifyOff && len(o.Hashes) == 0:
+		return usagef("--verify needs a digest to compare with, and --hash none computes none")
+	case given("source-manifest") && o.SourceManifest != engine.SourceManifestIgnore && len(o.Hashes) == 0:
+		return usagef("--source-manifest=%s needs a digest to compare with, and --hash none computes none", o.SourceManifest)
 	case given("manifest") && o.Manifest == "":
 		return usagef("--manifest: the name is empty")
 	case given("log-file") && f.logFile == "":
@@ -150,7 +162,7 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 	case o.Memory != 0 && o.Memory < f.blockSize:
 		return usagef("--memory %s is less than one block of %s", cmd.Flag("memory").Value, cmd.Flag("block-size").Value)
 	}
-	return nil
+	return f.selection.check(cmd)
 }
 
 // engineOptions completes the options. It reads --files-from, so it comes
@@ -162,35 +174,9 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	if err := f.check(cmd); err != nil {
 		return nil, err
 	}
-	if f.rulesUsed {
-		f.options.Filter = &f.rules
-	}
-	if cmd.Flags().Changed("files-from") {
-		only, err := readOnly(f.filesFrom, f.from0, cmd.InOrStdin())
-		if err != nil {
-			return nil, usagef("--files-from: %s", err)
-		}
-		f.options.Only = only
+	var err error
+	if f.options.Filter, f.options.Only, err = f.selection.read(cmd); err != nil {
+		return nil, err
 	}
 	return &f.options, nil
-}
-
-func readOnly(name string, nul bool, stdin io.Reader) (*filter.Only, error) {
-	if name == "-" {
-		only, err := filter.ReadOnly(stdin, nul)
-		if err != nil {
-			return nil, fmt.Errorf("standard input: %w", err)
-		}
-		return only, nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fileError(err)
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	only, err := filter.ReadOnly(f, nul)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", quote.Name(name), err)
-	}
-	return only, nil
 }

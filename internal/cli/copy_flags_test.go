@@ -70,6 +70,11 @@ func TestEachFlagReachesItsOption(t *testing.T) {
 		{"--bwlimit=off", func(o *engine.Options) any { return o.BytesPerSecond }, int64(0)},
 		{"-n", func(o *engine.Options) any { return o.DryRun }, true},
 		{"--dry-run", func(o *engine.Options) any { return o.DryRun }, true},
+		{"--verify", func(o *engine.Options) any { return o.Verify }, engine.VerifyDest},
+		{"--verify=full", func(o *engine.Options) any { return o.Verify }, engine.VerifyFull},
+		{"--verify=off", func(o *engine.Options) any { return o.Verify }, engine.VerifyOff},
+		{"--source-manifest=strict", func(o *engine.Options) any { return o.SourceManifest }, engine.SourceManifestStrict},
+		{"--source-manifest=ignore", func(o *engine.Options) any { return o.SourceManifest }, engine.SourceManifestIgnore},
 		{"--fail-fast", func(o *engine.Options) any { return o.FailFast }, true},
 	} {
 		if got := c.get(parsed(t, "", c.flag, "a", "b")); !reflect.DeepEqual(got, c.want) {

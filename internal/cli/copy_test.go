@@ -30,13 +30,14 @@ func eventful(_ context.Context, o *engine.Options, c *tally.Counters) (*engine.
 	o.Report(engine.Event{Kind: engine.EventConflict, Path: "file", Target: "dst", Err: errors.New("a directory is in the way")})
 	o.Report(engine.Event{Kind: engine.EventFailed, Path: "bad\xff", Err: &failure.FileError{Path: "bad\xff", Stage: failure.StageRead, Err: errors.New("input/output error")}})
 	o.Report(engine.Event{Kind: engine.EventFailed, Path: "it's", Target: "dst", Err: &failure.FileError{Path: "it's", Target: "dst", Stage: failure.StageWrite, Err: errors.New("file too large")}})
+	o.Report(engine.Event{Kind: engine.EventMismatch, Path: "rotten", Err: &failure.FileError{Path: "rotten", Stage: failure.StageCheck, Err: errors.New("source does not match its manifest")}})
 	o.Report(engine.Event{Kind: engine.EventTargetLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
 	return &engine.Summary{
 		Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
-		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Errors: 3, Warnings: 1,
+		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1,
 		Elapsed: 20500 * time.Millisecond,
 		Targets: []engine.TargetSummary{
-			{Path: "dst", Manifests: []engine.ManifestSummary{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{Path: "dst", Verified: 20_000, Cached: 12, Manifests: []engine.ManifestSummary{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Lost: errors.New("no space left on device")},
 		},
 	}, nil
@@ -50,6 +51,7 @@ func TestMessages(t *testing.T) {
 			"sealift: 'file' (to 'dst'): left alone: a directory is in the way (no policy replaces it; move it away)\n" +
 			"sealift: $'bad\\377': read: input/output error\n" +
 			"sealift: $'it\\'s' (to 'dst'): write: file too large\n" +
+			"sealift: 'rotten': check: source does not match its manifest\n" +
 			"sealift: 'dst2': destination given up at 'a b': no space left on device\n"
 	)
 	for name, c := range map[string]struct{ flags, want string }{
@@ -61,8 +63,8 @@ func TestMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := command(t, eventful, "", append(strings.Fields("copy "+c.flags), "src", "dst", "-o", "dst2")...)
-			if r.code != 1 {
-				t.Errorf("exit code %d, want 1", r.code)
+			if r.code != 3 {
+				t.Errorf("exit code %d, want 3", r.code)
 			}
 			if r.stderr != c.want {
 				t.Errorf("stderr\n got %s\nwant %s", r.stderr, c.want)
@@ -75,6 +77,7 @@ const goldenSummary = `copied      20,001 files, 1 directory, 12 symbolic links,
 size        27.1 GB in 20.5 s, 1.32 GB/s
 skipped     1,234
 conflicts   2
+mismatches  1
 warnings    1
 errors      3
 manifest    'dst/SHA256SUMS', 20,001 lines
@@ -132,6 +135,7 @@ func TestJSONReport(t *testing.T) {
     "specials": 1,
     "skipped": 1234,
     "conflicts": 2,
+    "mismatches": 1,
     "errors": 3,
     "warnings": 1
   },
@@ -149,12 +153,16 @@ func TestJSONReport(t *testing.T) {
           "lines": 20001,
           "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         }
-      ]
+      ],
+      "verified": 20000,
+      "verified_through_cache": 12
     },
     {
       "path": "dst2",
       "lost": "no space left on device",
-      "manifests": []
+      "manifests": [],
+      "verified": 0,
+      "verified_through_cache": 0
     }
   ],
   "failures": [
@@ -170,6 +178,12 @@ func TestJSONReport(t *testing.T) {
       "target": "dst",
       "stage": "write",
       "error": "file too large"
+    },
+    {
+      "path": "rotten",
+      "target": "",
+      "stage": "check",
+      "error": "source does not match its manifest"
     },
     {
       "path": "a b",
@@ -198,7 +212,7 @@ func TestJSONReport(t *testing.T) {
       "error": "no \u202eACLs here"
     }
   ],
-  "exit_code": 1
+  "exit_code": 3
 }
 `
 	var got bytes.Buffer
@@ -337,6 +351,7 @@ func TestConflictsAndOtherErrors(t *testing.T) {
 		{&engine.Summary{Conflicts: 2}, nil, 4, ""},
 		{&engine.Summary{Conflicts: 2, Errors: 1}, nil, 1, ""},
 		{&engine.Summary{Warnings: 2}, nil, 0, ""},
+		{&engine.Summary{Mismatches: 1, Errors: 1, Conflicts: 1}, nil, 3, ""},
 		{nil, errors.New("disk on\nfire"), 1, "sealift: disk on\\x0afire\n"},
 		{&engine.Summary{}, context.Canceled, 1, "sealift: stopped\n"},
 	} {
@@ -372,8 +387,9 @@ func TestLogFile(t *testing.T) {
 		`level=WARN msg=conflict path='file' destination='dst' error="a directory is in the way" hint="no policy replaces it; move it away"`,
 		`level=ERROR msg=failed path=$'bad\377' stage=read error="input/output error"`,
 		`level=ERROR msg=failed path=$'it\'s' destination='dst' stage=write error="file too large"`,
+		`level=ERROR msg=mismatch path='rotten' stage=check error="source does not match its manifest"`,
 		`level=ERROR msg="destination given up" path="'a b'" destination='dst2' error="no space left on device"`,
-		`level=INFO msg=finish exit_code=1 files=20001 bytes=27123456789 skipped=1234 conflicts=2 errors=3 elapsed=20.5s`,
+		`level=INFO msg=finish exit_code=3 files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), log)

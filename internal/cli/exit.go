@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,10 +16,11 @@ import (
 
 // outcome is what counts for the exit code. The zero outcome is success.
 type outcome struct {
-	signal    os.Signal // that ended the work early
-	refused   bool      // before anything was written
-	failed    bool      // some of the work, or telling about it
-	conflicts bool      // names left alone by the overwrite policy
+	signal     os.Signal // that ended the work early
+	refused    bool      // before anything was written
+	mismatched bool      // content is not what a digest promised, or is not there
+	failed     bool      // some of the work, or telling about it
+	conflicts  bool      // names left alone by the overwrite policy
 }
 
 type exitRow struct {
@@ -32,6 +35,7 @@ var exitTable = []exitRow{
 	{143, "stopped by SIGTERM", func(o outcome) bool { return o.signal == syscall.SIGTERM }},
 	{130, "stopped by SIGINT", func(o outcome) bool { return o.signal != nil }},
 	{2, "usage error, or refused before anything was written", func(o outcome) bool { return o.refused }},
+	{3, "verification found a mismatch or a missing file, or the source does not match its own manifest", func(o outcome) bool { return o.mismatched }},
 	{1, "done, but some files failed (each was reported), or a destination was given up", func(o outcome) bool { return o.failed }},
 	{4, "conflicts left alone by the overwrite policy, and nothing worse", func(o outcome) bool { return o.conflicts }},
 	{0, "everything asked for was done", func(outcome) bool { return true }},
@@ -52,15 +56,20 @@ func (o outcome) or(p outcome) outcome {
 		o.signal = p.signal
 	}
 	o.refused = o.refused || p.refused
+	o.mismatched = o.mismatched || p.mismatched
 	o.failed = o.failed || p.failed
 	o.conflicts = o.conflicts || p.conflicts
 	return o
 }
 
-// ownExitCodes annotates the commands that can end with any row of the table.
-var ownExitCodes = map[string]string{"sealift_exit_codes": "all"}
+// exitAnnotation names the rows of the table that a command can end with; "all"
+// stands for all of them.
+const exitAnnotation = "sealift_exit_codes"
 
-// simpleExitCodes are those of the other commands.
+// endsWith makes the annotation for a list of codes, separated by spaces.
+func endsWith(codes string) map[string]string { return map[string]string{exitAnnotation: codes} }
+
+// simpleExitCodes are those of commands without the annotation.
 var simpleExitCodes = []exitRow{
 	{code: 0, meaning: "everything asked for was done"},
 	{code: 1, meaning: "it failed, as was reported"},
@@ -70,10 +79,18 @@ var simpleExitCodes = []exitRow{
 // exitCodesOf lists what a command can end with, in the order of the codes; it
 // ends every help and man page.
 func exitCodesOf(cmd *cobra.Command) []exitRow {
-	if cmd.Annotations["sealift_exit_codes"] != "all" {
+	codes, ok := cmd.Annotations[exitAnnotation]
+	if !ok {
 		return simpleExitCodes
 	}
-	return slices.SortedFunc(slices.Values(exitTable), func(a, b exitRow) int { return a.code - b.code })
+	rows := slices.Clone(exitTable)
+	if codes != "all" {
+		rows = slices.DeleteFunc(rows, func(row exitRow) bool {
+			return !slices.Contains(strings.Fields(codes), strconv.Itoa(row.code))
+		})
+	}
+	slices.SortFunc(rows, func(a, b exitRow) int { return a.code - b.code })
+	return rows
 }
 
 // Interrupt is the cause with which a context is cancelled when a signal asks
@@ -99,6 +116,14 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// err is what a command returns that has told everything itself.
+func (o outcome) err() error {
+	if o.code() == 0 {
+		return nil
+	}
+	return &ended{o}
 }
 
 // ended is the error of a command that has told everything itself; only the

@@ -21,10 +21,12 @@ func TestExitCodes(t *testing.T) {
 		{outcome{conflicts: true}, 4},
 		{outcome{signal: os.Interrupt}, 130},
 		{outcome{signal: syscall.SIGTERM}, 143},
+		{outcome{mismatched: true}, 3},
 		{outcome{failed: true, conflicts: true}, 1},
-		{outcome{refused: true, failed: true, conflicts: true}, 2},
-		{outcome{signal: os.Interrupt, refused: true, failed: true, conflicts: true}, 130},
-		{outcome{signal: syscall.SIGTERM, refused: true, failed: true, conflicts: true}, 143},
+		{outcome{mismatched: true, failed: true, conflicts: true}, 3},
+		{outcome{refused: true, mismatched: true, failed: true, conflicts: true}, 2},
+		{outcome{signal: os.Interrupt, refused: true, mismatched: true, failed: true, conflicts: true}, 130},
+		{outcome{signal: syscall.SIGTERM, refused: true, mismatched: true, failed: true, conflicts: true}, 143},
 	} {
 		if got := c.o.code(); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.o, got, c.want)

@@ -118,7 +118,7 @@ func printFlags(sb *strings.Builder, flags *pflag.FlagSet) {
 		if f.Shorthand != "" {
 			short = "-" + f.Shorthand + ", "
 		}
-		return strings.TrimRight("  "+short+"--"+f.Name+" "+valueOf(f), " ")
+		return "  " + short + "--" + f.Name + valueSyntax(f, valueOf(f))
 	}
 	width := 0
 	flags.VisitAll(func(f *pflag.Flag) { width = max(width, len(left(f))) })
@@ -134,6 +134,17 @@ func valueOf(f *pflag.Flag) string {
 	return value
 }
 
+// valueSyntax says how a value is written behind a flag.
+func valueSyntax(f *pflag.Flag, value string) string {
+	switch {
+	case value == "":
+		return ""
+	case f.NoOptDefVal != "":
+		return "[=" + value + "]"
+	}
+	return " " + value
+}
+
 // flagText says what a flag does, and what holds without it where that is not
 // plain.
 func flagText(f *pflag.Flag) string {
@@ -141,7 +152,12 @@ func flagText(f *pflag.Flag) string {
 	case "", "false", "[]", "default":
 		return f.Usage
 	}
-	return f.Usage + " (default " + f.DefValue + ")"
+	text, rows, hasRows := strings.Cut(f.Usage, "\n")
+	text += " (default " + f.DefValue + ")"
+	if hasRows {
+		text += "\n" + rows
+	}
+	return text
 }
 
 // columns writes text beside what stands left of it. Lines of the text stay as

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 func TestHelpBeginsWithUseAndEndsWithExitCodes(t *testing.T) {
-	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help"} {
+	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "sum --help", "help sum"} {
 		r := command(t, succeeds, "", strings.Fields(line)...)
 		if r.code != 0 || r.stderr != "" || r.options != nil {
 			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
@@ -25,8 +26,13 @@ func TestHelpBeginsWithUseAndEndsWithExitCodes(t *testing.T) {
 		}
 		_, list, _ := strings.Cut(r.stdout, "\nExit codes:\n")
 		want := "0 1 2"
-		if strings.Contains(line, "copy") || line == "help" || line == "--help" {
-			want = "0 1 2 4 130 143"
+		switch {
+		case strings.Contains(line, "copy") || line == "help" || line == "--help":
+			want = "0 1 2 3 4 130 143"
+		case strings.Contains(line, "verify"):
+			want = "0 1 2 3 130 143"
+		case strings.Contains(line, "sum"):
+			want = "0 1 2 130 143"
 		}
 		if got := strings.Join(regexp.MustCompile(`(?m)^  \d+`).FindAllString(list, -1), ""); strings.Join(strings.Fields(got), " ") != want {
 			t.Errorf("%s: exit codes %s, want %s:\n%s", line, got, want, r.stdout)
@@ -48,18 +54,18 @@ func TestHelpOfCopy(t *testing.T) {
 	help := command(t, succeeds, "", "copy", "--help").stdout
 	for _, flag := range strings.Fields(`-i, -o, -x, -n, -q, -v, --input --output --hash --manifest --overwrite-policy --sync --sparse
 		--preserve --include --exclude --exclude-from --files-from --from0 --one-file-system --block-size --queue-size --workers
-		--memory --bwlimit --dry-run --fail-fast --quiet --verbose --log-file --progress --json`) {
+		--memory --bwlimit --dry-run --fail-fast --quiet --verbose --log-file --progress --json --verify[=MODE] --source-manifest`) {
 		if !strings.Contains(help, " "+flag) {
 			t.Errorf("%s is missing", flag)
 		}
 	}
-	for _, flag := range []string{"--dirty-window", "--cache", "--verify", "--source-manifest", "--reflink"} {
+	for _, flag := range []string{"--dirty-window", "--cache", "--reflink"} {
 		if strings.Contains(help, flag) {
 			t.Errorf("%s is promised", flag)
 		}
 	}
 	last := 0
-	for _, heading := range []string{"Examples:", "What to copy:", "Manifest:", "What stands at the destination:", "Speed and memory:", "How to run:", "What is told:", "Other flags:", "Exit codes:"} {
+	for _, heading := range []string{"Examples:", "What to copy:", "Manifest and verification:", "What stands at the destination:", "Speed and memory:", "How to run:", "What is told:", "Other flags:", "Exit codes:"} {
 		at := strings.Index(help, "\n"+heading+"\n")
 		if at <= last {
 			t.Errorf("%s stands at %d, behind %d", heading, at, last)
@@ -74,7 +80,8 @@ func TestHelpOfCopy(t *testing.T) {
 			t.Errorf("policy %s is not explained", policy)
 		}
 	}
-	for _, want := range []string{"--block-size SIZE    size of a buffer (default 128K)\n", "--bwlimit RATE ", "--sparse MODE              how holes are treated: auto"} {
+	for _, want := range []string{"--block-size SIZE    size of a buffer (default 128K)\n", "--bwlimit RATE ", "--sparse MODE              how holes are treated: auto",
+		"--verify[=MODE] ", "(default off)\n                              dest  every file", "source holds\n"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -89,7 +96,7 @@ func TestCommandsThatExist(t *testing.T) {
 	for line := range strings.Lines(list) {
 		names = append(names, strings.Fields(line)[0])
 	}
-	if got := strings.Join(names, " "); got != "completion copy help man version" {
+	if got := strings.Join(names, " "); got != "copy verify sum completion man version help" {
 		t.Errorf("commands: %s", got)
 	}
 }
@@ -115,7 +122,16 @@ func TestCompletion(t *testing.T) {
 		"__complete copy --inc":                  "--include\tcopy what matches the gitignore-style PATTERN;",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
-		"__complete help ":                       "completion\ncopy\n",
+		"__complete help ":                       "copy\nverify\nsum\ncompletion\n",
+		"__complete copy --verify=":              "off\ndest\nfull\n",
+		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
+		"__complete verify --cache ":             "auto\ndrop\ndirect\n",
+		"__complete verify --progress ":          "auto\nbar\n",
+		"__complete verify ":                     ":16\n", // directories
+		"__complete verify --ha":                 ":4\n",
+		"__complete sum --hash ":                 "sha256\nblake3\n",
+		"__complete sum --hash md5,":             "md5,sha256\n",
+		"__complete sum ":                        ":0\n", // files
 		"__complete copy --preserv":              "--preserve\t",
 	} {
 		r := command(t, succeeds, "", strings.Split(line, " ")...)
@@ -130,7 +146,7 @@ func TestManPages(t *testing.T) {
 	if r := command(t, succeeds, "", "man", dir); r.code != 0 || r.stdout != "" || r.stderr != "" {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 	}
-	for _, name := range []string{"sealift", "sealift-copy", "sealift-completion", "sealift-man", "sealift-version"} {
+	for _, name := range []string{"sealift", "sealift-copy", "sealift-verify", "sealift-sum", "sealift-completion", "sealift-man", "sealift-version"} {
 		page, err := os.ReadFile(filepath.Join(dir, name+".1"))
 		if err != nil {
 			t.Error(err)
@@ -141,10 +157,16 @@ func TestManPages(t *testing.T) {
 				t.Errorf("%s lacks %q", name, want)
 			}
 		}
-		if strings.Contains(string(page), "\n143\n") != (name == "sealift" || name == "sealift-copy") {
-			t.Errorf("%s: exit codes:\n%s", name, page)
+		for code, pages := range map[string]string{
+			"\n143\n": "sealift sealift-copy sealift-verify sealift-sum",
+			"\n3\n":   "sealift sealift-copy sealift-verify",
+			"\n4\n":   "sealift sealift-copy",
+		} {
+			if strings.Contains(string(page), code) != slices.Contains(strings.Fields(pages), name) {
+				t.Errorf("%s: exit code %q:\n%s", name, code, page)
+			}
 		}
-		if bytes.Contains(page, []byte("=[")) || bytes.Contains(page, []byte("[=")) {
+		if bytes.Contains(page, []byte("=[")) || bytes.Contains(page, []byte(`[=\(dq`)) || bytes.Contains(page, []byte("hash\\-file\\fR")) {
 			t.Errorf("%s has a flag in the manner of Go", name)
 		}
 	}
@@ -153,7 +175,8 @@ func TestManPages(t *testing.T) {
 		t.Errorf("sealift.1 lacks %q", want)
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "sealift-copy.1"))
-	for _, want := range []string{`\fB\-\-include\fR \fIPATTERN\fR`, `\fB\-i\fR, \fB\-\-input\fR \fISRC\fR`, `\fB\-\-from0\fR` + "\n", ".nf\ndefault   skip", `\(aq*.tmp\(aq`} {
+	for _, want := range []string{`\fB\-\-include\fR \fIPATTERN\fR`, `\fB\-i\fR, \fB\-\-input\fR \fISRC\fR`, `\fB\-\-from0\fR` + "\n", ".nf\ndefault   skip", `\(aq*.tmp\(aq`,
+		`\fB\-\-verify\fR[=\fIMODE\fR]` + "\n"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("sealift-copy.1 lacks %q", want)
 		}

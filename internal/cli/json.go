@@ -17,7 +17,7 @@ import (
 // its meaning or goes away, not when one is added.
 const jsonSchema = 1
 
-// reportJSON is the account of a run for programs.
+// reportJSON is the account of a copy for programs.
 type reportJSON struct {
 	Schema    int            `json:"schema"`
 	DryRun    bool           `json:"dry_run"`
@@ -40,6 +40,7 @@ type countsJSON struct {
 	Specials    int64 `json:"specials"`
 	Skipped     int64 `json:"skipped"`
 	Conflicts   int64 `json:"conflicts"`
+	Mismatches  int64 `json:"mismatches"`
 	Errors      int64 `json:"errors"`
 	Warnings    int64 `json:"warnings"`
 }
@@ -63,6 +64,8 @@ type targetJSON struct {
 	nameJSON
 	Lost      *string        `json:"lost"` // why it was given up, or null
 	Manifests []manifestJSON `json:"manifests"`
+	Verified  int64          `json:"verified"`               // files read back
+	Cached    int64          `json:"verified_through_cache"` // of those, perhaps from memory
 }
 
 type manifestJSON struct {
@@ -106,12 +109,13 @@ func newReport(s *engine.Summary, r *reporter, result outcome) reportJSON {
 			Specials:    s.Specials,
 			Skipped:     s.Skipped,
 			Conflicts:   s.Conflicts,
+			Mismatches:  r.mismatches,
 			Errors:      r.errors,
 			Warnings:    s.Warnings,
 		},
 		Bytes:     s.Bytes,
 		Seconds:   s.Elapsed.Seconds(),
-		Rate:      math.Round(rate(s)),
+		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
 		Targets:   []targetJSON{},
 		Failures:  append([]failureJSON{}, r.failures...), // [] and not null
 		Conflicts: append([]conflictJSON{}, r.conflicts...),
@@ -119,7 +123,7 @@ func newReport(s *engine.Summary, r *reporter, result outcome) reportJSON {
 		ExitCode:  result.code(),
 	}
 	for _, t := range s.Targets {
-		target := targetJSON{nameJSON: newNameJSON(t.Path), Manifests: []manifestJSON{}}
+		target := targetJSON{nameJSON: newNameJSON(t.Path), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}
 		if t.Lost != nil {
 			text := t.Lost.Error()
 			target.Lost = &text

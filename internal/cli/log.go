@@ -67,30 +67,27 @@ func (l *fileLog) conflict(e engine.Event, hint string) {
 	l.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
 }
 
-func (l *fileLog) warning(e engine.Event) {
-	l.line(slog.LevelWarn, "warning", e.Path, e.Target, "error", quotedError(e.Err))
+func (l *fileLog) warning(path, target string, err error) {
+	l.line(slog.LevelWarn, "warning", path, target, "error", quotedError(err))
 }
 
 func (l *fileLog) targetLost(e engine.Event) {
 	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
 }
 
-func (l *fileLog) failure(path, target string, stage failure.Stage, err error) {
-	if f, ok := errors.AsType[*failure.FileError](err); ok {
-		err = f.Err
-	}
-	l.line(slog.LevelError, "failed", path, target, "stage", string(stage), "error", quotedError(err))
+func (l *fileLog) failure(title, path, target string, stage failure.Stage, err error) {
+	l.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
 }
 
 func (l *fileLog) refused(err error) {
 	l.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
 }
 
-func (l *fileLog) finished(s *engine.Summary, failures int64, o outcome) {
+func (l *fileLog) finished(s *engine.Summary, failures, mismatches int64, o outcome) {
 	attrs := []any{"exit_code", o.code()}
 	if s != nil {
 		attrs = append(attrs, "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
-			"conflicts", s.Conflicts, "errors", failures, "elapsed", s.Elapsed)
+			"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)
 	}
 	l.line(slog.LevelInfo, "finish", "", "", attrs...)
 }

@@ -1,5 +1,6 @@
-// Package cli is the command line: flags become engine.Options, events and
-// errors become messages, outcomes become exit codes.
+// Package cli is the command line: flags become the options of engine, verify
+// and sum, what these report becomes messages and lines, outcomes become exit
+// codes.
 //
 // Results go to standard output, everything else to standard error through
 // one printer per run. Names and texts from elsewhere are quoted where they
@@ -17,6 +18,8 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/sum"
+	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 // Main runs the program with the arguments behind its name, and returns its
@@ -24,6 +27,8 @@ import (
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRootCmd(
 		newCopyCmd(engine.Run),
+		newVerifyCmd(verify.Run),
+		newSumCmd(sum.Run),
 		newCompletionCmd(),
 		newManCmd(),
 		newVersionCmd(readBuild()),

@@ -90,7 +90,7 @@ func manFlag(sb *strings.Builder, f *pflag.Flag) {
 	}
 	fmt.Fprintf(sb, "\\fB%s\\fR", roff("--"+f.Name))
 	if value := valueOf(f); value != "" {
-		fmt.Fprintf(sb, " \\fI%s\\fR", roff(value))
+		sb.WriteString(valueSyntax(f, `\fI`+roff(value)+`\fR`))
 	}
 	text, rows, hasRows := strings.Cut(flagText(f), "\n")
 	fmt.Fprintf(sb, "\n%s\n", roff(text))

@@ -12,7 +12,7 @@ import (
 // is left of a longer bar, and the ^C that the terminal itself has put there.
 const eraseRest = "\x1b[K"
 
-// printer owns standard error while a copy runs: messages, log lines and the
+// printer owns standard error while a command runs: messages, log lines and the
 // bar come from different goroutines, and all of them go through it. The bar
 // is taken away before a line and drawn again below it, in one write.
 //
@@ -46,7 +46,47 @@ func (p *printer) Line(line string) {
 	}
 }
 
+// Aside calls write while the bar is away: it puts lines on the same terminal
+// by another way.
+func (p *printer) Aside(write func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar == "" {
+		write()
+		return
+	}
+	p.write("\r" + eraseRest)
+	write()
+	p.write(p.bar)
+}
+
 func (p *printer) write(s string) { _, _ = io.WriteString(p.w, s) }
+
+// terminal tells whether w is a terminal on which a line can be redrawn, and
+// how wide it is at any moment.
+func terminal(w io.Writer) (columns func() int, ok bool) {
+	const usual = 80
+	f := fileOf(w)
+	if f == nil || !isTerminal(f) {
+		return func() int { return usual }, false
+	}
+	columns = func() int {
+		if n := terminalWidth(f); n > 0 {
+			return n
+		}
+		return usual
+	}
+	return columns, os.Getenv("TERM") != "dumb" && canErase(f)
+}
+
+// fileOf returns the file that w writes to in the end, nil if there is none.
+func fileOf(w io.Writer) *os.File {
+	if c, ok := w.(*checkedWriter); ok {
+		w = c.w
+	}
+	f, _ := w.(*os.File)
+	return f
+}
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 

@@ -1,30 +1,18 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"sync"
-
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// reporter turns events into messages, log lines and, for JSON, lists.
+// reporter tells what the engine reports.
 type reporter struct {
-	screen   *printer
-	log      *fileLog
-	quiet    bool
+	teller
 	verbose  bool
-	keep     bool // failures, conflicts and warnings, for the JSON report
 	dryRun   bool
 	severals bool // destinations, so that actions name theirs
 
-	mu        sync.Mutex
-	failures  []failureJSON
-	conflicts []conflictJSON
-	warnings  []warningJSON
-	errors    int64 // failures and lost destinations, kept or not
+	conflicts []conflictJSON // guarded by teller.mu
 }
 
 // event is engine.Options.Report.
@@ -35,15 +23,17 @@ func (r *reporter) event(e engine.Event) {
 	case engine.EventConflict:
 		r.conflict(e)
 	case engine.EventWarning:
-		r.warning(e)
+		where := ""
+		if e.Path != "" || e.Target != "" {
+			where = place(e.Path, e.Target)
+		}
+		r.warning(where, e.Path, e.Target, e.Err)
 	case engine.EventTargetLost:
 		r.targetLost(e)
 	case engine.EventFailed:
-		if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
-			r.failure(f.Path, f.Target, f.Stage, f)
-		} else {
-			r.failure(e.Path, e.Target, "", e.Err)
-		}
+		r.failure(e.Path, e.Target, "", e.Err)
+	case engine.EventMismatch:
+		r.mismatch(e.Path, e.Target, "", e.Err)
 	}
 }
 
@@ -72,7 +62,7 @@ func (r *reporter) conflict(e engine.Event) {
 		text += ": " + e.Err.Error()
 	}
 	hint := hintText(e.Hint)
-	r.screen.Line("sealift: " + place(e.Path, e.Target) + ": " + quote.Text(text) + " (" + quote.Text(hint) + ")")
+	r.say(place(e.Path, e.Target) + ": " + quote.Text(text) + " (" + quote.Text(hint) + ")")
 	r.log.conflict(e, hint)
 	if r.keep {
 		r.mu.Lock()
@@ -88,116 +78,31 @@ func hintText(hint string) string {
 	return "--overwrite-policy=" + hint + " would replace it"
 }
 
-func (r *reporter) warning(e engine.Event) {
-	r.log.warning(e)
-	if !r.quiet {
-		line := "sealift: warning: "
-		if e.Path != "" || e.Target != "" {
-			line += place(e.Path, e.Target) + ": "
-		}
-		r.screen.Line(line + quote.Text(errorText(e.Err)))
-	}
-	if r.keep {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.warnings = append(r.warnings, warningJSON{newNameJSON(e.Path), e.Target, errorText(e.Err)})
-	}
-}
-
 func (r *reporter) targetLost(e engine.Event) {
 	r.log.targetLost(e)
 	at := ""
 	if e.Path != "" {
 		at = " at " + quote.Name(e.Path)
 	}
-	r.screen.Line("sealift: " + quote.Name(e.Target) + ": destination given up" + at + ": " + quote.Text(errorText(e.Err)))
-	r.record(e.Path, e.Target, "destination", errorText(e.Err))
-}
-
-// failure tells of something that failed; path and target may be empty. A
-// FileError quotes itself.
-func (r *reporter) failure(path, target string, stage failure.Stage, err error) {
-	r.log.failure(path, target, stage, err)
-	text := errorText(err)
-	if f, ok := errors.AsType[*failure.FileError](err); ok {
-		r.screen.Line("sealift: " + text)
-		text = errorText(f.Err)
-	} else {
-		line := "sealift: "
-		if path != "" || target != "" {
-			line += place(path, target) + ": "
-		}
-		r.screen.Line(line + quote.Text(text))
-	}
-	r.record(path, target, stage, text)
-}
-
-// record counts a failure and keeps it for the JSON report, so that the number
-// is always that of the list.
-func (r *reporter) record(path, target string, stage failure.Stage, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errors++
-	if r.keep {
-		r.failures = append(r.failures, failureJSON{newNameJSON(pathOrDot(path)), target, string(stage), text})
-	}
-}
-
-// told returns how many failures have been told.
-func (r *reporter) told() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.errors
+	r.say(quote.Name(e.Target) + ": destination given up" + at + ": " + quotedError(e.Err))
+	r.record(&r.errors, e.Path, e.Target, "destination", errorText(e.Err))
 }
 
 // finish tells how the run as a whole ended, and what that means.
 func (r *reporter) finish(s *engine.Summary, err error) outcome {
-	var o outcome
-	if s != nil {
-		o.failed = s.Errors > 0 // each of them was told
+	advice := "; run the same command again to finish"
+	if r.dryRun {
+		advice = ""
+	}
+	o := r.cutShort(err, advice)
+	if s != nil { // each of these was told
+		o.failed = o.failed || s.Errors > 0
+		o.mismatched = s.Mismatches > 0
 		o.conflicts = s.Conflicts > 0
 	}
-	o.failed = o.failed || r.told() > 0
-	switch interrupt, ok := errors.AsType[Interrupt](err); {
-	case ok:
-		o.signal = interrupt.Signal
-		line := "sealift: " + interrupt.Error()
-		if !r.dryRun {
-			line += "; run the same command again to finish"
-		}
-		r.screen.Line(line)
-	case err != nil && errors.Is(err, context.Canceled) && s != nil:
-		o.failed = true // a caller that is not a signal gave up
-		r.screen.Line("sealift: stopped")
-	case err != nil:
-		o.failed = true
-		r.failure("", "", "", err)
-	}
-	r.log.finished(s, r.told(), o)
+	failures, mismatches := r.told()
+	o.failed = o.failed || failures > 0
+	o.mismatched = o.mismatched || mismatches > 0
+	r.log.finished(s, failures, mismatches, o)
 	return o
-}
-
-// place names an entry, and the destination if it concerns one.
-func place(path, target string) string {
-	if target == "" {
-		return quote.Name(pathOrDot(path))
-	}
-	if path == "" {
-		return quote.Name(target)
-	}
-	return quote.Name(path) + " (to " + quote.Name(target) + ")"
-}
-
-func pathOrDot(path string) string {
-	if path == "" {
-		return "."
-	}
-	return path
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

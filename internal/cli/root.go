@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// newRootCmd makes the program of its commands; help lists them in this order.
 func newRootCmd(commands ...*cobra.Command) *cobra.Command {
+	cobra.EnableCommandSorting = false
 	build := readBuild()
 	root := &cobra.Command{
 		Use:   "sealift",
@@ -17,15 +19,17 @@ func newRootCmd(commands ...*cobra.Command) *cobra.Command {
 		Long: `Sealift copies directory trees at the speed of the hardware and, in the same
 single read, writes a SHA-256 manifest that "sha256sum -c" accepts. When it
 exits 0, every byte is on the destination device, nothing incomplete stands
-under a final name, and the manifest says so.`,
+under a final name, and the manifest says so. Later it checks trees against
+their manifests, in parallel, and makes manifests of trees that have none.`,
 		Example: `  sealift copy /media/card /mnt/archive
+  sealift verify /mnt/archive
   cd /mnt/archive && sha256sum -c SHA256SUMS`,
 		Version:           build.Version,
 		Args:              noSuchCommand,
 		RunE:              func(*cobra.Command, []string) error { return usagef("no command is given") },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Annotations:       ownExitCodes,
+		Annotations:       endsWith("all"),
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.Flags().Bool("version", false, "print the version")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 func TestStatusSignal(t *testing.T) {
@@ -24,6 +25,13 @@ func TestStatusSignal(t *testing.T) {
 			}
 			time.Sleep(200 * time.Millisecond)
 			return &engine.Summary{}, nil
+		}
+		checked := func(_ context.Context, _ *verify.Options, c *tally.Counters) (*verify.Summary, error) {
+			_, err := asked(t.Context(), nil, c)
+			return &verify.Summary{}, err
+		}
+		if r := verifyCommand(t, checked, "", "--silent"); !strings.HasPrefix(r.stderr, "sealift: starting: 3.00 MB, ") {
+			t.Errorf("%v: stderr %q", s, r.stderr)
 		}
 		r := command(t, asked, "", "copy", "-q", "a", "b")
 		if want := "sealift: starting: 3.00 MB, 7 files, "; !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {

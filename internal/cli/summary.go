@@ -12,45 +12,58 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// printSummary writes the account of a run for people: short, aligned, and
+// printSummary writes the account of a copy for people: short, aligned, and
 // without lines for what did not happen. A failed write shows in the writer,
 // see [checkedWriter].
-func printSummary(w io.Writer, s *engine.Summary, failures int64, result outcome) {
+func printSummary(w io.Writer, o *engine.Options, s *engine.Summary, r *reporter, result outcome) {
 	var t table
+	failures, mismatches := r.told()
 	done := "copied"
 	if s.DryRun {
 		done = "would copy"
 	}
 	t.row(done, countsOf(s))
-	size := progress.Size(s.Bytes)
-	if !s.DryRun {
-		size += " in " + duration(s.Elapsed)
-		if s.Bytes > 0 {
-			size += ", " + progress.Rate(rate(s))
-		}
+	if s.DryRun {
+		t.row("size", progress.Size(s.Bytes))
+	} else {
+		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	}
-	t.row("size", size)
-	for _, fact := range []struct {
-		label string
-		n     int64
-	}{{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"warnings", s.Warnings}, {"errors", failures}} {
-		if fact.n > 0 {
-			t.row(fact.label, grouped(fact.n))
-		}
-	}
+	t.counts([]count{
+		{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"mismatches", mismatches},
+		{"warnings", s.Warnings}, {"errors", failures},
+	})
 	for _, target := range s.Targets {
 		if target.Lost != nil {
 			t.row("given up", quote.Name(target.Path)+": "+quote.Text(target.Lost.Error()))
+		}
+		if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
+			t.row("verified", readBack(&target, len(s.Targets) > 1))
 		}
 		for _, m := range target.Manifests {
 			t.row("manifest", quote.Name(m.Path)+", "+plural(int64(m.Lines), "line"))
 			t.row("sha256", m.SHA256) // of the manifest itself; 76 columns
 		}
 	}
-	if result.signal != nil {
-		t.row("stopped", "by "+signalName(result.signal)+", before the end")
-	}
+	t.stopped(result)
 	_, _ = io.WriteString(w, t.String())
+}
+
+// readBack says how many files of a destination were verified, and through what.
+func readBack(t *engine.TargetSummary, severals bool) string {
+	text := plural(t.Verified, "file")
+	switch {
+	case t.Verified == 0:
+	case t.Cached == 0:
+		text += ", read back from the device"
+	case t.Cached < t.Verified:
+		text += ", " + grouped(t.Cached) + " of them verified through cache (no device to read)"
+	default:
+		text += ", verified through cache (no device to read)"
+	}
+	if severals {
+		text = quote.Name(t.Path) + ": " + text
+	}
+	return text
 }
 
 // countsOf lists what was copied; files are always named.
@@ -76,6 +89,26 @@ func countsOf(s *engine.Summary) string {
 type table [][2]string
 
 func (t *table) row(label, value string) { *t = append(*t, [2]string{label, value}) }
+
+// count is a row that is left out where there is nothing to count.
+type count struct {
+	label string
+	n     int64
+}
+
+func (t *table) counts(counts []count) {
+	for _, c := range counts {
+		if c.n > 0 {
+			t.row(c.label, grouped(c.n))
+		}
+	}
+}
+
+func (t *table) stopped(result outcome) {
+	if result.signal != nil {
+		t.row("stopped", "by "+signalName(result.signal)+", before the end")
+	}
+}
 
 func (t *table) String() string {
 	const width = len("would copy")
@@ -106,11 +139,20 @@ func grouped(n int64) string {
 	return s
 }
 
-func rate(s *engine.Summary) float64 {
-	if s.Elapsed <= 0 {
+func sizeAndTime(bytes int64, elapsed time.Duration) string {
+	text := progress.Size(bytes) + " in " + duration(elapsed)
+	if bytes > 0 {
+		text += ", " + progress.Rate(rate(bytes, elapsed))
+	}
+	return text
+}
+
+// rate is bytes per second.
+func rate(bytes int64, elapsed time.Duration) float64 {
+	if elapsed <= 0 {
 		return 0
 	}
-	return float64(s.Bytes) / s.Elapsed.Seconds()
+	return float64(bytes) / elapsed.Seconds()
 }
 
 // duration writes seconds with three significant digits, and a clock from a

@@ -43,10 +43,9 @@ func barLine(s snapshot, columns, frame int) string {
 }
 
 func (s snapshot) knownFields() []field {
-	// The time left and the phase share a place: while something else than
-	// copying goes on, an estimate from bytes would be wrong.
+	// The time left and the phase share a place.
 	left := s.phase.String()
-	if eta, ok := s.eta(); ok && s.phase <= tally.PhaseCopying {
+	if eta, ok := s.eta(); ok && s.phase != tally.PhaseDone {
 		left = "ETA " + Clock(eta)
 	}
 	return []field{
@@ -64,7 +63,7 @@ func (s snapshot) unknownFields() []field {
 		{fmt.Sprintf("%5s files", count(s.files)), 1},
 		{fmt.Sprintf("%9s", Rate(s.rate)), 2},
 		{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
-		{fmt.Sprintf("%-8s", s.phase), 3},
+		{fmt.Sprintf("%-9s", s.phase), 3}, // as long as "verifying"
 	}
 }
 

@@ -20,6 +20,12 @@ func TestBarLine(t *testing.T) {
 	unknown.totalsKnown, unknown.phase = false, tally.PhaseScanning
 	flushing := shot(27.1e9, 27.1e9)
 	flushing.phase = tally.PhaseFlushing
+	verifying := shot(12.3e9, 27.1e9)
+	verifying.phase = tally.PhaseVerifying
+	hashing := shot(12.3e9, 0)
+	hashing.totalsKnown, hashing.phase = false, tally.PhaseHashing
+	done := flushing
+	done.phase = tally.PhaseDone
 	empty := shot(0, 0)
 	few := shot(5, 10)
 	few.files, few.totalFiles, few.etaRate = 1, 2, 0
@@ -40,6 +46,12 @@ func TestBarLine(t *testing.T) {
 			"  45% [=======>...........]  1.44 GB/s"},
 		{"full, and not done", flushing, 80,
 			" 100% [============]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s flushing"},
+		{"done", done, 80,
+			" 100% [============]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s done"},
+		{"verifying", verifying, 80,
+			"  45% [====>.......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
+		{"hashing, total unknown", hashing, 80,
+			"|  12.3 GB 12.3k files 1.44 GB/s avg 1.32 GB/s hashing"},
 		{"nothing to do", empty, 60,
 			" 100% [==============]      0 B/0 B 1.44 GB/s ETA 0:00"},
 		{"total unknown", unknown, 80,

@@ -186,7 +186,7 @@ type report struct {
 	Files          int64    `json:"files"`
 	TotalFiles     *int64   `json:"total_files"`
 	Rate           float64  `json:"rate"`         // bytes per second, lately
-	Average        float64  `json:"average_rate"` // bytes per second, since the start
+	Average        float64  `json:"average_rate"` // bytes per second, since the start; verifying starts anew
 	ElapsedSeconds float64  `json:"elapsed_seconds"`
 	ETASeconds     *float64 `json:"eta_seconds"`
 }

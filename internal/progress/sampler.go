@@ -24,11 +24,13 @@ type sample struct {
 // as the longer window is.
 type sampler struct {
 	start   time.Time
+	phase   tally.Phase
+	first   sample   // of the work that the average is about
 	samples []sample // oldest first; never empty
 }
 
 func newSampler(now time.Time) sampler {
-	return sampler{start: now, samples: []sample{{at: now}}}
+	return sampler{start: now, first: sample{at: now}, samples: []sample{{at: now}}}
 }
 
 // snapshot is all that is shown, at one moment.
@@ -41,7 +43,7 @@ type snapshot struct {
 	totalsKnown bool
 	elapsed     time.Duration
 	rate        float64 // bytes per second, lately
-	average     float64 // bytes per second, since the start
+	average     float64 // bytes per second, since the start of this work
 	etaRate     float64 // bytes per second, for the estimate
 }
 
@@ -61,11 +63,22 @@ func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = shot.bytes, shot.files
 	}
+	if startsAnew(s.phase, shot.phase) || shot.bytes < s.first.bytes { // counted from 0 again
+		s.first = sample{now, shot.bytes}
+		s.samples = []sample{s.first}
+	}
+	s.phase = shot.phase
 	shot.rate = s.since(now.Add(-rateWindow)).rateTo(now, shot.bytes)
 	shot.etaRate = s.since(now.Add(-etaWindow)).rateTo(now, shot.bytes)
-	shot.average = sample{at: s.start}.rateTo(now, shot.bytes)
+	shot.average = s.first.rateTo(now, shot.bytes)
 	s.add(sample{now, shot.bytes})
 	return shot
+}
+
+// startsAnew reports whether work begins that has a speed of its own: reading
+// back what was copied.
+func startsAnew(from, to tally.Phase) bool {
+	return to == tally.PhaseVerifying && (from == tally.PhaseCopying || from == tally.PhaseFlushing)
 }
 
 // since returns the youngest sample that is not younger than t, or the oldest.
@@ -117,10 +130,11 @@ func (s snapshot) percent() int {
 }
 
 // eta returns the time that the rest will take at the present speed. It knows
-// nothing before the totals are known, and nothing while nothing moves.
+// nothing before the totals are known, nothing while nothing moves, and nothing
+// of how long a device will take to write what it has.
 func (s snapshot) eta() (time.Duration, bool) {
 	left := s.totalBytes - s.bytes
-	if !s.totalsKnown || left < 0 {
+	if !s.totalsKnown || left < 0 || s.phase == tally.PhaseFlushing {
 		return 0, false
 	}
 	if left == 0 {

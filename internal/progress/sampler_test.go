@@ -59,6 +59,7 @@ func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 		"standstill":     func(s *snapshot) { s.etaRate = 0 },
 		"over the total": func(s *snapshot) { s.bytes = 2000 },
 		"years":          func(s *snapshot) { s.totalBytes = 1e15 },
+		"flushing":       func(s *snapshot) { s.phase = tally.PhaseFlushing },
 	} {
 		s := base
 		change(&s)
@@ -66,8 +67,11 @@ func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 			t.Errorf("%s: eta %v", name, eta)
 		}
 	}
-	if _, ok := base.eta(); !ok {
-		t.Error("no eta where there is one")
+	for _, phase := range []tally.Phase{tally.PhaseScanning, tally.PhaseCopying, tally.PhaseVerifying, tally.PhaseHashing} {
+		base.phase = phase
+		if _, ok := base.eta(); !ok {
+			t.Errorf("no eta while %v", phase)
+		}
 	}
 }
 
@@ -104,5 +108,72 @@ func TestRateIsThatOfTheLastSeconds(t *testing.T) {
 	}
 	if shot.rate != 2e6 {
 		t.Errorf("rate %v, want 2 MB/s", shot.rate)
+	}
+}
+
+// Reading back has a speed of its own, whether its bytes are counted on from
+// those that were copied or from 0 again, and whichever is seen first.
+func TestRatesStartAnewWithVerifying(t *testing.T) {
+	for name, begin := range map[string]func(c *tally.Counters, look func()){
+		"counted on": func(c *tally.Counters, _ func()) {
+			c.TotalBytes.Add(1e9)
+			c.Phase.Store(int32(tally.PhaseVerifying))
+		},
+		"from 0": func(c *tally.Counters, _ func()) {
+			c.Bytes.Store(0)
+			c.Phase.Store(int32(tally.PhaseVerifying))
+		},
+		"from 0, a little later": func(c *tally.Counters, look func()) {
+			c.Phase.Store(int32(tally.PhaseVerifying))
+			look()
+			c.Bytes.Store(0)
+		},
+	} {
+		now := time.Unix(1e9, 0)
+		s := newSampler(now)
+		c := &tally.Counters{}
+		c.ScanDone.Store(true)
+		c.TotalBytes.Store(1e9)
+		var shot snapshot
+		look := func() {
+			now = now.Add(tick)
+			shot = s.take(now, c)
+		}
+		c.Phase.Store(int32(tally.PhaseCopying))
+		for range 40 { // 100 MB/s
+			look()
+			c.Bytes.Add(25e6)
+		}
+		c.Phase.Store(int32(tally.PhaseFlushing))
+		look()
+		begin(c, look)
+		look()
+		for range 40 { // 10 MB/s
+			c.Bytes.Add(2.5e6)
+			look()
+		}
+		if shot.rate != 10e6 || shot.average != 10e6 {
+			t.Errorf("%s: rate %v, average %v; want 10 MB/s", name, shot.rate, shot.average)
+		}
+		if eta, ok := shot.eta(); !ok || eta != 90*time.Second {
+			t.Errorf("%s: eta %v, %v; want 1:30", name, eta, ok)
+		}
+	}
+}
+
+// A file that is read again takes its bytes back; the average goes on.
+func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	s := newSampler(now)
+	c := &tally.Counters{}
+	c.Phase.Store(int32(tally.PhaseHashing))
+	s.take(now.Add(tick), c)
+	c.Bytes.Store(5e6)
+	s.take(now.Add(5*time.Second), c)
+	c.Bytes.Store(1e6)
+	s.take(now.Add(6*time.Second), c)
+	c.Bytes.Store(10e6)
+	if a := s.take(now.Add(10*time.Second), c).average; a != 1e6 {
+		t.Errorf("average %v, want 1 MB/s", a)
 	}
 }

@@ -103,11 +103,11 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	}
 	c.Phase.Store(int32(tally.PhaseHashing))
 	r.hash(ctx, args)
-	if err := context.Cause(ctx); err != nil {
-		return r.summary, err
-	}
-	err = r.failed
-	if err == nil {
+	switch err = context.Cause(ctx); {
+	case err != nil:
+	case r.failed != nil:
+		err = r.failed
+	default:
 		err = out.write(r)
 	}
 	c.Phase.Store(int32(tally.PhaseDone))

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// completeValues tells shells what flags with fixed values take.
+func completeValues(cmd *cobra.Command, flags map[string][]string) {
+	for name, values := range flags {
+		complete(cmd, name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+func complete(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, by); err != nil {
+		panic(err) // a flag is misspelt in the program; every test of the command would show it
+	}
+}
+
+// listCompletions completes the last item of a comma-separated list of names,
+// or a word that stands alone.
+func listCompletions(alone, names []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		comma := strings.LastIndexByte(typed, ',')
+		if comma < 0 {
+			return slices.Concat(alone, names), directive
+		}
+		before := strings.Split(typed[:comma], ",")
+		var found []string
+		for _, name := range names {
+			if !slices.Contains(before, name) {
+				found = append(found, typed[:comma+1]+name)
+			}
+		}
+		return found, directive
+	}
+}
+
+// completeDirectories makes shells offer directories as arguments.
+func completeDirectories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+func hashNames() []string {
+	var names []string
+	for _, a := range hash.Algorithms() {
+		names = append(names, string(a))
+	}
+	return names
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// verifies is a run that has read back so many files at each destination, of
+// which so many perhaps came from memory.
+func verifies(verified, cached int64) engineThat {
+	return func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+		s := &engine.Summary{DryRun: o.DryRun}
+		for _, name := range o.Targets {
+			s.Targets = append(s.Targets, engine.TargetSummary{Path: name, Verified: verified, Cached: cached})
+		}
+		return s, nil
+	}
+}
+
+func TestTheSummarySaysThroughWhatWasVerified(t *testing.T) {
+	for _, c := range []struct {
+		flags            string
+		verified, cached int64
+		want             string // the rows about it
+	}{
+		{"--verify b", 1234, 0, "verified    1,234 files, read back from the device\n"},
+		{"--verify=full b", 1, 0, "verified    1 file, read back from the device\n"},
+		{"--verify b", 10, 3, "verified    10 files, 3 of them verified through cache (no device to read)\n"},
+		{"--verify b", 10, 10, "verified    10 files, verified through cache (no device to read)\n"},
+		{"--verify b", 0, 0, "verified    0 files\n"},
+		{"--verify b -o c", 2, 0, "verified    'b': 2 files, read back from the device\nverified    'c': 2 files, read back from the device\n"},
+		{"b", 0, 0, ""},
+		{"--verify=off b", 0, 0, ""},
+		{"--verify -n b", 0, 0, ""},
+	} {
+		r := command(t, verifies(c.verified, c.cached), "", append([]string{"copy", "a"}, strings.Fields(c.flags)...)...)
+		got := ""
+		for line := range strings.Lines(r.stdout) {
+			if strings.HasPrefix(line, "verified") {
+				got += line
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.flags, got, c.want)
+		}
+	}
+}
+
+// A destination that was given up was not verified.
+func TestALostDestinationIsNotVerified(t *testing.T) {
+	lost := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+		return &engine.Summary{Errors: 1, Targets: []engine.TargetSummary{{Path: "b", Lost: errors.New("gone")}}}, nil
+	}
+	if r := command(t, lost, "", "copy", "--verify", "a", "b"); strings.Contains(r.stdout, "verified") {
+		t.Errorf("stdout %s", r.stdout)
+	}
+}
+
+// A mismatch that was told counts, also where the run breaks before its account.
+func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
+	run := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+		o.Report(engine.Event{Kind: engine.EventMismatch, Path: "m", Err: errors.New("it differs")})
+		return nil, errors.New("broken")
+	}
+	if r := command(t, run, "", "copy", "a", "b"); r.code != 3 || r.stderr != "sealift: 'm': it differs\nsealift: broken\n" {
+		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+// Mismatches are counted by themselves: the list of failures holds them and the
+// errors, and each number is that of its part of the list.
+func TestMismatchesOfACopy(t *testing.T) {
+	run := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+		for i := range 3 {
+			path := fmt.Sprintf("m%d", i)
+			o.Report(engine.Event{Kind: engine.EventMismatch, Path: path, Target: "b",
+				Err: &failure.FileError{Path: path, Target: "b", Stage: failure.StageVerify, Err: errors.New("what was read back differs")}})
+		}
+		o.Report(engine.Event{Kind: engine.EventFailed, Path: "f", Err: &failure.FileError{Path: "f", Stage: failure.StageRead, Err: errors.New("no")}})
+		return &engine.Summary{Mismatches: 3, Errors: 1, Conflicts: 1}, nil
+	}
+	r := command(t, run, "", "copy", "--json", "-q", "a", "b")
+	var report struct {
+		Counts   struct{ Errors, Mismatches int }
+		Failures []struct{ Path, Target, Stage, Error string }
+		ExitCode int `json:"exit_code"`
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	if r.code != 3 || report.ExitCode != 3 || report.Counts.Mismatches != 3 || report.Counts.Errors != 1 || len(report.Failures) != 4 {
+		t.Errorf("exit code %d, %s", r.code, r.stdout)
+	}
+	if f := report.Failures[0]; f.Path != "m0" || f.Target != "b" || f.Stage != "verify" || f.Error != "what was read back differs" {
+		t.Errorf("%+v", f)
+	}
+	if want := "sealift: 'm0' (to 'b'): verify: what was read back differs\n"; !strings.HasPrefix(r.stderr, want) {
+		t.Errorf("stderr %q, want %q", r.stderr, want)
+	}
+	r = command(t, run, "", "copy", "a", "b")
+	if want := "conflicts   1\nmismatches  3\nerrors      1\n"; !strings.Contains(r.stdout, want) {
+		t.Errorf("the summary lacks %q:\n%s", want, r.stdout)
+	}
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// notedWriter notes each write.
+type notedWriter struct {
+	mu     sync.Mutex
+	writes []string
+	fails  error
+}
+
+func (n *notedWriter) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fails != nil {
+		return 0, n.fails
+	}
+	n.writes = append(n.writes, string(p))
+	return len(p), nil
+}
+
+func (n *notedWriter) noted() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.writes)
+}
+
+func TestResultsAreSoonThereAndFewWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &notedWriter{}
+		r := newResults(out, &printer{w: io.Discard})
+		_ = r.Line("one")
+		_ = r.Line("two")
+		if w := out.noted(); len(w) != 0 {
+			t.Errorf("written at once: %q", w)
+		}
+		time.Sleep(2 * resultsDelay)
+		if w := out.noted(); !slices.Equal(w, []string{"one\ntwo\n"}) {
+			t.Errorf("after a while: %q", w)
+		}
+		_ = r.Line("three")
+		r.Close()
+		time.Sleep(time.Minute)
+		if w := out.noted(); !slices.Equal(w, []string{"one\ntwo\n", "three\n"}) {
+			t.Errorf("at the end: %q", w)
+		}
+	})
+}
+
+func TestAMillionResultsAreFewWrites(t *testing.T) {
+	out := &notedWriter{}
+	r := newResults(out, &printer{w: io.Discard})
+	for range 100_000 {
+		_ = r.Line("a file: OK")
+	}
+	r.Close()
+	all := strings.Join(out.noted(), "")
+	if all != strings.Repeat("a file: OK\n", 100_000) {
+		t.Error("lines are lost or out of order")
+	}
+	if n := len(out.noted()); n > len(all)/resultsSize+20 {
+		t.Errorf("%d writes for %d bytes", n, len(all))
+	}
+}
+
+// Half a line must not stand on the screen beside a bar or a message.
+func TestResultsWriteWholeLines(t *testing.T) {
+	out := &notedWriter{}
+	r := newResults(out, &printer{w: io.Discard})
+	_, _ = io.WriteString(r, "one\ntw")
+	r.Flush()
+	if w := out.noted(); !slices.Equal(w, []string{"one\n"}) {
+		t.Errorf("%q", w)
+	}
+	_, _ = io.WriteString(r, "o\n"+strings.Repeat("x", resultsSize)+"\nrest")
+	if w := out.noted(); len(w) != 2 || !strings.HasPrefix(w[1], "two\nxxx") || !strings.HasSuffix(w[1], "x\n") {
+		t.Errorf("%d writes, the last %.20q", len(w), w[len(w)-1])
+	}
+	r.Close()
+	if w := out.noted(); len(w) != 3 || w[2] != "rest" {
+		t.Errorf("%d writes", len(w))
+	}
+}
+
+func TestResultsRememberTheFirstError(t *testing.T) {
+	out := &notedWriter{fails: errors.New("full")}
+	r := newResults(out, &printer{w: io.Discard})
+	if err := r.Line("one"); err != nil {
+		t.Errorf("a line that waits: %v", err)
+	}
+	r.Flush()
+	out.fails = nil
+	if err := r.Line("two"); err == nil || err.Error() != "full" || r.Err() == nil {
+		t.Errorf("a line after that: %v, %v", err, r.Err())
+	}
+	r.Close()
+	if w := out.noted(); len(w) != 0 {
+		t.Errorf("written after the error: %q", w)
+	}
+}
+
+// On a terminal with both, results stand above the bar, and messages behind the
+// results that came before them.
+func TestResultsAndBarDoNotCollide(t *testing.T) {
+	s := &screen{columns: 40}
+	p := &printer{w: s}
+	tell := &teller{screen: p, results: &results{w: s, screen: p, aside: true}}
+	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
+	_ = tell.results.Line("'a': FAILED")
+	tell.results.Flush()
+	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:12" {
+		t.Errorf("below a result the bar reads %q", got)
+	}
+	_ = tell.results.Line("'b': OK")
+	tell.say("'c': verify: permission denied")
+	_ = tell.results.Line("'c': FAILED open or read")
+	p.Bar("46% [===>   ] 1.44 GB/s ETA 0:11")
+	p.Bar("")
+	tell.results.Close()
+	want := []string{"'a': FAILED", "'b': OK", "sealift: 'c': verify: permission denied", "'c': FAILED open or read"}
+	if !slices.Equal(s.lines, want) {
+		t.Errorf("lines %q, want %q", s.lines, want)
+	}
+	if s.now() != "" {
+		t.Errorf("at the end the line reads %q", s.now())
+	}
+}
+
+func TestResultsThroughAPipeLeaveTheBarAlone(t *testing.T) {
+	var bar, pipe bytes.Buffer
+	p := &printer{w: &bar}
+	r := newResults(&pipe, p)
+	p.Bar("bar")
+	before := bar.Len()
+	_ = r.Line("line")
+	r.Close()
+	if bar.Len() != before || pipe.String() != "line\n" {
+		t.Errorf("screen %q, pipe %q", &bar, &pipe)
+	}
+}
+
+func TestResultsMayBeUsedFromSeveralGoroutines(t *testing.T) {
+	s := &screen{columns: 80}
+	p := &printer{w: s}
+	r := &results{w: s, screen: p, aside: true}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 200 {
+				p.Bar(fmt.Sprintf("bar %d", j))
+				_ = r.Line(fmt.Sprintf("line %d", i))
+				if j%10 == 0 {
+					r.Flush()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p.Bar("")
+	r.Close()
+	if len(s.lines) != 800 {
+		t.Errorf("%d lines, want 800", len(s.lines))
+	}
+	for _, line := range s.lines {
+		if !strings.HasPrefix(line, "line ") || len(line) != len("line 0") {
+			t.Fatalf("a line reads %q", line)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/sum"
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// runSum is [sum.Run], or what a test puts in its place.
+type runSum func(context.Context, *sum.Options, *tally.Counters) (*sum.Summary, error)
+
+func newSumCmd(run runSum) *cobra.Command {
+	flags := &sumFlags{}
+	cmd := &cobra.Command{
+		Use:   "sum [flags] [PATH...]",
+		Short: "Hash trees in parallel, and print their manifest",
+		Long: `Hashes the files in each PATH (by default in the current directory; - stands for
+standard input) and prints the lines of a manifest that "sha256sum -c" accepts,
+in the order of their names. If PATH is a single directory, names are relative
+to it.`,
+		Example: `  sealift sum /mnt/archive > SHA256SUMS
+  sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
+  sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
+		DisableFlagsInUseLine: true,
+		Annotations:           endsWith("0 1 2 130 143"),
+	}
+	addGroups(cmd, flags.groups())
+	completeValues(cmd, map[string][]string{"progress": progress.ModeNames()})
+	complete(cmd, "hash", listCompletions(nil, hashNames()))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		options, err := flags.sumOptions(cmd, args)
+		if err != nil {
+			return err
+		}
+		return sumAndTell(cmd, flags, options, run)
+	}
+	return cmd
+}
+
+// sumAndTell hashes and tells everything about it.
+func sumAndTell(cmd *cobra.Command, flags *sumFlags, options *sum.Options, run runSum) error {
+	stdout := cmd.OutOrStdout()
+	screen := &printer{w: cmd.ErrOrStderr()}
+	t := &teller{screen: screen, results: newResults(stdout, screen), quiet: flags.quiet}
+	options.Out, options.OutFile = t.results, fileOf(stdout)
+	options.Report = func(e sum.Event) {
+		if !e.Warning {
+			t.failure(e.Path, "", "", e.Err)
+			return
+		}
+		where := ""
+		if e.Path != "" {
+			where = quote.Name(e.Path)
+		}
+		t.warning(where, e.Path, "", e.Err)
+	}
+
+	w := startWatch(cmd, screen, flags.progress, flags.quiet)
+	defer w.close()
+	summary, err := run(cmd.Context(), options, w.counters)
+	w.bar.Stop()
+	t.results.Close()
+
+	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
+		return refused
+	}
+	if summary == nil {
+		summary = &sum.Summary{}
+	}
+	result := t.cutShort(err, "")
+	failures, _ := t.told()
+	result.failed = result.failed || failures > 0 || summary.Errors > 0
+	if options.Manifest != "" && !flags.quiet {
+		printSumSummary(stdout, summary, failures, result)
+	}
+	return result.err()
+}
+
+// printSumSummary writes the account of a manifest for people, as printSummary
+// does for a copy.
+func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
+	var t table
+	t.row("hashed", plural(s.Files, "file"))
+	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
+	t.counts([]count{{"warnings", s.Warnings}, {"errors", failures}})
+	if s.Manifest != "" {
+		t.row("manifest", quote.Name(s.Manifest)+", "+plural(int64(s.Lines), "line"))
+		t.row("sha256", s.SHA256) // of the manifest itself
+	}
+	t.stopped(result)
+	_, _ = io.WriteString(w, t.String())
+}

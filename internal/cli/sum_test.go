@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/sum"
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// sumResult is what one command line of sum came to.
+type sumResult struct {
+	code           int
+	stdout, stderr string
+	options        *sum.Options // what was asked for, nil if nothing was
+}
+
+// sumCommand runs sum with that run.
+func sumCommand(t *testing.T, run runSum, stdin string, args ...string) sumResult {
+	t.Helper()
+	var stdout bytes.Buffer
+	r := sumCommandTo(t, &stdout, run, stdin, args...)
+	r.stdout = stdout.String()
+	return r
+}
+
+func sumCommandTo(t *testing.T, stdout io.Writer, run runSum, stdin string, args ...string) sumResult {
+	t.Helper()
+	var r sumResult
+	spy := func(ctx context.Context, o *sum.Options, c *tally.Counters) (*sum.Summary, error) {
+		r.options = o
+		return run(ctx, o, c)
+	}
+	var stderr bytes.Buffer
+	r.code = execute(t.Context(), rootThat(runs{sum: spy}), append([]string{"sum"}, args...), strings.NewReader(stdin), stdout, &stderr)
+	r.stderr = stderr.String()
+	return r
+}
+
+// sums is a run with that end.
+func sums(s *sum.Summary, err error) runSum {
+	return func(context.Context, *sum.Options, *tally.Counters) (*sum.Summary, error) { return s, err }
+}
+
+// eventfulSum writes two lines, or a manifest, and fails in between.
+func eventfulSum(_ context.Context, o *sum.Options, _ *tally.Counters) (*sum.Summary, error) {
+	o.Report(sum.Event{Warning: true, Path: "d", Err: errors.New("\u202eodd")})
+	o.Report(sum.Event{Path: "it's", Err: &failure.FileError{Path: "it's", Stage: failure.StageOpen, Err: errors.New("permission denied")}})
+	s := &sum.Summary{Files: 2, Bytes: 731, Errors: 1, Warnings: 1, Elapsed: time.Second}
+	if o.Manifest != "" {
+		s.Manifest, s.Lines, s.SHA256 = o.Manifest, 2, strings.Repeat("0f", 32)
+		return s, nil
+	}
+	_, err := io.WriteString(o.Out, "00  a\n00  b\n")
+	return s, err
+}
+
+func TestLinesAndMessagesOfSum(t *testing.T) {
+	const (
+		warning = "sealift: warning: 'd': \\u202eodd\n"
+		failed  = "sealift: $'it\\'s': open: permission denied\n"
+		lines   = "00  a\n00  b\n"
+		summary = "hashed      2 files\nsize        731 B in 1.00 s, 731 B/s\nwarnings    1\nerrors      1\n" +
+			"manifest    'SUMS', 2 lines\nsha256      0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f\n"
+	)
+	for flags, want := range map[string]struct{ stdout, stderr string }{
+		"":                   {lines, warning + failed},
+		"-q":                 {lines, failed},
+		"--manifest -":       {lines, warning + failed},
+		"--manifest SUMS":    {summary, warning + failed},
+		"--manifest SUMS -q": {"", failed},
+	} {
+		r := sumCommand(t, eventfulSum, "", strings.Fields(flags)...)
+		if r.code != 1 || r.stdout != want.stdout || r.stderr != want.stderr {
+			t.Errorf("%q: exit code %d\nstdout\n%swant\n%sstderr\n%swant\n%s", flags, r.code, r.stdout, want.stdout, r.stderr, want.stderr)
+		}
+	}
+}
+
+func TestExitCodesOfSum(t *testing.T) {
+	for name, c := range map[string]struct {
+		run    runSum
+		code   int
+		stderr string
+	}{
+		"all well": {sums(&sum.Summary{Files: 1}, nil), 0, ""},
+		"warning":  {sums(&sum.Summary{Warnings: 1}, nil), 0, ""},
+		"failed":   {sums(&sum.Summary{Errors: 1}, nil), 1, ""},
+		"refused":  {sums(nil, failure.Refuse("no")), 2, "sealift: no\n"},
+		"broken":   {sums(&sum.Summary{}, errors.New("manifest 'x': no space left on device")), 1, "sealift: manifest 'x': no space left on device\n"},
+		"stopped":  {sums(&sum.Summary{Errors: 1}, Interrupt{os.Interrupt}), 130, "sealift: stopped by SIGINT\n"},
+	} {
+		if r := sumCommand(t, c.run, ""); r.code != c.code || r.stderr != c.stderr || r.stdout != "" {
+			t.Errorf("%s: exit code %d, stderr %q, stdout %q; want %d, %q", name, r.code, r.stderr, r.stdout, c.code, c.stderr)
+		}
+	}
+	r := sumCommand(t, sums(&sum.Summary{Files: 1}, Interrupt{os.Interrupt}), "", "--manifest=x")
+	if want := "hashed      1 file\nsize        0 B in 0 ms\nstopped     by SIGINT, before the end\n"; r.stdout != want {
+		t.Errorf("stdout %q, want %q", r.stdout, want)
+	}
+}
+
+// The error of standard output is told once, whether the run sees it or not.
+func TestSumEndsWithItsStandardOutput(t *testing.T) {
+	many := func(_ context.Context, o *sum.Options, _ *tally.Counters) (*sum.Summary, error) {
+		for range 1_000_000 {
+			if _, err := io.WriteString(o.Out, "00  a\n"); err != nil {
+				return &sum.Summary{}, fmt.Errorf("writing the lines: %w", err)
+			}
+		}
+		t.Error("no error")
+		return &sum.Summary{}, nil
+	}
+	for name, run := range map[string]runSum{"many": many, "few": eventfulSum} {
+		r := sumCommandTo(t, &fullDisk{room: 3}, run, "", "-q")
+		if want := "sealift: standard output: no space left on device\n"; r.code != 1 || strings.Count(r.stderr, want) != 1 || strings.Count(r.stderr, "no space") != 1 {
+			t.Errorf("%s: exit code %d, stderr %q", name, r.code, r.stderr)
+		}
+	}
+}
+
+func TestDefaultsOfSum(t *testing.T) {
+	o := sumCommand(t, sums(&sum.Summary{}, nil), "in").options
+	if o == nil || o.Report == nil || o.Out == nil {
+		t.Fatalf("options %+v", o)
+	}
+	if in, err := io.ReadAll(o.Stdin); err != nil || string(in) != "in" {
+		t.Errorf("standard input %q, %v", in, err)
+	}
+	o.Report, o.Out, o.Stdin = nil, nil, nil
+	if want := (sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}}); !reflect.DeepEqual(*o, want) {
+		t.Errorf("\n got %+v\nwant %+v", *o, want)
+	}
+}
+
+// Its own output is never listed, so sum must be told which file that is.
+func TestSumIsToldItsOutput(t *testing.T) {
+	f, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if r := sumCommandTo(t, f, sums(&sum.Summary{}, nil), ""); r.options.OutFile != f {
+		t.Errorf("it is told %v", r.options.OutFile)
+	}
+}
+
+func TestEachFlagOfSumReachesItsOption(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		get  func(*sum.Options) any
+		want any
+	}{
+		{"a - b", func(o *sum.Options) any { return o.Paths }, []string{"a", "-", "b"}},
+		{"-- -a", func(o *sum.Options) any { return o.Paths }, []string{"-a"}},
+		{"--hash=md5", func(o *sum.Options) any { return o.Hashes }, []hash.Algorithm{hash.MD5}},
+		{"--hash=md5,sha256 --tag", func(o *sum.Options) any { return o.Hashes }, []hash.Algorithm{hash.MD5, hash.SHA256}},
+		{"--tag", func(o *sum.Options) any { return o.Tag }, true},
+		{"-z", func(o *sum.Options) any { return o.Zero }, true},
+		{"--zero --manifest=-", func(o *sum.Options) any { return o.Zero }, true},
+		{"--manifest=x", func(o *sum.Options) any { return o.Manifest }, "x"},
+		{"--manifest=-", func(o *sum.Options) any { return o.Manifest }, ""},
+		{"-x", func(o *sum.Options) any { return o.OneFileSystem }, true},
+		{"--workers=3", func(o *sum.Options) any { return o.Workers }, 3},
+		{"--include=*.c", func(o *sum.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()) }, filter.Excluded},
+		{"--exclude=*.c", func(o *sum.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()) }, filter.Excluded},
+		{"--files-from=- --from0", func(o *sum.Options) any { return o.Only.Root().Names() }, []string{"p\nq", "r"}},
+	} {
+		r := sumCommand(t, sums(&sum.Summary{}, nil), "p\nq\x00r\x00", strings.Fields(c.line)...)
+		if r.code != 0 || r.options == nil {
+			t.Errorf("%s: exit code %d, stderr %q", c.line, r.code, r.stderr)
+			continue
+		}
+		if got := c.get(r.options); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s gives %v, want %v", c.line, got, c.want)
+		}
+	}
+}
+
+func TestUsageErrorsOfSum(t *testing.T) {
+	for line, want := range map[string]string{
+		"--hash=none":              "--hash none leaves nothing to do",
+		"--hash=sha256,md5":        "several hashes need --tag",
+		"--zero --manifest=x":      "--zero and --manifest contradict each other",
+		"--manifest=":              "--manifest: the name is empty",
+		"--from0":                  "--from0 needs --files-from",
+		"--files-from=- -":         "both need standard input",
+		"--files-from=no/such":     "--files-from: 'no/such': no such file or directory",
+		"--exclude=[":              "--exclude: pattern \"[\"",
+		"--workers=many":           "--workers: \"many\" is not a whole number",
+		"--json":                   "unknown flag --json\n",
+		"--manifets=x":             "unknown flag --manifets; did you mean --manifest?",
+		"--hash=sha1":              "--hash: unknown hash \"sha1\"",
+		"--manifest=x --manifest=": "--manifest: the name is empty",
+	} {
+		r := sumCommand(t, sums(&sum.Summary{}, nil), "", strings.Fields(line)...)
+		if r.code != 2 || r.options != nil || r.stdout != "" {
+			t.Errorf("%s: exit code %d, options %v, stdout %q", line, r.code, r.options, r.stdout)
+		}
+		if !strings.HasPrefix(r.stderr, "sealift: ") || !strings.Contains(r.stderr, want) || !strings.HasSuffix(r.stderr, "Try 'sealift sum --help'.\n") {
+			t.Errorf("%s: stderr %q lacks %q", line, r.stderr, want)
+		}
+	}
+	if r := sumCommand(t, sums(&sum.Summary{}, nil), "", "a", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a path is empty") {
+		t.Errorf("empty name: exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+func TestHelpOfVerifyAndSum(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags    string
+		headings []string
+	}{
+		"verify": {"--manifest --unlisted --ignore-missing --strict --no-convert-paths --cache --workers -v, --verbose --silent --no-summary --progress --json",
+			[]string{"Examples:", "What to check:", "How to run:", "What is told:", "Other flags:", "Exit codes:"}},
+		"sum": {"--include --exclude --exclude-from --files-from --from0 -x, --one-file-system --hash --manifest --tag -z, --zero --workers -q, --quiet --progress",
+			[]string{"Examples:", "What to hash:", "Manifest:", "How to run:", "What is told:", "Other flags:", "Exit codes:"}},
+	} {
+		help := command(t, succeeds, "", name, "--help").stdout
+		for _, flag := range strings.Fields(c.flags) {
+			if !strings.Contains(help, " "+flag) {
+				t.Errorf("%s: %s is missing", name, flag)
+			}
+		}
+		var at []int
+		for _, heading := range c.headings {
+			at = append(at, strings.Index(help, "\n"+heading+"\n"))
+		}
+		if at[0] < 0 || !slices.IsSorted(at) {
+			t.Errorf("%s: headings at %v", name, at)
+		}
+	}
+	help := command(t, succeeds, "", "verify", "--help").stdout
+	if strings.Count(help, "--hash-file") != 1 || !strings.Contains(help, "--hash-file is the same") {
+		t.Errorf("the other name of --manifest:\n%s", help)
+	}
+}

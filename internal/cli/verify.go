@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// runVerify is [verify.Run], or what a test puts in its place.
+type runVerify func(context.Context, *verify.Options, *tally.Counters) (*verify.Summary, error)
+
+func newVerifyCmd(run runVerify) *cobra.Command {
+	flags := &verifyFlags{}
+	cmd := &cobra.Command{
+		Use:   "verify [flags] [DIR...]",
+		Short: "Check trees against their manifests",
+		Long: `Reads the files that the manifests of each DIR list (by default of the current
+directory) and compares them. Manifests are SHA256SUMS and the like, *.sha256,
+shasum.*.txt, sha256-*.txt, and manifest-*.txt of BagIt. What does not match is
+printed on standard output, in the order of the manifests. Nothing outside of
+DIR is opened, whatever a manifest says.`,
+		Example: `  sealift verify /mnt/archive
+  sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
+  sealift verify --manifest old/SHA256SUMS /mnt/archive`,
+		DisableFlagsInUseLine: true,
+		Annotations:           endsWith("0 1 2 3 130 143"),
+		ValidArgsFunction:     completeDirectories,
+	}
+	addGroups(cmd, flags.groups())
+	cmd.Flag("hash-file").Hidden = true
+	completeValues(cmd, map[string][]string{
+		"cache":    pipe.CacheNames(),
+		"progress": progress.ModeNames(),
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		options, err := flags.verifyOptions(cmd, args)
+		if err != nil {
+			return err
+		}
+		return verifyAndTell(cmd, flags, options, run)
+	}
+	return cmd
+}
+
+// verifyAndTell runs the check and tells everything about it. Where standard
+// output takes no more, the check ends: its results are what it is for.
+func verifyAndTell(cmd *cobra.Command, flags *verifyFlags, options *verify.Options, run runVerify) error {
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	stdout := cmd.OutOrStdout()
+	screen := &printer{w: cmd.ErrOrStderr()}
+	c := &checker{
+		teller:   teller{screen: screen, keep: flags.json},
+		aloud:    flags.json,
+		severals: len(options.Dirs) > 1,
+		stop:     cancel,
+	}
+	if !flags.silent && !flags.json {
+		c.results = newResults(stdout, screen)
+	}
+	options.Report = c.result
+
+	w := startWatch(cmd, screen, flags.progress, flags.silent)
+	defer w.close()
+	summary, err := run(ctx, options, w.counters)
+	w.bar.Stop()
+	c.results.Close()
+
+	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
+		return refused
+	}
+	if summary == nil {
+		summary = &verify.Summary{}
+	}
+	result := c.finish(options, summary, err)
+	switch {
+	case flags.json:
+		printJSON(stdout, newVerifyReport(summary, c, result))
+	case !flags.silent && !flags.noSummary:
+		printVerifySummary(stdout, options, summary, c, result)
+	}
+	return result.err()
+}

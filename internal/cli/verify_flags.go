@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// verifyFlags is the command line of verify.
+type verifyFlags struct {
+	options verify.Options
+
+	literal                 bool // names with "\" are taken as they are
+	silent, noSummary, json bool
+	progress                progress.Mode
+}
+
+func (f *verifyFlags) groups() []flagGroup {
+	o := &f.options
+	return []flagGroup{
+		{"What to check", func(s *pflag.FlagSet) {
+			manifest := &onceValue{&o.Manifest}
+			s.Var(manifest, "manifest", "check every DIR against the manifest `FILE` (- for standard input), instead of those that are in it; --hash-file is the same")
+			s.Var(manifest, "hash-file", "another name of --manifest, with a `FILE`")
+			s.BoolVar(&o.Unlisted, "unlisted", false, "report files that no manifest names, too; they do not change the exit code")
+			s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "do not report files that are not there")
+			s.BoolVar(&o.Strict, "strict", false, "lines of a manifest that cannot be read are errors, not warnings")
+			s.BoolVar(&f.literal, "no-convert-paths", false, "do not try names with \\ from Windows with / where they do not exist")
+		}},
+		{"How to run", func(s *pflag.FlagSet) {
+			s.Var(newParsed(&o.Cache, "auto", pipe.ParseCache), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
+			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files checked at once")
+		}},
+		{"What is told", func(s *pflag.FlagSet) {
+			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name the files that match, too")
+			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
+			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
+			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
+			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; what does not match is named on standard error as well")
+		}},
+	}
+}
+
+func (f *verifyFlags) verifyOptions(cmd *cobra.Command, args []string) (*verify.Options, error) {
+	o := &f.options
+	switch {
+	case f.silent && o.Verbose:
+		return nil, usagef("--silent and --verbose contradict each other")
+	case f.silent && f.json:
+		return nil, usagef("--silent and --json contradict each other")
+	case slices.Contains(args, ""):
+		return nil, usagef("the name of a directory is empty")
+	}
+	for _, dir := range args {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return nil, usagef("%s is not a directory; to check one against a manifest: --manifest FILE DIR", quote.Name(dir))
+		}
+	}
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	o.Dirs = args
+	o.ConvertPaths = !f.literal
+	o.Stdin = cmd.InOrStdin()
+	return o, nil
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// checker tells what a check reports.
+type checker struct {
+	teller
+	aloud    bool        // lines go to standard error, because standard output is for JSON
+	severals bool        // directories, so that names begin with theirs
+	stop     func(error) // ends the run
+
+	unlisted []unlistedJSON // guarded by teller.mu
+}
+
+// result is verify.Options.Report.
+func (c *checker) result(v verify.Result) {
+	name := c.name(v)
+	switch v.Verdict {
+	case verify.Match:
+		c.line(name, "OK")
+	case verify.Mismatch:
+		c.line(name, "FAILED")
+		c.record(&c.mismatches, v.Path, v.Dir, failure.StageVerify, "mismatch")
+	case verify.Missing:
+		c.line(name, "MISSING")
+		c.record(&c.mismatches, v.Path, v.Dir, failure.StageVerify, "missing")
+	case verify.Unreadable:
+		c.trouble(name, "verify: ", v)
+		if !c.aloud { // the cause has said it
+			c.line(name, "FAILED open or read")
+		}
+	case verify.Unlisted:
+		c.line(name, "UNLISTED")
+		if c.keep {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.unlisted = append(c.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir})
+		}
+	case verify.Warning:
+		c.warning(name, v.Path, v.Dir, v.Err)
+	case verify.Failure:
+		c.trouble(name, "", v)
+	}
+}
+
+// name is how a person finds what v is about, quoted; "" if it is about nothing.
+func (c *checker) name(v verify.Result) string {
+	switch {
+	case v.Path == "" && v.Dir == "":
+		return ""
+	case v.Path == "":
+		return quote.Name(v.Dir)
+	case !c.severals:
+		return quote.Name(v.Path)
+	}
+	return quote.Name(strings.TrimRight(v.Dir, "/") + "/" + v.Path) // as written: the path may be hostile
+}
+
+// line tells a verdict where the results go, if anywhere.
+func (c *checker) line(name, verdict string) {
+	switch {
+	case c.results != nil:
+		if err := c.results.Line(name + ": " + verdict); err != nil {
+			c.stop(err)
+		}
+	case c.aloud && verdict == "OK":
+		c.screen.Line(name + ": " + verdict)
+	case c.aloud:
+		c.say(name + ": " + verdict)
+	}
+}
+
+// trouble tells why something could not be checked.
+func (c *checker) trouble(name, stage string, v verify.Result) {
+	if name != "" {
+		name += ": "
+	}
+	c.say(name + stage + quotedError(v.Err))
+	c.record(&c.errors, v.Path, v.Dir, failure.StageVerify, errorText(v.Err))
+}
+
+// finish tells how the run as a whole ended, and what that means.
+func (c *checker) finish(o *verify.Options, s *verify.Summary, err error) outcome {
+	result := c.cutShort(err, "")
+	failures, mismatches := c.told()
+	result.failed = result.failed || failures > 0 || s.Errors > 0
+	result.mismatched = mismatches > 0 || s.Mismatches > 0 || s.Missing > 0
+	if o.IgnoreMissing && s.Files == 0 && result == (outcome{}) {
+		// As sha256sum has it: that all is well cannot be said of nothing.
+		c.failure("", "", failure.StageVerify, errors.New("no file was verified"))
+		result.failed = true
+	}
+	return result
+}

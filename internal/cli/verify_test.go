@@ -1,0 +1,423 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// verifyResult is what one command line of verify came to.
+type verifyResult struct {
+	code           int
+	stdout, stderr string
+	options        *verify.Options // what was asked for, nil if nothing was
+}
+
+// verifyCommand runs verify with that check.
+func verifyCommand(t *testing.T, run runVerify, stdin string, args ...string) verifyResult {
+	t.Helper()
+	var stdout bytes.Buffer
+	r := verifyCommandTo(t, &stdout, run, stdin, args...)
+	r.stdout = stdout.String()
+	return r
+}
+
+func verifyCommandTo(t *testing.T, stdout io.Writer, run runVerify, stdin string, args ...string) verifyResult {
+	t.Helper()
+	var r verifyResult
+	spy := func(ctx context.Context, o *verify.Options, c *tally.Counters) (*verify.Summary, error) {
+		r.options = o
+		return run(ctx, o, c)
+	}
+	var stderr bytes.Buffer
+	r.code = execute(t.Context(), rootThat(runs{verify: spy}), append([]string{"verify"}, args...), strings.NewReader(stdin), stdout, &stderr)
+	r.stderr = stderr.String()
+	return r
+}
+
+// ends is a check with that end.
+func ends(s *verify.Summary, err error) runVerify {
+	return func(context.Context, *verify.Options, *tally.Counters) (*verify.Summary, error) { return s, err }
+}
+
+// eventfulCheck is one in which everything happens.
+func eventfulCheck(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+	dir := o.Dirs[0]
+	tell := func(v verify.Verdict, path string, err error) {
+		o.Report(verify.Result{Verdict: v, Dir: dir, Manifest: dir + "/SHA256SUMS", Path: path, Algorithm: hash.SHA256, Err: err})
+	}
+	match := func(path string) {
+		if o.Verbose {
+			tell(verify.Match, path, nil)
+		}
+	}
+	tell(verify.Warning, "SHA256SUMS", errors.New("2 lines are \u202eimproperly formatted"))
+	match("a b")
+	tell(verify.Mismatch, "bad\xff", nil)
+	tell(verify.Missing, "../\x1b[2J", nil)
+	match("c")
+	tell(verify.Unreadable, "it's", errors.New("permission denied"))
+	tell(verify.Failure, "", errors.New("the directory was moved"))
+	tell(verify.Unlisted, "new", nil)
+	return &verify.Summary{
+		Files: 20_001, Bytes: 27_123_456_789, Matches: 20_000, Mismatches: 1, Missing: 1, Errors: 2,
+		Unlisted: 1, Malformed: 2, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
+		Manifests: []verify.ManifestSummary{
+			{Path: dir + "/SHA256SUMS", Dir: dir, Algorithm: "sha256", Lines: 20_003},
+			{Path: dir + "/x\xff.sha256", Dir: dir, Lines: 1},
+		},
+	}, nil
+}
+
+const (
+	checkWarning = "sealift: warning: 'SHA256SUMS': 2 lines are \\u202eimproperly formatted\n"
+	checkTrouble = "sealift: $'it\\'s': verify: permission denied\n" + "sealift: 'dir': the directory was moved\n"
+	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "$'it\\'s': FAILED open or read\n" + "'new': UNLISTED\n"
+	checkAll     = "'a b': OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "'c': OK\n" + "$'it\\'s': FAILED open or read\n" + "'new': UNLISTED\n"
+	checkSummary = `checked     20,001 files
+size        27.1 GB in 20.5 s, 1.32 GB/s
+matches     20,000
+mismatches  1
+missing     1
+errors      2
+unlisted    1
+malformed   2 lines
+warnings    1
+manifest    'dir/SHA256SUMS', 20,003 lines
+manifest    $'dir/x\377.sha256', 1 line
+`
+)
+
+func TestVerdictsAndMessages(t *testing.T) {
+	for flags, want := range map[string]struct{ stdout, stderr string }{
+		"":             {checkLines + checkSummary, checkWarning + checkTrouble},
+		"-v":           {checkAll + checkSummary, checkWarning + checkTrouble},
+		"--no-summary": {checkLines, checkWarning + checkTrouble},
+		"--silent":     {"", checkWarning + checkTrouble},
+	} {
+		r := verifyCommand(t, eventfulCheck, "", append(strings.Fields(flags), "dir")...)
+		if r.code != 3 {
+			t.Errorf("%q: exit code %d, want 3", flags, r.code)
+		}
+		if r.stdout != want.stdout {
+			t.Errorf("%q: stdout\n got %s\nwant %s", flags, r.stdout, want.stdout)
+		}
+		if r.stderr != want.stderr {
+			t.Errorf("%q: stderr\n got %s\nwant %s", flags, r.stderr, want.stderr)
+		}
+	}
+}
+
+// With JSON, standard error says what standard output says otherwise.
+func TestVerdictsBesideJSON(t *testing.T) {
+	const failures = "sealift: $'bad\\377': FAILED\n" + "sealift: $'../\\x1b[2J': MISSING\n"
+	for flags, want := range map[string]string{
+		"":   checkWarning + failures + checkTrouble + "sealift: 'new': UNLISTED\n",
+		"-v": checkWarning + "'a b': OK\n" + failures + "'c': OK\n" + checkTrouble + "sealift: 'new': UNLISTED\n",
+	} {
+		if r := verifyCommand(t, eventfulCheck, "", append(strings.Fields("--json "+flags), "dir")...); r.stderr != want {
+			t.Errorf("%q: stderr\n got %s\nwant %s", flags, r.stderr, want)
+		}
+	}
+}
+
+// Several directories are told apart; a hostile path is not made to look tame.
+func TestNamesBeginWithTheDirectoryIfThereAreSeveral(t *testing.T) {
+	run := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+		for _, dir := range o.Dirs {
+			o.Report(verify.Result{Verdict: verify.Mismatch, Dir: dir, Path: "a/../b"})
+		}
+		o.Report(verify.Result{Verdict: verify.Unreadable, Dir: o.Dirs[0], Path: "c", Err: errors.New("no")})
+		o.Report(verify.Result{Verdict: verify.Warning, Dir: o.Dirs[0], Path: "SUMS", Err: errors.New("odd")})
+		o.Report(verify.Result{Verdict: verify.Failure, Dir: o.Dirs[1], Err: errors.New("gone")})
+		o.Report(verify.Result{Verdict: verify.Warning, Err: errors.New("slow")})
+		return &verify.Summary{}, nil
+	}
+	r := verifyCommand(t, run, "", "--no-summary", "x", "y/", "/")
+	if want := "'x/a/../b': FAILED\n'y/a/../b': FAILED\n'/a/../b': FAILED\n'x/c': FAILED open or read\n"; r.stdout != want {
+		t.Errorf("stdout\n got %s\nwant %s", r.stdout, want)
+	}
+	if want := "sealift: 'x/c': verify: no\nsealift: warning: 'x/SUMS': odd\nsealift: 'y/': gone\nsealift: warning: slow\n"; r.stderr != want {
+		t.Errorf("stderr\n got %s\nwant %s", r.stderr, want)
+	}
+}
+
+// Where both go to one place, a message stands behind the lines before it.
+func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
+	var both bytes.Buffer
+	root := rootThat(runs{verify: eventfulCheck})
+	execute(t.Context(), root, []string{"verify", "--no-summary", "-v", "dir"}, strings.NewReader(""), &both, &both)
+	want := checkWarning + "'a b': OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "'c': OK\n" +
+		"sealift: $'it\\'s': verify: permission denied\n" + "$'it\\'s': FAILED open or read\n" +
+		"sealift: 'dir': the directory was moved\n" + "'new': UNLISTED\n"
+	if both.String() != want {
+		t.Errorf("got\n%swant\n%s", &both, want)
+	}
+}
+
+func TestSummaryOfAQuietCheck(t *testing.T) {
+	s := &verify.Summary{Files: 3, Bytes: 731, Matches: 3, Cached: 2, Elapsed: time.Second}
+	const plain = "checked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
+	const cached = plain + "cached      2 files, perhaps read from memory and not from the device\n"
+	for flags, want := range map[string]string{"": plain, "--cache=auto": plain, "--cache=drop": cached, "--cache=direct": cached} {
+		r := verifyCommand(t, ends(s, nil), "", strings.Fields(flags)...)
+		if r.code != 0 || r.stdout != want || r.stderr != "" {
+			t.Errorf("%q: exit code %d, stderr %q, stdout\n%swant\n%s", flags, r.code, r.stderr, r.stdout, want)
+		}
+	}
+	for i := range 5000 {
+		s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: fmt.Sprintf("%d.sha256", i), Lines: 1})
+	}
+	r := verifyCommand(t, ends(s, nil), "")
+	if n := strings.Count(r.stdout, "\n"); n != 13 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
+		t.Errorf("%d lines:\n%s", n, r.stdout)
+	}
+}
+
+func TestJSONOfACheck(t *testing.T) {
+	r := verifyCommand(t, eventfulCheck, "", "--json", "dir")
+	const want = `{
+  "schema": 1,
+  "counts": {
+    "files": 20001,
+    "matches": 20000,
+    "mismatches": 1,
+    "missing": 1,
+    "errors": 2,
+    "unlisted": 1,
+    "malformed": 2,
+    "warnings": 1,
+    "verified_through_cache": 5
+  },
+  "bytes": 27123456789,
+  "seconds": 20.5,
+  "rate": 1323095453,
+  "manifests": [
+    {
+      "path": "dir/SHA256SUMS",
+      "target": "dir",
+      "algorithm": "sha256",
+      "lines": 20003
+    },
+    {
+      "path": "dir/x\ufffd.sha256",
+      "path_base64": "ZGlyL3j/LnNoYTI1Ng==",
+      "target": "dir",
+      "algorithm": "",
+      "lines": 1
+    }
+  ],
+  "failures": [
+    {
+      "path": "bad\ufffd",
+      "path_base64": "YmFk/w==",
+      "target": "dir",
+      "stage": "verify",
+      "error": "mismatch"
+    },
+    {
+      "path": "../\u001b[2J",
+      "target": "dir",
+      "stage": "verify",
+      "error": "missing"
+    },
+    {
+      "path": "it's",
+      "target": "dir",
+      "stage": "verify",
+      "error": "permission denied"
+    },
+    {
+      "path": ".",
+      "target": "dir",
+      "stage": "verify",
+      "error": "the directory was moved"
+    }
+  ],
+  "unlisted": [
+    {
+      "path": "new",
+      "target": "dir"
+    }
+  ],
+  "warnings": [
+    {
+      "path": "SHA256SUMS",
+      "target": "dir",
+      "error": "2 lines are \u202eimproperly formatted"
+    }
+  ],
+  "exit_code": 3
+}
+`
+	var got bytes.Buffer
+	if err := json.Indent(&got, []byte(r.stdout), "", "  "); err != nil {
+		t.Fatalf("%v in %s", err, r.stdout)
+	}
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+	if strings.Count(r.stdout, "\n") != 1 || r.code != 3 {
+		t.Errorf("exit code %d, stdout %q", r.code, r.stdout)
+	}
+	if r := verifyCommand(t, ends(&verify.Summary{}, nil), "", "--json"); strings.Contains(r.stdout, "null") {
+		t.Errorf("stdout %s", r.stdout)
+	}
+}
+
+func TestExitCodesOfACheck(t *testing.T) {
+	reports := func(s *verify.Summary, verdicts ...verify.Verdict) runVerify {
+		return func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+			for _, v := range verdicts {
+				o.Report(verify.Result{Verdict: v, Dir: ".", Path: "x", Err: errors.New("no")})
+			}
+			return s, nil
+		}
+	}
+	some := &verify.Summary{Files: 1}
+	for name, c := range map[string]struct {
+		run  runVerify
+		args []string
+		code int
+	}{
+		"all well":               {reports(some, verify.Match), nil, 0},
+		"mismatch":               {reports(some, verify.Mismatch), nil, 3},
+		"missing":                {reports(some, verify.Missing), nil, 3},
+		"unreadable":             {reports(some, verify.Unreadable), nil, 1},
+		"failure":                {reports(some, verify.Failure), nil, 1},
+		"warning":                {reports(some, verify.Warning), nil, 0},
+		"unlisted":               {reports(some, verify.Unlisted), nil, 0},
+		"unreadable, mismatch":   {reports(some, verify.Unreadable, verify.Mismatch), nil, 3},
+		"only in the summary":    {ends(&verify.Summary{Missing: 1, Errors: 1}, nil), nil, 3},
+		"an error there":         {ends(&verify.Summary{Errors: 1}, nil), nil, 1},
+		"nothing to check":       {ends(nil, failure.Refuse("there is no manifest")), nil, 2},
+		"interrupt":              {ends(&verify.Summary{Mismatches: 1}, Interrupt{os.Interrupt}), nil, 130},
+		"SIGTERM":                {ends(&verify.Summary{}, Interrupt{syscall.SIGTERM}), nil, 143},
+		"broken":                 {ends(nil, errors.New("broken")), nil, 1},
+		"nothing there":          {ends(&verify.Summary{}, nil), []string{"--ignore-missing"}, 1},
+		"something there":        {ends(some, nil), []string{"--ignore-missing"}, 0},
+		"nothing there, stopped": {ends(&verify.Summary{}, Interrupt{os.Interrupt}), []string{"--ignore-missing"}, 130},
+		"no line to check":       {ends(&verify.Summary{}, nil), nil, 0},
+	} {
+		for _, mode := range []string{"--no-summary", "--silent", "--json"} {
+			if r := verifyCommand(t, c.run, "", append(c.args, mode)...); r.code != c.code {
+				t.Errorf("%s, %s: exit code %d, want %d; stderr %s", name, mode, r.code, c.code, r.stderr)
+			}
+		}
+	}
+}
+
+// That nothing was verified is only said where it is news.
+func TestIgnoringAllThatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		stderr string
+	}{
+		{nil, "sealift: no file was verified\n"},
+		{Interrupt{os.Interrupt}, "sealift: stopped by SIGINT\n"},
+	} {
+		if r := verifyCommand(t, ends(&verify.Summary{}, c.err), "", "--ignore-missing"); r.stderr != c.stderr {
+			t.Errorf("%v: stderr %q, want %q", c.err, r.stderr, c.stderr)
+		}
+	}
+}
+
+func TestAStoppedCheckStillReports(t *testing.T) {
+	stopped := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
+		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
+	}
+	r := verifyCommand(t, stopped, "")
+	want := "'x': FAILED\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nstopped     by SIGINT, before the end\n"
+	if r.code != 130 || r.stdout != want || r.stderr != "sealift: stopped by SIGINT\n" {
+		t.Errorf("exit code %d, stderr %q, stdout\n%s", r.code, r.stderr, r.stdout)
+	}
+}
+
+func TestNothingToCheckAsJSON(t *testing.T) {
+	r := verifyCommand(t, ends(nil, failure.Refuse("there is no manifest in '.'")), "", "--json")
+	if want := `{"schema":1,"exit_code":2,"error":"there is no manifest in '.'"}` + "\n"; r.stdout != want || r.code != 2 {
+		t.Errorf("exit code %d, stdout %q", r.code, r.stdout)
+	}
+	if want := "sealift: there is no manifest in '.'\n"; r.stderr != want {
+		t.Errorf("stderr %q, want %q", r.stderr, want)
+	}
+}
+
+// A check whose results nobody takes ends, and says so once.
+func TestACheckEndsWithItsStandardOutput(t *testing.T) {
+	endless := func(ctx context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+		s := &verify.Summary{}
+		for deadline := time.Now().Add(10 * time.Second); ctx.Err() == nil; s.Files++ {
+			if time.Now().After(deadline) {
+				t.Error("it goes on and on")
+				break
+			}
+			o.Report(verify.Result{Verdict: verify.Match, Dir: ".", Path: "x"})
+		}
+		return s, context.Cause(ctx)
+	}
+	r := verifyCommandTo(t, &fullDisk{room: 100}, endless, "", "-v")
+	if want := "sealift: standard output: no space left on device\n"; r.code != 1 || r.stderr != want {
+		t.Errorf("exit code %d, stderr %q, want %q", r.code, r.stderr, want)
+	}
+	mismatch := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
+		return &verify.Summary{Files: 1, Mismatches: 1}, nil
+	}
+	if r := verifyCommandTo(t, &fullDisk{}, mismatch, ""); r.code != 3 || r.stderr != "sealift: standard output: no space left on device\n" {
+		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
+	}
+	if r := verifyCommandTo(t, &fullDisk{room: 5}, ends(&verify.Summary{}, nil), "", "--json"); r.code != 1 {
+		t.Errorf("JSON: exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+func TestProgressOfACheck(t *testing.T) {
+	slow := func(_ context.Context, o *verify.Options, c *tally.Counters) (*verify.Summary, error) {
+		c.Phase.Store(int32(tally.PhaseVerifying))
+		c.Bytes.Store(5e6)
+		time.Sleep(600 * time.Millisecond)
+		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
+		return &verify.Summary{}, nil
+	}
+	for flags, want := range map[string]func(string) bool{
+		"":                         func(s string) bool { return s == "" }, // plain, and too short for a line
+		"--silent":                 func(s string) bool { return s == "" },
+		"--progress=none":          func(s string) bool { return s == "" },
+		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
+		"--silent --progress=json": func(s string) bool { return strings.Contains(s, `"phase":"verifying","bytes":5000000`) },
+	} {
+		r := verifyCommand(t, slow, "", strings.Fields(flags)...)
+		if !want(r.stderr) {
+			t.Errorf("%q: stderr %q", flags, r.stderr)
+		}
+	}
+}
+
+func TestTotalsOfACheckAreCountedOnlyIfSomebodyLooks(t *testing.T) {
+	for flags, want := range map[string]bool{"": true, "--progress=none": false, "--silent": false, "--silent --progress=plain": true} {
+		var counted bool
+		look := func(_ context.Context, _ *verify.Options, c *tally.Counters) (*verify.Summary, error) {
+			counted = c.CountTotals
+			return &verify.Summary{}, nil
+		}
+		verifyCommand(t, look, "", strings.Fields(flags)...)
+		if counted != want {
+			t.Errorf("%q: CountTotals %v, want %v", flags, counted, want)
+		}
+	}
+}
