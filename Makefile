@@ -2,7 +2,7 @@
 
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
-FUZZ_FOR ?= 30s
+FUZZ_FOR ?= 60s
 
 # What the cross-build covers, as GOOS/GOARCH.
 PLATFORMS := \
@@ -52,7 +52,7 @@ bench: ## compare whole commands with cp and openssl (see docs/benchmarks.md)
 	scripts/bench
 
 # A package can be fuzzed by one target at a time.
-fuzz: ## run every fuzz target for FUZZ_FOR (30s)
+fuzz: ## run every fuzz target for FUZZ_FOR (60s)
 	@set -e; for package in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "$$package $$target"; \

@@ -22,7 +22,7 @@ func AlignedBuffer(size int) []byte {
 
 // readAligned is ReadAt past the page cache. A read that ends between two
 // multiples of DirectAlignment has come to the end of the file: size tells, as
-// the next read, from there, would be refused (EINVAL) or go through the page
+// the next read, from there, may be refused (EINVAL) or go through the page
 // cache. Where the file goes on nevertheless, as on a file system that answers
 // in pieces, it is repeated from the last multiple; the error lost stands for a
 // read that gets no further.

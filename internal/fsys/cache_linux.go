@@ -30,8 +30,8 @@ func (f *File) DropCache() (fromDevice bool, err error) {
 		return false, nil
 	}
 	if f.resident() {
-		// btrfs goes on to compress after a wait for its writes has ended, and a
-		// page can be in use for an instant. fsync knows how to wait.
+		// A page can be in use for an instant, which one file of 1,000 just written
+		// was on XFS; or somebody writes. Waiting for an fsync is worth one more try.
 		if err := retry(func() error { return fsyncFD(f.fd) }); err != nil {
 			return false, err
 		}
@@ -76,8 +76,9 @@ func (f *File) dontNeed(off, n int64) { _ = unix.Fadvise(f.fd, off, n, unix.FADV
 // then; ReadAt needs nothing else at the end of a file. fromDevice reports
 // whether they all come from a local block device, whatever the page cache
 // holds, as ext4 and XFS say of a file. Where it is false they may go through
-// the page cache nevertheless, as for compressed extents on btrfs, or are
-// answered from memory, as on tmpfs: only DropCache before them knows. An error
+// the page cache nevertheless, as on btrfs for compressed extents and into
+// buffers whose memory was never used, or are answered from memory, as on tmpfs:
+// only DropCache before them knows. An error
 // for which Unsupported holds says that they cannot bypass it.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	if !on {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -71,8 +72,10 @@ func newDisk(t *testing.T, kind, in string) *disk {
 	}
 	command(t, "mount", args...)
 	t.Cleanup(func() {
-		out, err := exec.Command("umount", d.path).CombinedOutput()
-		require.NoError(t, err, "%s", out)
+		if out, err := exec.Command("umount", d.path).CombinedOutput(); err != nil {
+			_ = exec.Command("umount", "-l", d.path).Run()
+			t.Errorf("umount: %v %s", err, out)
+		}
 	})
 	require.NoError(t, os.Chmod(d.path, 0o755))
 	var err error
@@ -98,6 +101,18 @@ func (d *disk) costs(t *testing.T, f func()) int64 {
 	before := d.bytesRead(t)
 	f()
 	return d.bytesRead(t) - before
+}
+
+// cachedCosts is costs of what is in memory, which f can do again and again:
+// whoever else looks at a new device, as udev does, has a few tries to be done.
+func (d *disk) cachedCosts(t *testing.T, f func()) int64 {
+	t.Helper()
+	least := d.costs(t, f)
+	for try := 0; try < 5 && least > 0; try++ {
+		time.Sleep(10 * time.Millisecond)
+		least = min(least, d.costs(t, f))
+	}
+	return least
 }
 
 // file writes a file, dirty until somebody forces it, and opens it for reading.
@@ -134,16 +149,16 @@ func TestWhatIsReadComesFromTheDevice(t *testing.T) {
 				want := noise(uint64(i), size)
 				f := d.file(t, "f", want)
 				require.True(t, f.DeviceBacked())
-				read := func() int64 {
-					return d.costs(t, func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) })
-				}
+				same := func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) }
+				read := func() int64 { return d.costs(t, same) }
+				again := func() int64 { return d.cachedCosts(t, same) }
 				least := int64(size)
 				require.NoError(t, f.Sync())
-				require.Less(t, read(), least, "%d bytes, not dropped", size)
+				require.Less(t, again(), least, "%d bytes, not dropped", size)
 				for _, look := range []func(func()){func(f func()) { f() }, withoutCachestat} {
 					look(func() { require.True(t, dropped(t, f), "%d bytes", size) })
 					require.GreaterOrEqual(t, read(), least, "%d bytes, dropped", size)
-					require.Less(t, read(), least, "%d bytes, in the cache again", size)
+					require.Less(t, again(), least, "%d bytes, in the cache again", size)
 				}
 				fromDevice, err := f.SetDirect(true)
 				require.NoError(t, err)
@@ -156,7 +171,7 @@ func TestWhatIsReadComesFromTheDevice(t *testing.T) {
 				require.GreaterOrEqual(t, read(), least, "%d bytes, direct once more", size)
 				_, err = f.SetDirect(false)
 				require.NoError(t, err)
-				require.Less(t, read(), least, "%d bytes, no longer direct", size)
+				require.Less(t, again(), least, "%d bytes, no longer direct", size)
 			}
 		})
 	}
@@ -271,9 +286,12 @@ func TestDropCacheOfAMappedFile(t *testing.T) {
 			require.True(t, dropped(t, f))
 			m, err := unix.Mmap(f.fd, last, 100, unix.PROT_READ, unix.MAP_SHARED)
 			require.NoError(t, err)
-			require.Equal(t, noise(1, last+100)[last:], m) // which takes the page into the mapping
-			require.False(t, dropped(t, f))
+			equal := bytes.Equal(noise(1, last+100)[last:], m) // which takes the page into the mapping
+			fromDevice, err := f.DropCache()
 			require.NoError(t, unix.Munmap(m))
+			require.NoError(t, err)
+			require.True(t, equal)
+			require.False(t, fromDevice)
 			require.True(t, dropped(t, f))
 		})
 	}
@@ -287,15 +305,21 @@ func TestInlineDataIsNotFromTheDevice(t *testing.T) {
 			f := d.file(t, "f", noise(1, 100))
 			require.False(t, dropped(t, f))
 			require.False(t, f.resident(), "dropped it is")
-			cost := d.costs(t, func() { require.Len(t, readAll(t, f, 4096), 100) })
-			require.Less(t, cost, int64(512))
+			cost := d.cachedCosts(t, func() {
+				f.dontNeed(0, 0)
+				require.Len(t, readAll(t, f, 4096), 100)
+			})
+			require.Zero(t, cost)
 			fromDevice, err := f.SetDirect(true)
 			if !Unsupported(err) {
 				require.NoError(t, err)
 			}
 			require.False(t, fromDevice)
-			cost = d.costs(t, func() { require.Len(t, readAll(t, f, 4096), 100) })
-			require.Less(t, cost, int64(512))
+			cost = d.cachedCosts(t, func() {
+				f.dontNeed(0, 0)
+				require.Len(t, readAll(t, f, 4096), 100)
+			})
+			require.Zero(t, cost)
 
 			empty := d.file(t, "empty", nil)
 			require.True(t, dropped(t, empty))

@@ -3,6 +3,7 @@ package fsys
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -106,38 +107,39 @@ func readAll(t *testing.T, f *File, size int) []byte {
 
 var directSizes = []int{0, 1, 100, 4095, 4096, 4097, 8192, 3*4096 + 1, 128 << 10, 1<<20 + 1}
 
-// testDirect reads files of all sorts of ends past the page cache, written just
-// before and forced to the device.
+// testDirect reads files of all sorts of ends past the page cache, just written
+// and forced to the device.
 func testDirect(t *testing.T, d *Dir, path string) {
 	for i, size := range directSizes {
-		want := noise(uint64(i), size)
-		put(t, filepath.Join(path, "direct"), string(want))
-		f, _, err := d.Open("direct")
-		require.NoError(t, err)
-		for _, synced := range []bool{false, true} {
-			if synced {
-				require.NoError(t, f.Sync())
-			}
-			_, err = f.SetDirect(true)
-			if Unsupported(err) {
-				t.Logf("%d bytes: %v", size, err)
-			} else {
-				require.NoError(t, err)
-			}
-			for _, block := range []int{4096, 8192, 128 << 10, 2 << 20} {
-				require.True(t, bytes.Equal(want, readAll(t, f, block)), "%d bytes in blocks of %d", size, block)
-			}
-			_, err = f.SetDirect(false)
-			if !Unsupported(err) {
-				require.NoError(t, err)
-			}
-			buf := make([]byte, size+3) // any buffer will do again
-			n, err := f.ReadAt(buf[1:], 0)
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			want := noise(uint64(i), size)
+			put(t, filepath.Join(path, "direct"), string(want))
+			f, _, err := d.Open("direct")
 			require.NoError(t, err)
-			require.True(t, bytes.Equal(want, buf[1:1+n]))
-		}
-		f.Close()
-		require.NoError(t, d.Remove("direct"))
+			defer f.Close()
+			for _, synced := range []bool{false, true} {
+				if synced {
+					require.NoError(t, f.Sync())
+				}
+				_, err = f.SetDirect(true)
+				if Unsupported(err) {
+					t.Logf("read through the page cache: %v", err)
+				} else {
+					require.NoError(t, err)
+				}
+				for _, block := range []int{4096, 8192, 128 << 10, 2 << 20} {
+					require.True(t, bytes.Equal(want, readAll(t, f, block)), "in blocks of %d", block)
+				}
+				_, err = f.SetDirect(false)
+				if !Unsupported(err) {
+					require.NoError(t, err)
+				}
+				buf := make([]byte, size+3) // any buffer will do again
+				n, err := f.ReadAt(buf[1:], 0)
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(want, buf[1:1+n]))
+			}
+		})
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // in the other, lines with one space are malformed. A file whose name starts
 // with a space thus does not pass for another. Digests of each length have a
 // first line of their own, because those of other lengths are no lines to
-// sha256sum.
+// sha256sum. Tags may be padded, as by "rhash --bsd": "MD5   (name) = hex".
 //
 // In FormatBagIt, a line is the digest in hex, spaces or tabs, and the path,
 // which starts with neither. It ends with a line feed, a carriage return or
@@ -37,11 +37,7 @@ func newCheckReader(r io.Reader, f Format, maxLine int) *Reader {
 	}
 	in := newReader(r, maxLine)
 	in.bom = true
-	if f == FormatBagIt {
-		in.parse.bagIt = true
-	} else {
-		in.parse.forms = new(forms)
-	}
+	in.parse = parser{forms: new(forms), padded: true, bagIt: f == FormatBagIt}
 	return in
 }
 

@@ -21,6 +21,7 @@ type modelLine struct {
 
 var (
 	modelUntagged = regexp.MustCompile(`(?s)^[ \t]*(\\?)([0-9a-fA-F]+)[ \t](.+)$`)
+	modelPadded   = regexp.MustCompile(`^([ \t]*\\?[A-Za-z][-A-Za-z0-9/_]*) +\(`)
 	modelInBag    = regexp.MustCompile(`(?s)^[ \t]*([0-9a-fA-F]+)[ \t]+([^ \t].*)$`)
 	modelEscapes  = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\`, "\x00")
 	modelPercents = strings.NewReplacer("%0A", "\n", "%0a", "\n", "%0D", "\r", "%0d", "\r", "%25", "%")
@@ -32,13 +33,10 @@ func modelOfSums() func(line string) modelLine {
 	oneSpace := map[int]bool{}
 	return func(line string) modelLine {
 		line = strings.TrimSuffix(line, "\r")
-		l, err := ParseLine([]byte(line))
-		if err == ErrNothing {
-			return modelLine{nothing: true}
-		}
 		found := modelUntagged.FindStringSubmatch(line)
 		if found == nil || len(found[2]) < 32 || len(found[2])%2 != 0 {
-			return modelLine{Line: l, malformed: err != nil}
+			l, err := ParseLine([]byte(modelPadded.ReplaceAllString(line, "$1 (")))
+			return modelLine{Line: l, nothing: err == ErrNothing, malformed: err == ErrMalformed}
 		}
 		name, length := found[3], min(len(found[2]), 130)
 		twoCharacters := len(name) > 1 && strings.ContainsRune(" *", rune(name[0]))
@@ -46,7 +44,8 @@ func modelOfSums() func(line string) modelLine {
 			oneSpace[length] = !twoCharacters
 		}
 		if !oneSpace[length] {
-			return modelLine{Line: l, malformed: err != nil}
+			l, err := ParseLine([]byte(line))
+			return modelLine{Line: l, malformed: err != nil || !twoCharacters}
 		}
 		if strings.Contains(name, "\x00") {
 			return modelLine{malformed: true}

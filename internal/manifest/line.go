@@ -86,6 +86,7 @@ type fields struct {
 type parser struct {
 	path, digest []byte
 	forms        *forms // nil: untagged lines have two characters before the name
+	padded       bool   // more than one space may follow a tag
 	bagIt        bool   // lines are those of FormatBagIt
 }
 
@@ -106,10 +107,13 @@ func (p *parser) parse(line []byte) (fields, error) {
 	if escaped {
 		line = line[1:]
 	}
-	name, digits, binary, ok := p.splitUntagged(line)
-	var tag []byte
-	if !ok {
-		tag, name, digits, ok = splitTagged(line)
+	var name, digits, tag []byte
+	var binary, ok bool
+	if n := hexDigits(line); digestLength(n) && n < len(line) && isBlank(line[n]) {
+		digits = line[:n]
+		name, binary, ok = p.splitUntagged(line[n+1:], n/2)
+	} else {
+		tag, name, digits, ok = p.splitTagged(line)
 	}
 	if !ok || bytes.IndexByte(name, 0) >= 0 || bytes.IndexByte(name, '\n') >= 0 {
 		return fields{}, ErrMalformed
@@ -127,34 +131,35 @@ func (p *parser) parse(line []byte) (fields, error) {
 	return fields{path: name, digest: p.digest, tag: tag, binary: binary}, nil
 }
 
-// splitUntagged takes "hex  name" or "hex *name" apart, and "hex name" where
-// that is the form of the file. The name starts right after the one or two
-// characters; further blanks are part of it. A tab may stand for the first
-// space, as it may for GNU.
-func (p *parser) splitUntagged(line []byte) (name, digits []byte, binary, ok bool) {
-	n := hexDigits(line)
-	if !digestLength(n) || len(line) < n+2 || !isBlank(line[n]) {
-		return nil, nil, false, false
+// splitUntagged takes what stands behind the digest, of digestSize bytes, and the
+// blank after it: a second character and the name, or the name where that is the
+// form of the file. Further blanks are part of the name. A tab may stand for the
+// first blank, as it may for GNU.
+func (p *parser) splitUntagged(rest []byte, digestSize int) (name []byte, binary, ok bool) {
+	if len(rest) == 0 {
+		return nil, false, false
 	}
-	digits, rest := line[:n], line[n+1:]
 	marked := len(rest) > 1 && (rest[0] == ' ' || rest[0] == '*')
 	switch {
-	case p.forms.oneSpace(n/2, marked):
-		return rest, digits, false, true
+	case p.forms.oneSpace(digestSize, marked):
+		return rest, false, true
 	case marked:
-		return rest[1:], digits, rest[0] == '*', true
+		return rest[1:], rest[0] == '*', true
 	}
-	return nil, nil, false, false
+	return nil, false, false
 }
 
 // splitTagged takes "TAG (name) = hex" or "TAG(name)= hex" apart. The name
 // ends at the last parenthesis, since a digest holds none.
-func splitTagged(line []byte) (tag, name, digits []byte, ok bool) {
+func (p *parser) splitTagged(line []byte) (tag, name, digits []byte, ok bool) {
 	n := tagLength(line)
 	if n == 0 {
 		return nil, nil, nil, false
 	}
 	tag, rest := line[:n], bytes.TrimPrefix(line[n:], []byte{' '})
+	if p.padded {
+		rest = bytes.TrimLeft(rest, " ")
+	}
 	end := bytes.LastIndexByte(rest, ')')
 	if end < 2 || rest[0] != '(' {
 		return nil, nil, nil, false

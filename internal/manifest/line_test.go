@@ -130,6 +130,7 @@ func TestParseLineRefuses(t *testing.T) {
 		"only a backslash":         `\`,
 		"two backslashes":          `\\` + hexA + "  a",
 		"comment after blank":      " # comment",
+		"tag of hex":               "ab" + hexA + " (x) = " + hexA,
 		"tag alone":                "SHA256",
 		"tag, no parenthesis":      "SHA256 x = " + hexA,
 		"tag, not closed":          "SHA256 (x = " + hexA,

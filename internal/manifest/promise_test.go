@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,53 +96,71 @@ func TestPromisedKeepsFewDigests(t *testing.T) {
 	require.Empty(t, unmet(t, ix))
 }
 
-func TestMeetFromSeveralGoroutines(t *testing.T) {
-	const files = 40_000
+func TestPromisesFromSeveralGoroutines(t *testing.T) {
+	const files = 2000
 	var text strings.Builder
 	for i := range files {
 		fmt.Fprintf(&text, "%s%04x  file%d\n", hexA[:60], i, i)
 	}
 	ix := indexOf(t, text.String())
-	var want []string
 	absent := map[int]bool{}
 	for _, i := range rand.Perm(files)[:50] {
 		absent[i] = true
 	}
+	var want []string
 	for i := range files {
 		if absent[i] {
 			want = append(want, fmt.Sprintf("file%d", i))
 		}
 	}
-	// Promises first, so that the calls of Meet follow each other closely and
-	// share words of bits.
-	promises := make([]Promise, files)
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
 			for i := worker; i < files; i += 4 {
+				if absent[i] {
+					continue
+				}
 				p, err := ix.Promised(fmt.Sprintf("file%d", i))
 				if err != nil || len(p.Digests) != 1 || int(p.Digests[0][30])<<8|int(p.Digests[0][31]) != i {
 					t.Errorf("file%d: %x, %v", i, p.Digests, err)
 				}
-				promises[i] = p
+				ix.Meet(p)
 			}
 		})
 	}
-	wg.Wait()
-	start := make(chan struct{})
-	for worker := range 4 {
-		wg.Go(func() {
-			<-start
-			for i := worker; i < files; i += 4 {
-				if !absent[i] {
-					ix.Meet(promises[i])
-				}
-			}
-		})
-	}
-	close(start)
 	wg.Wait()
 	require.Equal(t, want, unmet(t, ix))
+}
+
+// Two goroutines set the bits of one word as close together as can be.
+func TestMeetLosesNoBit(t *testing.T) {
+	var text strings.Builder
+	for i := range 32 {
+		fmt.Fprintf(&text, "%s  file%d\n", hexA, i)
+	}
+	ix := indexOf(t, text.String())
+	var halves [2]Promise
+	for i := range 32 {
+		p, err := ix.Promised(fmt.Sprintf("file%d", i))
+		require.NoError(t, err)
+		halves[i%2].entries = append(halves[i%2].entries, p.entries...)
+	}
+	for range 50_000 {
+		ix.met[0].Store(0)
+		var ready atomic.Int32
+		var wg sync.WaitGroup
+		for _, half := range halves {
+			wg.Go(func() {
+				for ready.Add(1); ready.Load() < 2; {
+					runtime.Gosched()
+				}
+				ix.Meet(half)
+			})
+		}
+		wg.Wait()
+		require.Equal(t, ^uint32(0), ix.met[0].Load())
+	}
+	require.Empty(t, unmet(t, ix))
 }
 
 func TestPromiseErrors(t *testing.T) {
