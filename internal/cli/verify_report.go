@@ -44,42 +44,50 @@ func (c *checker) result(v verify.Result) {
 			c.unlisted = append(c.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir})
 		}
 	case verify.Warning:
-		c.warning(name, v.Path, v.Dir, v.Err)
+		c.warning(quoted(name), v.Path, v.Dir, v.Err)
 	case verify.Failure:
 		c.trouble(name, "", v)
 	}
 }
 
-// name is how a person finds what v is about, quoted; "" if it is about nothing.
+// name is how a person finds what v is about; "" if it is about nothing.
 func (c *checker) name(v verify.Result) string {
 	switch {
 	case v.Path == "" && v.Dir == "":
 		return ""
 	case v.Path == "":
-		return quote.Name(v.Dir)
+		return v.Dir
 	case !c.severals:
-		return quote.Name(v.Path)
+		return v.Path
 	}
-	return quote.Name(strings.TrimRight(v.Dir, "/") + "/" + v.Path) // as written: the path may be hostile
+	return strings.TrimRight(v.Dir, "/") + "/" + v.Path // as written: the path may be hostile
+}
+
+// quoted is a name in a message, "" if there is none.
+func quoted(name string) string {
+	if name == "" {
+		return ""
+	}
+	return quote.Name(name)
 }
 
 // line tells a verdict where the results go, if anywhere.
 func (c *checker) line(name, verdict string) {
 	switch {
 	case c.results != nil:
-		if err := c.results.Line(name + ": " + verdict); err != nil {
+		if err := c.results.Line(quote.Plain(name) + ": " + verdict); err != nil {
 			c.stop(err)
 		}
 	case c.aloud && verdict == "OK":
-		c.screen.Line(name + ": " + verdict)
+		c.screen.Line(quote.Name(name) + ": " + verdict)
 	case c.aloud:
-		c.say(name + ": " + verdict)
+		c.say(quote.Name(name) + ": " + verdict)
 	}
 }
 
 // trouble tells why something could not be checked.
 func (c *checker) trouble(name, stage string, v verify.Result) {
-	if name != "" {
+	if name = quoted(name); name != "" {
 		name += ": "
 	}
 	c.say(name + stage + quotedError(v.Err))

@@ -85,8 +85,8 @@ func eventfulCheck(_ context.Context, o *verify.Options, _ *tally.Counters) (*ve
 const (
 	checkWarning = "sealift: warning: 'SHA256SUMS': 2 lines are \\u202eimproperly formatted\n"
 	checkTrouble = "sealift: $'it\\'s': verify: permission denied\n" + "sealift: 'dir': the directory was moved\n"
-	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "$'it\\'s': FAILED open or read\n" + "'new': UNLISTED\n"
-	checkAll     = "'a b': OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "'c': OK\n" + "$'it\\'s': FAILED open or read\n" + "'new': UNLISTED\n"
+	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "it's: FAILED open or read\n" + "new: UNLISTED\n"
+	checkAll     = "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" + "it's: FAILED open or read\n" + "new: UNLISTED\n"
 	checkSummary = `checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
@@ -147,7 +147,7 @@ func TestNamesBeginWithTheDirectoryIfThereAreSeveral(t *testing.T) {
 		return &verify.Summary{}, nil
 	}
 	r := verifyCommand(t, run, "", "--no-summary", "x", "y/", "/")
-	if want := "'x/a/../b': FAILED\n'y/a/../b': FAILED\n'/a/../b': FAILED\n'x/c': FAILED open or read\n"; r.stdout != want {
+	if want := "x/a/../b: FAILED\ny/a/../b: FAILED\n/a/../b: FAILED\nx/c: FAILED open or read\n"; r.stdout != want {
 		t.Errorf("stdout\n got %s\nwant %s", r.stdout, want)
 	}
 	if want := "sealift: 'x/c': verify: no\nsealift: warning: 'x/SUMS': odd\nsealift: 'y/': gone\nsealift: warning: slow\n"; r.stderr != want {
@@ -160,9 +160,9 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 	var both bytes.Buffer
 	root := rootThat(runs{verify: eventfulCheck})
 	execute(t.Context(), root, []string{"verify", "--no-summary", "-v", "dir"}, strings.NewReader(""), &both, &both)
-	want := checkWarning + "'a b': OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "'c': OK\n" +
-		"sealift: $'it\\'s': verify: permission denied\n" + "$'it\\'s': FAILED open or read\n" +
-		"sealift: 'dir': the directory was moved\n" + "'new': UNLISTED\n"
+	want := checkWarning + "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" +
+		"sealift: $'it\\'s': verify: permission denied\n" + "it's: FAILED open or read\n" +
+		"sealift: 'dir': the directory was moved\n" + "new: UNLISTED\n"
 	if both.String() != want {
 		t.Errorf("got\n%swant\n%s", &both, want)
 	}
@@ -341,7 +341,7 @@ func TestAStoppedCheckStillReports(t *testing.T) {
 		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
 	}
 	r := verifyCommand(t, stopped, "")
-	want := "'x': FAILED\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nstopped     by SIGINT, before the end\n"
+	want := "x: FAILED\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nstopped     by SIGINT, before the end\n"
 	if r.code != 130 || r.stdout != want || r.stderr != "sealift: stopped by SIGINT\n" {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", r.code, r.stderr, r.stdout)
 	}

@@ -70,6 +70,24 @@ func Name(s string) string {
 	return sb.String()
 }
 
+// Plain returns a file name for a line that programs read as well: as it is, if
+// it could not be mistaken for anything else, and like Name otherwise. Names
+// that hold something invisible, start with a quote, or start or end with a
+// space are not plain.
+func Plain(s string) string {
+	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '\'' || strings.HasPrefix(s, "$'") {
+		return Name(s)
+	}
+	for i := 0; i < len(s); {
+		n, safe := scan(s[i:])
+		if !safe {
+			return Name(s)
+		}
+		i += n
+	}
+	return s
+}
+
 // mnemonics are the bytes with an escape of one letter (or of themselves) in
 // ANSI-C quotes.
 const (

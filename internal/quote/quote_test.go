@@ -241,3 +241,12 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestPlain(t *testing.T) {
+	for _, s := range []string{"a", "a b.txt", "d/e: f", "it's", "ünïcødé", `back\slash`, "$HOME", "a$'b", `"x"`} {
+		require.Equal(t, s, Plain(s))
+	}
+	for _, s := range []string{"", " a", "a ", "'a'", "'", "$'a'", "a\nb", "\x1b[31m", "bad\xff", "a\u202eb"} {
+		require.Equal(t, Name(s), Plain(s))
+	}
+}
