@@ -41,7 +41,16 @@ type Reader struct {
 func NewReader(r io.Reader) *Reader { return newReader(r, MaxLine) }
 
 func newReader(r io.Reader, maxLine int) *Reader {
-	return &Reader{src: bufio.NewReaderSize(r, maxLine), max: maxLine}
+	return &Reader{src: bufio.NewReaderSize(r, bufferSize(r, maxLine)), max: maxLine}
+}
+
+// bufferSize is enough for the longest line of r, and no more than r holds: there
+// may be a manifest for every file.
+func bufferSize(r io.Reader, maxLine int) int {
+	if sized, ok := r.(interface{ Size() int64 }); ok {
+		return int(min(sized.Size()+1, int64(maxLine)))
+	}
+	return maxLine
 }
 
 // Next returns the next entry, passing over blank lines and comments, and over

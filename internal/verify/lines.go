@@ -35,7 +35,7 @@ func (r *run) readLines(ctx context.Context, send func(*job)) {
 			number++
 		}
 		for i, s := range t.manifests {
-			index, err := s.readLines(ctx, t.manifests[i+1:], send)
+			index, err := s.readLines(ctx, sideBySide(t.manifests[i+1:]), send)
 			if err == nil && index < s.lines {
 				err = errManifestChanged
 			}
@@ -52,9 +52,17 @@ func (r *run) readLines(ctx context.Context, send func(*job)) {
 	}
 }
 
+// maxAhead is how many manifests are read beside the one whose turn it is: as
+// many as there are digests of one tree, and not the thousands of a directory
+// with one for every file.
+const maxAhead = 7
+
+func sideBySide(later []*source) []*source { return later[:min(len(later), maxAhead)] }
+
 // readLines makes jobs of the lines of one manifest, with those of the later
 // ones that list the same file, and returns how many lines it has come to.
 func (s *source) readLines(ctx context.Context, later []*source, send func(*job)) (index int64, err error) {
+	defer func() { s.ahead.in = nil }() // and its buffer
 	in := s.read()
 	for ; ctx.Err() == nil; index++ {
 		l, err := in.next()
@@ -102,7 +110,7 @@ func (a *lookahead) took(index int64) bool {
 // manifests are; what is passed over or never met is left for its turn.
 func (s *source) take(l line) *part {
 	a := &s.ahead
-	if a.in == nil {
+	if a.taken == nil {
 		a.in, a.index, a.taken = s.read(), -1, make([]uint64, s.lines/64+1)
 		a.advance(s.lines)
 	}
@@ -119,12 +127,12 @@ func (s *source) take(l line) *part {
 }
 
 func (a *lookahead) advance(lines int64) {
-	if a.index++; a.index >= lines {
-		a.ended = true
-		return
+	if a.index++; a.index < lines {
+		var err error
+		if a.line, err = a.in.next(); err == nil {
+			return
+		}
+		// The error is met again when it is the manifest's turn.
 	}
-	var err error
-	if a.line, err = a.in.next(); err != nil {
-		a.ended = true // it is met again when it is the manifest's turn
-	}
+	a.ended, a.in = true, nil // and its buffer
 }

@@ -141,8 +141,21 @@ func (r *run) openNamed() (*source, error) {
 	return s, s.readAll(f) // a pipe
 }
 
+// smallManifest is the size up to which a manifest is kept in memory and not
+// open, in bytes: there may be one for every file of a directory.
+const smallManifest = 4 << 10
+
+// use takes over the open file.
 func (s *source) use(f *fsys.File, info fsys.Info) {
 	s.file, s.in, s.size, s.id = f, fsys.ReaderAt{File: f}, info.Size, info.ID
+	if s.size > smallManifest {
+		return
+	}
+	content := make([]byte, s.size)
+	if n, err := f.ReadAt(content, 0); err == nil { // or else the next reading tells
+		s.in, s.size, s.file = bytes.NewReader(content[:n]), int64(n), nil
+		f.Close()
+	}
 }
 
 // readAll takes a manifest from a stream.

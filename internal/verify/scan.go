@@ -24,7 +24,7 @@ func (r *run) startScan(ctx context.Context) (stop func()) {
 				manifests[i] = &source{tree: t, format: s.format, algorithm: s.algorithm, in: s.in, size: s.size, lines: s.lines}
 			}
 			for i, s := range manifests {
-				_, _ = s.readLines(ctx, manifests[i+1:], func(j *job) { // the check will report errors
+				_, _ = s.readLines(ctx, sideBySide(manifests[i+1:]), func(j *job) { // the check will report errors
 					if info, err := look.Lstat(j.path); err == nil && info.Kind == fsys.Regular {
 						c.TotalBytes.Add(info.Size)
 					}

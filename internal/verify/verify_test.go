@@ -382,6 +382,35 @@ func TestSortedManifestsAreReadOnce(t *testing.T) {
 	require.Len(t, opened, 50, "all but f03 and f38, and the two manifests")
 }
 
+// A directory may hold a manifest for every file: they take no descriptors and
+// little memory.
+func TestThousandsOfManifests(t *testing.T) {
+	files := map[string]string{}
+	for i := range 1500 {
+		name := fmt.Sprintf("f%04d", i)
+		files[name] = name
+		files[name+".sha256"] = sha(name) + "  " + name + "\n"
+	}
+	dir := tree(t, files)
+	var most int
+	fsys.Fault = func(op fsys.Op, _ string) error {
+		if list, err := os.ReadDir("/proc/self/fd"); op == fsys.OpOpen && err == nil {
+			most = max(most, len(list))
+		}
+		return nil
+	}
+	defer func() { fsys.Fault = nil }()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Empty(t, told)
+	require.EqualValues(t, 1500, s.Matches)
+	require.Less(t, most, 60)
+	require.Less(t, int64(after.HeapSys)-int64(before.HeapSys), int64(100<<20))
+}
+
 // Whatever is slow, what is told comes in the order of the manifest.
 func TestOrder(t *testing.T) {
 	files := map[string]string{"SHA256SUMS": ""}
