@@ -251,7 +251,7 @@ type told struct {
 func (o *told) anything() bool {
 	for _, e := range o.events {
 		switch e.Kind {
-		case EventFailed, EventConflict, EventWarning, EventTargetLost:
+		case EventFailed, EventMismatch, EventConflict, EventWarning, EventTargetLost:
 			return true
 		}
 	}

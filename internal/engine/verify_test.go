@@ -3,19 +3,111 @@
 package engine
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
+
+// verifying is options that read back.
+func verifying(mode VerifyMode, source string, targets ...string) Options {
+	o := options(source, targets...)
+	o.Verify = mode
+	return o
+}
+
+// runTold is Run with the events kept.
+func runTold(t testing.TB, o Options, c *tally.Counters) *told {
+	t.Helper()
+	out := &told{}
+	o.Report = func(e Event) { out.events = append(out.events, e) }
+	out.summary, out.err = Run(t.Context(), &o, c)
+	require.NoError(t, out.err)
+	return out
+}
+
+// bad are the events that tell of something wrong, in the order of their paths.
+func (o *told) bad() (list []Event) {
+	for _, e := range o.events {
+		if e.Kind != EventCopied && e.Kind != EventSkipped {
+			list = append(list, e)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Event) int { return strings.Compare(a.Path+"\x00"+a.Target, b.Path+"\x00"+b.Target) })
+	return list
+}
+
+func stageOf(t testing.TB, e Event) failure.Stage {
+	t.Helper()
+	f := &failure.FileError{}
+	require.ErrorAs(t, e.Err, &f)
+	require.Equal(t, []string{e.Path, e.Target}, []string{f.Path, f.Target}, "event and error are about the same")
+	return f.Stage
+}
+
+// atVerifying calls f once, when everything is copied and nothing is read back yet.
+func atVerifying(t testing.TB, c *tally.Counters, f func()) {
+	t.Helper()
+	var once sync.Once
+	hook(t, func(fsys.Op, string) error {
+		if tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+			once.Do(f)
+		}
+		return nil
+	})
+}
+
+// spoil flips one bit of a file and gives it its times back.
+func spoil(t testing.TB, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotEmpty(t, content)
+	content[len(content)/2] ^= 1
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+}
+
+// listed are the paths in a destination's manifest, sorted, all of which must
+// be true. The name of the manifest is SHA256SUMS.
+func listed(t testing.TB, root string) []string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "SHA256SUMS"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	lines := readManifest(t, string(content))
+	for path, digest := range lines {
+		stands, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err, "the manifest lists what is not there")
+		require.Equal(t, sha(string(stands)), digest, "the line of %s is false", path)
+	}
+	return slices.Sorted(mapsKeys(lines))
+}
 
 // What is read back and is not what was written is told, moved away and not
 // listed; the rest is.
@@ -27,46 +119,296 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 		write(t, src, name, treetest.Pattern(bigSize, name[len(name)-1]), since)
 	}
 	require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
-	targets := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two")}
-	spoilt := false
-	hook(t, func(op fsys.Op, _ string) error {
-		if op == fsys.OpDropCache && !spoilt {
-			spoilt = true
-			f, err := os.OpenFile(filepath.Join(targets[1], "d/b"), os.O_WRONLY, 0)
-			require.NoError(t, err)
-			_, err = f.WriteAt([]byte("rot"), 5000)
-			require.NoError(t, err)
-			require.NoError(t, f.Close())
-			require.NoError(t, os.Chtimes(filepath.Join(targets[1], "d/b"), since, since))
+	for _, sync := range []SyncMode{SyncEnd, SyncFile, SyncNone} {
+		targets := []string{filepath.Join(dir, "one"+sync.String()), filepath.Join(dir, "two"+sync.String())}
+		c := &tally.Counters{}
+		atVerifying(t, c, func() { spoil(t, filepath.Join(targets[1], "d/b")) })
+		o := verifying(VerifyDest, src, targets...)
+		o.Sync = sync
+		out := runTold(t, o, c)
+		bad := out.bad()
+		require.Len(t, bad, 1)
+		require.Equal(t, EventMismatch, bad[0].Kind)
+		require.Equal(t, failure.StageVerify, stageOf(t, bad[0]))
+		require.Equal(t, "d/b", bad[0].Path)
+		require.Equal(t, targets[1], bad[0].Target)
+		require.ErrorContains(t, bad[0].Err, ".sealift-bad-b")
+		s := out.summary
+		require.EqualValues(t, 1, s.Mismatches)
+		require.Zero(t, s.Errors)
+		for i, want := range []int64{4, 3} {
+			require.Equal(t, want, s.Targets[i].Verified)
+			require.Equal(t, want, s.Targets[i].Cached, "there is no device behind memory")
+			require.EqualValues(t, want, s.Targets[i].Manifests[0].Lines)
+		}
+		require.Equal(t, []string{"a", "d/b", "d/c", "z"}, listed(t, targets[0]))
+		require.Equal(t, []string{"a", "d/c", "z"}, listed(t, targets[1]))
+		two := look(t, targets[1])
+		require.NotContains(t, two, "d/b")
+		require.Len(t, two["d/.sealift-bad-b"].content, bigSize)
+		require.True(t, two["d"].mtime.Equal(since), "the directory's time stays")
+		require.NoDirExists(t, filepath.Join(targets[1], ".sealift-journal"))
+
+		again := runTold(t, verifying(VerifyDest, src, targets...), &tally.Counters{}) // mends it
+		require.Empty(t, again.bad())
+		require.EqualValues(t, 4, again.summary.Targets[1].Verified)
+		require.Equal(t, []string{"a", "d/b", "d/c", "z"}, listed(t, targets[1]))
+	}
+}
+
+// Nothing is told where nothing is wrong, whatever the tree.
+func TestVerifyOfWhatIsRight(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	src, files := littleTree(t)
+	for _, mode := range []VerifyMode{VerifyDest, VerifyFull} {
+		for _, workers := range []int{1, 8} {
+			o := verifying(mode, src, threeTargets(filepath.Join(treetest.MemoryDir(t), "x"))...)
+			o.Workers, o.Memory = workers, 1
+			for range 2 { // the second run skips everything
+				out := runTold(t, o, &tally.Counters{})
+				require.Empty(t, out.bad())
+				for i, target := range out.summary.Targets {
+					require.EqualValues(t, len(files), target.Verified)
+					require.Equal(t, target.Verified, target.Cached)
+					require.Len(t, listed(t, o.Targets[i]), len(files))
+				}
+			}
+		}
+	}
+}
+
+// A file with several names is read once; each name is told, moved and taken
+// out of the manifest.
+func TestVerifyHardLinks(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
+	write(t, src, "d/other", treetest.Pattern(100, 2), since)
+	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "d/b")))
+	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
+	for _, rotten := range []bool{false, true} {
+		for _, workers := range []int{1, 4} {
+			dst := filepath.Join(dir, fmt.Sprint("dst", rotten, workers))
+			c := &tally.Counters{}
+			var mu sync.Mutex
+			dropped := 0
+			spoilt := false
+			hook(t, func(op fsys.Op, _ string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+					return nil
+				}
+				if rotten && !spoilt {
+					spoilt = true
+					spoil(t, filepath.Join(dst, "d/b"))
+				}
+				if op == fsys.OpDropCache {
+					dropped++
+				}
+				return nil
+			})
+			o := verifying(VerifyDest, src, dst)
+			o.Workers = workers
+			out := runTold(t, o, c)
+			require.Equal(t, 2, dropped, "files read")
+			if !rotten {
+				require.Empty(t, out.bad())
+				require.EqualValues(t, 4, out.summary.Targets[0].Verified)
+				continue
+			}
+			var paths []string
+			for _, e := range out.bad() {
+				require.Equal(t, EventMismatch, e.Kind)
+				paths = append(paths, e.Path)
+			}
+			require.Equal(t, []string{"a", "d/b", "z"}, paths)
+			require.EqualValues(t, 3, out.summary.Mismatches)
+			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
+			require.Equal(t, []string{"d/other"}, listed(t, dst))
+			have := look(t, dst)
+			for _, name := range []string{".sealift-bad-a", "d/.sealift-bad-b", ".sealift-bad-z"} {
+				require.EqualValues(t, 3, have[name].links, name)
+			}
+		}
+	}
+}
+
+// youngManifest waits until a manifest vouches for what stands beside it.
+func youngManifest(t testing.TB, paths ...string) {
+	t.Helper()
+	time.Sleep(20 * time.Millisecond) // some ticks of the clock that stamps files
+	for _, path := range paths {
+		now := time.Now()
+		require.NoError(t, os.Chtimes(path, now, now))
+	}
+	time.Sleep(20 * time.Millisecond)
+}
+
+// What an earlier manifest vouches for is skipped without being read, and read
+// back all the same. Its line goes from the manifests of all kinds.
+func TestVerifyReadsWhatWasSkipped(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
+	write(t, src, "b", treetest.Pattern(100, 2), since)
+	o := options(src, dst)
+	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5, hash.SHA512}
+	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	manifests := []string{filepath.Join(dst, "SHA256SUMS"), filepath.Join(dst, "MD5SUMS"), filepath.Join(dst, "SHA512SUMS")}
+	youngManifest(t, manifests...)
+	stamp, err := os.Stat(manifests[2])
+	require.NoError(t, err)
+
+	c := &tally.Counters{}
+	var once sync.Once
+	var opened atomic.Int64
+	hook(t, func(op fsys.Op, name string) error {
+		switch {
+		case tally.Phase(c.Phase.Load()) == tally.PhaseVerifying:
+			once.Do(func() { spoil(t, filepath.Join(dst, "a")) })
+		case op == fsys.OpOpen && name == "a":
+			opened.Add(1)
 		}
 		return nil
 	})
-	o := options(src, targets...)
-	o.Verify, o.Workers = VerifyDest, 1
-	var told []Event
-	o.Report = func(e Event) {
-		if e.Err != nil {
-			told = append(told, e)
+	o = verifying(VerifyDest, src, dst)
+	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5} // SHA512SUMS is of an earlier run
+	out := runTold(t, o, c)
+	require.EqualValues(t, 2, opened.Load(), "at the source, and for its metadata: it was not compared")
+	bad := out.bad()
+	require.Len(t, bad, 1)
+	require.Equal(t, []any{EventMismatch, "a"}, []any{bad[0].Kind, bad[0].Path})
+	require.EqualValues(t, 2, out.summary.Skipped)
+	require.EqualValues(t, 1, out.summary.Targets[0].Verified)
+	require.Equal(t, []string{"b"}, listed(t, dst))
+	for _, path := range manifests {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, []string{"b"}, slices.Collect(mapsKeys(readManifest(t, string(content)))), path)
+	}
+	now, err := os.Stat(manifests[2])
+	require.NoError(t, err)
+	require.True(t, now.ModTime().Equal(stamp.ModTime()), "nothing in it was checked but that")
+}
+
+// A file that cannot be read back is a failure of that file at that destination.
+func TestVerifyReadError(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	for i, name := range []string{"a", "d/big", "d/small", "z"} {
+		write(t, src, name, treetest.Pattern([]int{50, bigSize, 60, 70}[i], byte(i)), since)
+	}
+	for _, victim := range []string{"d/big", "d/small"} {
+		for _, op := range []fsys.Op{fsys.OpRead, fsys.OpDropCache} {
+			targets := []string{filepath.Join(dir, victim+string(op), "1"), filepath.Join(dir, victim+string(op), "2")}
+			c := &tally.Counters{}
+			opened, reads := "", 0
+			hook(t, func(o fsys.Op, name string) error {
+				if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+					return nil
+				}
+				if o == fsys.OpOpen {
+					if opened == name {
+						opened += " at the second destination"
+					} else {
+						opened, reads = name, 0
+					}
+				}
+				if o == op && opened == filepath.Base(victim) {
+					if reads++; reads == 2 || op != fsys.OpRead || victim == "d/small" {
+						return syscall.EIO
+					}
+				}
+				return nil
+			})
+			o := verifying(VerifyDest, src, targets...)
+			o.Workers = 1
+			out := runTold(t, o, c)
+			bad := out.bad()
+			require.Len(t, bad, 1)
+			require.Equal(t, []any{EventFailed, victim, targets[0]}, []any{bad[0].Kind, bad[0].Path, bad[0].Target})
+			require.Equal(t, failure.StageVerify, stageOf(t, bad[0]))
+			require.ErrorIs(t, bad[0].Err, syscall.EIO)
+			require.ErrorContains(t, bad[0].Err, ".sealift-bad-"+filepath.Base(victim))
+			require.EqualValues(t, 1, out.summary.Errors)
+			require.Zero(t, out.summary.Mismatches)
+			require.EqualValues(t, 3, out.summary.Targets[0].Verified)
+			require.EqualValues(t, 4, out.summary.Targets[1].Verified)
+			require.Len(t, listed(t, targets[0]), 3)
+			require.NotContains(t, listed(t, targets[0]), victim)
+			require.Len(t, listed(t, targets[1]), 4)
+			require.NoFileExists(t, filepath.Join(targets[0], victim))
+			require.FileExists(t, filepath.Join(targets[0], "d", ".sealift-bad-"+filepath.Base(victim)))
 		}
 	}
-	s, err := Run(t.Context(), &o, &tally.Counters{})
-	require.NoError(t, err)
-	require.Len(t, told, 1)
-	require.Equal(t, EventMismatch, told[0].Kind)
-	require.Equal(t, "d/b", told[0].Path)
-	require.Equal(t, targets[1], told[0].Target)
-	require.ErrorContains(t, told[0].Err, ".sealift-bad-b")
-	require.EqualValues(t, 1, s.Mismatches)
-	require.Zero(t, s.Errors)
-	require.EqualValues(t, 4, s.Targets[0].Verified)
-	require.EqualValues(t, 3, s.Targets[1].Verified)
-	one, two := look(t, targets[0]), look(t, targets[1])
-	require.Len(t, readManifest(t, one["SHA256SUMS"].content), 4)
-	require.Len(t, readManifest(t, two["SHA256SUMS"].content), 3)
-	require.NotContains(t, two, "d/b")
-	require.True(t, strings.Contains(two["d/.sealift-bad-b"].content, "rot"))
-	info, err := os.Stat(filepath.Join(targets[1], "d"))
-	require.NoError(t, err)
-	require.True(t, info.ModTime().Equal(since), "the directory's time stays")
-	_ = time.Now
+}
+
+// What somebody does to a name after the copy is found, and nothing of his is
+// followed, opened or lost.
+func TestVerifyOfNamesThatOthersTook(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, outside := filepath.Join(dir, "src"), filepath.Join(dir, "outside")
+	content := treetest.Pattern(300, 1)
+	write(t, src, "d/a", content, since)
+	write(t, src, "z", content, since)
+	write(t, outside, "a", content, since)
+	for name, c := range map[string]struct {
+		take  func(path string) error
+		kind  EventKind
+		stays bool // what took the name
+		equal bool // the right content: nothing is wrong with it
+	}{
+		"removed": {take: os.Remove, kind: EventFailed},
+		"directory removed": {
+			take: func(path string) error { return os.RemoveAll(filepath.Dir(path)) }, kind: EventFailed,
+		},
+		"other content": {take: func(path string) error { return os.WriteFile(path+"~", []byte("mine"), 0o600) }, kind: EventMismatch},
+		"same content":  {take: func(path string) error { return os.WriteFile(path+"~", content, 0o600) }, equal: true, stays: true},
+		"longer":        {take: func(path string) error { return os.WriteFile(path, append(bytes.Clone(content), 'x'), 0o600) }, kind: EventMismatch},
+		"shorter":       {take: func(path string) error { return os.Truncate(path, 299) }, kind: EventMismatch},
+		"empty":         {take: func(path string) error { return os.Truncate(path, 0) }, kind: EventMismatch},
+		"symbolic link": {take: func(path string) error { return os.Symlink(filepath.Join(outside, "a"), path+"~") }, kind: EventFailed, stays: true},
+		"fifo":          {take: func(path string) error { return unix.Mkfifo(path+"~", 0o600) }, kind: EventFailed, stays: true},
+		"directory":     {take: func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o700) }, kind: EventFailed, stays: true},
+		"directory is a link": {
+			take: func(path string) error {
+				d := filepath.Dir(path)
+				require.NoError(t, os.RemoveAll(d))
+				return os.Symlink(outside, d)
+			}, kind: EventFailed, stays: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dst := filepath.Join(dir, name)
+			path := filepath.Join(dst, "d/a")
+			tc := &tally.Counters{}
+			atVerifying(t, tc, func() {
+				require.NoError(t, c.take(path))
+				if fileExists(path + "~") {
+					require.NoError(t, os.Rename(path+"~", path))
+				}
+			})
+			out := runTold(t, verifying(VerifyDest, src, dst), tc)
+			if c.equal {
+				require.Empty(t, out.bad())
+				require.EqualValues(t, 2, out.summary.Targets[0].Verified)
+				return
+			}
+			bad := out.bad()
+			require.Len(t, bad, 1)
+			require.Equal(t, []any{c.kind, "d/a", dst}, []any{bad[0].Kind, bad[0].Path, bad[0].Target})
+			require.Equal(t, failure.StageVerify, stageOf(t, bad[0]))
+			require.EqualValues(t, 1, out.summary.Errors+out.summary.Mismatches)
+			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
+			require.Equal(t, []string{"z"}, listed(t, dst))
+			require.Equal(t, c.stays, fileExists(path))
+			if c.kind == EventMismatch {
+				require.FileExists(t, filepath.Join(dst, "d/.sealift-bad-a"))
+			}
+			kept, err := os.ReadFile(filepath.Join(outside, "a"))
+			require.NoError(t, err)
+			require.Equal(t, content, kept)
+		})
+	}
 }

@@ -1,0 +1,116 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// Any tree that was copied can be copied on: it keeps what its manifests
+// promise, and the copy's are the same, byte for byte. One flipped bit is told
+// once for each name that it is in, and not handed on.
+func TestPropertyCopyOn(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	unix.Umask(0o022)
+	rapid.Check(t, func(t *rapid.T) {
+		c := newTrial(t)
+		defer c.remove()
+		require.NoError(t, treetest.Make(c.source, c.tree(2)))
+		c.options.Targets = c.options.Targets[:1]
+		c.run(c.options)
+		first := c.checkManifests()
+
+		on := c.options
+		on.Source, on.Targets = c.options.Targets[0], []string{filepath.Join(c.dir, "on")}
+		on.SourceManifest = engine.SourceManifestStrict
+		on.Verify = rapid.SampledFrom([]engine.VerifyMode{engine.VerifyOff, engine.VerifyOff, engine.VerifyDest, engine.VerifyFull}).Draw(t, "verify")
+		summary := c.run(on)
+		var manifests []string
+		for p, content := range first {
+			manifests = append(manifests, filepath.Base(p))
+			require.Equal(t, content, readAll(c, filepath.Join(on.Targets[0], filepath.Base(p))))
+		}
+		differences, err := treetest.Diff(on.Source, on.Targets[0], treetest.Options{
+			Ignore: manifests, NoHoles: c.options.Sparse == engine.SparseNever,
+		})
+		require.NoError(t, err)
+		require.Empty(t, differences)
+		if on.Verify != engine.VerifyOff {
+			require.EqualValues(t, summary.Files+summary.HardLinks, summary.Targets[0].Verified)
+		}
+
+		victims := c.names(on.Source, first)
+		if len(victims) == 0 {
+			return
+		}
+		on.Targets[0] = filepath.Join(c.dir, "on2")
+		var told []string
+		on.Report = func(e engine.Event) {
+			if e.Kind != engine.EventCopied && e.Kind != engine.EventSkipped {
+				require.Equal(t, engine.EventMismatch, e.Kind, "%v", e.Err)
+				told = append(told, e.Path)
+			}
+		}
+		_, err = engine.Run(t.Context(), &on, &tally.Counters{})
+		require.NoError(t, err)
+		slices.Sort(told)
+		require.Equal(t, victims, told)
+		for _, name := range victims {
+			_, err := os.Lstat(filepath.Join(on.Targets[0], name))
+			require.ErrorIs(t, err, os.ErrNotExist)
+		}
+		differences, err = treetest.Diff(on.Source, on.Targets[0], treetest.Options{
+			Ignore: append(slices.Clone(victims), c.ownNames(on)...), NoLinks: true, NoHoles: c.options.Sparse == engine.SparseNever,
+		})
+		require.NoError(t, err)
+		require.Empty(t, differences)
+	})
+}
+
+// ownNames are the names that manifests have where the usual ones are taken.
+func (c *trial) ownNames(o engine.Options) (names []string) {
+	for _, a := range o.Hashes {
+		names = append(names, "sealift."+string(a))
+	}
+	return names
+}
+
+// names flips a bit in one of the files below root that holds something, and
+// returns all its names, sorted. It is none of the manifests.
+func (c *trial) names(root string, manifests map[string]string) []string {
+	var paths []string
+	infos := map[string]os.FileInfo{}
+	require.NoError(c, filepath.Walk(root, func(p string, info os.FileInfo, err error) error {
+		if _, own := manifests[p]; err == nil && info.Mode().IsRegular() && info.Size() > 0 && !own {
+			rel := strings.TrimPrefix(p, root+"/")
+			paths = append(paths, rel)
+			infos[rel] = info
+		}
+		return err
+	}))
+	if len(paths) == 0 {
+		return nil
+	}
+	victim := rapid.SampledFrom(paths).Draw(c.T, "victim")
+	content := []byte(readAll(c, filepath.Join(root, victim)))
+	content[rapid.IntRange(0, len(content)-1).Draw(c.T, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(c.T, "bit")
+	require.NoError(c, overwrite(filepath.Join(root, victim), content))
+	at := infos[victim].ModTime()
+	require.NoError(c, os.Chtimes(filepath.Join(root, victim), at, at))
+	names := slices.DeleteFunc(paths, func(p string) bool { return !os.SameFile(infos[p], infos[victim]) })
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,311 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// What stands at the destination already is checked as far as its digest is
+// known, under every policy, and is not touched where the source is broken.
+func TestPromisesOfWhatStands(t *testing.T) {
+	source, other := treetest.Pattern(100, 1), treetest.Pattern(100, 2)
+	longer := treetest.Pattern(bigSize, 3)
+	for _, c := range []struct {
+		name  string
+		have  []byte
+		mtime time.Time
+		want  string // for each of allPolicies: b broken, c conflict, k kept without a look
+	}{
+		{"equal, same time", source, since, "b b b b b"},
+		{"equal, older", source, longAgo, "b b b b b"},
+		{"equal, newer", source, since.Add(time.Hour), "b b b b b"},
+		{"same size, same time", other, since, "b k b b b"},
+		{"same size, older", other, longAgo, "b k b b b"},
+		{"same size, newer", other, since.Add(time.Hour), "c k b b b"},
+		{"other size, older", longer, longAgo, "b k b b b"},
+		{"other size, newer", longer, since.Add(time.Hour), "c k b b b"},
+		{"nothing", nil, since, "b b b b b"},
+	} {
+		for i, policy := range allPolicies() {
+			t.Run(c.name+"/"+policy.String(), func(t *testing.T) {
+				promise := sha("something else") + "  d/a\n" + sha("fine") + "  d/fine\n"
+				src, dst := promised(t, map[string][]byte{"d/a": source, "d/fine": []byte("fine")}, "SHA256SUMS", promise)
+				if c.have != nil {
+					write(t, dst, "d/a", c.have, c.mtime)
+				}
+				o := options(src, dst)
+				o.Policy = policy
+				out := runTold(t, o, &tally.Counters{})
+				have := look(t, dst)
+				require.Equal(t, "fine", have["d/fine"].content)
+				sums := readManifest(t, have["sealift.sha256"].content)
+				require.NotContains(t, sums, "d/a")
+				require.Contains(t, sums, "d/fine")
+				if c.have == nil {
+					require.NotContains(t, have, "d/a")
+				} else {
+					require.Equal(t, string(c.have), have["d/a"].content)
+					require.True(t, have["d/a"].mtime.Equal(c.mtime))
+				}
+				switch c.want[2*i] {
+				case 'b':
+					require.Len(t, out.bad(), 1)
+					requireBroken(t, out.bad()[0], "d/a")
+					require.Zero(t, out.summary.Skipped)
+				case 'c':
+					require.Len(t, out.bad(), 1)
+					require.Equal(t, EventConflict, out.bad()[0].Kind)
+				case 'k':
+					require.Empty(t, out.bad())
+					require.EqualValues(t, 1, out.summary.Skipped)
+				}
+			})
+		}
+	}
+}
+
+// A skipped file that a manifest of the destination vouches for is not read:
+// the two lines are compared.
+func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	for i, name := range []string{"one", "two", "three"} {
+		write(t, a, name, treetest.Pattern(100, byte(i)), since)
+	}
+	require.NoError(t, os.Link(filepath.Join(a, "three"), filepath.Join(a, "three-too")))
+	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, options(b, c), &tally.Counters{}).bad())
+	for _, policy := range []Policy{PolicyDefault, PolicyNever, PolicyUpdate} {
+		youngManifest(t, filepath.Join(c, "SHA256SUMS"))
+		o := options(b, c)
+		o.Policy = policy
+		out := runTold(t, o, &tally.Counters{})
+		require.Empty(t, out.bad(), "the lines are the same")
+		require.EqualValues(t, 4, out.summary.Skipped)
+	}
+	// B's manifest says something else of one file and of one of two names.
+	lines := promiseLines(map[string][]byte{"one": treetest.Pattern(100, 0), "two": []byte("x"), "three": treetest.Pattern(100, 2), "three-too": []byte("x")})
+	write(t, b, "SHA256SUMS", []byte(lines), since)
+	for _, policy := range []Policy{PolicyDefault, PolicyNever} {
+		for _, name := range []string{"SHA256SUMS", "sealift.sha256"} {
+			if fileExists(filepath.Join(c, name)) {
+				youngManifest(t, filepath.Join(c, name))
+			}
+		}
+		o := options(b, c)
+		o.Policy = policy
+		out := runTold(t, o, &tally.Counters{})
+		bad := slices.DeleteFunc(out.bad(), func(e Event) bool { return e.Kind == EventConflict || e.Path == "" })
+		require.Len(t, bad, 2, "%s", out)
+		requireBroken(t, bad[0], "three-too")
+		requireBroken(t, bad[1], "two")
+		require.EqualValues(t, 2, out.summary.Mismatches)
+	}
+}
+
+// The destination keeps its files and gets none of its lines falsified when the
+// source has rotted since.
+func TestABrokenSourceChangesNothingThatStands(t *testing.T) {
+	for _, size := range []int{100, bigSize} {
+		dir := treetest.MemoryDir(t)
+		a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+		write(t, a, "file", treetest.Pattern(size, 1), since)
+		write(t, a, "fine", treetest.Pattern(size, 2), since)
+		require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).bad())
+		require.Empty(t, runTold(t, options(b, c), &tally.Counters{}).bad())
+		spoil(t, filepath.Join(b, "file"))
+		o := options(b, c)
+		o.Policy = PolicyChecksum
+		out := runTold(t, o, &tally.Counters{})
+		require.Len(t, out.bad(), 1)
+		requireBroken(t, out.bad()[0], "file")
+		stands, err := os.ReadFile(filepath.Join(c, "file"))
+		require.NoError(t, err)
+		require.Equal(t, treetest.Pattern(size, 1), stands)
+	}
+}
+
+// What has failed otherwise is not called broken, and what is broken at one
+// destination is not committed at the next.
+func TestBrokenAndFailed(t *testing.T) {
+	for _, op := range []fsys.Op{fsys.OpWrite, fsys.OpLink, fsys.OpCreate, fsys.OpRead} {
+		for _, rotten := range []bool{false, true} {
+			content := treetest.Pattern(bigSize, 1)
+			promise := sha(string(content))
+			if rotten {
+				promise = sha("other")
+			}
+			src, dst := promised(t, map[string][]byte{"z": content}, "SHA256SUMS", promise+"  z\n")
+			targets := []string{dst + "1", dst + "2"}
+			var mu sync.Mutex
+			opened, failed := false, false
+			hook(t, func(o fsys.Op, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				opened = opened || o == fsys.OpOpen && name == "z"
+				if o == op && opened && !failed {
+					failed = true
+					return syscall.EIO
+				}
+				return nil
+			})
+			o := options(src, targets...)
+			o.Workers = 1
+			out := runTold(t, o, &tally.Counters{})
+			require.NotEmpty(t, out.bad())
+			if rotten && op != fsys.OpRead { // the other destination, or another file was hit
+				require.EqualValues(t, 1, out.summary.Mismatches)
+			}
+			for _, target := range targets {
+				have, err := os.ReadFile(filepath.Join(target, "z"))
+				if rotten {
+					require.ErrorIs(t, err, os.ErrNotExist)
+				} else if err == nil {
+					require.Equal(t, content, have)
+				}
+			}
+			if !rotten {
+				require.Zero(t, out.summary.Mismatches)
+				require.Positive(t, out.summary.Errors)
+			}
+		}
+	}
+}
+
+// With --fail-fast the first broken promise ends the run.
+func TestFailFastOfABrokenPromise(t *testing.T) {
+	files := map[string][]byte{}
+	var lines string
+	for i := range 50 {
+		name := fmt.Sprintf("f%02d", i)
+		files[name] = treetest.Pattern(50, byte(i))
+		lines += sha(string(files[name])) + "  " + name + "\n"
+	}
+	src, dst := promised(t, files, "SHA256SUMS", lines)
+	spoil(t, filepath.Join(src, "f05"))
+	o := options(src, dst)
+	o.FailFast, o.Workers = true, 1
+	out := runTold(t, o, &tally.Counters{})
+	require.Len(t, out.bad(), 1)
+	requireBroken(t, out.bad()[0], "f05")
+	require.NoFileExists(t, filepath.Join(dst, "f45"))
+	require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
+	require.EqualValues(t, 5, out.summary.Files)
+}
+
+// A promise that cannot be read any more is a failure of each file that it
+// could be about: unchecked, nothing is handed on.
+func TestAPromiseThatCannotBeRead(t *testing.T) {
+	src, dst := promised(t, map[string][]byte{"a": []byte("x"), "b": []byte("y")}, "SHA256SUMS", sha("x")+"  a\n")
+	replaced := false
+	hook(t, func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "a" && !replaced {
+			replaced = true // by something shorter, in place
+			return os.WriteFile(filepath.Join(src, "SHA256SUMS"), []byte("#\n"), 0o600)
+		}
+		return nil
+	})
+	o := options(src, dst)
+	o.Workers = 1
+	out := runTold(t, o, &tally.Counters{})
+	require.True(t, replaced)
+	require.NotEmpty(t, out.bad())
+	require.Equal(t, EventFailed, out.bad()[0].Kind)
+	require.Positive(t, out.summary.Errors)
+	require.NoFileExists(t, filepath.Join(dst, "a"))
+
+	// And one that could not be opened is told; what it is about is copied.
+	src, dst = promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n")
+	opens := 0
+	hook(t, func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "SHA256SUMS" {
+			if opens++; opens == 2 { // the destination's own was looked for first
+				return syscall.EIO
+			}
+		}
+		return nil
+	})
+	out = runTold(t, options(src, dst), &tally.Counters{})
+	require.Len(t, out.bad(), 1)
+	require.Equal(t, EventFailed, out.bad()[0].Kind)
+	require.ErrorIs(t, out.bad()[0].Err, syscall.EIO)
+}
+
+// Interrupting a run with a broken promise at any operation leaves nothing of
+// the broken file, and tells of nothing but that.
+func TestCancellationWithABrokenPromise(t *testing.T) {
+	files := map[string][]byte{"a": treetest.Pattern(50, 1), "b": treetest.Pattern(bigSize, 2), "c": treetest.Pattern(10, 3)}
+	lines := promiseLines(files)
+	src, dst := promised(t, files, "SHA256SUMS", lines)
+	spoil(t, filepath.Join(src, "b"))
+	for k := int64(1); ; k++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls atomic.Int64
+		target := fmt.Sprint(dst, k)
+		unhook := hook(t, func(fsys.Op, string) error {
+			if calls.Add(1) == k {
+				cancel()
+			}
+			return nil
+		})
+		o := options(src, target)
+		o.Workers, o.Hashes, o.Memory = 1, []hash.Algorithm{hash.SHA256}, 1
+		o.BlockSize = 2 * bigSize // no lanes: the hook is not called at the same time
+		out := &told{}
+		o.Report = func(e Event) { out.events = append(out.events, e) }
+		_, err := Run(ctx, &o, &tally.Counters{})
+		unhook()
+		cancel()
+		require.NoFileExists(t, filepath.Join(target, "b"))
+		for _, e := range out.bad() {
+			requireBroken(t, e, "b")
+		}
+		for path := range look(t, target) {
+			require.NotContains(t, path, ".tmp")
+		}
+		treetest.Remove(t, target)
+		if err == nil && calls.Load() < k {
+			require.Len(t, out.bad(), 1)
+			break
+		}
+	}
+}
+
+// A manifest that is the source's own, byte for byte, is ours all the same: it
+// loses the line of what has rotted at the destination, and gets it back.
+func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	write(t, a, "x", treetest.Pattern(bigSize, 1), since)
+	write(t, a, "y", treetest.Pattern(100, 2), since)
+	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).bad())
+	for range 2 { // into an empty destination, and into one that was right
+		counters := &tally.Counters{}
+		atVerifying(t, counters, func() { spoil(t, filepath.Join(c, "x")) })
+		out := runTold(t, verifying(VerifyFull, b, c), counters)
+		require.Len(t, out.bad(), 1)
+		require.Equal(t, []any{EventMismatch, "x", c}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
+		require.Equal(t, []string{"y"}, listed(t, c))
+		require.NoFileExists(t, filepath.Join(c, "sealift.sha256"))
+		fsys.Fault = nil
+		require.Empty(t, runTold(t, verifying(VerifyFull, b, c), &tally.Counters{}).bad())
+		require.Equal(t, []string{"x", "y"}, listed(t, c))
+	}
+}

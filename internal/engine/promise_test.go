@@ -1,0 +1,406 @@
+//go:build linux
+
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// digestOf is what a line of the algorithm's manifest begins with.
+func digestOf(a hash.Algorithm, content []byte) string {
+	set := hash.NewSet([]hash.Algorithm{a})
+	set.Write(content)
+	return hexString(set.Digests()[0])
+}
+
+// promiseLines lists the files by path, as sha256sum would.
+func promiseLines(files map[string][]byte) string {
+	var b strings.Builder
+	for path, content := range files {
+		fmt.Fprintf(&b, "%s  %s\n", sha(string(content)), path)
+	}
+	return b.String()
+}
+
+// promised makes a source of files with a manifest.
+func promised(t testing.TB, files map[string][]byte, name, manifest string) (src, dst string) {
+	t.Helper()
+	dir := treetest.MemoryDir(t)
+	src = filepath.Join(dir, "src")
+	for path, content := range files {
+		write(t, src, path, content, since)
+	}
+	write(t, src, name, []byte(manifest), since)
+	return src, filepath.Join(dir, "dst")
+}
+
+// requireBroken demands that the event says once that the source does not match.
+func requireBroken(t testing.TB, e Event, path string) {
+	t.Helper()
+	require.Equal(t, []any{EventMismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
+	require.Equal(t, failure.StageVerify, stageOf(t, e))
+	require.ErrorContains(t, e.Err, "source does not match its manifest")
+}
+
+// One flipped bit in B, on the way from A to B to C: it is told at once, and
+// not handed on.
+func TestCorruptionIsNotHandedOn(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, {hash.BLAKE3, hash.SHA256, hash.XXH128}} {
+		a, files := littleTree(t)
+		dir := treetest.MemoryDir(t)
+		b := filepath.Join(dir, "b")
+		o := options(a, b)
+		o.Hashes = hashes
+		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+		for i, victim := range []string{"a", "b/big", "f/link"} { // inline, through lanes, one of two names
+			spoil(t, filepath.Join(b, victim))
+			c := []string{filepath.Join(dir, fmt.Sprint("c", i)), filepath.Join(dir, fmt.Sprint("c", i, "-2"))}
+			o := verifying(VerifyDest, b, c...)
+			o.Hashes = hashes
+			counters := &tally.Counters{CountTotals: true}
+			out := runTold(t, o, counters)
+			want := []string{victim}
+			if victim == "f/link" {
+				want = append(want, "g")
+			}
+			require.Len(t, out.bad(), len(want))
+			for i, path := range want {
+				requireBroken(t, out.bad()[i], path)
+			}
+			s := out.summary
+			require.EqualValues(t, len(want), s.Mismatches)
+			require.Zero(t, s.Errors+s.Warnings+s.Conflicts)
+			require.EqualValues(t, len(files)+len(hashes), counters.Files.Load())
+			for j, target := range c {
+				have := look(t, target)
+				for path, content := range files {
+					if slices.Contains(want, path) {
+						require.NotContains(t, have, path)
+					} else {
+						require.True(t, have[path].content == string(content), path)
+					}
+				}
+				require.Empty(t, aside(t, target), "it was never there")
+				// B's manifest is a file of B now, ours has another name.
+				theirs, err := os.ReadFile(filepath.Join(b, "SHA256SUMS"))
+				require.NoError(t, err)
+				kept, err := os.ReadFile(filepath.Join(target, "SHA256SUMS"))
+				require.NoError(t, err)
+				require.Equal(t, theirs, kept)
+				require.Len(t, s.Targets[j].Manifests, len(hashes))
+				sums, err := os.ReadFile(filepath.Join(target, "sealift.sha256"))
+				require.NoError(t, err)
+				lines := readManifest(t, string(sums))
+				require.Len(t, lines, len(files)-len(want)+len(hashes))
+				for path, digest := range lines {
+					stands, err := os.ReadFile(filepath.Join(target, path))
+					require.NoError(t, err)
+					require.Equal(t, sha(string(stands)), digest)
+				}
+			}
+			spoil(t, filepath.Join(b, victim)) // the bit back
+			o = options(b, c[1]+"-new")
+			o.Hashes = hashes
+			require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+			require.Equal(t, len(files), requireWhole(t, c[1]+"-new", files))
+			require.Len(t, listed(t, c[1]+"-new"), len(files), "the manifest takes the name")
+		}
+	}
+}
+
+// However the source's manifest is written, it is understood: a good file
+// passes, and a bad one does not.
+func TestEveryFormOfALineIsAPromise(t *testing.T) {
+	good, bad := treetest.Pattern(100, 1), treetest.Pattern(bigSize, 2)
+	for name, form := range map[string]string{
+		"plain":             "%s  %s\n",
+		"no line end":       "%s  %s",
+		"binary":            "%s *%s\n",
+		"carriage return":   "%s  %s\r\n",
+		"dot":               "%s  ./%s\n",
+		"dots":              "%s  .//./%s\n",
+		"indented":          "   %s  %s\n",
+		"escaped":           "\\%s  %s\n",
+		"tagged":            "SHA256 (%[2]s) = %[1]s\n",
+		"tagged by openssl": "SHA2-256(%[2]s)= %[1]s\n",
+		"upper case":        "upper",
+		"among others":      "# a comment\n\nno line at all\n%s  %s\nMD5 (x) = 0123\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"file", "d/e/file"} {
+				line := func(content []byte) string {
+					if form == "upper" {
+						return strings.ToUpper(sha(string(content))) + "  " + path + "\n"
+					}
+					return fmt.Sprintf(form, sha(string(content)), path)
+				}
+				src, dst := promised(t, map[string][]byte{path: bad}, "SHA256SUMS", line(bad))
+				require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).bad())
+				require.FileExists(t, filepath.Join(dst, path))
+
+				src, dst = promised(t, map[string][]byte{path: bad}, "SHA256SUMS", line(good))
+				out := runTold(t, options(src, dst), &tally.Counters{})
+				require.Len(t, out.bad(), 1)
+				requireBroken(t, out.bad()[0], path)
+				require.NoFileExists(t, filepath.Join(dst, path))
+				require.FileExists(t, filepath.Join(dst, "SHA256SUMS"), "as the file that it is")
+			}
+		})
+	}
+}
+
+// A name with all that an escape is for.
+func TestPromiseOfAnEscapedName(t *testing.T) {
+	name := "new\nline \\ back\rreturn"
+	files := map[string][]byte{name: []byte("x"), "other": []byte("y")}
+	src, dst := promised(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
+	out := runTold(t, options(src, dst), &tally.Counters{})
+	require.Len(t, out.bad(), 1)
+	requireBroken(t, out.bad()[0], name)
+	require.NotContains(t, out.bad()[0].Err.Error(), "\n")
+}
+
+// The same digest twice is one promise; two digests are one that no file keeps.
+func TestDuplicateLinesOfAPromise(t *testing.T) {
+	right, wrong := sha("x"), sha("y")
+	for name, c := range map[string]struct {
+		lines []string
+		told  string
+	}{
+		"equal":                   {lines: []string{right, right, strings.ToUpper(right)}},
+		"right, then wrong":       {lines: []string{right, wrong}, told: "different digests"},
+		"wrong, then right":       {lines: []string{wrong, right}, told: "different digests"},
+		"wrong twice":             {lines: []string{wrong, wrong}, told: "source does not match its manifest"},
+		"right among very many":   {lines: append(manyDigests(1000), right), told: "different digests"},
+		"right, then very many":   {lines: append([]string{right}, manyDigests(1000)...), told: "different digests"},
+		"another kind of the two": {lines: []string{right, right[:32]}}, // a digest of MD5's length
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			for i, digest := range c.lines {
+				fmt.Fprintf(&b, "%s  %sa\n", digest, strings.Repeat("./", i%2))
+			}
+			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", b.String())
+			out := runTold(t, options(src, dst), &tally.Counters{})
+			if c.told == "" {
+				require.Empty(t, out.bad())
+				require.FileExists(t, filepath.Join(dst, "a"))
+				return
+			}
+			require.Len(t, out.bad(), 1)
+			requireBroken(t, out.bad()[0], "a")
+			require.ErrorContains(t, out.bad()[0].Err, c.told)
+			require.NoFileExists(t, filepath.Join(dst, "a"))
+		})
+	}
+}
+
+func manyDigests(n int) (list []string) {
+	for i := range n {
+		list = append(list, sha(fmt.Sprint(i)))
+	}
+	return list
+}
+
+// Each name of a file with several has a promise of its own.
+func TestHardLinksWithDifferentPromises(t *testing.T) {
+	right, wrong := sha("content"), sha("rotten")
+	for mask := range 8 { // which of the three names are promised wrongly
+		for _, workers := range []int{1, 4} {
+			var lines string
+			var good, bad []string
+			for i, name := range []string{"a", "d/b", "z"} {
+				if mask>>i&1 != 0 {
+					lines += wrong + "  " + name + "\n"
+					bad = append(bad, name)
+				} else {
+					lines += right + "  " + name + "\n"
+					good = append(good, name)
+				}
+			}
+			src, dst := promised(t, map[string][]byte{"a": []byte("content")}, "SHA256SUMS", lines)
+			require.NoError(t, os.Mkdir(filepath.Join(src, "d"), 0o755))
+			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "d/b")))
+			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
+			o := options(src, dst, dst+"2")
+			o.Workers = workers
+			out := runTold(t, o, &tally.Counters{})
+			require.Len(t, out.bad(), len(bad))
+			for i, name := range bad {
+				requireBroken(t, out.bad()[i], name)
+			}
+			require.EqualValues(t, len(bad), out.summary.Mismatches)
+			for _, target := range o.Targets {
+				have := look(t, target)
+				for _, name := range bad {
+					require.NotContains(t, have, name)
+				}
+				for _, name := range good {
+					require.EqualValues(t, len(good), have[name].links, "linked as far as they stand")
+				}
+				if len(bad) == 0 {
+					continue
+				}
+				sums := readManifest(t, have["sealift.sha256"].content)
+				require.Len(t, sums, len(good)+1)
+			}
+		}
+	}
+}
+
+// Several hashes, each with a manifest in the source: all of them are promises.
+func TestSeveralManifestsInTheSource(t *testing.T) {
+	hashes := []hash.Algorithm{hash.SHA256, hash.BLAKE3, hash.MD5}
+	content := treetest.Pattern(bigSize, 1)
+	files := map[string][]byte{"a": content}
+	for broken := -1; broken < len(hashes); broken++ {
+		src, dst := promised(t, files, "SHA512SUMS", digestOf(hash.SHA512, []byte("not ours to check"))+"  a\n")
+		for i, a := range hashes {
+			text := content
+			if i == broken {
+				text = []byte("another")
+			}
+			write(t, src, fileManifestName("", a), []byte(digestOf(a, text)+"  a\n"), since)
+		}
+		o := options(src, dst)
+		o.Hashes = hashes
+		out := runTold(t, o, &tally.Counters{})
+		if broken < 0 {
+			require.Empty(t, out.bad())
+			require.FileExists(t, filepath.Join(dst, "a"))
+			continue
+		}
+		require.Len(t, out.bad(), 1)
+		requireBroken(t, out.bad()[0], "a")
+		require.NoFileExists(t, filepath.Join(dst, "a"))
+	}
+	// A digest of the right length in the manifest of another kind is no promise.
+	src, dst := promised(t, files, "BLAKE3SUMS", sha("another")+"  a\n")
+	require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).bad())
+}
+
+// Where the source's SHA256SUMS is somebody else's, sealift.sha256 beside it is
+// ours, and both are promises.
+func TestThePromiseBesideASignedManifest(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	for _, name := range []string{"listed", "both", "ours"} {
+		write(t, a, name, treetest.Pattern(100, name[0]), since)
+	}
+	signed := "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n"
+	for _, name := range []string{"listed", "both"} {
+		signed += sha(string(treetest.Pattern(100, name[0]))) + "  " + name + "\n"
+	}
+	write(t, a, "SHA256SUMS", []byte(signed+"-----BEGIN PGP SIGNATURE-----\n"), since)
+	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).bad())
+	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
+	require.Empty(t, runTold(t, options(b, filepath.Join(dir, "c")), &tally.Counters{}).bad())
+	for _, victims := range [][]string{{"both"}, {"ours"}, {"SHA256SUMS"}, {"both", "listed", "ours"}} {
+		for _, name := range victims {
+			spoil(t, filepath.Join(b, name))
+		}
+		dst := filepath.Join(dir, strings.Join(victims, "-"))
+		out := runTold(t, options(b, dst), &tally.Counters{})
+		var broken []string
+		for _, e := range out.bad() {
+			if e.Kind == EventMismatch {
+				requireBroken(t, e, e.Path)
+				broken = append(broken, e.Path)
+			}
+		}
+		require.Subset(t, broken, victims)
+		require.True(t, len(broken) == len(victims) || victims[0] == "SHA256SUMS", "a rotten line speaks ill of a good file")
+		for _, name := range victims {
+			require.NoFileExists(t, filepath.Join(dst, name))
+			spoil(t, filepath.Join(b, name)) // the bit back
+		}
+	}
+}
+
+// With --source-manifest=ignore, in a dry run and without hashes nothing is
+// checked, and nothing kept back.
+func TestPromisesThatNobodyChecks(t *testing.T) {
+	for name, change := range map[string]func(o *Options){
+		"ignore":   func(o *Options) { o.SourceManifest = SourceManifestIgnore },
+		"dry run":  func(o *Options) { o.DryRun = true },
+		"no hash":  func(o *Options) { o.Hashes = nil },
+		"other":    func(o *Options) { o.Hashes = []hash.Algorithm{hash.MD5} },
+		"absolute": func(o *Options) { o.Manifest = filepath.Join(o.Targets[0], "elsewhere", "SHA256SUMS") },
+		"renamed":  func(o *Options) { o.Manifest = "OTHER" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n"+sha("z")+"  absent\n")
+			o := options(src, dst)
+			change(&o)
+			out := runTold(t, o, &tally.Counters{})
+			require.Empty(t, out.bad())
+			require.EqualValues(t, 2, out.summary.Files)
+			require.Equal(t, !o.DryRun, fileExists(filepath.Join(dst, "a")))
+		})
+	}
+}
+
+// A text of the manifest's name promises nothing and is copied as a file.
+func TestASourceManifestThatIsNone(t *testing.T) {
+	for _, text := range []string{"", "\n\n", "# nothing\n", "a text about SHA256SUMS\n", "\x00\x01\xff", strings.Repeat("x", 300_000)} {
+		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
+			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", text)
+			o := options(src, dst)
+			o.SourceManifest = mode
+			out := runTold(t, o, &tally.Counters{})
+			require.Empty(t, out.bad())
+			have := look(t, dst)
+			require.Equal(t, text, have["SHA256SUMS"].content)
+			require.Equal(t, map[string]string{"SHA256SUMS": sha(text), "a": sha("x")}, readManifest(t, have["sealift.sha256"].content))
+		}
+	}
+}
+
+// What is no file to read, or leads elsewhere, promises nothing.
+func TestASourceManifestOfAnotherKind(t *testing.T) {
+	outside := filepath.Join(treetest.MemoryDir(t), "outside")
+	require.NoError(t, os.WriteFile(outside, []byte(sha("y")+"  a\n"), 0o600))
+	for name, make := range map[string]func(path string) error{
+		"directory":      func(path string) error { return os.Mkdir(path, 0o755) },
+		"dangling link":  func(path string) error { return os.Symlink("nowhere", path) },
+		"link elsewhere": func(path string) error { return os.Symlink(outside, path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "other", "")
+			require.NoError(t, make(filepath.Join(src, "SHA256SUMS")))
+			var opened []string
+			hook(t, func(op fsys.Op, name string) error {
+				if op == fsys.OpOpen {
+					opened = append(opened, name)
+				}
+				return nil
+			})
+			o := options(src, dst)
+			o.Workers = 1
+			require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+			require.NotContains(t, opened, "outside")
+			require.FileExists(t, filepath.Join(dst, "a"))
+		})
+	}
+	// A link within the source is the manifest.
+	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "sums/of-today", sha("y")+"  a\n")
+	require.NoError(t, os.Symlink("sums/of-today", filepath.Join(src, "SHA256SUMS")))
+	out := runTold(t, options(src, dst), &tally.Counters{})
+	require.Len(t, out.bad(), 1)
+	requireBroken(t, out.bad()[0], "a")
+}

@@ -1,0 +1,211 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// The sweep over the phase in which everything is read back: each operation of
+// it fails once, while some files have rotted. Whatever fails is told or makes
+// no difference, what has rotted is told nevertheless, no manifest lists what
+// was not read, and running again mends everything.
+
+// The three that have rotted: at the first destination, at the second, and at
+// the source.
+const (
+	rottenFirst  = "b/inline"
+	rottenSecond = "link"
+	rottenSource = "big"
+)
+
+type verifySweep struct {
+	t        *testing.T
+	src, dir string
+	files    map[string][]byte
+	fail     operation // of the verifying phase
+	err      error     // nil: only count
+	counts   map[fsys.Op]int
+	hit      bool
+}
+
+// run copies to two destinations, the second of which has its files already,
+// and lets the files rot when they are there.
+func (s *verifySweep) run(targets []string) *told {
+	c := &tally.Counters{}
+	rotted := false
+	s.counts, s.hit = map[fsys.Op]int{}, false
+	var mu sync.Mutex
+	fsys.Fault = func(op fsys.Op, _ string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+			return nil
+		}
+		if !rotted {
+			rotted = true
+			spoil(s.t, filepath.Join(targets[0], rottenFirst))
+			spoil(s.t, filepath.Join(targets[1], rottenSecond))
+			spoil(s.t, filepath.Join(s.src, rottenSource))
+		}
+		nth := s.counts[op]
+		s.counts[op]++
+		if s.err == nil || s.hit || s.fail != (operation{op, nth}) {
+			return nil
+		}
+		s.hit = true
+		return s.err
+	}
+	defer func() { fsys.Fault = nil }()
+	o := verifying(VerifyFull, s.src, targets...)
+	o.Workers = 1
+	out := runTold(s.t, o, c)
+	require.True(s.t, rotted)
+	spoil(s.t, filepath.Join(s.src, rottenSource)) // flips the bit back
+	return out
+}
+
+func (s *verifySweep) fresh(name string) []string {
+	base := filepath.Join(s.dir, name)
+	targets := []string{filepath.Join(base, "1"), filepath.Join(base, "2")}
+	for path, content := range s.files {
+		write(s.t, targets[1], path, content, since)
+	}
+	return targets
+}
+
+// complaints are what must never be.
+func (s *verifySweep) complaints(targets []string, out *told) (list []string) {
+	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	for i, target := range targets {
+		good := func(path string) bool {
+			b, err := os.ReadFile(filepath.Join(target, path))
+			return err == nil && bytes.Equal(b, s.files[path])
+		}
+		b, _ := os.ReadFile(filepath.Join(target, "SHA256SUMS"))
+		lines := readManifest(s.t, string(b))
+		for path, digest := range lines {
+			if !good(path) || digest != sha(string(s.files[path])) {
+				complain("destination %d lists %s, which is not so", i+1, path)
+			}
+		}
+		for path := range look(s.t, target) {
+			if strings.HasPrefix(path, fsys.Reserved) && strings.HasSuffix(path, ".tmp") {
+				complain("a temporary: %s", path)
+			}
+		}
+		if n := out.summary.Targets[i].Verified; len(lines) > 0 && int(n) < len(lines) {
+			complain("destination %d: %d lines, %d files verified", i+1, len(lines), n)
+		}
+		rotten := []string{rottenFirst, rottenSecond}[i]
+		for path := range s.files {
+			about := slices.ContainsFunc(out.bad(), func(e Event) bool {
+				return e.Path == path || e.Target == target && (e.Path == "" || e.Kind == EventTargetLost)
+			})
+			if !good(path) && !about {
+				complain("destination %d: nothing is told of %s", i+1, path)
+			}
+			if _, ok := lines[path]; !ok && !about {
+				complain("destination %d: %s is not listed, and nothing told", i+1, path)
+			}
+		}
+		if fileExists(filepath.Join(target, rotten)) {
+			told := slices.ContainsFunc(out.bad(), func(e Event) bool { return e.Path == rotten && e.Target == target })
+			if !told && out.summary.Targets[i].Lost == nil {
+				complain("destination %d: %s has rotted, keeps its name, and nothing is told", i+1, rotten)
+			}
+		}
+		if info, err := os.Stat(filepath.Join(target, "b")); err == nil && !info.ModTime().Equal(before) {
+			if !slices.ContainsFunc(out.bad(), func(e Event) bool { return strings.Contains(e.Err.Error(), "input/output") }) {
+				complain("destination %d: the directory's time is %v, and nothing told", i+1, info.ModTime())
+			}
+		}
+	}
+	return list
+}
+
+func TestFaultSweepWhileReadingBack(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s := &verifySweep{t: t, dir: treetest.MemoryDir(t)}
+	s.src = filepath.Join(s.dir, "src")
+	s.files = map[string][]byte{
+		"a": treetest.Pattern(50, 1), rottenFirst: treetest.Pattern(100, 2), "b/empty": {},
+		rottenSource: treetest.Pattern(bigSize, 3), rottenSecond: treetest.Pattern(200, 4), "other-link": treetest.Pattern(200, 4),
+	}
+	for path, content := range s.files {
+		if path != "other-link" {
+			write(t, s.src, path, content, since)
+		}
+	}
+	require.NoError(t, os.Link(filepath.Join(s.src, rottenSecond), filepath.Join(s.src, "other-link")))
+	require.NoError(t, os.Chtimes(filepath.Join(s.src, "b"), before, before))
+
+	targets := s.fresh("clean")
+	out := s.run(targets)
+	require.Empty(t, s.complaints(targets, out))
+	clean := out.String()
+	require.Zero(t, out.summary.Errors)
+	require.EqualValues(t, 5, out.summary.Mismatches, "one, one with two names, one at both")
+	counts := s.counts
+	require.Len(t, listed(t, targets[0]), 4)
+	require.Len(t, listed(t, targets[1]), 3)
+
+	total, silent := 0, 0
+	for _, op := range slices.Sorted(opsOf(counts)) {
+		errs := []error{syscall.EIO}
+		if op == fsys.OpRename || op == fsys.OpRead {
+			errs = append(errs, syscall.EROFS, syscall.EACCES)
+		}
+		for nth := range counts[op] {
+			for _, err := range errs {
+				total++
+				s.fail, s.err = operation{op, nth}, err
+				targets := s.fresh(fmt.Sprint(total))
+				out := s.run(targets)
+				require.True(t, s.hit, "%s", s.fail)
+				wrong := s.complaints(targets, out)
+				different := strings.ReplaceAll(out.String(), filepath.Base(filepath.Dir(targets[0])), "clean") != clean
+				switch {
+				case different && out.summary.Errors+out.summary.Mismatches == 0:
+					wrong = append(wrong, "the exit code would be 0")
+				case !different: // then it made no difference
+					silent++
+					for i, names := range []int{4, 3} {
+						if len(listed(t, targets[i])) != names || len(aside(t, targets[i])) != []int{1, 3}[i] {
+							wrong = append(wrong, "was silent, and not without effect")
+						}
+					}
+				}
+				if total%3 == 0 { // once more, without anything wrong
+					require.Empty(t, runTold(t, options(s.src, targets...), &tally.Counters{}).bad())
+					for _, target := range targets {
+						require.Len(t, listed(t, target), len(s.files), "%s", s.fail)
+						requireWhole(t, target, s.files)
+						require.NoDirExists(t, filepath.Join(target, journalName("")))
+					}
+				}
+				if len(wrong) > 0 {
+					t.Errorf("%s fails with %v:\n  %s\nreported:\n%s", s.fail, err, strings.Join(wrong, "\n  "), out)
+				}
+				treetest.Remove(t, filepath.Dir(targets[0]))
+			}
+		}
+	}
+	t.Logf("%d runs, %d silent without effect", total, silent)
+	require.Less(t, silent, total/10)
+}

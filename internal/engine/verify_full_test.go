@@ -1,0 +1,347 @@
+//go:build linux
+
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// A source that reads differently although nobody has changed it: something is
+// wrong, nobody knows where, and no destination's file keeps its name.
+func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, size := range []int{100, bigSize} {
+		for _, workers := range []int{1, 4} {
+			dir := treetest.MemoryDir(t)
+			src := filepath.Join(dir, "src")
+			write(t, src, "a", treetest.Pattern(size, 1), since)
+			write(t, src, "d/b", treetest.Pattern(size, 2), since)
+			require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
+			targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
+			c := &tally.Counters{}
+			atVerifying(t, c, func() { spoil(t, filepath.Join(src, "d/b")) })
+			o := verifying(VerifyFull, src, targets...)
+			o.Workers = workers
+			out := runTold(t, o, c)
+			bad := out.bad()
+			require.Len(t, bad, 2)
+			for i, target := range targets {
+				require.Equal(t, []any{EventMismatch, "d/b", target}, []any{bad[i].Kind, bad[i].Path, bad[i].Target})
+				require.Equal(t, failure.StageVerify, stageOf(t, bad[i]))
+				require.ErrorContains(t, bad[i].Err, "source")
+				require.Equal(t, []string{badPrefix + "b"}, aside(t, filepath.Join(target, "d")))
+				require.NoFileExists(t, filepath.Join(target, "d/b"))
+				require.Equal(t, []string{"a"}, listed(t, target))
+				require.EqualValues(t, 1, out.summary.Targets[i].Verified)
+				info, err := os.Stat(filepath.Join(target, "d"))
+				require.NoError(t, err)
+				require.True(t, info.ModTime().Equal(since))
+			}
+			require.EqualValues(t, 2, out.summary.Mismatches)
+			require.Zero(t, out.summary.Errors)
+			require.FileExists(t, filepath.Join(src, "d/b"), "the source is nobody's to move")
+			require.Empty(t, aside(t, filepath.Join(src, "d")))
+		}
+	}
+}
+
+// What happened to the source after it was copied is told, and is no fault of
+// the destination's file, which stays and is listed.
+func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(path string) error
+		stage  failure.Stage // "": nothing is wrong
+		is     error
+	}{
+		"touched": {change: func(path string) error { return os.Chtimes(path, before, before) }},
+		"mode":    {change: func(path string) error { return os.Chmod(path, 0o600) }},
+		"other content": {
+			change: func(path string) error { return os.WriteFile(path, treetest.Pattern(100, 9), 0o600) },
+			stage:  failure.StageCheck,
+		},
+		"other content and size, same time": {
+			change: func(path string) error {
+				return errors.Join(os.WriteFile(path, treetest.Pattern(101, 1), 0o600), os.Chtimes(path, since, since))
+			},
+			stage: failure.StageCheck,
+		},
+		"renamed over": {
+			change: func(path string) error {
+				return errors.Join(os.WriteFile(path+"~", treetest.Pattern(100, 9), 0o600), os.Rename(path+"~", path))
+			},
+			stage: failure.StageCheck,
+		},
+		"truncated":         {change: func(path string) error { return os.Truncate(path, 0) }, stage: failure.StageCheck},
+		"removed":           {change: os.Remove, stage: failure.StageVerify, is: errVanished},
+		"directory removed": {change: func(path string) error { return os.RemoveAll(filepath.Dir(path)) }, stage: failure.StageVerify, is: errVanished},
+		"symbolic link": {
+			change: func(path string) error { return errors.Join(os.Remove(path), os.Symlink("b", path)) },
+			stage:  failure.StageVerify,
+		},
+		"fifo": {
+			change: func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) },
+			stage:  failure.StageVerify, is: errExchanged,
+		},
+		"directory": {
+			change: func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+			stage:  failure.StageVerify, is: errExchanged,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := treetest.MemoryDir(t)
+			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			content := treetest.Pattern(100, 1)
+			write(t, src, "d/a", content, since)
+			write(t, src, "z", treetest.Pattern(bigSize, 3), since)
+			tc := &tally.Counters{}
+			atVerifying(t, tc, func() { require.NoError(t, c.change(filepath.Join(src, "d/a"))) })
+			out := runTold(t, verifying(VerifyFull, src, dst), tc)
+			if c.stage == "" {
+				require.Empty(t, out.bad())
+			} else {
+				require.Len(t, out.bad(), 1)
+				e := out.bad()[0]
+				require.Equal(t, []any{EventFailed, "d/a", ""}, []any{e.Kind, e.Path, e.Target})
+				require.Equal(t, c.stage, stageOf(t, e))
+				if c.is != nil {
+					require.ErrorIs(t, e.Err, c.is)
+				}
+			}
+			require.Zero(t, out.summary.Mismatches)
+			require.EqualValues(t, 2, out.summary.Targets[0].Verified)
+			require.Equal(t, []string{"d/a", "z"}, listed(t, dst))
+			stands, err := os.ReadFile(filepath.Join(dst, "d/a"))
+			require.NoError(t, err)
+			require.Equal(t, content, stands)
+		})
+	}
+}
+
+// A source that is written while it is read again has changed, whatever time
+// it says.
+func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", treetest.Pattern(100, 1), since)
+	youngManifest(t) // the clock that stamps files goes on
+	c := &tally.Counters{}
+	drops := 0
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+			if drops++; drops == 2 { // the destination's was the first
+				spoil(t, filepath.Join(src, "a"))
+			}
+		}
+		return nil
+	})
+	out := runTold(t, verifying(VerifyFull, src, dst), c)
+	require.Len(t, out.bad(), 1)
+	require.Equal(t, []any{EventFailed, failure.StageCheck}, []any{out.bad()[0].Kind, stageOf(t, out.bad()[0])})
+	require.Equal(t, []string{"a"}, listed(t, dst))
+}
+
+// However different the destinations are, each file of the source is read once,
+// and what stands nowhere is not.
+func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	targets := threeTargets(dir)
+	names := []string{"a", "a/b", "a-b", "b", "c", "z"}
+	for i, name := range names {
+		if name != "a" {
+			write(t, src, name, treetest.Pattern(100, byte(i)), since)
+		}
+		for j, target := range targets {
+			if (i+j)%3 == 0 && name != "a" { // in the way of it
+				require.NoError(t, os.MkdirAll(filepath.Join(target, name), 0o700))
+			}
+		}
+	}
+	write(t, src, "nowhere", []byte("x"), since)
+	for _, target := range targets {
+		require.NoError(t, os.MkdirAll(filepath.Join(target, "nowhere"), 0o700))
+	}
+	c := &tally.Counters{}
+	var drops atomic.Int64
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpDropCache {
+			drops.Add(1)
+		}
+		return nil
+	})
+	s := runTold(t, verifying(VerifyFull, src, targets...), c).summary
+	require.Zero(t, s.Errors+s.Mismatches)
+	verified := s.Targets[0].Verified + s.Targets[1].Verified + s.Targets[2].Verified
+	require.EqualValues(t, 3*5-5, verified)
+	require.EqualValues(t, verified+5, drops.Load())
+}
+
+// The source's names of one file are read once, and each is settled.
+func TestVerifyFullHardLinks(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
+	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
+	write(t, src, "c", treetest.Pattern(bigSize, 2), since)
+	c := &tally.Counters{}
+	drops, spoilt := 0, false
+	hook(t, func(op fsys.Op, _ string) error {
+		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+			return nil
+		}
+		if !spoilt {
+			spoilt = true
+			spoil(t, filepath.Join(src, "b"))
+		}
+		if op == fsys.OpDropCache {
+			drops++
+		}
+		return nil
+	})
+	o := verifying(VerifyFull, src, dst)
+	o.Workers = 1
+	out := runTold(t, o, c)
+	require.Equal(t, 4, drops, "two files, at two places")
+	require.Len(t, out.bad(), 2)
+	require.EqualValues(t, 2, out.summary.Mismatches)
+	require.Equal(t, []string{badPrefix + "a", badPrefix + "b"}, aside(t, dst))
+	require.Equal(t, []string{"c"}, listed(t, dst))
+}
+
+// A destination that is wrong is told once, whatever the source says.
+func TestVerifyFullTellsOnce(t *testing.T) {
+	for _, source := range []bool{false, true} {
+		dir := treetest.MemoryDir(t)
+		src := filepath.Join(dir, "src")
+		write(t, src, "a", treetest.Pattern(100, 1), since)
+		targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
+		c := &tally.Counters{}
+		atVerifying(t, c, func() {
+			spoil(t, filepath.Join(targets[0], "a"))
+			if source {
+				spoil(t, filepath.Join(src, "a"))
+			}
+		})
+		out := runTold(t, verifying(VerifyFull, src, targets...), c)
+		require.Len(t, out.bad(), 1+btoi(source))
+		require.Equal(t, []string{badPrefix + "a"}, aside(t, targets[0]))
+		require.ErrorContains(t, out.bad()[0].Err, "should be", "the destination is at fault")
+		require.Equal(t, source, len(aside(t, targets[1])) == 1)
+		require.Equal(t, !source, len(listed(t, targets[1])) == 1)
+	}
+}
+
+// What is skipped because its time and size are right is compared for the first
+// time when the source is read.
+func TestVerifyFullReadsWhatWasSkipped(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
+	write(t, src, "b", treetest.Pattern(bigSize, 2), since)
+	require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).bad())
+	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
+	spoil(t, filepath.Join(src, "a")) // long before this run
+	require.Empty(t, runTold(t, verifying(VerifyDest, src, dst), &tally.Counters{}).bad())
+	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
+	out := runTold(t, verifying(VerifyFull, src, dst), &tally.Counters{})
+	require.Len(t, out.bad(), 1)
+	require.Equal(t, []any{EventMismatch, "a", dst}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
+	require.Equal(t, []string{"b"}, listed(t, dst))
+}
+
+// A source that cannot be read again leaves what was verified as it is.
+func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		dir := treetest.MemoryDir(t)
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		write(t, src, "a", treetest.Pattern(100, 1), since)
+		c := &tally.Counters{}
+		drops := 0
+		hook(t, func(op fsys.Op, _ string) error {
+			if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+				if drops++; drops == 2 { // the destination's was the first
+					return syscall.EIO
+				}
+			}
+			return nil
+		})
+		o := verifying(VerifyFull, src, dst)
+		if single {
+			o.Source, o.Targets = filepath.Join(src, "a"), []string{filepath.Join(dst, "a")}
+		}
+		out := runTold(t, o, c)
+		require.Len(t, out.bad(), 1)
+		e := out.bad()[0]
+		require.Equal(t, []any{EventFailed, "a", "", failure.StageVerify}, []any{e.Kind, e.Path, e.Target, stageOf(t, e)})
+		require.EqualValues(t, 1, out.summary.Targets[0].Verified)
+		require.FileExists(t, filepath.Join(dst, "a"))
+		require.FileExists(t, out.summary.Targets[0].Manifests[0].Path)
+	}
+}
+
+// Another directory that has taken the source's place is not read for it.
+func TestVerifyFullOfAnotherSource(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", treetest.Pattern(100, 1), since)
+	for _, gone := range []bool{false, true} {
+		c := &tally.Counters{}
+		atVerifying(t, c, func() {
+			require.NoError(t, os.Rename(src, src+"~"))
+			if !gone {
+				write(t, src, "a", treetest.Pattern(100, 2), since)
+			}
+		})
+		out := runTold(t, verifying(VerifyFull, src, dst), c)
+		require.Len(t, out.bad(), 1)
+		require.Equal(t, EventFailed, out.bad()[0].Kind)
+		require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
+		require.EqualValues(t, 1, out.summary.Targets[0].Verified)
+		require.Equal(t, []string{"a"}, listed(t, dst))
+		require.NoError(t, os.RemoveAll(src))
+		require.NoError(t, os.Rename(src+"~", src))
+	}
+}
+
+// A single file's source is read by its own name, also where the copy has another.
+func TestVerifyFullSingleFile(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	write(t, src, "file", treetest.Pattern(bigSize, 1), since)
+	write(t, src, "other", treetest.Pattern(10, 1), since) // not to be taken for it
+	for _, rotten := range []bool{false, true} {
+		dst := filepath.Join(dir, "dst", "other")
+		c := &tally.Counters{}
+		atVerifying(t, c, func() {
+			if rotten {
+				spoil(t, filepath.Join(src, "file"))
+			}
+		})
+		require.NoError(t, os.MkdirAll(filepath.Dir(dst), 0o700))
+		out := runTold(t, verifying(VerifyFull, filepath.Join(src, "file"), dst), c)
+		if !rotten {
+			require.Empty(t, out.bad())
+			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
+			continue
+		}
+		require.Len(t, out.bad(), 1)
+		require.Equal(t, EventMismatch, out.bad()[0].Kind)
+		require.NoFileExists(t, dst)
+		require.NoFileExists(t, dst+".sha256")
+		require.Equal(t, []string{badPrefix + "other"}, aside(t, filepath.Dir(dst)))
+	}
+}
