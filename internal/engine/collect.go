@@ -81,8 +81,12 @@ func (r *run) count(e Event) {
 // account counts an entry once, by the best that happened to it, and tells what
 // happened at each destination.
 func (r *run) account(f *fate) {
-	var copied, linked, skipped bool
+	var copied, linked, skipped, listed bool
 	for _, t := range f.targets {
+		if t.line == lineNew || t.line == lineChecked {
+			r.toVerify += f.size
+			listed = true
+		}
 		t.target.record(t.line, t.name, t.digests, t.have)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.given, Bytes: f.size}
 		switch t.done {
@@ -102,6 +106,9 @@ func (r *run) account(f *fate) {
 			continue
 		}
 		r.report(e)
+	}
+	if listed && r.opts.Verify == VerifyFull {
+		r.toVerify += f.size
 	}
 	s := r.summary
 	switch {
@@ -129,8 +136,6 @@ func (r *run) settle(e *entry) {
 	for i, p := range e.passages {
 		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests, have: p.have}
 		switch {
-		case p.broken:
-			t.line = lineDrop // not even of what stands there: nobody knows what is right
 		case p.done == outNothing && !p.exists:
 			t.line = lineDrop
 		case p.done == outCreated || p.done == outReplaced || p.done == outLinked:

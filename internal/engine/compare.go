@@ -10,8 +10,9 @@ import (
 
 // compare settles the passages whose action depends on content: the source is
 // read once, and every destination's file beside it until it differs. What is
-// equal to the end gets the digests. The error is the source's.
-func (r *run) compare(e *entry) error {
+// equal to the end gets the digests. It returns what was compared; the error is
+// the source's.
+func (r *run) compare(e *entry) (compared []*passage, err error) {
 	var open []*comparison
 	for _, p := range e.passages {
 		if !p.open() || p.act != actCompare {
@@ -23,26 +24,28 @@ func (r *run) compare(e *entry) error {
 			continue
 		}
 		defer f.Close()
+		compared = append(compared, p)
 		open = append(open, &comparison{passage: p, file: f, differs: info.Kind != fsys.Regular || info.Size != e.meta.info.Size})
 	}
+	e.digests = nil
 	if len(open) == 0 {
-		return nil
+		return nil, nil
 	}
 	for attempt := 1; ; attempt++ {
 		digests, err := r.readBeside(e, open)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		changed, err := e.changed()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !changed {
 			e.digests = digests
 			break
 		}
 		if attempt == maxAttempts {
-			return errChanged
+			return nil, errChanged
 		}
 	}
 	for _, c := range open {
@@ -69,7 +72,7 @@ func (r *run) compare(e *entry) error {
 			}
 		}
 	}
-	return nil
+	return compared, nil
 }
 
 // comparison is one destination's side of compare.

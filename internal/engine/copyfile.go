@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -45,7 +46,6 @@ type passage struct {
 	done    outcome
 	digests hash.Digests // known to be those of what stands at the destination
 	again   bool         // the name has appeared meanwhile: decide anew
-	broken  bool         // the source does not match its manifest
 }
 
 // outcome is what became of a passage.
@@ -136,6 +136,11 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 	if r.findPledges(e); e.broken {
 		return
 	}
+	if group != nil && group.broken && len(e.pledges) == 0 {
+		r.tellBroken(e, fmt.Errorf("%w, by another name of the same file", errBroken))
+		r.dropMissing(e)
+		return
+	}
 	for i, dd := range e.dir.State.(destDirs) {
 		if e.leave[dd.target] {
 			continue
@@ -209,12 +214,19 @@ func (r *run) copyRegular(e *entry) {
 			return
 		}
 	}
-	if err := r.compare(e); err != nil {
+	compared, err := r.compare(e)
+	if err != nil {
 		r.failSource(e, failure.StageRead, err)
 		return
 	}
+	if len(compared) > 0 && e.digests != nil && !r.keepsPromise(e, e.digests) {
+		for _, p := range e.passages {
+			if p.open() || p.digests != nil && slices.Contains(compared, p) {
+				p.act, p.done, p.digests = actNone, outNothing, nil
+			}
+		}
+	}
 	for _, p := range e.passages {
-		r.checkPromise(e, p)
 		if p.open() && p.act == actKeep && r.sharesInode(e, p) {
 			p.act = actReplace
 		}
@@ -243,7 +255,7 @@ func (r *run) judge(e *entry, p *passage, v verdict) {
 			break
 		}
 		current := p.have.Size == e.meta.info.Size && p.target.sameTime(p.have.Mtime, e.meta.info.Mtime)
-		if digests, ok := p.target.vouched(e.manifestPath(p), p.have, len(r.opts.Hashes)); ok && current {
+		if digests, ok := p.target.vouched(e.manifestPath(p), p.have, len(r.opts.Hashes)); ok && current && e.pledged(digests) {
 			p.digests = digests
 			break
 		}
@@ -344,7 +356,7 @@ func (r *run) moveData(e *entry) {
 	}
 	for _, p := range movers {
 		if p.open() && !r.keepsPromise(e, e.digests) {
-			p.act, p.broken = actNone, true
+			p.act = actNone
 		}
 		if p.open() {
 			r.commit(e, p)

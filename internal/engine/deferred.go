@@ -2,11 +2,14 @@ package engine
 
 import (
 	"errors"
+	"io"
 	"path"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // settleDeferred settles which files of the source and which manifests get the
@@ -76,9 +79,23 @@ func (r *run) makeWay(t *target, m *manifestFile, e *entry) {
 		}
 	}
 	alternative := alternativeName(m.algorithm)
+	if m.rel == alternative && isManifest(e.file, e.meta.info.Size, m.algorithm) {
+		// It is one of ours, of the source as it was; the copy has its own.
+		e.leave[t] = true
+		err := errors.New("the source's is not copied: the manifest of this copy differs and has its name")
+		r.tell(Event{Kind: EventWarning, Path: e.path, Target: t.given, Err: err})
+		return
+	}
 	if kind := r.kindInSource(alternative); m.rel == alternative || kind != fsys.Unknown && kind != fsys.Regular {
 		m.err = errors.New("the source has files of both names that the manifest could have; name another with --manifest")
 		return
 	}
 	m.rename(alternative)
+}
+
+// isManifest reports whether a file has a line of a manifest.
+func isManifest(f *fsys.File, size int64, a hash.Algorithm) bool {
+	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	l, err := lines.Next()
+	return err == nil && len(l.Digest) == a.Size()
 }

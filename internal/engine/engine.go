@@ -35,6 +35,8 @@ type run struct {
 	pipe     *pipe.Pipe
 	sets     sync.Pool // of *hash.Set
 	noXattrs sync.Map  // devices of the source without extended attributes
+	begun    fsys.Time // when the run began
+	toVerify int64     // bytes that verifying will read; the collector's
 	links    linkGroups
 	promises []*promise // manifests of the source that are checked
 	jobs     chan job
@@ -87,6 +89,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	if opts.BytesPerSecond > 0 {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
 	}
+	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.links.groups = map[fsys.ID]*linkGroup{}
 	r.deferred = map[string]job{}
 	r.jobs = make(chan job, jobsAhead)

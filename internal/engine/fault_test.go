@@ -86,6 +86,7 @@ var mayBeSilent = map[string]string{
 	"engine.(*run).kindInSource":       "looks for the source's own manifest early; settleDeferred meets it again",
 	"engine.(*target).vouched":         "asks the previous manifest; the file is compared instead",
 	"engine.(*run).link":               "looks whether the link is there already; it is made anew",
+	"engine.sameFile":                  "looks whether its equal has the manifest's name; else the exclusive commit decides",
 	"engine.(*run).startScan":          "counts for the progress bar only",
 	"engine.(*manifestFile).unchanged": "proves a line of another path; without proof the line is marked",
 	"engine.(*target).abandon":         "removes an empty journal; the next run takes it over",

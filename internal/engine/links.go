@@ -27,6 +27,7 @@ type linkGroup struct {
 	busy    bool
 	waiting []*entry // their directories are held
 	seen    uint64   // names dealt with
+	broken  bool     // one of its names is not what a manifest of the source lists
 	leaders []leader // for each target: a name that stands there
 }
 
@@ -40,6 +41,7 @@ type leader struct {
 	held    *walk.Dir
 	source  fsys.Info // of the file when it was copied
 	id      fsys.ID   // of what stands at the destination
+	pledged bool      // a manifest of the source lists the name, and was right
 }
 
 // processLinked copies or links an entry with several names, and those of its
@@ -98,6 +100,17 @@ func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) *linkGroup {
 	return g
 }
 
+// tellCopied tells where a file stands already that turns out not to be what the
+// source's manifest lists under another of its names.
+func (r *run) tellCopied(e *entry, g *linkGroup) {
+	for _, l := range g.leaders {
+		if l.dd != nil && !l.pledged {
+			err := fmt.Errorf("it is the same file as %s, which does not match the source's manifest, and was copied before", quoteName(e.path))
+			r.tell(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.given, Err: err})
+		}
+	}
+}
+
 // next returns the next name that waits, nil if there is none. A group of which
 // all names were seen is forgotten.
 func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
@@ -151,9 +164,8 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		*l = leader{}
 		return
 	}
-	if l.digests != nil && !r.keepsPromise(e, l.digests) {
-		p.act, p.broken = actNone, true
-		return
+	if l.digests != nil && !e.pledged(l.digests) {
+		return // only reading it tells what is wrong
 	}
 	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
 	if err != nil {
@@ -227,6 +239,10 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 // afterLinked makes a name that was copied or found equal the group's leader
 // where there is none, and restores the link where there is one.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
+	if e.broken && !g.broken {
+		g.broken = true
+		r.tellCopied(e, g)
+	}
 	if e.meta.info.ID != g.id { // exchanged while it was read
 		return
 	}
@@ -243,7 +259,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 				}
 			}
 			e.dir.Hold()
-			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, source: e.meta.info, id: stands.ID}
+			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, source: e.meta.info, id: stands.ID, pledged: len(e.pledges) > 0}
 		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
 			// It was equal to the source, found by comparing, but a file of its own.
 			r.link(e, p, g, actKeep)

@@ -121,7 +121,9 @@ func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
 			return ManifestSummary{}, err
 		}
 	}
-	replaces := m.prev != nil && m.prevDir != nil && m.prevName == m.name
+	// It replaces its predecessor, and its equal: a copy of the source's manifest,
+	// made when the source was not yet, or not any more, what that lists.
+	replaces := m.prev != nil && m.prevDir != nil && m.prevName == m.name || sameFile(dir, m.name, &p.File)
 	if m.prev != nil { // its lines are taken over; Windows replaces no open file on FAT
 		m.prev.Close()
 		m.prev = nil
@@ -184,6 +186,22 @@ func (m *manifestFile) equals(t *target, f *fsys.File, size int64) (bool, error)
 	}
 	_, err = c.want.ReadByte()
 	return lines > 0 && errors.Is(err, io.EOF), nil
+}
+
+// sameFile reports whether the file name in dir has the content of f.
+func sameFile(dir *fsys.Dir, name string, f *fsys.File) bool {
+	stands, info, err := dir.Open(name)
+	if err != nil {
+		return false
+	}
+	defer stands.Close()
+	own, err := f.Stat()
+	if err != nil || info.Kind != fsys.Regular || own.Size != info.Size {
+		return false
+	}
+	c := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: stands}, 0, info.Size))}
+	_, err = io.Copy(c, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, own.Size))
+	return err == nil
 }
 
 var errDiffers = errors.New("differs")

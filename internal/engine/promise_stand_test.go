@@ -31,14 +31,14 @@ func TestPromisesOfWhatStands(t *testing.T) {
 		name  string
 		have  []byte
 		mtime time.Time
-		want  string // for each of allPolicies: b broken, c conflict, k kept without a look
+		want  string // for each of allPolicies: b broken, c conflict, k kept without a look, l and x: broken as well, since it was read
 	}{
 		{"equal, same time", source, since, "b b b b b"},
 		{"equal, older", source, longAgo, "b b b b b"},
 		{"equal, newer", source, since.Add(time.Hour), "b b b b b"},
-		{"same size, same time", other, since, "b k b b b"},
-		{"same size, older", other, longAgo, "b k b b b"},
-		{"same size, newer", other, since.Add(time.Hour), "c k b b b"},
+		{"same size, same time", other, since, "b l b b b"},
+		{"same size, older", other, longAgo, "b l b b b"},
+		{"same size, newer", other, since.Add(time.Hour), "x l b b b"},
 		{"other size, older", longer, longAgo, "b k b b b"},
 		{"other size, newer", longer, since.Add(time.Hour), "c k b b b"},
 		{"nothing", nil, since, "b b b b b"},
@@ -69,6 +69,14 @@ func TestPromisesOfWhatStands(t *testing.T) {
 					require.Len(t, out.bad(), 1)
 					requireBroken(t, out.bad()[0], "d/a")
 					require.Zero(t, out.summary.Skipped)
+				case 'l':
+					require.Len(t, out.bad(), 1)
+					requireBroken(t, out.bad()[0], "d/a")
+					require.EqualValues(t, 1, out.summary.Skipped)
+				case 'x':
+					require.Len(t, out.bad(), 2)
+					requireBroken(t, out.bad()[0], "d/a")
+					require.Equal(t, EventConflict, out.bad()[1].Kind)
 				case 'c':
 					require.Len(t, out.bad(), 1)
 					require.Equal(t, EventConflict, out.bad()[0].Kind)
@@ -112,7 +120,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 		o := options(b, c)
 		o.Policy = policy
 		out := runTold(t, o, &tally.Counters{})
-		bad := slices.DeleteFunc(out.bad(), func(e Event) bool { return e.Kind == EventConflict || e.Path == "" })
+		bad := slices.DeleteFunc(out.bad(), func(e Event) bool { return e.Kind == EventConflict || e.Kind == EventWarning || e.Path == "" })
 		require.Len(t, bad, 2, "%s", out)
 		requireBroken(t, bad[0], "three-too")
 		requireBroken(t, bad[1], "two")

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type reading struct {
 	path    string // as the manifests list it
 	targets []*target
 	digests [][]byte // of the one read, for each of the targets
+	cached  []bool   // for each of the targets: what was read back perhaps came from memory
 }
 
 // verification reads back what the manifests of this run are going to list.
@@ -33,6 +35,8 @@ type verification struct {
 	sets      sync.Pool // of *hash.Set
 	counts    map[*target]*verified
 	linked    linkedDigests
+	moving    sync.Mutex // held while a bad file is moved: its directory is changed and restored
+	ctx       context.Context
 }
 
 // verified is what was found out about one destination.
@@ -62,8 +66,17 @@ func (r *run) verify(targets []*target) {
 	if len(listing) == 0 {
 		return
 	}
+	r.counters.TotalBytes.Store(r.counters.Bytes.Load() + r.toVerify) // known exactly now
 	r.counters.Phase.Store(int32(tally.PhaseVerifying))
 	v := &verification{run: r, algorithm: r.opts.Hashes[0], counts: map[*target]*verified{}}
+	ctx, cancel := context.WithCancel(r.outer)
+	defer cancel()
+	v.ctx = ctx
+	defer context.AfterFunc(r.ctx, func() { // as at the first failure, if that is asked for
+		if r.stopped() {
+			cancel()
+		}
+	})()
 	v.sets.New = func() any { return hash.NewSet([]hash.Algorithm{v.algorithm}) }
 	for _, t := range listing {
 		v.counts[t] = &verified{}
@@ -220,12 +233,13 @@ func (w *reader) close() {
 
 // verify reads one file back wherever it stands.
 func (w *reader) verify(job reading) {
+	job.cached = make([]bool, len(job.targets))
 	for i, t := range job.targets {
-		c := w.counts[t]
-		if c.failed.Load() {
-			continue
+		good := false
+		if c := w.counts[t]; !c.failed.Load() {
+			good, job.cached[i] = w.readTarget(t, c, job.path, job.digests[i])
 		}
-		if !w.readTarget(t, c, job.path, job.digests[i]) {
+		if !good {
 			job.targets[i] = nil
 		}
 	}
@@ -234,56 +248,92 @@ func (w *reader) verify(job reading) {
 	}
 }
 
+// shown is how events name a file: as in the source.
+func (v *verification) shown(path string) string {
+	if v.run.route.name != "" {
+		return v.run.route.name
+	}
+	return path
+}
+
+// failTarget tells that a file at a destination cannot be read back, and takes it
+// out of the manifests. Nothing more is read where the destination as a whole is
+// gone.
+func (w *reader) failTarget(t *target, path string, err error) {
+	c := w.counts[t]
+	c.drop(path)
+	if fsys.DestinationLost(err) {
+		c.failed.Store(true)
+		if !t.isLost() {
+			t.lose(w.run, w.shown(path), err)
+			return
+		}
+	}
+	w.run.tell(Event{
+		Kind: EventFailed, Path: w.shown(path), Target: t.given,
+		Err: &failure.FileError{Path: w.shown(path), Target: t.given, Stage: failure.StageVerify, Err: err},
+	})
+}
+
 // readTarget reports whether the file at a destination is what was read. If
 // not, it is told and moved out of the way.
-func (w *reader) readTarget(t *target, c *verified, path string, digest []byte) bool {
+func (w *reader) readTarget(t *target, c *verified, path string, digest []byte) (good, cached bool) {
 	r := w.run
-	fail := func(err error) bool {
-		if r.stopped() {
-			return false
-		}
-		c.drop(path)
-		if r.failTarget(t, path, failure.StageVerify, err); t.isLost() {
-			c.failed.Store(true)
-		}
-		return false
-	}
-	dir, name, err := w.targets[t].Parent(path)
-	var f *fsys.File
-	var info fsys.Info
-	if err == nil {
-		f, info, err = dir.Open(name)
-	}
-	if err == nil && info.Kind != fsys.Regular {
-		f.Close()
-		err = errExchanged
-	}
+	dir, name, f, info, err := openForReading(w.targets[t], path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("it is not there any more")
 	}
 	if err != nil {
-		return fail(err)
+		w.failTarget(t, path, err)
+		return false, false
 	}
 	defer f.Close()
-	have, cached, err := w.linked.get(info, func() ([]byte, bool, error) { return w.digest(f, info) })
-	if r.stopped() {
-		return false
-	}
-	if err == nil && bytes.Equal(have, digest) {
+	have, cached, err := w.readBack(f, info)
+	switch {
+	case r.stopped():
+		return false, false
+	case err != nil:
+		w.failTarget(t, path, w.setAside(fmt.Errorf("reading it back: %w", err), dir, name, info))
+		return false, false
+	case bytes.Equal(have, digest):
 		c.files.Add(1)
 		if cached {
 			c.cached.Add(1)
 		}
-		return true
+		return true, cached
 	}
-	if err == nil {
-		err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
-			w.algorithm, hex.EncodeToString(have), hex.EncodeToString(digest))
-		c.drop(path)
-		r.mismatch(t, path, withPlace(err, dir, name, info))
-		return false
+	err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
+		w.algorithm, hex.EncodeToString(have), hex.EncodeToString(digest))
+	c.drop(path)
+	r.mismatch(t, w.shown(path), w.setAside(err, dir, name, info))
+	return false, false
+}
+
+// openForReading opens the regular file at path. dir is open until the next path
+// is looked for.
+func openForReading(look *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys.File, info fsys.Info, err error) {
+	if dir, name, err = look.Parent(path); err != nil {
+		return nil, "", nil, info, err
 	}
-	return fail(withPlace(fmt.Errorf("reading it back: %w", err), dir, name, info))
+	if f, info, err = dir.Open(name); err == nil && info.Kind != fsys.Regular {
+		f.Close()
+		err = errExchanged
+	}
+	return dir, name, f, info, err
+}
+
+// readBack returns the digest of a file, which is read from its device unless
+// another name of it was.
+func (w *reader) readBack(f *fsys.File, info fsys.Info) (digest []byte, cached bool, err error) {
+	read := false
+	digest, cached, err = w.linked.get(info, func() ([]byte, bool, error) {
+		read = true
+		return w.digest(f, info)
+	})
+	if !read {
+		w.run.counters.Bytes.Add(info.Size)
+	}
+	return digest, cached, err
 }
 
 // digest reads a file from its device.
@@ -291,7 +341,7 @@ func (w *reader) digest(f *fsys.File, info fsys.Info) (digest []byte, cached boo
 	set := w.sets.Get().(*hash.Set)
 	defer w.sets.Put(set)
 	set.Reset()
-	_, fromDevice, err := w.run.pipe.ReadBack(w.run.outer, f, info, set, pipe.CacheDrop)
+	_, fromDevice, err := w.run.pipe.ReadBack(w.ctx, f, info, set, pipe.CacheDrop)
 	return set.Digests()[0], !fromDevice, err
 }
 
@@ -306,11 +356,16 @@ func (r *run) mismatch(t *target, path string, err error) {
 	})
 }
 
-// withPlace moves a bad file out of the way and adds to the error where it is.
-func withPlace(err error, dir *fsys.Dir, name string, info fsys.Info) error {
+// setAside moves a bad file out of the way and adds to the error where it is.
+func (v *verification) setAside(err error, dir *fsys.Dir, name string, info fsys.Info) error {
+	v.moving.Lock()
 	bad, moveErr := setAside(dir, name, info)
-	if moveErr != nil {
+	v.moving.Unlock()
+	switch {
+	case bad == "":
 		return fmt.Errorf("%w; it could not be moved out of the way: %w", err, moveErr)
+	case moveErr != nil:
+		return fmt.Errorf("%w; it is called %s now, but its directory is not as it was: %w", err, quoteName(bad), moveErr)
 	}
 	return fmt.Errorf("%w; it is called %s now", err, quoteName(bad))
 }
@@ -332,21 +387,24 @@ func setAside(dir *fsys.Dir, name string, info fsys.Info) (bad string, err error
 	if err != nil {
 		return "", err
 	}
-	rename := func() error {
-		for try := 0; ; try++ {
+	rename := func() (err error) {
+		for try := 0; try < 100; try++ {
 			if bad = badPrefix + name; try > 0 || len(bad) > maxName {
 				bad = badPrefix + fsys.TempName()[len(fsys.Reserved):] + "-" + name
 				bad = bad[:min(len(bad), maxName)]
 			}
-			if _, err := dir.Lstat(bad); err == nil && try < 100 {
-				continue
+			if err = dir.RenameNew(name, bad); !errors.Is(err, fs.ErrExist) {
+				return err
 			}
-			return dir.Rename(name, bad)
 		}
+		return err
 	}
 	err = rename()
 	if err != nil && (errors.Is(err, fs.ErrPermission) || fsys.NotPermitted(err)) && dir.Chmod(before.Mode|0o700) == nil {
-		err = errors.Join(rename(), dir.Chmod(before.Mode))
+		err = rename()
+		if back := dir.Chmod(before.Mode); err == nil && back != nil {
+			return bad, back
+		}
 	}
 	if err != nil {
 		return "", err
@@ -361,21 +419,13 @@ func setAside(dir *fsys.Dir, name string, info fsys.Info) (bad string, err error
 // without having been changed is wrong somewhere, and nobody knows where.
 func (w *reader) readSource(job reading) {
 	r := w.run
-	path := job.path
-	if r.route.name != "" {
-		path = r.route.name
-	}
+	path := w.shown(job.path)
 	fail := func(stage failure.Stage, err error) {
 		if !r.stopped() {
 			r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
 		}
 	}
-	dir, name, err := w.source.Parent(path)
-	var f *fsys.File
-	var info fsys.Info
-	if err == nil {
-		f, info, err = dir.Open(name)
-	}
+	dir, name, f, info, err := openForReading(w.source, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errVanished
 	}
@@ -384,50 +434,59 @@ func (w *reader) readSource(job reading) {
 		return
 	}
 	defer f.Close()
-	if info.Kind != fsys.Regular {
-		fail(failure.StageVerify, errExchanged)
-		return
-	}
-	have, _, err := w.linked.get(info, func() ([]byte, bool, error) { return w.digest(f, info) })
+	have, _, err := w.readBack(f, info)
 	if err != nil {
 		fail(failure.StageVerify, err)
 		return
 	}
+	now, err := dir.Lstat(name)
+	changed := err != nil || !sameState(now, info)
 	for i, t := range job.targets {
 		if t == nil || bytes.Equal(have, job.digests[i]) {
 			continue
 		}
-		w.settleSource(t, job.path, name, dir, info)
+		there, theirs, stands, err := w.standing(t, job.path)
+		if err != nil {
+			w.failTarget(t, job.path, err)
+			continue
+		}
+		if changed || w.changedSince(t, info, stands) {
+			fail(failure.StageCheck, errors.New("it has changed since it was copied"))
+			return
+		}
+		c := w.counts[t]
+		c.drop(job.path)
+		c.files.Add(-1)
+		if job.cached[i] {
+			c.cached.Add(-1)
+		}
+		r.mismatch(t, path, w.setAside(errors.New("the source, read again, is not what was copied"), there, theirs, stands))
 	}
 }
 
-// settleSource settles what a source that reads differently means for a
-// destination.
-func (w *reader) settleSource(t *target, path, sourceName string, sourceDir *fsys.Dir, source fsys.Info) {
-	r := w.run
-	dir, name, err := w.targets[t].Parent(path)
-	if err != nil {
-		r.failTarget(t, path, failure.StageVerify, err)
-		return
+// standing describes the file at a destination.
+func (w *reader) standing(t *target, path string) (dir *fsys.Dir, name string, info fsys.Info, err error) {
+	if dir, name, err = w.targets[t].Parent(path); err == nil {
+		info, err = dir.Lstat(name)
 	}
-	have, err := dir.Lstat(name)
-	if err != nil {
-		r.failTarget(t, path, failure.StageVerify, err)
-		return
-	}
-	now, err := sourceDir.Lstat(sourceName)
-	if err != nil || now.ID != source.ID || !sameState(now, source) ||
-		have.Size != source.Size || r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(have.Mtime, source.Mtime) {
-		err := errors.New("it has changed since it was copied")
-		r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: failure.StageCheck, Err: err}})
-		return
-	}
-	c := w.counts[t]
-	c.drop(path)
-	c.files.Add(-1)
-	err = errors.New("the source, read again, is not what was copied")
-	r.mismatch(t, path, withPlace(err, dir, name, have))
+	return dir, name, info, err
 }
+
+// changedSince reports whether the source's file has been changed since it was
+// copied, going by its times or, where those are not kept, by the run's.
+func (w *reader) changedSince(t *target, source, stands fsys.Info) bool {
+	if stands.Size != source.Size {
+		return true
+	}
+	if w.run.opts.Preserve&PreserveTimes != 0 {
+		return !t.sameTime(stands.Mtime, source.Mtime)
+	}
+	return source.Mtime.Compare(w.run.begun) >= 0
+}
+
+// maxLinked is how many files with several names are remembered; the names of
+// others are read each. It bounds the memory, 200 bytes a file.
+const maxLinked = 1 << 18
 
 // linkedDigests remembers what files with several names hold, so that they are
 // read once.
@@ -455,7 +514,9 @@ func (l *linkedDigests) get(info fsys.Info, read func() ([]byte, bool, error)) (
 	d := l.seen[info.ID]
 	if d == nil {
 		d = &linkedDigest{}
-		l.seen[info.ID] = d
+		if len(l.seen) < maxLinked {
+			l.seen[info.ID] = d
+		}
 	}
 	l.mu.Unlock()
 	d.once.Do(func() { d.digest, d.cached, d.err = read() })

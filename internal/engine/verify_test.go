@@ -54,6 +54,11 @@ func (o *told) bad() (list []Event) {
 	return list
 }
 
+// mismatches are those that are not warnings.
+func (o *told) mismatches() []Event {
+	return slices.DeleteFunc(o.bad(), func(e Event) bool { return e.Kind == EventWarning })
+}
+
 func stageOf(t testing.TB, e Event) failure.Stage {
 	t.Helper()
 	f := &failure.FileError{}

@@ -1,6 +1,9 @@
 package fsys
 
-import "unsafe"
+import (
+	"runtime"
+	"unsafe"
+)
 
 // DirectAlignment is what offsets, lengths and addresses of reads after
 // SetDirect are multiples of, in bytes: the sector of disks with the largest
@@ -48,3 +51,7 @@ func readAligned(p []byte, off int64, pread func([]byte, int64) (int, error), si
 		total -= between
 	}
 }
+
+// CanDropCache says that DropCache does something on this system. Where it does
+// not, SetDirect before a reading is the next best thing.
+const CanDropCache = runtime.GOOS == "linux"

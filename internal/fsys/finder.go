@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,10 @@ const maxLinks = 40
 type KindError struct{ Kind Kind }
 
 func (e *KindError) Error() string { return fmt.Sprintf("it is a %s, not a regular file", e.Kind) }
+
+// NoSuchFile reports whether err says that there is no file of a name, be it that
+// there can be none: the name is too long for the file system.
+func NoSuchFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || nameTooLong(err) }
 
 // Finder reaches what is below a directory by paths that somebody else has
 // written, in a manifest for instance: name by name, and never out of the
@@ -196,30 +201,30 @@ func (f *Finder) closeDir(d *Dir) {
 	d.Close()
 }
 
-// follow opens the regular file that the names lead to through symbolic links.
-// ".." in a link's target goes back to the directory that we came from, which is
-// still open; nothing is ever opened by such a name.
+// follow opens the regular file that the names lead to through symbolic links,
+// after enter has come to the first of them. ".." in a link's target takes back
+// the name of the directory that we came through; nothing is ever opened by such
+// a name.
 func (f *Finder) follow(names []string) (*File, Info, error) {
-	stack := []*Dir{f.root}
-	defer func() {
-		for _, d := range stack[1:] {
-			d.Close()
-		}
-	}()
+	passed := slices.Clone(f.names) // directories, none of them a link
+	names = names[len(passed):]
 	links := 0
 	for len(names) > 0 {
-		name, dir := names[0], stack[len(stack)-1]
+		name := names[0]
 		names = names[1:]
 		switch name {
 		case "", ".":
 			continue
 		case "..":
-			if len(stack) == 1 {
+			if len(passed) == 0 {
 				return nil, Info{}, ErrOutside
 			}
-			dir.Close()
-			stack = stack[:len(stack)-1]
+			passed = passed[:len(passed)-1]
 			continue
+		}
+		dir, err := f.enter(passed)
+		if err != nil {
+			return nil, Info{}, err
 		}
 		info, err := dir.Lstat(name)
 		switch {
@@ -242,11 +247,7 @@ func (f *Finder) follow(names []string) (*File, Info, error) {
 		case info.Kind != Directory:
 			return nil, Info{}, fs.ErrNotExist // something below a file
 		default:
-			next, err := dir.OpenDir(name)
-			if err != nil {
-				return nil, Info{}, err
-			}
-			stack = append(stack, next)
+			passed = append(passed, name)
 		}
 	}
 	return nil, Info{}, &KindError{Directory}

@@ -172,6 +172,65 @@ func TestFinderInADeepTree(t *testing.T) {
 	require.Equal(t, fsys.Directory, info.Kind)
 }
 
+// Links take no more descriptors than paths without any do, however far they
+// lead down and up again.
+func TestFinderFollowsLinksInADeepTree(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("paths are short on Windows")
+	}
+	dir, root := finderTree(t)
+	const depth = 600
+	at := root
+	for range depth {
+		require.NoError(t, at.Mkdir("x"))
+		next, err := at.OpenDir("x")
+		require.NoError(t, err)
+		if at != root {
+			at.Close()
+		}
+		at = next
+	}
+	require.NoError(t, at.Symlink(strings.Repeat("../", depth)+"a", "up"))
+	require.NoError(t, at.Symlink(strings.Repeat("../", depth-1)+"../x/../d/b", "around"))
+	require.NoError(t, at.Symlink(strings.Repeat("../", depth+1)+"secret", "out"))
+	at.Close()
+	require.NoError(t, os.Symlink(strings.Repeat("x/", depth)+"up", filepath.Join(dir, "down")))
+	before, most := openFiles(t), 0
+	fsys.Fault = func(fsys.Op, string) error {
+		most = max(most, openFiles(t)-before)
+		return nil
+	}
+	defer func() { fsys.Fault = nil }()
+	for _, limit := range []int{1, 5} {
+		f := fsys.NewFinder(root, limit)
+		for path, want := range map[string]string{"down": "A", strings.Repeat("x/", depth) + "up": "A", strings.Repeat("x/", depth) + "around": "B"} {
+			have, err := read(t, f, path)
+			require.NoError(t, err)
+			require.Equal(t, want, have)
+		}
+		_, err := read(t, f, strings.Repeat("x/", depth)+"out")
+		require.ErrorIs(t, err, fsys.ErrOutside)
+		f.Close()
+	}
+	require.Less(t, most, 10)
+}
+
+func TestNoSuchFile(t *testing.T) {
+	_, root := finderTree(t)
+	f := fsys.NewFinder(root, 1)
+	defer f.Close()
+	for _, path := range []string{"nothing", "nothing/at/all", "a/b", strings.Repeat("x", 300), strings.Repeat("x", 300) + "/b"} {
+		_, _, err := f.Open(path)
+		require.True(t, fsys.NoSuchFile(err), "%s: %v", path, err)
+	}
+	for _, path := range []string{"..", "d"} {
+		_, _, err := f.Open(path)
+		require.Error(t, err)
+		require.False(t, fsys.NoSuchFile(err), "%s: %v", path, err)
+	}
+	require.False(t, fsys.NoSuchFile(nil))
+}
+
 // openFiles counts this process's descriptors, 0 where the system does not tell.
 func openFiles(t *testing.T) int {
 	t.Helper()

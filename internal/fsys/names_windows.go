@@ -115,6 +115,20 @@ func (d *Dir) Rename(oldName, newName string) error {
 	return d.MoveTo(oldName, d, newName)
 }
 
+// RenameNew is Rename that never replaces: ERROR_ALREADY_EXISTS if the name is
+// taken.
+func (d *Dir) RenameNew(oldName, newName string) error {
+	if err := fault(OpRename, newName); err != nil {
+		return err
+	}
+	h, err := openAt(d.h, oldName, windows.DELETE|windows.SYNCHRONIZE, windows.FILE_OPEN, 0)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(h)
+	return renameHandle(h, d.h, newName)
+}
+
 // MoveTo is Rename into the directory to of the same volume. A directory with
 // anything open below it cannot be moved: access denied.
 func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {

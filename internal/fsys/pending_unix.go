@@ -127,7 +127,15 @@ var (
 	hardLink        = unix.Linkat
 )
 
-// renameNew is Rename that never replaces.
+// RenameNew is Rename that never replaces: EEXIST if the name is taken.
+func (d *Dir) RenameNew(oldName, newName string) error {
+	if err := fault(OpRename, newName); err != nil {
+		return err
+	}
+	return d.renameNew(oldName, newName)
+}
+
+// renameNew is RenameNew of our own temporaries.
 func (d *Dir) renameNew(oldName, newName string) error {
 	err := retry(func() error { return exclusiveRename(d.fd, oldName, newName) })
 	if err == nil || !Unsupported(err) && err != unix.EINVAL {

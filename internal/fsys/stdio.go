@@ -11,16 +11,16 @@ import (
 // Symbolic links in path are followed: the path is the user's own. It does not
 // wait for a writer of a fifo; the caller looks at the kind.
 func OpenFile(path string) (*File, Info, error) {
-	path, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, Info{}, bareError(err)
+		return openWithoutPath(path, bareError(err))
 	}
-	dir, err := OpenRoot(filepath.Dir(path))
+	dir, err := OpenRoot(filepath.Dir(resolved))
 	if err != nil {
 		return nil, Info{}, err
 	}
 	defer dir.Close()
-	return dir.Open(filepath.Base(path))
+	return dir.Open(filepath.Base(resolved))
 }
 
 // bareError takes the path off an error of package os.

@@ -2,7 +2,32 @@
 
 package fsys
 
-import "os"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// openWithoutPath opens what has no path but a link to it, such as the pipe
+// behind /dev/stdin: the link's text leads nowhere, and yet it can be opened.
+func openWithoutPath(link string, _ error) (*File, Info, error) {
+	if err := fault(OpOpen, link); err != nil {
+		return nil, Info{}, err
+	}
+	fd, err := retryN(func() (int, error) {
+		return unix.Open(link, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, Info{}, err
+	}
+	f := &File{Object: Object{fd: fd}}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, Info{}, err
+	}
+	return f, info, nil
+}
 
 // StatFile describes what f is open on.
 func StatFile(f *os.File) (Info, error) { return (&Object{fd: int(f.Fd())}).Stat() }

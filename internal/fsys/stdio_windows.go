@@ -8,3 +8,6 @@ import (
 
 // StatFile describes what f is open on.
 func StatFile(f *os.File) (Info, error) { return (&Object{h: windows.Handle(f.Fd())}).Stat() }
+
+// openWithoutPath returns err: there are no links without a path.
+func openWithoutPath(_ string, err error) (*File, Info, error) { return nil, Info{}, err }

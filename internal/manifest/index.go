@@ -35,6 +35,7 @@ type Index struct {
 	met       []atomic.Uint32 // a bit for each entry, in their order
 	malformed int
 	scratch   sync.Pool // of *lookup
+	checking  bool      // lines are read as NewCheckReader does
 }
 
 type entry struct {
@@ -68,16 +69,34 @@ func (want filter) accepts(f fields) bool {
 // The error is that of reading src, which the Index uses for as long as it
 // lives and never closes. The file must not change in the meantime.
 func BuildIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
-	seed := maphash.MakeSeed()
-	return buildIndex(src, size, filter{digestSize, tags}, func(path []byte) uint64 {
-		return maphash.Bytes(seed, path)
-	})
+	return (&Index{src: src, size: size, want: filter{digestSize, tags}}).build()
 }
 
-func buildIndex(src io.ReaderAt, size int64, want filter, hash func([]byte) uint64) (*Index, error) {
-	ix := &Index{src: src, size: size, want: want, hash: hash}
-	ix.scratch.New = func() any { return &lookup{buf: make([]byte, 0, firstRead)} }
-	r := NewReader(io.NewSectionReader(src, 0, size))
+// BuildCheckIndex is BuildIndex of a manifest that anybody may have written: it
+// takes every line that NewCheckReader takes.
+func BuildCheckIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
+	return (&Index{src: src, size: size, want: filter{digestSize, tags}, checking: true}).build()
+}
+
+// reader reads the manifest from its beginning.
+func (ix *Index) reader() *Reader {
+	in := io.NewSectionReader(ix.src, 0, ix.size)
+	if ix.checking {
+		return NewCheckReader(in, FormatSums)
+	}
+	return NewReader(in)
+}
+
+func (ix *Index) build() (*Index, error) {
+	if ix.hash == nil {
+		seed := maphash.MakeSeed()
+		ix.hash = func(path []byte) uint64 { return maphash.Bytes(seed, path) }
+	}
+	r := ix.reader()
+	ix.scratch.New = func() any {
+		// The first lines have decided how all are to be read.
+		return &lookup{buf: make([]byte, 0, firstRead), parse: parser{forms: r.parse.forms, padded: r.parse.padded}}
+	}
 	for {
 		f, err := r.scan()
 		if errors.Is(err, io.EOF) {
@@ -86,13 +105,13 @@ func buildIndex(src io.ReaderAt, size int64, want filter, hash func([]byte) uint
 		if err != nil {
 			return nil, fmt.Errorf("manifest: read for index: %w", err)
 		}
-		if !want.accepts(f) {
+		if !ix.want.accepts(f) {
 			r.reject()
 			continue
 		}
-		ix.entries = append(ix.entries, entry{hash(canonical(f.path)), r.offset})
+		ix.entries = append(ix.entries, entry{ix.hash(canonical(f.path)), r.offset})
 	}
-	if r.next != size {
+	if r.next != ix.size {
 		return nil, fmt.Errorf("manifest: read for index: %w", io.ErrUnexpectedEOF)
 	}
 	ix.malformed, _ = r.Malformed()
@@ -196,6 +215,9 @@ func (l *lookup) read(ix *Index, offset int64) (fields, error) {
 			line = l.buf
 			break
 		}
+	}
+	if ix.checking && offset == 0 {
+		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
 	f, err := l.parse.parse(line)
 	if err != nil || !ix.want.accepts(f) {

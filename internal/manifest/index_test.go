@@ -21,7 +21,7 @@ func indexOf(t *testing.T, text string, tags ...string) *Index {
 // colliding gives every path the same hash.
 func colliding(t *testing.T, text string) *Index {
 	t.Helper()
-	ix, err := buildIndex(strings.NewReader(text), int64(len(text)), filter{digestSize: 32}, func([]byte) uint64 { return 7 })
+	ix, err := (&Index{src: strings.NewReader(text), size: int64(len(text)), want: filter{digestSize: 32}, hash: func([]byte) uint64 { return 7 }}).build()
 	require.NoError(t, err)
 	return ix
 }

@@ -57,7 +57,7 @@ func (ix *Index) Meet(p Promise) {
 // The error is the first one of yield, as it is, or that of reading the manifest,
 // or says that it changed since it was indexed.
 func (ix *Index) Unmet(yield func(path string) error) error {
-	r := NewReader(io.NewSectionReader(ix.src, 0, ix.size))
+	r := ix.reader()
 	left := len(ix.entries)
 	for {
 		f, err := r.scan()

@@ -195,3 +195,32 @@ func TestPromiseErrors(t *testing.T) {
 	_, err = BuildIndex(io.NewSectionReader(strings.NewReader(text), 0, 5), int64(len(text)), 32)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
+
+// An index for checking takes the lines that the check reader takes, and finds
+// them again.
+func TestCheckIndex(t *testing.T) {
+	digest := strings.Repeat("ab", 32)
+	for name, text := range map[string]string{
+		"byte order mark": "\xef\xbb\xbf" + digest + "  a\n" + digest + "  b\r\n",
+		"one space":       digest + " a\n" + digest + " b\n",
+		"padded":          "SHA256   (a) = " + digest + "\nSHA256 (b) = " + digest + "\n",
+	} {
+		strict, err := BuildIndex(strings.NewReader(text), int64(len(text)), 32, "SHA256")
+		require.NoError(t, err)
+		require.Less(t, strict.Len(), 2, name)
+		ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), 32, "SHA256")
+		require.NoError(t, err)
+		require.Equal(t, 2, ix.Len(), name)
+		for _, path := range []string{"a", "b"} {
+			p, err := ix.Promised(path)
+			require.NoError(t, err)
+			require.Len(t, p.Digests, 1, "%s: %s", name, path)
+			if path == "a" {
+				ix.Meet(p)
+			}
+		}
+		var unmet []string
+		require.NoError(t, ix.Unmet(func(path string) error { unmet = append(unmet, path); return nil }))
+		require.Equal(t, []string{"b"}, unmet, name)
+	}
+}

@@ -128,10 +128,13 @@ func (r *Reader) readLine() (line []byte, ok bool) {
 		return nil, false
 	}
 	if r.bom && r.number == 1 {
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
 	return line, true
 }
+
+// byteOrderMark is that of UTF-8.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // skipLine reads up to the end of the current line.
 func (r *Reader) skipLine() {

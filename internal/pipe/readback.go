@@ -28,7 +28,8 @@ func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set
 	if err != nil {
 		return 0, false, err
 	}
-	if (cache == CacheDirect || !fromDevice && src.DeviceBacked()) && p.Pool.size%fsys.DirectAlignment == 0 {
+	past := cache == CacheDirect || !fromDevice && (src.DeviceBacked() || !fsys.CanDropCache)
+	if past && p.Pool.size%fsys.DirectAlignment == 0 {
 		direct, err := src.SetDirect(true)
 		switch {
 		case err == nil:

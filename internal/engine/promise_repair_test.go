@@ -1,0 +1,119 @@
+//go:build linux
+
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// A source that was rotten when it was copied, and is whole again: the manifest of
+// the next copy takes the place of the copy of the source's, which it equals.
+func TestARepairedSourceGetsItsManifest(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	write(t, a, "x", []byte("x"), since)
+	write(t, a, "y", []byte("y"), since)
+	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).bad())
+	spoil(t, filepath.Join(b, "x"))
+	require.Len(t, runTold(t, options(b, c), &tally.Counters{}).bad(), 1)
+	spoil(t, filepath.Join(b, "x")) // the bit back
+	for range 3 {
+		out := runTold(t, options(b, c), &tally.Counters{})
+		require.Empty(t, out.bad())
+		require.Equal(t, []string{"x", "y"}, listed(t, c))
+		require.NoDirExists(t, filepath.Join(c, journalName("")))
+	}
+}
+
+// The same where the first copy was a part of the source.
+func TestAPartialCopyThenTheWhole(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	write(t, a, "x", []byte("x"), since)
+	write(t, a, "y", []byte("y"), since)
+	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).bad())
+	o := options(b, c)
+	o.Filter = &filter.List{}
+	require.NoError(t, o.Filter.Exclude("x"))
+	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, options(b, c), &tally.Counters{}).bad())
+}
+
+// A source with a signed SHA256SUMS and our sealift.sha256, and one rotten file: the
+// copy has a manifest of everything else.
+func TestARottenCopyOfASignedMirror(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	write(t, a, "x", []byte("x"), since)
+	write(t, a, "y", []byte("y"), since)
+	write(t, a, "SHA256SUMS", []byte("-----BEGIN PGP SIGNED MESSAGE-----\n"+promiseLines(map[string][]byte{"x": []byte("x")})), since)
+	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).mismatches())
+	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
+	spoil(t, filepath.Join(b, "y"))
+	out := runTold(t, options(b, c), &tally.Counters{})
+	require.Len(t, out.mismatches(), 1, "%s", out)
+	requireBroken(t, out.mismatches()[0], "y")
+	require.NotEmpty(t, out.summary.Targets[0].Manifests)
+	require.NoDirExists(t, filepath.Join(c, journalName("")))
+}
+
+// A stale manifest at one destination says nothing about the source.
+func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		for _, links := range []bool{false, true} {
+			dir := treetest.MemoryDir(t)
+			src := filepath.Join(dir, "src")
+			both := []string{filepath.Join(dir, "old"), filepath.Join(dir, "new")}
+			write(t, src, "a", []byte("old"), since)
+			write(t, src, "b", []byte("b"), since)
+			if links {
+				require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "a2")))
+			}
+			require.Empty(t, runTold(t, options(src, both[0]), &tally.Counters{}).bad())
+			youngManifest(t, filepath.Join(both[0], "SHA256SUMS"))
+			write(t, src, "a", []byte("new"), since) // same size and time
+			lines := sha("new") + "  a\n" + sha("b") + "  b\n"
+			if links {
+				lines += sha("new") + "  a2\n"
+			}
+			write(t, src, "SHA256SUMS", []byte(lines), since) // which the source matches
+			o := options(src, both[order[0]], both[order[1]])
+			o.Workers = 1
+			out := runTold(t, o, &tally.Counters{})
+			content, err := os.ReadFile(filepath.Join(both[1], "a"))
+			require.NoError(t, err, "the source does match its manifest, but:\n%s", out)
+			require.Equal(t, "new", string(content))
+		}
+	}
+}
+
+// What is listed below a regular file, or with a name that cannot be, is absent.
+func TestAbsentWhereNothingCanBe(t *testing.T) {
+	for _, path := range []string{"file/below", "d/" + strings.Repeat("n", 256)} {
+		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
+			src, dst := promised(t, map[string][]byte{"file": []byte("x"), "d/y": nil}, "SHA256SUMS", sha("x")+"  "+path+"\n")
+			o := options(src, dst)
+			o.SourceManifest = mode
+			out := runTold(t, o, &tally.Counters{})
+			if len(out.bad()) != 1 {
+				t.Errorf("%.20s: want one event, have %d", path, len(out.bad()))
+			}
+		}
+	}
+}
+
+// A symbolic link of the manifest's name that leads in circles fails nothing.
+func TestALoopOfTheManifestsName(t *testing.T) {
+	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "other", "")
+	require.NoError(t, os.Symlink("SHA256SUMS", filepath.Join(src, "SHA256SUMS")))
+	require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).mismatches())
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// The destination holds the good file and its NAME.sha256; the source rots: both
+// stay.
+func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	require.NoError(t, os.Mkdir(dst, 0o700))
+	write(t, src, "file", treetest.Pattern(100, 1), since)
+	write(t, src, "file.sha256", []byte(sha(string(treetest.Pattern(100, 1)))+" *file\n"), since)
+	o := options(filepath.Join(src, "file"), dst)
+	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	youngManifest(t, filepath.Join(dst, "file.sha256"))
+	write(t, src, "file", treetest.Pattern(100, 9), since.Add(1)) // newer, and not what its manifest says
+	out := runTold(t, o, &tally.Counters{})
+	require.EqualValues(t, 1, out.summary.Mismatches, "%s", out)
+	content, err := os.ReadFile(filepath.Join(dst, "file"))
+	require.NoError(t, err)
+	require.Equal(t, treetest.Pattern(100, 1), content)
+	require.FileExists(t, filepath.Join(dst, "file.sha256"))
+}
+
+// One absent file, listed by two manifests, is one mismatch.
+func TestAnAbsentFileCountsOnce(t *testing.T) {
+	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("z")+"  gone\n")
+	write(t, src, "MD5SUMS", []byte(digestOf(hash.MD5, []byte("z"))+"  gone\n"), since)
+	o := options(src, dst)
+	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
+	o.SourceManifest = SourceManifestStrict
+	require.EqualValues(t, 1, runTold(t, o, &tally.Counters{}).summary.Mismatches)
+}
+
+// "find -type f -exec sha256sum {} + >SHA256SUMS" lists itself, as it was when it
+// was empty: that line promises nothing.
+func TestAManifestThatListsItself(t *testing.T) {
+	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
+	require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).bad())
+}
+
+// With --fail-fast the files under way are not read to their ends.
+func TestFailFastStopsReading(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a-bad", treetest.Pattern(100, 1), since)
+	write(t, src, "big", treetest.Pattern(2000*sweepBlock, 2), since)
+	c := &tally.Counters{}
+	atVerifying(t, c, func() { spoil(t, filepath.Join(dst, "a-bad")) })
+	first := fsys.Fault
+	var after atomic.Int64
+	told := atomic.Bool{}
+	fsys.Fault = func(op fsys.Op, name string) error {
+		if op == fsys.OpRead && told.Load() {
+			after.Add(1)
+		}
+		return first(op, name)
+	}
+	o := verifying(VerifyDest, src, dst)
+	o.Workers, o.FailFast = 2, true
+	o.Report = func(e Event) {
+		if e.Kind == EventMismatch {
+			told.Store(true)
+		}
+	}
+	_, err := Run(t.Context(), &o, c)
+	require.NoError(t, err)
+	t.Log(after.Load())
+	require.Less(t, after.Load(), int64(100), "reads after the first failure was told")
+}

@@ -1,0 +1,40 @@
+//go:build unix
+
+package fsys_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+func TestOpenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	require.NoError(t, os.WriteFile(path, []byte("A"), 0o600))
+	require.NoError(t, os.Symlink("a", path+".link"))
+	f, info, err := fsys.OpenFile(path + ".link")
+	require.NoError(t, err)
+	f.Close()
+	require.Equal(t, fsys.Regular, info.Kind)
+	_, _, err = fsys.OpenFile(path + ".missing")
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	// What a shell gives for <(command): a link whose text is no path.
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	name := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(name); err != nil {
+		t.Skipf("without %s: %v", name, err)
+	}
+	f, info, err = fsys.OpenFile(name)
+	require.NoError(t, err)
+	f.Close()
+	require.Equal(t, fsys.Fifo, info.Kind)
+}
