@@ -55,6 +55,8 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 		return nil, usagef("--zero and --manifest contradict each other: no program checks a manifest whose lines end in NUL bytes")
 	case slices.Contains(args, ""):
 		return nil, usagef("the name of a path is empty")
+	case standardInputs(args) > 1:
+		return nil, usagef("- is given twice, and standard input can be read once")
 	case f.selection.filesFrom == "-" && slices.Contains(args, "-"):
 		return nil, usagef("--files-from - and the path - both need standard input")
 	}
@@ -71,4 +73,14 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
 	return o, nil
+}
+
+// standardInputs counts the paths that stand for standard input.
+func standardInputs(args []string) (n int) {
+	for _, arg := range args {
+		if arg == "-" {
+			n++
+		}
+	}
+	return n
 }

@@ -200,6 +200,7 @@ func TestUsageErrorsOfSum(t *testing.T) {
 		"--files-from=no/such":     "--files-from: 'no/such': no such file or directory",
 		"--exclude=[":              "--exclude: pattern \"[\"",
 		"--workers=many":           "--workers: \"many\" is not a whole number",
+		"- a -":                    "- is given twice, and standard input can be read once",
 		"--json":                   "unknown flag --json\n",
 		"--manifets=x":             "unknown flag --manifets; did you mean --manifest?",
 		"--hash=sha1":              "--hash: unknown hash \"sha1\"",
@@ -243,6 +244,9 @@ func TestHelpOfVerifyAndSum(t *testing.T) {
 		}
 	}
 	help := command(t, succeeds, "", "verify", "--help").stdout
+	if !strings.Contains(strings.Join(strings.Fields(help), " "), "FILE is looked for here, and else in each DIR") {
+		t.Errorf("where --manifest is looked for:\n%s", help)
+	}
 	if strings.Count(help, "--hash-file") != 1 || !strings.Contains(help, "--hash-file is the same") {
 		t.Errorf("the other name of --manifest:\n%s", help)
 	}

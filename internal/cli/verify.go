@@ -79,7 +79,7 @@ func verifyAndTell(cmd *cobra.Command, flags *verifyFlags, options *verify.Optio
 	if summary == nil {
 		summary = &verify.Summary{}
 	}
-	result := c.finish(options, summary, err)
+	result := c.finish(summary, err)
 	switch {
 	case flags.json:
 		printJSON(stdout, newVerifyReport(summary, c, result))

@@ -27,7 +27,7 @@ func (f *verifyFlags) groups() []flagGroup {
 	return []flagGroup{
 		{"What to check", func(s *pflag.FlagSet) {
 			manifest := &onceValue{&o.Manifest}
-			s.Var(manifest, "manifest", "check every DIR against the manifest `FILE` (- for standard input), instead of those that are in it; --hash-file is the same")
+			s.Var(manifest, "manifest", "check every DIR against the manifest `FILE` (- for standard input) and not against those that are in it; FILE is looked for here, and else in each DIR; --hash-file is the same")
 			s.Var(manifest, "hash-file", "another name of --manifest, with a `FILE`")
 			s.BoolVar(&o.Unlisted, "unlisted", false, "report files that no manifest names, too; they do not change the exit code")
 			s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "do not report files that are not there")

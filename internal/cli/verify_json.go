@@ -14,7 +14,7 @@ type verifyReportJSON struct {
 	Seconds   float64              `json:"seconds"`
 	Rate      float64              `json:"rate"` // bytes per second
 	Manifests []verifyManifestJSON `json:"manifests"`
-	Failures  []failureJSON        `json:"failures"`
+	Failures  []verifyFailureJSON  `json:"failures"`
 	Unlisted  []unlistedJSON       `json:"unlisted"`
 	Warnings  []warningJSON        `json:"warnings"`
 	ExitCode  int                  `json:"exit_code"`
@@ -37,6 +37,14 @@ type verifyManifestJSON struct {
 	Target    string `json:"target"`    // the directory that it was used for
 	Algorithm string `json:"algorithm"` // "" where each line says its own
 	Lines     int64  `json:"lines"`
+}
+
+// verifyFailureJSON says of what manifest a line is where a directory has
+// several.
+type verifyFailureJSON struct {
+	failureJSON
+	Manifest  string `json:"manifest,omitempty"`
+	Algorithm string `json:"algorithm,omitempty"`
 }
 
 type unlistedJSON struct {
@@ -64,13 +72,22 @@ func newVerifyReport(s *verify.Summary, c *checker, result outcome) verifyReport
 		Seconds:   s.Elapsed.Seconds(),
 		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
 		Manifests: []verifyManifestJSON{},
-		Failures:  append([]failureJSON{}, c.failures...), // [] and not null
+		Failures:  []verifyFailureJSON{}, // [] and not null
 		Unlisted:  append([]unlistedJSON{}, c.unlisted...),
 		Warnings:  append([]warningJSON{}, c.warnings...),
 		ExitCode:  result.code(),
 	}
+	manifests := map[string]int{} // by directory
 	for _, m := range s.Manifests {
+		manifests[m.Dir]++
 		report.Manifests = append(report.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})
+	}
+	for i, f := range c.failures {
+		failed := verifyFailureJSON{failureJSON: f}
+		if v := c.origins[i]; manifests[v.Dir] > 1 {
+			failed.Manifest, failed.Algorithm = v.Manifest, string(v.Algorithm)
+		}
+		report.Failures = append(report.Failures, failed)
 	}
 	return report
 }

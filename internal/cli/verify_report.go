@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -16,7 +15,8 @@ type checker struct {
 	severals bool        // directories, so that names begin with theirs
 	stop     func(error) // ends the run
 
-	unlisted []unlistedJSON // guarded by teller.mu
+	unlisted []unlistedJSON        // guarded by teller.mu
+	origins  map[int]verify.Result // by the index of a failure in teller.failures; likewise
 }
 
 // result is verify.Options.Report.
@@ -27,10 +27,10 @@ func (c *checker) result(v verify.Result) {
 		c.line(name, "OK")
 	case verify.Mismatch:
 		c.line(name, "FAILED")
-		c.record(&c.mismatches, v.Path, v.Dir, failure.StageVerify, "mismatch")
+		c.count(&c.mismatches, v, "mismatch")
 	case verify.Missing:
 		c.line(name, "MISSING")
-		c.record(&c.mismatches, v.Path, v.Dir, failure.StageVerify, "missing")
+		c.count(&c.mismatches, v, "missing")
 	case verify.Unreadable:
 		c.trouble(name, "verify: ", v)
 		if !c.aloud { // the cause has said it
@@ -91,19 +91,27 @@ func (c *checker) trouble(name, stage string, v verify.Result) {
 		name += ": "
 	}
 	c.say(name + stage + quotedError(v.Err))
-	c.record(&c.errors, v.Path, v.Dir, failure.StageVerify, errorText(v.Err))
+	c.count(&c.errors, v, errorText(v.Err))
+}
+
+// count is record with what only verify has to say.
+func (c *checker) count(n *int64, v verify.Result, text string) {
+	c.record(n, v.Path, v.Dir, failure.StageVerify, text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keep {
+		if c.origins == nil {
+			c.origins = map[int]verify.Result{}
+		}
+		c.origins[len(c.failures)-1] = v
+	}
 }
 
 // finish tells how the run as a whole ended, and what that means.
-func (c *checker) finish(o *verify.Options, s *verify.Summary, err error) outcome {
+func (c *checker) finish(s *verify.Summary, err error) outcome {
 	result := c.cutShort(err, "")
 	failures, mismatches := c.told()
 	result.failed = result.failed || failures > 0 || s.Errors > 0
 	result.mismatched = mismatches > 0 || s.Mismatches > 0 || s.Missing > 0
-	if o.IgnoreMissing && s.Files == 0 && result == (outcome{}) {
-		// As sha256sum has it: that all is well cannot be said of nothing.
-		c.failure("", "", failure.StageVerify, errors.New("no file was verified"))
-		result.failed = true
-	}
 	return result
 }

@@ -226,25 +226,33 @@ func TestJSONOfACheck(t *testing.T) {
       "path_base64": "YmFk/w==",
       "target": "dir",
       "stage": "verify",
-      "error": "mismatch"
+      "error": "mismatch",
+      "manifest": "dir/SHA256SUMS",
+      "algorithm": "sha256"
     },
     {
       "path": "../\u001b[2J",
       "target": "dir",
       "stage": "verify",
-      "error": "missing"
+      "error": "missing",
+      "manifest": "dir/SHA256SUMS",
+      "algorithm": "sha256"
     },
     {
       "path": "it's",
       "target": "dir",
       "stage": "verify",
-      "error": "permission denied"
+      "error": "permission denied",
+      "manifest": "dir/SHA256SUMS",
+      "algorithm": "sha256"
     },
     {
       "path": ".",
       "target": "dir",
       "stage": "verify",
-      "error": "the directory was moved"
+      "error": "the directory was moved",
+      "manifest": "dir/SHA256SUMS",
+      "algorithm": "sha256"
     }
   ],
   "unlisted": [
@@ -293,24 +301,21 @@ func TestExitCodesOfACheck(t *testing.T) {
 		args []string
 		code int
 	}{
-		"all well":               {reports(some, verify.Match), nil, 0},
-		"mismatch":               {reports(some, verify.Mismatch), nil, 3},
-		"missing":                {reports(some, verify.Missing), nil, 3},
-		"unreadable":             {reports(some, verify.Unreadable), nil, 1},
-		"failure":                {reports(some, verify.Failure), nil, 1},
-		"warning":                {reports(some, verify.Warning), nil, 0},
-		"unlisted":               {reports(some, verify.Unlisted), nil, 0},
-		"unreadable, mismatch":   {reports(some, verify.Unreadable, verify.Mismatch), nil, 3},
-		"only in the summary":    {ends(&verify.Summary{Missing: 1, Errors: 1}, nil), nil, 3},
-		"an error there":         {ends(&verify.Summary{Errors: 1}, nil), nil, 1},
-		"nothing to check":       {ends(nil, failure.Refuse("there is no manifest")), nil, 2},
-		"interrupt":              {ends(&verify.Summary{Mismatches: 1}, Interrupt{os.Interrupt}), nil, 130},
-		"SIGTERM":                {ends(&verify.Summary{}, Interrupt{syscall.SIGTERM}), nil, 143},
-		"broken":                 {ends(nil, errors.New("broken")), nil, 1},
-		"nothing there":          {ends(&verify.Summary{}, nil), []string{"--ignore-missing"}, 1},
-		"something there":        {ends(some, nil), []string{"--ignore-missing"}, 0},
-		"nothing there, stopped": {ends(&verify.Summary{}, Interrupt{os.Interrupt}), []string{"--ignore-missing"}, 130},
-		"no line to check":       {ends(&verify.Summary{}, nil), nil, 0},
+		"all well":             {reports(some, verify.Match), nil, 0},
+		"mismatch":             {reports(some, verify.Mismatch), nil, 3},
+		"missing":              {reports(some, verify.Missing), nil, 3},
+		"unreadable":           {reports(some, verify.Unreadable), nil, 1},
+		"failure":              {reports(some, verify.Failure), nil, 1},
+		"warning":              {reports(some, verify.Warning), nil, 0},
+		"unlisted":             {reports(some, verify.Unlisted), nil, 0},
+		"unreadable, mismatch": {reports(some, verify.Unreadable, verify.Mismatch), nil, 3},
+		"only in the summary":  {ends(&verify.Summary{Missing: 1, Errors: 1}, nil), nil, 3},
+		"an error there":       {ends(&verify.Summary{Errors: 1}, nil), nil, 1},
+		"nothing to check":     {ends(nil, failure.Refuse("there is no manifest")), nil, 2},
+		"interrupt":            {ends(&verify.Summary{Mismatches: 1}, Interrupt{os.Interrupt}), nil, 130},
+		"SIGTERM":              {ends(&verify.Summary{}, Interrupt{syscall.SIGTERM}), nil, 143},
+		"broken":               {ends(nil, errors.New("broken")), nil, 1},
+		"no line to check":     {ends(&verify.Summary{}, nil), nil, 0},
 	} {
 		for _, mode := range []string{"--no-summary", "--silent", "--json"} {
 			if r := verifyCommand(t, c.run, "", append(c.args, mode)...); r.code != c.code {
@@ -320,18 +325,22 @@ func TestExitCodesOfACheck(t *testing.T) {
 	}
 }
 
-// That nothing was verified is only said where it is news.
-func TestIgnoringAllThatIsMissing(t *testing.T) {
-	for _, c := range []struct {
-		err    error
-		stderr string
-	}{
-		{nil, "sealift: no file was verified\n"},
-		{Interrupt{os.Interrupt}, "sealift: stopped by SIGINT\n"},
-	} {
-		if r := verifyCommand(t, ends(&verify.Summary{}, c.err), "", "--ignore-missing"); r.stderr != c.stderr {
-			t.Errorf("%v: stderr %q, want %q", c.err, r.stderr, c.stderr)
+// Where there is one manifest, nobody needs to be told which it was.
+func TestJSONOfACheckWithOneManifest(t *testing.T) {
+	run := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+		s := &verify.Summary{}
+		for _, dir := range o.Dirs {
+			o.Report(verify.Result{Verdict: verify.Mismatch, Dir: dir, Manifest: dir + "/MD5SUMS", Path: "a", Algorithm: hash.MD5})
+			s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: dir + "/MD5SUMS", Dir: dir})
 		}
+		s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: "y/b.md5", Dir: "y"})
+		return s, nil
+	}
+	r := verifyCommand(t, run, "", "--json", "x", "y")
+	const want = `"failures":[{"path":"a","target":"x","stage":"verify","error":"mismatch"},` +
+		`{"path":"a","target":"y","stage":"verify","error":"mismatch","manifest":"y/MD5SUMS","algorithm":"md5"}]`
+	if !strings.Contains(r.stdout, want) {
+		t.Errorf("stdout %s", r.stdout)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -34,7 +33,7 @@ func (r *run) do(ctx context.Context, j job) {
 	}
 	defer f.Close()
 	switch {
-	case slices.Contains(r.own, info.ID):
+	case r.out.holds(j, info):
 		return
 	case info.Kind == fsys.Regular:
 		r.regular(ctx, j, f, info, set)

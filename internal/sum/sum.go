@@ -69,7 +69,8 @@ type Summary struct {
 
 // Run hashes as o says and reports through o.Report and c. The error is a
 // *failure.RefusedError if nothing was done, the cause of ctx's end if the run
-// was stopped, or that of writing the lines; the summary tells of everything
+// was stopped, or that of writing the lines, which for a manifest are all or
+// none; the summary tells of everything
 // else that went wrong. When Run returns, all its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	begun := time.Now()
@@ -77,17 +78,18 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	if r.workers == 0 {
 		r.workers = pipe.DefaultWorkers()
 	}
+	r.workers = min(r.workers, max(fsys.OpenLimit()/16, 1)) // each has a file open and directories on the way
 	r.pipe = &pipe.Pipe{
 		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
 		QueueSize: pipe.DefaultQueueSize,
 		Bytes:     &c.Bytes,
 	}
 	r.sets.New = func() any { return hash.NewSet(o.Hashes) }
-	out, err := r.openOutput()
-	if err != nil {
+	var err error
+	if r.out, err = r.openOutput(); err != nil {
 		return nil, err
 	}
-	defer out.close()
+	defer r.out.close()
 	args, err := r.arguments()
 	if err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	case r.failed != nil:
 		err = r.failed
 	default:
-		err = out.write(r)
+		err = r.out.write(r)
 	}
 	c.Phase.Store(int32(tally.PhaseDone))
 	r.summary.Elapsed = time.Since(begun)
@@ -122,7 +124,7 @@ type run struct {
 	workers  int
 	pipe     *pipe.Pipe
 	sets     sync.Pool // of *hash.Set
-	own      []fsys.ID // files that are not listed: the output itself
+	out      *output
 	jobs     chan job
 	results  chan result
 	reserved sync.Once
@@ -258,7 +260,7 @@ func (r *run) walk(ctx context.Context, a argument, v walk.Visitor, goroutines i
 		root.Close()
 		return err
 	}
-	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 256))
+	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256)) // twice, with the scan
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), walk.Options{
 		Workers:       goroutines,
 		Filter:        r.opts.Filter,

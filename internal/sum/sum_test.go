@@ -183,14 +183,108 @@ func TestManifestIsNotPutOverAnythingElse(t *testing.T) {
 	hardTree(t)
 	before, err := os.ReadFile("big")
 	require.NoError(t, err)
-	for _, name := range []string{"big", "sub", "nothing/there"} {
+	require.NoError(t, os.WriteFile("notes", []byte("# not a line\n\n"), 0o644))
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	for name, why := range map[string]string{
+		"big": "it is there and no manifest", "notes": "it is there and no manifest", "sub": "it is not a regular file",
+		"nothing/there": "no such file", fmt.Sprintf("/dev/fd/%d", w.Fd()): "it is not a regular file", os.DevNull: "it is not a regular file",
+	} {
 		_, err := sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: name}, &tally.Counters{})
 		_, ok := errors.AsType[*failure.RefusedError](err)
 		require.True(t, ok, "%s: %v", name, err)
+		require.ErrorContains(t, err, why, name)
 	}
 	after, err := os.ReadFile("big")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// A manifest is complete or not written, and what was there stays.
+func TestManifestThatWouldNotBeComplete(t *testing.T) {
+	hardTree(t)
+	manifest := func(paths ...string) error {
+		_, err := sum.Run(t.Context(), &sum.Options{Paths: paths, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: "SUMS"}, &tally.Counters{})
+		return err
+	}
+	for _, before := range []string{"", strings.Repeat("0", 64) + "  old\n"} {
+		if before != "" {
+			require.NoError(t, os.WriteFile("SUMS", []byte(before), 0o644))
+		}
+		for _, c := range []struct {
+			paths []string
+			why   string
+		}{
+			{[]string{"a", "missing", "gone"}, "manifest 'SUMS': it was not written, since 2 files could not be hashed"},
+			{[]string{"missing"}, "manifest 'SUMS': it was not written, since 1 file could not be hashed"},
+			{[]string{"nothing in it"}, "manifest 'SUMS': it was not written, since there is nothing to list"},
+		} {
+			require.EqualError(t, manifest(c.paths...), c.why)
+			after, err := os.ReadFile("SUMS")
+			require.Equal(t, before == "", errors.Is(err, fs.ErrNotExist))
+			require.Equal(t, before, string(after))
+		}
+	}
+	require.NoError(t, manifest("a"))
+}
+
+func TestManifestKeepsItsMode(t *testing.T) {
+	hardTree(t)
+	for _, mode := range []os.FileMode{0o640, 0o666} {
+		require.NoError(t, os.WriteFile("SUMS", nil, 0o600))
+		require.NoError(t, os.Chmod("SUMS", mode))
+		run(t, &sum.Options{Paths: []string{"."}, Manifest: "SUMS"})
+		info, err := os.Stat("SUMS")
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm())
+		require.NotZero(t, info.Size())
+	}
+}
+
+// The manifest is what has its name: a hard link of the old one is a file.
+func TestHardLinkOfTheOldManifestIsListed(t *testing.T) {
+	hardTree(t)
+	for _, paths := range [][]string{{"."}, {"sub", "SUMS"}, {"sub", "./sub/../SUMS"}} {
+		require.NoError(t, os.WriteFile("SUMS", []byte(strings.Repeat("0", 64)+"  old\n"), 0o644))
+		_ = os.Remove("sub/kept")
+		require.NoError(t, os.Link("SUMS", "sub/kept"))
+		run(t, &sum.Options{Paths: paths, Manifest: "SUMS"})
+		content, err := os.ReadFile("SUMS")
+		require.NoError(t, err)
+		require.Contains(t, string(content), "sub/kept\n")
+		require.NotContains(t, string(content), "SUMS")
+	}
+}
+
+func TestFewDescriptors(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	root, err := fsys.OpenRoot(dir)
+	require.NoError(t, err)
+	for at, depth := root, 0; ; depth++ {
+		p, err := at.Create(true)
+		require.NoError(t, err)
+		require.NoError(t, p.Commit("f"))
+		if depth == 1500 {
+			at.Close()
+			break
+		}
+		require.NoError(t, at.Mkdir("d"))
+		next, err := at.OpenDir("d")
+		require.NoError(t, err)
+		at.Close()
+		at = next
+	}
+	var before syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	now := before
+	now.Cur = 32
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now))
+	defer func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)) }()
+	_, told, s := run(t, &sum.Options{Paths: []string{dir}, Workers: 32})
+	require.Empty(t, told)
+	require.EqualValues(t, 1501, s.Files)
 }
 
 func TestWhatCannotBeHashedIsTold(t *testing.T) {
@@ -259,6 +353,16 @@ func TestStandardInputLinksAndPipes(t *testing.T) {
 	lines, told, _ := run(t, &sum.Options{Paths: []string{"."}})
 	require.Empty(t, told)
 	require.NotContains(t, lines, "fifo")
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	_, err = w.WriteString("abc")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	name := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	lines, told, _ = run(t, &sum.Options{Paths: []string{name}})
+	require.Empty(t, told)
+	require.Equal(t, abc+"  "+name+"\n", lines)
 }
 
 // A file that is written to meanwhile is read again, and told if that goes on.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +18,13 @@ import (
 // job is a file that is read once, for every line that lists it.
 type job struct {
 	path    string
-	literal string // a second spelling, to be tried where the first does not exist
+	literal string // a second spelling, to be tried where the first is not it
 	parts   []*part
+
+	meant  string // the spelling that the file was found by, "" if there is none or it is refused
+	read   bool   // to the end
+	bytes  int64  // if it was read
+	cached bool   // it was to be read from the device, which cannot be said of it
 }
 
 // part is one line of a manifest on its way to a verdict, or something else to
@@ -34,8 +38,6 @@ type part struct {
 
 	verdict Verdict
 	err     error
-	bytes   int64
-	cached  bool // it was to be read from the device, which cannot be said of it
 	silent  bool // nothing to tell: it only has a number, or the run was stopped before
 }
 
@@ -60,36 +62,55 @@ func (w *worker) do(ctx context.Context, j *job) {
 	f, info, err := w.open(j)
 	if err != nil {
 		verdict := Unreadable
-		if errors.Is(err, fs.ErrNotExist) {
+		if fsys.NoSuchFile(err) {
 			verdict = Missing
 		}
 		j.each(func(p *part) { p.verdict, p.err = verdict, err })
 		return
 	}
+	w.compare(ctx, j, j.parts, f, info)
+	if j.literal == "" || j.meant != j.path {
+		return
+	}
+	wrong := slices.DeleteFunc(slices.Clone(j.parts), func(p *part) bool { return p.verdict != Mismatch })
+	if len(wrong) == 0 {
+		return
+	}
+	if f, info, err := w.look.Open(j.literal); err == nil { // there are both
+		w.compare(ctx, j, wrong, f, info)
+		if wrong[0].verdict == Match {
+			j.meant = j.literal
+		}
+	}
+}
+
+// compare reads a file for some lines of a job, and closes it.
+func (w *worker) compare(ctx context.Context, j *job, lines []*part, f *fsys.File, info fsys.Info) {
 	defer f.Close()
-	pool := w.run.digests(j)
+	pool := w.run.digests(lines)
 	set := pool.Get().(*digests)
 	defer pool.Put(set)
 	set.Reset()
 	cache := w.run.opts.Cache
 	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache)
+	if err == nil {
+		j.read = true
+		j.bytes += n
+		j.cached = j.cached || cache != pipe.CacheAuto && !fromDevice
+	}
 	have := set.Digests()
-	j.each(func(p *part) {
+	for _, p := range lines {
 		switch {
 		case ctx.Err() != nil:
 			p.silent = true
 		case err != nil:
 			p.verdict, p.err = Unreadable, err
+		case bytes.Equal(have[slices.Index(set.algorithms, p.algorithm)], p.digest):
+			p.verdict = Match
 		default:
-			p.cached = cache != pipe.CacheAuto && !fromDevice
-			if p == j.parts[0] {
-				p.bytes = n
-			}
-			if !bytes.Equal(have[slices.Index(set.algorithms, p.algorithm)], p.digest) {
-				p.verdict = Mismatch
-			}
+			p.verdict = Mismatch
 		}
-	})
+	}
 }
 
 func (j *job) each(f func(*part)) {
@@ -104,11 +125,11 @@ type digests struct {
 	algorithms []hash.Algorithm
 }
 
-// digests returns the pool of those that a job needs.
-func (r *run) digests(j *job) *sync.Pool {
+// digests returns the pool of those that the lines need.
+func (r *run) digests(lines []*part) *sync.Pool {
 	var algorithms []hash.Algorithm
 	key := ""
-	for _, p := range j.parts {
+	for _, p := range lines {
 		if !slices.Contains(algorithms, p.algorithm) {
 			algorithms = append(algorithms, p.algorithm)
 			key += string(p.algorithm) + " "
@@ -121,39 +142,55 @@ func (r *run) digests(j *job) *sync.Pool {
 	return pool.(*sync.Pool)
 }
 
-// open opens the file that a line means.
+// open opens the file that a line means, and notes by what spelling.
 func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
+	if systemIsWindows && hasDrive(j.path) {
+		return nil, fsys.Info{}, refusal(errDrive)
+	}
 	if tree := j.parts[0].from.tree; w.tree != tree {
 		w.close()
 		w.tree = tree
-		w.look = fsys.NewFinder(w.tree.root, max(fsys.OpenLimit()/8/w.run.workers, 2))
+		w.look = fsys.NewFinder(w.tree.root, max(fsys.OpenLimit()/8/w.run.workers, 1))
 	}
+	j.meant = j.path
 	f, info, err := w.look.Open(j.path)
 	for _, spelling := range j.otherSpellings(w.run.opts.ConvertPaths) {
-		if !errors.Is(err, fs.ErrNotExist) && !systemIsWindows {
+		if !fsys.NoSuchFile(err) && !systemIsWindows {
 			break
 		}
 		other, otherInfo, otherErr := w.look.Open(spelling)
-		if otherErr == nil || !errors.Is(otherErr, fs.ErrNotExist) {
+		if otherErr == nil || !fsys.NoSuchFile(otherErr) {
 			f, info, err = other, otherInfo, otherErr
+			j.meant = spelling
 			break
 		}
 	}
 	if err == nil {
 		return f, info, nil
 	}
-	if errors.Is(err, fs.ErrNotExist) && hasDrive(j.path) {
-		err = errDrive
+	kind := (*fsys.KindError)(nil)
+	switch {
+	case fsys.NoSuchFile(err) && hasDrive(j.path):
+		err = refusal(errDrive)
+	case errors.Is(err, fsys.ErrOutside):
+		err = refusal(err)
+	case errors.As(err, &kind) && strings.HasSuffix(j.path, "/"):
+		err = errSlash
+	default:
+		return nil, info, err
 	}
-	if errors.Is(err, fsys.ErrOutside) || errors.Is(err, errDrive) {
-		err = fmt.Errorf("refused: %w", err)
-	}
+	j.meant = ""
 	return nil, info, err
 }
 
-const systemIsWindows = filepath.Separator == '\\'
+var (
+	errDrive = errors.New("it names a drive")
+	errSlash = errors.New("it has a slash at the end, as a directory has")
+)
 
-var errDrive = errors.New("it names a drive")
+func refusal(err error) error { return fmt.Errorf("refused: %w", err) }
+
+const systemIsWindows = filepath.Separator == '\\'
 
 // otherSpellings lists what the path may be spelled like in the tree.
 func (j *job) otherSpellings(convert bool) (list []string) {

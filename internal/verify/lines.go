@@ -59,10 +59,20 @@ const maxAhead = 7
 
 func sideBySide(later []*source) []*source { return later[:min(len(later), maxAhead)] }
 
-// readLines makes jobs of the lines of one manifest, with those of the later
-// ones that list the same file, and returns how many lines it has come to.
+// maxShared is how many lines share a job at most: they wait in memory for it.
+const maxShared = 1000
+
+// readLines makes jobs of the lines of one manifest, with the ones after them
+// and those of the later manifests that list the same file, and returns how many
+// lines it has come to.
 func (s *source) readLines(ctx context.Context, later []*source, send func(*job)) (index int64, err error) {
-	defer func() { s.ahead.in = nil }() // and its buffer
+	var j *job
+	defer func() {
+		s.ahead.in = nil // and its buffer
+		if j != nil {
+			send(j)
+		}
+	}()
 	in := s.read()
 	for ; ctx.Err() == nil; index++ {
 		l, err := in.next()
@@ -76,13 +86,19 @@ func (s *source) readLines(ctx context.Context, later []*source, send func(*job)
 		case s.ahead.took(index):
 			continue
 		}
-		j := &job{path: l.Path, literal: l.Literal, parts: []*part{s.part(index, l)}}
+		if j != nil && (j.path != l.Path || j.literal != l.Literal || len(j.parts) >= maxShared) {
+			send(j)
+			j = nil
+		}
+		if j == nil {
+			j = &job{path: l.Path, literal: l.Literal}
+		}
+		j.parts = append(j.parts, s.part(index, l))
 		for _, other := range later {
 			if p := other.take(l); p != nil {
 				j.parts = append(j.parts, p)
 			}
 		}
-		send(j)
 	}
 	return index, ctx.Err()
 }

@@ -45,10 +45,11 @@ type source struct {
 	algorithm string // of untagged lines; "" if only their length tells
 	in        io.ReaderAt
 	size      int64
-	file      *fsys.File // to close, perhaps nil
+	file      *fsys.File // to close, perhaps nil; the run's own if it is for all trees
 	id        fsys.ID    // zero if it is no file of a tree
 	lines     int64
 	first     int64 // number of the first line in the order of all
+	ignored   int64 // lines whose file is missing, which nobody wants to know
 	ahead     lookahead
 }
 
@@ -69,6 +70,9 @@ func (r *run) openTrees(ctx context.Context) error {
 	named, err := r.openNamed()
 	if err != nil {
 		return err
+	}
+	if named != nil {
+		r.named, named.file = named.file, nil
 	}
 	seed := maphash.MakeSeed()
 	for _, dir := range r.opts.Dirs {
@@ -231,6 +235,8 @@ func (t *tree) find() error {
 	return nil
 }
 
+var errNoLine = errors.New("no line of it is one of a manifest")
+
 // survey reads the manifests of a tree to the end, to know how many files there
 // are to check, and which digests to have at hand.
 func (r *run) survey(ctx context.Context, t *tree) error {
@@ -238,7 +244,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	for _, s := range t.manifests {
 		in := s.read()
 		for {
-			l, err := in.next()
+			_, err := in.next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -249,11 +255,11 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 				return refused(s.shown, err)
 			}
 			s.lines++
-			if t.listed != nil {
-				t.listed.add(l, r.opts.ConvertPaths)
-			}
 		}
 		total += s.lines
+		if s.lines == 0 {
+			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
+		}
 		if err := in.complaint(); err != nil {
 			verdict := Warning
 			if r.opts.Strict {
@@ -265,7 +271,10 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, s.algorithm, s.lines})
 	}
 	if total == 0 {
-		return failure.Refuse("%s: no line of it is one of a manifest", quote.Name(t.manifests[0].shown))
+		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
+			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
+		}
+		return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
 	}
 	r.counters.TotalFiles.Add(total)
 	return nil

@@ -18,7 +18,7 @@ func (r *run) startScan(ctx context.Context) (stop func()) {
 	var scan sync.WaitGroup
 	scan.Go(func() {
 		for _, t := range r.trees {
-			look := fsys.NewFinder(t.root, 16)
+			look := fsys.NewFinder(t.root, min(max(fsys.OpenLimit()/16, 1), 16))
 			manifests := make([]*source, len(t.manifests)) // with a look ahead of their own
 			for i, s := range t.manifests {
 				manifests[i] = &source{tree: t, format: s.format, algorithm: s.algorithm, in: s.in, size: s.size, lines: s.lines}

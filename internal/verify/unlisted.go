@@ -6,13 +6,14 @@ import (
 	"hash/maphash"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// listed is the set of the paths in a tree's manifests, 8 bytes each: a hash of
+// listed is the set of the paths that a tree's manifests mean, 8 bytes each: a hash of
 // 64 bits. That two paths of ten million share one is a matter of one in 400,000
 // trees.
 type listed struct {
@@ -21,12 +22,8 @@ type listed struct {
 	sorted bool
 }
 
-func (s *listed) add(l line, convert bool) {
-	j := job{path: l.Path, literal: l.Literal}
-	s.hashes = append(s.hashes, maphash.String(s.seed, path.Clean(l.Path)))
-	for _, spelling := range j.otherSpellings(convert) {
-		s.hashes = append(s.hashes, maphash.String(s.seed, path.Clean(spelling)))
-	}
+func (s *listed) add(name string) {
+	s.hashes = append(s.hashes, maphash.String(s.seed, path.Clean(name)))
 }
 
 func (s *listed) has(path string) bool {
@@ -56,8 +53,7 @@ func (r *run) findUnlisted(ctx context.Context, t *tree) {
 	}
 	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, &unlistedVisitor{r, t}), walk.Options{
-		Workers:      1, // in order
-		SkipReserved: func(*walk.Dir, string) {},
+		Workers: 1, // in order
 	})
 }
 
@@ -77,15 +73,22 @@ type unlistedVisitor struct {
 	tree *tree
 }
 
-func (v *unlistedVisitor) Enter(*walk.Dir) bool { return true }
-func (v *unlistedVisitor) Leave(*walk.Dir)      {}
+func (v *unlistedVisitor) Enter(d *walk.Dir) bool { return !isLeftover(d.Name) }
+func (v *unlistedVisitor) Leave(*walk.Dir)        {}
 
 func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	path := d.Join(name)
-	if kind != fsys.Regular || v.tree.listed.has(path) || v.isManifest(d, name) {
+	if kind != fsys.Regular || isLeftover(name) || v.tree.listed.has(path) || v.isManifest(d, name) {
 		return
 	}
 	v.run.unlisted(v.tree, Unlisted, path, nil)
+}
+
+// isLeftover reports whether a name is one of those that an unfinished copy
+// leaves. Not so what a copy has set aside since it was read back wrong: that is
+// for somebody to look at.
+func isLeftover(name string) bool {
+	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, fsys.Reserved+"bad-")
 }
 
 // isManifest reports whether the file is one of the manifests in use.

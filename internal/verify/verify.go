@@ -8,10 +8,13 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"io"
+	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -63,11 +66,11 @@ type Result struct {
 	Err       error
 }
 
-// Summary is the account of a check. Files, Matches, Mismatches, Missing and
-// Errors count lines of manifests.
+// Summary is the account of a check. Matches, Mismatches, Missing and Errors
+// count lines of manifests, of which several may list one file.
 type Summary struct {
-	Files      int64 // read to the end: matches and mismatches
-	Bytes      int64 // of those, as often as they were read
+	Files      int64 // read to the end, as often as that was done
+	Bytes      int64 // of those
 	Matches    int64
 	Mismatches int64
 	Missing    int64
@@ -98,6 +101,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	if r.workers == 0 {
 		r.workers = pipe.DefaultWorkers()
 	}
+	r.workers = min(r.workers, max(fsys.OpenLimit()/16, 1)) // each has a file open and directories on the way
 	r.pipe = &pipe.Pipe{
 		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
 		QueueSize: pipe.DefaultQueueSize,
@@ -111,6 +115,9 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	}
 	c.Phase.Store(int32(tally.PhaseVerifying))
 	r.check(ctx)
+	if ctx.Err() == nil {
+		r.findIgnored()
+	}
 	if o.Unlisted && ctx.Err() == nil {
 		for _, t := range r.trees {
 			r.findUnlisted(ctx, t)
@@ -127,7 +134,8 @@ type run struct {
 	counters *tally.Counters
 	workers  int
 	pipe     *pipe.Pipe
-	sets     sync.Map // of *sync.Pool of *digests, by the names of the algorithms
+	sets     sync.Map   // of *sync.Pool of *digests, by the names of the algorithms
+	named    *fsys.File // the manifest for all trees, perhaps nil
 	trees    []*tree
 	summary  *Summary
 }
@@ -135,6 +143,9 @@ type run struct {
 func (r *run) close() {
 	for _, t := range r.trees {
 		t.close()
+	}
+	if r.named != nil {
+		r.named.Close()
 	}
 }
 
@@ -171,6 +182,16 @@ func (r *run) check(ctx context.Context) {
 		close(results)
 	}()
 	for j := range results {
+		if j.read {
+			r.summary.Files++
+			r.summary.Bytes += j.bytes
+			if j.cached {
+				r.summary.Cached++
+			}
+		}
+		if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
+			listed.add(j.meant)
+		}
 		j.each(func(p *part) {
 			if p.silent || !r.account(p) {
 				order.done(p.number, nil, r.tell)
@@ -199,6 +220,7 @@ func (r *run) account(p *part) bool {
 		s.Mismatches++
 	case Missing:
 		if r.opts.IgnoreMissing {
+			p.from.ignored++
 			return false
 		}
 		s.Missing++
@@ -207,14 +229,21 @@ func (r *run) account(p *part) bool {
 	case Warning:
 		s.Warnings++
 	}
-	if p.verdict == Match || p.verdict == Mismatch {
-		s.Files++
-		s.Bytes += p.bytes
-		if p.cached {
-			s.Cached++
+	return p.verdict != Match || r.opts.Verbose
+}
+
+// findIgnored reports the manifests none of whose files is there. As sha256sum
+// has it: that all is well cannot be said of nothing.
+func (r *run) findIgnored() {
+	for _, t := range r.trees {
+		for _, s := range t.manifests {
+			if s.ignored > 0 && s.ignored == s.lines {
+				p := &part{from: s, path: filepath.Base(s.shown), verdict: Failure, err: errors.New("no file of it was verified")}
+				r.account(p)
+				r.tell(p)
+			}
 		}
 	}
-	return p.verdict != Match || r.opts.Verbose
 }
 
 func (r *run) report(result Result) {

@@ -143,7 +143,7 @@ func TestHostileManifests(t *testing.T) {
 		secret + "  ../secret", secret + "  " + filepath.Dir(dir) + "/secret", secret + "  d/../../secret", secret + "  out",
 		secret + "  up/secret", secret + "  abs/secret", secret + `  C:\secret`, secret + `  ..\secret`, secret + `  \\host\share\secret`,
 		secret + "  fifo", secret + "  zero", secret + "  loop", secret + "  d", secret + "  .", secret + "  a/b", secret + "  d/",
-		secret + "  a\x00b", sha("B") + "  inside", sha("D") + "  C:/there", sha("A") + "  a", secret + "  a",
+		secret + "  a/", secret + "  a\x00b", sha("B") + "  inside", sha("D") + "  C:/there", sha("A") + "  a", secret + "  a",
 		secret + "  " + strings.Repeat("x", 300), secret + "  " + strings.Repeat("x/", 40_000) + "x",
 		secret + "  " + strings.Repeat("y", 10<<20),
 	}
@@ -165,7 +165,7 @@ func TestHostileManifests(t *testing.T) {
 	require.NoError(t, err)
 	outside := "refused: it leads outside the directory"
 	require.Equal(t, []string{
-		"WARNING SHA256SUMS: 2 lines are improperly formatted (number 17, 24)",
+		"WARNING SHA256SUMS: 2 lines are improperly formatted (number 18, 25)",
 		"UNREADABLE ../secret: " + outside,
 		"UNREADABLE " + filepath.Dir(dir) + "/secret: " + outside,
 		"UNREADABLE d/../../secret: " + outside,
@@ -181,9 +181,10 @@ func TestHostileManifests(t *testing.T) {
 		"UNREADABLE d: it is a directory, not a regular file",
 		"UNREADABLE .: it is a directory, not a regular file",
 		"MISSING a/b",
-		"UNREADABLE d/: it is a directory, not a regular file",
+		"UNREADABLE d/: it has a slash at the end, as a directory has",
+		"UNREADABLE a/: it has a slash at the end, as a directory has",
 		"OK inside", "OK C:/there", "OK a", "FAILED a",
-		"UNREADABLE " + strings.Repeat("x", 300) + ": file name too long",
+		"MISSING " + strings.Repeat("x", 300),
 		"MISSING " + strings.Repeat("x/", 40_000) + "x",
 	}, told)
 	require.EqualValues(t, 2, s.Malformed)
@@ -215,7 +216,7 @@ func TestWindowsSeparators(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
 	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{`OK d\b`, `OK d\c`}, told, "d/c counts as listed by its other spelling")
+	require.Equal(t, []string{`OK d\b`, `OK d\c`, "UNLISTED d/c"}, told, "the line for the literal name is not one for d/c")
 	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{`MISSING d\b`, `OK d\c`, "UNLISTED d/b", "UNLISTED d/c"}, told)
@@ -284,10 +285,10 @@ func TestOneManifestForSeveralDirectories(t *testing.T) {
 }
 
 func TestStrictIgnoreMissingAndUnlisted(t *testing.T) {
-	dir := tree(t, map[string]string{"a": "A", "new": "N", "d/new": "N", ".sealift-bad-x": "X", "SHA256SUMS": sha("A") + "  a\n" + sha("B") + "  gone\nnonsense\n"})
+	dir := tree(t, map[string]string{"a": "A", "new": "N", "d/new": "N", ".sealift-bad-x": "X", ".sealift-0.tmp": "T", ".sealift-journal/d/lock": "", "SHA256SUMS": sha("A") + "  a\n" + sha("B") + "  gone\nnonsense\n"})
 	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, IgnoreMissing: true, Unlisted: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"WARNING SHA256SUMS: 1 line is improperly formatted (number 3)", "UNLISTED d/new", "UNLISTED new"}, told)
+	require.Equal(t, []string{"WARNING SHA256SUMS: 1 line is improperly formatted (number 3)", "UNLISTED .sealift-bad-x", "UNLISTED d/new", "UNLISTED new"}, told)
 	require.EqualValues(t, 1, s.Warnings)
 	require.Zero(t, s.Missing)
 	told, s, err = check(t, &verify.Options{Dirs: []string{dir}, Strict: true})
@@ -309,10 +310,10 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content[name]), 0o644))
 		}
 		lists := map[string]func(string) string{"MD5SUMS": md, "SHA256SUMS": sha, "SHA512SUMS": sha5, "b.sha256": sha}
-		var want []string
+		var want, empty []string
 		listed := map[string]bool{}
 		for _, list := range []string{"MD5SUMS", "SHA256SUMS", "SHA512SUMS", "b.sha256"} {
-			text := "# none\n"
+			text, before := "# none\n", len(want)
 			for range rapid.IntRange(0, 10).Draw(rt, "lines") {
 				name := rapid.StringMatching(`[a-d]{1,2}`).Draw(rt, "name")
 				if len(names) > 0 && rapid.Bool().Draw(rt, "known") {
@@ -328,6 +329,9 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 				listed[name] = listed[name] || there
 				text += digest + "  " + name + "\n"
 				want = append(want, verdict+" "+name)
+			}
+			if len(want) == before {
+				empty = append(empty, "FAILURE "+list+": no line of it is one of a manifest")
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, list), []byte(text), 0o644))
 		}
@@ -345,7 +349,7 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 			return
 		}
 		require.NoError(t, err)
-		require.Equal(t, want, told)
+		require.Equal(t, append(empty, want...), told)
 		require.EqualValues(t, len(want), s.Matches+s.Mismatches+s.Missing)
 	})
 }
@@ -376,6 +380,7 @@ func TestSortedManifestsAreReadOnce(t *testing.T) {
 	_, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
 	require.NoError(t, err)
 	require.EqualValues(t, 83, s.Matches)
+	require.EqualValues(t, 48, s.Files, "files, and not lines")
 	for name, n := range opened {
 		require.Equal(t, 1, n, name)
 	}
@@ -449,8 +454,8 @@ func TestCacheModes(t *testing.T) {
 func TestStop(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	files := map[string]string{"SHA256SUMS": ""}
-	for i := range 100 {
-		name := fmt.Sprintf("f%02d", i)
+	for i := range 2000 {
+		name := fmt.Sprintf("f%04d", i)
 		files[name] = name
 		files["SHA256SUMS"] += sha(name) + "  " + name + "\n"
 	}
@@ -469,7 +474,144 @@ func TestStop(t *testing.T) {
 		}
 		_, err := verify.Run(ctx, o, &tally.Counters{CountTotals: true})
 		require.ErrorIs(t, err, stop)
-		require.Less(t, n, 100)
+		require.Less(t, n, 2000)
 		cancel(nil)
 	}
+}
+
+// A manifest without a line is a failure, whatever others there are.
+func TestEveryManifestHasALine(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "A", "MD5SUMS": "garbage\n", "SHA256SUMS": sha("A") + "  a\n", "b.iso.sha256": "", "c.sha256": "# none\n"})
+	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true})
+	require.NoError(t, err)
+	const none = ": no line of it is one of a manifest"
+	require.Equal(t, []string{
+		"FAILURE MD5SUMS" + none, "WARNING MD5SUMS: 1 line is improperly formatted (number 1)",
+		"FAILURE b.iso.sha256" + none, "FAILURE c.sha256" + none, "OK a",
+	}, told)
+	require.EqualValues(t, 3, s.Errors)
+	require.NoError(t, os.Remove(filepath.Join(dir, "SHA256SUMS")))
+	_, _, err = check(t, &verify.Options{Dirs: []string{dir}})
+	require.ErrorContains(t, err, "MD5SUMS'"+none)
+}
+
+// What cannot be read is what stands in the way, not what is empty beside it.
+func TestAnUnreadableManifestBesideAnEmptyOne(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "A", "SHA256SUMS": sha("A") + "  a\n", "MD5SUMS": ""})
+	fsys.Fault = func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "SHA256SUMS" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	defer func() { fsys.Fault = nil }()
+	_, _, err := check(t, &verify.Options{Dirs: []string{dir}})
+	require.ErrorContains(t, err, "SHA256SUMS': the manifest cannot be read: input/output error")
+}
+
+// With IgnoreMissing, each manifest must have had something to verify.
+func TestManifestsOfNothingThatIsThere(t *testing.T) {
+	lines := sha("A") + "  a\n" + sha("B") + "  b\n"
+	dir := tree(t, map[string]string{"one/a": "A", "one/SHA256SUMS": lines, "one/MD5SUMS": md("C") + "  c\n", "two/SHA256SUMS": lines, "m": lines})
+	dirs := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two")}
+	told, s, err := check(t, &verify.Options{Dirs: dirs, IgnoreMissing: true, Verbose: true})
+	require.NoError(t, err)
+	const none = ": no file of it was verified"
+	require.Equal(t, []string{"OK a", "FAILURE MD5SUMS" + none, "FAILURE SHA256SUMS" + none}, told)
+	require.EqualValues(t, 2, s.Errors)
+	require.Zero(t, s.Missing)
+	told, _, err = check(t, &verify.Options{Dirs: dirs, Manifest: filepath.Join(dir, "m"), IgnoreMissing: true, Verbose: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"OK a", "FAILURE m" + none}, told, "one for all directories counts in each")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "two/b"), []byte("x"), 0o644))
+	told, _, err = check(t, &verify.Options{Dirs: dirs[1:], IgnoreMissing: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"FAILED b"}, told, "one that does not match was looked at")
+}
+
+// allowFewFiles makes the system refuse more than 32 descriptors.
+func allowFewFiles(t *testing.T) {
+	t.Helper()
+	var before syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	now := before
+	now.Cur = 32
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now))
+	t.Cleanup(func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)) })
+}
+
+func TestFewDescriptorsInADeepTree(t *testing.T) {
+	dir := tree(t, nil)
+	root, err := fsys.OpenRoot(dir)
+	require.NoError(t, err)
+	at, path := root, ""
+	var lines strings.Builder
+	for i := range 1500 {
+		if i%10 == 0 {
+			p, err := at.Create(true)
+			require.NoError(t, err)
+			require.NoError(t, p.WriteAt([]byte("x"), 0))
+			require.NoError(t, p.Commit("f"))
+			require.NoError(t, at.Symlink("d/../f", "up"))
+			fmt.Fprintf(&lines, "%s  %sf\n%s  %sup\n", sha("x"), path, sha("x"), path)
+		}
+		require.NoError(t, at.Mkdir("d"))
+		next, err := at.OpenDir("d")
+		require.NoError(t, err)
+		at.Close()
+		at, path = next, path+"d/"
+	}
+	at.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(lines.String()), 0o644))
+	allowFewFiles(t)
+	for _, workers := range []int{0, 32} {
+		told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: workers, Unlisted: true})
+		require.NoError(t, err)
+		require.Empty(t, told)
+		require.EqualValues(t, 300, s.Matches)
+	}
+}
+
+// Only what a line means is listed by it.
+func TestUnlistedBesideWhatIsNearlyListed(t *testing.T) {
+	dir := tree(t, map[string]string{`a\b`: "A", "a/b": "A", "evil": "E", "q/x": "X", "last": "L"})
+	content := sha("A") + `  a\b` + "\n" + sha("E") + "  q/../evil\n" + sha("X") + "  ./q//x\n" + sha("L") + "  last/\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
+	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Unlisted: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"UNREADABLE q/../evil: refused: it leads outside the directory",
+		"UNREADABLE last/: it has a slash at the end, as a directory has",
+		"UNLISTED a/b", "UNLISTED evil", "UNLISTED last",
+	}, told)
+}
+
+// The lines after one another that list the same file are one reading.
+func TestRepeatedLinesAreOneReading(t *testing.T) {
+	line := sha("A") + "  a\n"
+	dir := tree(t, map[string]string{"a": "A", "b": "B"})
+	content := strings.Repeat(line, 500) + sha("B") + "  a\nMD5 (a) = " + md("A") + "\n" + sha("B") + "  b\n" + line
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
+	told, s, err := check(t, &verify.Options{Dirs: []string{dir}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"FAILED a"}, told)
+	require.EqualValues(t, 503, s.Matches)
+	require.EqualValues(t, 3, s.Files)
+	require.EqualValues(t, 3, s.Bytes)
+	content = strings.Repeat(line, 10_000)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
+	_, s, err = check(t, &verify.Options{Dirs: []string{dir}})
+	require.NoError(t, err)
+	require.EqualValues(t, 10_000, s.Matches)
+	require.EqualValues(t, 10, s.Files, "but not all of them wait in memory")
+}
+
+// Where both spellings of a bag's line are there, either may be meant.
+func TestBagItWithBothSpellings(t *testing.T) {
+	dir := tree(t, map[string]string{"data/100%": "A", "data/100%25": "B", "data/x%": "C", "data/x%25": "D"})
+	content := sha("B") + "  data/100%25\n" + sha("wrong") + "  data/x%25\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest-sha256.txt"), []byte(content), 0o644))
+	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Unlisted: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"OK data/100%", "FAILED data/x%", "UNLISTED data/100%", "UNLISTED data/x%25"}, told)
 }

@@ -1,0 +1,26 @@
+package verify_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// A drive is refused as one, whatever the file system says of such a name.
+func TestDrives(t *testing.T) {
+	dir := t.TempDir()
+	digest := strings.Repeat("0", 64)
+	content := digest + "  C:/x\n" + digest + `  c:\x` + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o600))
+	var told []string
+	o := &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Report: func(r verify.Result) { told = append(told, r.Err.Error()) }}
+	_, err := verify.Run(t.Context(), o, &tally.Counters{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"refused: it names a drive", "refused: it names a drive"}, told)
+}
