@@ -324,9 +324,6 @@ func TestFiltersAndReserved(t *testing.T) {
 }
 
 func TestStandardInputLinksAndPipes(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links and fifos are made here")
-	}
 	hardTree(t)
 	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 	lines, _, _ := run(t, &sum.Options{Paths: []string{"-"}, Stdin: strings.NewReader("abc")})

@@ -257,7 +257,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 			s.lines++
 		}
 		total += s.lines
-		if s.lines == 0 {
+		if s.lines == 0 && (s.format != manifest.FormatBagIt || s.size > 0) { // a bag may be empty
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
 		if err := in.complaint(); err != nil {
