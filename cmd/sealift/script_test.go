@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 //	object FILE                the text is one JSON object a line; "stderr" and "stdout" as in cmp
 //	await PATTERN              wait until a name appears
 //	give PATH...               make the ordinary user the owner
-//	mount KIND DIR             mount something small: tmpfs, exfat, casefold
+//	mount KIND DIR             mount something small: tmpfs, ext4, exfat, casefold
 //
 // the conditions [root] and [mount:KIND], and the programs
 //
@@ -100,15 +100,11 @@ func openToAll(env *testscript.Env) error {
 }
 
 func condition(name string) (bool, error) {
-	switch name {
-	case "root":
+	if name == "root" {
 		return os.Geteuid() == 0, nil
-	case "mount:tmpfs":
-		return canMount["tmpfs"](), nil
-	case "mount:exfat":
-		return canMount["exfat"](), nil
-	case "mount:casefold":
-		return canMount["casefold"](), nil
+	}
+	if kind, ok := strings.CutPrefix(name, "mount:"); ok && canMount[kind] != nil {
+		return canMount[kind](), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }
@@ -344,6 +340,7 @@ func deepTree() {
 // canMount tells, once for each kind, whether mountAt works here.
 var canMount = map[string]func() bool{
 	"tmpfs":    sync.OnceValue(func() bool { return tryMount("tmpfs") }),
+	"ext4":     sync.OnceValue(func() bool { return tryMount("ext4") }),
 	"exfat":    sync.OnceValue(func() bool { return tryMount("exfat") }),
 	"casefold": sync.OnceValue(func() bool { return tryMount("casefold") }),
 }
@@ -413,16 +410,22 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 			return nil, err
 		}
 		return func() { eject(); detach() }, nil
-	case "casefold":
-		if _, err := run("mkfs.ext4", "-q", "-O", "casefold", image); err != nil {
+	case "ext4", "casefold":
+		format := []string{"-q", image}
+		if kind == "casefold" {
+			format = []string{"-q", "-O", "casefold", image}
+		}
+		if _, err := run("mkfs.ext4", format...); err != nil {
 			return nil, err
 		}
 		if _, err := run("mount", "-o", "loop", image, dir); err != nil {
 			return nil, err
 		}
-		if _, err := run("chattr", "+F", dir); err != nil {
-			eject()
-			return nil, err
+		if kind == "casefold" {
+			if _, err := run("chattr", "+F", dir); err != nil {
+				eject()
+				return nil, err
+			}
 		}
 		return eject, nil
 	}
