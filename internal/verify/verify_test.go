@@ -183,9 +183,9 @@ func TestHostileManifests(t *testing.T) {
 	}, told)
 	require.EqualValues(t, 2, s.Malformed)
 	for name := range opened {
-		require.NotContains(t, []string{"secret", "up", "abs"}, name)
+		require.NotContains(t, []string{"up", "abs"}, name)
 		if os.Geteuid() == 0 { // there could be a device
-			require.NotContains(t, []string{"fifo", "zero", "out", "loop"}, name)
+			require.NotContains(t, []string{"fifo", "zero", "out", "loop", "secret"}, name)
 		}
 	}
 }
