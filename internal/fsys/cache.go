@@ -6,8 +6,8 @@ import (
 )
 
 // DirectAlignment is what offsets, lengths and addresses of reads after
-// SetDirect are multiples of, in bytes: the sector of disks with the largest
-// ones in use (4Kn).
+// SetDirect are multiples of, in bytes, and those of writes for it to have an
+// effect: the sector of disks with the largest ones in use (4Kn).
 const DirectAlignment = 4096
 
 // AlignedBuffer makes a buffer of size bytes at an address that SetDirect asks

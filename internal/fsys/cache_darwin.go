@@ -11,7 +11,7 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 		arg = 1
 	}
 	_, err = unix.FcntlInt(uintptr(f.fd), unix.F_NOCACHE, arg)
-	f.direct = on && err == nil
+	f.direct.Store(on && err == nil)
 	return false, err
 }
 

@@ -10,7 +10,7 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	if err == unix.EINVAL {
 		err = unix.ENOTSUP
 	}
-	f.direct = on && err == nil
+	f.direct.Store(on && err == nil)
 	return false, err
 }
 

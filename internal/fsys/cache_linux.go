@@ -49,8 +49,7 @@ func (f *File) DropCache() (fromDevice bool, err error) {
 // 140 on ext4 and xfs) and a third of it or less for others. It takes a write
 // error from the descriptor, as fsync does.
 func (f *File) writeBack() error {
-	const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
-	err := retry(func() error { return unix.SyncFileRange(f.fd, 0, 0, all) })
+	err := retry(func() error { return unix.SyncFileRange(f.fd, 0, 0, writeAndWait) })
 	if Unsupported(err) {
 		err = retry(func() error { return fsyncFD(f.fd) })
 	}
@@ -80,9 +79,17 @@ func (f *File) dontNeed(off, n int64) { _ = unix.Fadvise(f.fd, off, n, unix.FADV
 // buffers whose memory was never used, or are answered from memory, as on tmpfs:
 // only DropCache before them knows. An error
 // for which Unsupported holds says that they cannot bypass it.
+//
+// Of a file that is open for writing, WriteAt then writes past the page cache
+// what is aligned in the file and in memory alike, and the rest, as at the end of
+// a file, through it: the flag is off for that while, and what is read then goes
+// through it too. So writes of one file follow one another. A write past the
+// cache leaves nothing dirty in memory, but only Datasync or Sync make it
+// durable. A file system that refuses such a write (EINVAL) although it took the
+// flag gets all further ones of the file through the page cache.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	if !on {
-		f.direct = false
+		f.direct.Store(false)
 		return false, setFlag(f.fd, unix.O_DIRECT, false)
 	}
 	var st unix.Statx_t // STATX_DIOALIGN is of Linux 6.1, and ignored before
@@ -101,7 +108,7 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 		}
 		return false, err
 	}
-	f.direct = true
+	f.direct.Store(true)
 	return told && f.DeviceBacked(), nil
 }
 
@@ -116,6 +123,99 @@ func (f *File) tryDirect() error {
 		_ = setFlag(f.fd, unix.O_DIRECT, false)
 	}
 	return err
+}
+
+// pread is one read, in the way that was asked for.
+func (f *File) pread(p []byte, off int64) (int, error) {
+	if f.uncached.Load() && !f.direct.Load() {
+		n, err := retryN(func() (int, error) { return unix.Preadv2(f.fd, [][]byte{p}, off, unix.RWF_DONTCACHE) })
+		if !f.uncachedRefused(err) {
+			return n, err
+		}
+	}
+	return retryN(func() (int, error) { return unix.Pread(f.fd, p, off) })
+}
+
+// Tests exchange it for that of a file system that refuses.
+var directWrite = unix.Pwrite
+
+// pwrite is one write, of as much of p as goes one way.
+func (f *File) pwrite(p []byte, off int64) (int, error) {
+	if !f.direct.Load() {
+		return f.pwriteCached(p, off)
+	}
+	rest, direct := splitAligned(p, off)
+	if rest == 0 {
+		n, err := retryN(func() (int, error) { return directWrite(f.fd, p[:direct], off) })
+		if err != unix.EINVAL {
+			return n, err
+		}
+		rest = len(p)
+		f.direct.Store(false)
+	}
+	if err := setFlag(f.fd, unix.O_DIRECT, false); err != nil {
+		return 0, err
+	}
+	n, err := f.pwriteCached(p[:rest], off)
+	if f.direct.Load() && setFlag(f.fd, unix.O_DIRECT, true) != nil {
+		f.direct.Store(false) // the cache it is, then
+	}
+	return n, err
+}
+
+// pwriteCached is one write through the page cache.
+func (f *File) pwriteCached(p []byte, off int64) (int, error) {
+	if f.uncached.Load() {
+		n, err := retryN(func() (int, error) { return unix.Pwritev2(f.fd, [][]byte{p}, off, unix.RWF_DONTCACHE) })
+		if !f.uncachedRefused(err) {
+			return n, err
+		}
+	}
+	return retryN(func() (int, error) { return unix.Pwrite(f.fd, p, off) })
+}
+
+// splitAligned returns how many of p's first bytes cannot be written at off past
+// the page cache, and how many after them can.
+func splitAligned(p []byte, off int64) (rest, direct int) {
+	rest = int(-off & (DirectAlignment - 1))
+	if len(p)-rest < DirectAlignment ||
+		(uintptr(unsafe.Pointer(unsafe.SliceData(p)))+uintptr(rest))%DirectAlignment != 0 {
+		return len(p), 0
+	}
+	return rest, (len(p) - rest) &^ (DirectAlignment - 1)
+}
+
+// SetUncached makes further ReadAt and WriteAt take the pages that they bring
+// into the page cache out of it again, when they are read or written, or not any
+// more (RWF_DONTCACHE, Linux 6.14). Pages that were there stay, and on ext4 those
+// that overwrite blocks which the file has already. supported reports whether
+// kernel and file system do so for reading, which is tried; where one of them
+// refuses later, as for writing, the file goes on through the page cache as
+// usual. Turning it off says false. SetDirect goes before it.
+func (f *File) SetUncached(on bool) (supported bool) {
+	f.uncached.Store(false)
+	if !on {
+		return false
+	}
+	size, err := f.size()
+	if err != nil {
+		return false
+	}
+	// Of an empty buffer the kernel asks nobody; at the end nothing is read.
+	var one [1]byte
+	_, err = retryN(func() (int, error) { return unix.Preadv2(f.fd, [][]byte{one[:]}, size, unix.RWF_DONTCACHE) })
+	f.uncached.Store(err == nil)
+	return err == nil
+}
+
+// uncachedRefused tells a refusal of RWF_DONTCACHE from an answer, and remembers
+// it. EINVAL can have other reasons, which the plain call tells of then.
+func (f *File) uncachedRefused(err error) bool {
+	if !Unsupported(err) && err != unix.EINVAL {
+		return false
+	}
+	f.uncached.Store(false)
+	return true
 }
 
 // DeviceBacked reports whether the object is on a file system whose data, once
@@ -243,6 +343,27 @@ func (f *File) resident() bool {
 		return st.Cache > 0
 	}
 	return f.residentByMapping()
+}
+
+// Cached reports whether pages of the n bytes at off are in the page cache; n == 0
+// means to the end. known is false where the kernel does not say: before Linux
+// 6.5, since 6.14 of files that one neither owns nor may write to, and on file
+// systems whose pages may belong to another file. Where it finds none it asks the
+// file system, which on FUSE and over a network is a round trip.
+func (f *File) Cached(off, n int64) (some, known bool) {
+	var st unix.Cachestat_t
+	err := cachestat(uint(f.fd), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
+	if err != nil {
+		return false, false
+	}
+	if st.Cache > 0 {
+		return true, true
+	}
+	switch f.fileSystem() {
+	case unix.OVERLAYFS_SUPER_MAGIC, unix.FUSE_SUPER_MAGIC, 0:
+		return false, false
+	}
+	return false, true
 }
 
 // mincoreWindow is how much of a file is mapped at a time, in bytes.

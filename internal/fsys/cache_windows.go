@@ -16,3 +16,9 @@ func (f *File) SetDirect(bool) (fromDevice bool, err error) { return false, errN
 // DeviceBacked is false: without a way to empty memory, nothing proves that what
 // is read comes from the device.
 func (o *Object) DeviceBacked() bool { return false }
+
+// SetUncached is not possible: there is no such wish for a single call.
+func (f *File) SetUncached(bool) (supported bool) { return false }
+
+// Cached is not known.
+func (f *File) Cached(_, _ int64) (some, known bool) { return false, false }

@@ -91,3 +91,6 @@ func fsyncFD(fd int) error {
 	}
 	return err
 }
+
+// fdatasyncFD stops there on purpose; macOS has no documented fdatasync(2).
+func fdatasyncFD(fd int) error { return unix.Fsync(fd) }

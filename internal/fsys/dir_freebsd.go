@@ -94,3 +94,6 @@ func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 }
 
 func fsyncFD(fd int) error { return unix.Fsync(fd) }
+
+// fdatasyncFD: x/sys has no fdatasync(2) for this system.
+func fdatasyncFD(fd int) error { return unix.Fsync(fd) }

@@ -100,3 +100,5 @@ func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 }
 
 func fsyncFD(fd int) error { return unix.Fsync(fd) }
+
+func fdatasyncFD(fd int) error { return unix.Fdatasync(fd) }

@@ -19,11 +19,13 @@ type Dir struct {
 }
 
 // capabilities remembers what a tree's file system has refused, so that a tree
-// costs one refused call and not one per file.
+// costs one refused call and not one per file, and the tree's id.
 type capabilities struct {
 	noTmpfile  atomic.Bool // O_TMPFILE
 	look       sync.Mutex  // held between looking for a name and taking it
 	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH, before Linux 6.10 privileged only
+
+	tempID atomic.Pointer[string] // SetTempID
 }
 
 const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC

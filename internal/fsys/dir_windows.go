@@ -5,13 +5,22 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/windows"
 )
 
 // Dir is an open directory.
-type Dir struct{ Object }
+type Dir struct {
+	Object
+	caps *capabilities
+}
+
+// capabilities is what all directories of a tree share.
+type capabilities struct {
+	tempID atomic.Pointer[string] // SetTempID
+}
 
 // OpenRoot opens the directory that a user named. Symbolic links in path are
 // followed: the path is the user's own.
@@ -36,7 +45,7 @@ func OpenRoot(path string) (*Dir, error) {
 		windows.CloseHandle(h)
 		return nil, err
 	}
-	return &Dir{Object{h: h}}, nil
+	return &Dir{Object: Object{h: h}, caps: new(capabilities)}, nil
 }
 
 // OpenDir opens the subdirectory name; a symbolic link or a junction is ELOOP,
@@ -53,7 +62,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 		windows.CloseHandle(h)
 		return nil, errNotDirectory
 	}
-	return &Dir{Object{h: h}}, nil
+	return &Dir{Object: Object{h: h}, caps: d.caps}, nil
 }
 
 // openThing opens the file or directory name: itself, not what a link there

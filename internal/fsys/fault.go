@@ -1,10 +1,5 @@
 package fsys
 
-import (
-	"fmt"
-	"math/rand/v2"
-)
-
 // Op names an operation of this package for Fault.
 type Op string
 
@@ -33,6 +28,7 @@ const (
 	OpRemove    Op = "remove"
 	OpSync      Op = "sync"
 	OpSyncFS    Op = "syncfs"
+	OpWriteback Op = "writeback"
 	OpDropCache Op = "dropcache"
 	OpCloseFile Op = "close"
 	OpLock      Op = "lock"
@@ -48,10 +44,4 @@ func fault(op Op, name string) error {
 		return nil
 	}
 	return Fault(op, name)
-}
-
-// TempName returns a fresh name for a temporary: ".sealift-<16 hex>.tmp".
-// Creation is always exclusive, so a guess by somebody else only makes it fail.
-func TempName() string {
-	return fmt.Sprintf("%s%016x.tmp", Reserved, rand.Uint64())
 }

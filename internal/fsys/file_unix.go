@@ -2,12 +2,17 @@
 
 package fsys
 
-import "golang.org/x/sys/unix"
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
 
 // File is an open regular file.
 type File struct {
 	Object
-	direct bool // SetDirect
+	direct   atomic.Bool // SetDirect
+	uncached atomic.Bool // SetUncached
 }
 
 // ReadAt reads at the offset off until p is full or the file ends; 0 bytes
@@ -16,7 +21,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if err := fault(OpRead, ""); err != nil {
 		return 0, err
 	}
-	if f.direct {
+	if f.direct.Load() {
 		return readAligned(p, off, f.pread, f.size, unix.EIO)
 	}
 	total := 0
@@ -41,10 +46,6 @@ func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
 	return f.pread(p, off)
 }
 
-func (f *File) pread(p []byte, off int64) (int, error) {
-	return retryN(func() (int, error) { return unix.Pread(f.fd, p, off) })
-}
-
 func (f *File) size() (int64, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return f.fstat(&st) })
@@ -57,7 +58,7 @@ func (f *File) WriteAt(p []byte, off int64) error {
 		return err
 	}
 	for len(p) > 0 {
-		n, err := retryN(func() (int, error) { return unix.Pwrite(f.fd, p, off) })
+		n, err := f.pwrite(p, off)
 		if err != nil {
 			return err
 		}
@@ -83,6 +84,34 @@ func (f *File) Sync() error {
 		return err
 	}
 	return retry(func() error { return fsyncFD(f.fd) })
+}
+
+// Datasync forces the file's data, and what is needed to find it, to the device:
+// less than Sync, which takes the times along. On macOS that is fsync(2), which
+// stops at the drive's own cache: it bounds what waits in memory and promises no
+// more.
+func (f *File) Datasync() error {
+	if err := fault(OpSync, ""); err != nil {
+		return err
+	}
+	return retry(func() error { return fdatasyncFD(f.fd) })
+}
+
+// Dup returns a second descriptor of the same open file, with a life of its own.
+// An error of writing is told to one of the two only, and SetDirect acts on both
+// but is known to one: call it before.
+func (f *File) Dup() (*File, error) {
+	if err := fault(OpOpen, ""); err != nil {
+		return nil, err
+	}
+	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0) })
+	if err != nil {
+		return nil, err
+	}
+	dup := &File{Object: Object{fd: fd}}
+	dup.direct.Store(f.direct.Load())
+	dup.uncached.Store(f.uncached.Load())
+	return dup, nil
 }
 
 // NextData returns the bounds [data, hole) of the first stretch of data at or

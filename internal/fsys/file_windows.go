@@ -118,6 +118,22 @@ func (f *File) Sync() error {
 	return windows.FlushFileBuffers(h)
 }
 
+// Datasync is Sync: there is no lesser call.
+func (f *File) Datasync() error { return f.Sync() }
+
+// Dup returns a second handle of the same open file, with a life of its own.
+func (f *File) Dup() (*File, error) {
+	if err := fault(OpOpen, ""); err != nil {
+		return nil, err
+	}
+	var h windows.Handle
+	self := windows.CurrentProcess()
+	if err := windows.DuplicateHandle(self, f.h, self, &h, 0, false, windows.DUPLICATE_SAME_ACCESS); err != nil {
+		return nil, err
+	}
+	return &File{Object{h: h}}, nil
+}
+
 // NextData is not supported: holes are read as the zeros that they are.
 func (f *File) NextData(int64) (data, hole int64, end bool, err error) {
 	return 0, 0, false, errNotSupported

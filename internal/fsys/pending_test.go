@@ -207,3 +207,171 @@ func TestFileIO(t *testing.T) {
 	require.NoError(t, f.Sync(), "a file opened for reading too")
 	f.Close()
 }
+
+func TestKeepAndReopen(t *testing.T) {
+	d, path := tempRoot(t)
+	keep := func(text string) string {
+		t.Helper()
+		p := begin(t, d, true, text)
+		name := p.Name()
+		require.True(t, strings.HasPrefix(name, Reserved), name)
+		require.NoError(t, p.Keep())
+		require.Empty(t, p.Name())
+		p.Abort() // nothing
+		require.Equal(t, text, content(t, filepath.Join(path, name)))
+		return name
+	}
+	reopen := func(name string) *Pending {
+		t.Helper()
+		p, info, err := d.Reopen(name)
+		require.NoError(t, err)
+		require.Equal(t, Regular, info.Kind)
+		require.EqualValues(t, 3, info.Size)
+		require.Equal(t, name, p.Name())
+		got := make([]byte, 8)
+		n, err := p.ReadAt(got, 0)
+		require.NoError(t, err)
+		require.Equal(t, "one", string(got[:n]))
+		require.NoError(t, p.WriteAt([]byte("two"), 3))
+		return p
+	}
+	p := reopen(keep("one"))
+	require.NoError(t, p.Sync())
+	require.NoError(t, p.Commit("f"))
+	require.Empty(t, p.Name())
+	p.Abort()
+	require.Equal(t, []string{"f"}, names(t, d))
+	require.Equal(t, "onetwo", content(t, filepath.Join(path, "f")))
+
+	p = reopen(keep("one"))
+	require.ErrorIs(t, p.Commit("f"), fs.ErrExist)
+	p.Abort()
+	require.Equal(t, []string{"f"}, names(t, d))
+
+	put(t, filepath.Join(path, "f"), "old")
+	p = reopen(keep("one"))
+	require.NoError(t, p.CommitReplacing("f"))
+	require.Equal(t, []string{"f"}, names(t, d))
+	require.Equal(t, "onetwo", content(t, filepath.Join(path, "f")))
+
+	p = reopen(keep("one"))
+	p.Abort()
+	require.Equal(t, []string{"f"}, names(t, d))
+
+	p = reopen(keep("one")) // interrupted again
+	name := p.Name()
+	require.NoError(t, p.Keep())
+	require.Equal(t, "onetwo", content(t, filepath.Join(path, name)))
+
+	_, _, err := d.Reopen("none")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestReopenRefusesWhatIsNotItsOwn(t *testing.T) {
+	d, path := tempRoot(t)
+	require.NoError(t, d.Mkdir("dir"))
+	_, _, err := d.Reopen("dir")
+	require.ErrorIs(t, err, errNotOurTemp)
+
+	put(t, filepath.Join(path, "f"), "x")
+	p, _, err := d.Reopen("f")
+	require.NoError(t, err)
+	require.NoError(t, p.Keep())
+	err = d.Link("f", d, "second")
+	need(t, "hard links", err)
+	require.NoError(t, err)
+	for _, name := range []string{"f", "second"} {
+		_, _, err = d.Reopen(name)
+		require.ErrorIs(t, err, errNotOurTemp)
+	}
+	require.NoError(t, d.Remove("second"))
+	err = d.Symlink("f", "link")
+	need(t, "symbolic links", err)
+	require.NoError(t, err)
+	_, _, err = d.Reopen("link")
+	require.ErrorIs(t, err, errNotOurTemp)
+	require.Equal(t, "x", content(t, filepath.Join(path, "f")), "untouched")
+}
+
+func TestKeepOfWhatHasNoNameOrDoesNotClose(t *testing.T) {
+	defer func() { Fault = nil }()
+	d, _ := tempRoot(t)
+	p := begin(t, d, false, "x")
+	if p.Name() == "" {
+		require.ErrorIs(t, p.Keep(), errNoTemp)
+		require.NoError(t, p.WriteAt([]byte("y"), 0), "it is still open")
+	}
+	p.Abort()
+	p = begin(t, d, true, "x")
+	Fault = func(op Op, _ string) error {
+		if op == OpCloseFile || op == OpOpen {
+			return errBoom
+		}
+		return nil
+	}
+	require.ErrorIs(t, p.Keep(), errBoom)
+	_, _, err := d.Reopen(p.Name())
+	require.ErrorIs(t, err, errBoom)
+	_, err = p.Dup()
+	require.ErrorIs(t, err, errBoom)
+	Fault = nil
+	p.Abort()
+	require.Empty(t, names(t, d))
+}
+
+func TestDupOutlivesTheFirst(t *testing.T) {
+	d, path := tempRoot(t)
+	p := begin(t, d, true, "one")
+	dup, err := p.Dup()
+	require.NoError(t, err)
+	defer dup.Close()
+	require.NoError(t, p.Commit("f")) // which closes the first
+	require.NoError(t, dup.WriteAt([]byte("two"), 3))
+	require.NoError(t, dup.Datasync())
+	got := make([]byte, 8)
+	n, err := dup.ReadAt(got, 0)
+	require.NoError(t, err)
+	require.Equal(t, "onetwo", string(got[:n]))
+	require.Equal(t, "onetwo", content(t, filepath.Join(path, "f")))
+	info, err := dup.Stat()
+	require.NoError(t, err)
+	named, err := d.Lstat("f")
+	require.NoError(t, err)
+	require.Equal(t, named.ID, info.ID)
+}
+
+func TestFaultsOfWriteback(t *testing.T) {
+	defer func() { Fault = nil }()
+	d, _ := tempRoot(t)
+	p := begin(t, d, false, "x")
+	defer p.Abort()
+	for _, f := range []func() error{
+		func() error { return p.StartWriteback(0, 0) },
+		func() error { return p.WaitWriteback(0, 1) },
+	} {
+		Fault = nil
+		if err := f(); !Unsupported(err) {
+			require.NoError(t, err)
+		}
+		Fault = func(op Op, _ string) error {
+			if op == OpWriteback {
+				return errBoom
+			}
+			return nil
+		}
+		require.ErrorIs(t, f(), errBoom)
+	}
+	Fault = func(op Op, _ string) error {
+		if op == OpSync {
+			return errBoom
+		}
+		return nil
+	}
+	require.ErrorIs(t, p.Datasync(), errBoom)
+}
+
+func TestMemory(t *testing.T) {
+	n := Memory()
+	t.Logf("%d bytes", n)
+	require.True(t, n == 0 || n > 1<<20, "%d", n)
+}

@@ -7,7 +7,8 @@ import (
 )
 
 // Pending is a file that is being written. It has no name, or a temporary one,
-// with mode 0600, until Commit or CommitReplacing; Abort leaves nothing behind.
+// with mode 0600, until Commit or CommitReplacing; Abort leaves nothing behind,
+// Keep the temporary.
 type Pending struct {
 	File
 	dir    *Dir   // nil when all is done
@@ -29,7 +30,7 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 		}
 	}
 	for {
-		name := TempName()
+		name := d.TempName()
 		fd, err := retryN(func() (int, error) {
 			return unix.Openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		})
@@ -41,6 +42,66 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 		}
 		return &Pending{File: File{Object: Object{fd: fd}}, dir: d, temp: name}, nil
 	}
+}
+
+// Reopen takes up the temporary name that an interrupted run has left in d, for
+// reading and writing; it is then as if Create had just made it. A link, a fifo
+// or a device is not opened, and neither is a file of somebody else's or with
+// another name.
+func (d *Dir) Reopen(name string) (*Pending, Info, error) {
+	if err := fault(OpOpen, name); err != nil {
+		return nil, Info{}, err
+	}
+	var st unix.Stat_t // opening alone can do something to a device
+	if err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+		return nil, Info{}, err
+	}
+	if !isOurTemp(infoOf(&st)) {
+		return nil, Info{}, errNotOurTemp
+	}
+	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0) })
+	if err != nil {
+		return nil, Info{}, err
+	}
+	p := &Pending{File: File{Object: Object{fd: fd}}, dir: d, temp: name}
+	info, err := p.Stat()
+	if err == nil && !isOurTemp(info) { // exchanged meanwhile
+		err = errNotOurTemp
+	}
+	if err != nil {
+		p.Close()
+		return nil, Info{}, err
+	}
+	return p, info, nil
+}
+
+func isOurTemp(info Info) bool {
+	uid, _ := Identity()
+	return info.Kind == Regular && info.Nlink == 1 && info.UID == uid
+}
+
+// Name returns the file's temporary name, "" while it has none and when all is
+// done.
+func (p *Pending) Name() string {
+	if p.dir == nil {
+		return ""
+	}
+	return p.temp
+}
+
+// Keep closes the file and leaves it under its temporary name, for Reopen in a
+// later run; a file without one is refused. After an error only Abort is left to
+// do; else that does nothing any more.
+func (p *Pending) Keep() error {
+	if p.temp == "" {
+		return errNoTemp
+	}
+	if err := p.closeFile(); err != nil {
+		return err
+	}
+	p.dir = nil
+	return nil
 }
 
 // Commit gives the complete file its name and closes it; EEXIST if the name is
@@ -75,7 +136,7 @@ func (p *Pending) Commit(name string) error {
 // atomically, and closes it. After an error only Abort is left to do.
 func (p *Pending) CommitReplacing(name string) error {
 	if p.temp == "" {
-		temp := TempName()
+		temp := p.dir.TempName()
 		if err := fault(OpLink, temp); err != nil {
 			return err
 		}

@@ -7,10 +7,11 @@ import (
 )
 
 // Pending is a file that is being written. It has a temporary name until Commit
-// or CommitReplacing; Abort leaves nothing behind.
+// or CommitReplacing; Abort leaves nothing behind, Keep the temporary.
 type Pending struct {
 	File
-	dir *Dir // nil once it is committed or given up
+	dir  *Dir // nil once it is committed, kept or given up
+	temp string
 }
 
 // Create begins a new file in d, which must stay open until the end of it. It
@@ -20,16 +21,56 @@ func (d *Dir) Create(bool) (*Pending, error) {
 		return nil, err
 	}
 	for {
-		h, err := openAt(d.h, TempName(), windows.GENERIC_READ|windows.GENERIC_WRITE|windows.DELETE|windows.SYNCHRONIZE,
-			windows.FILE_CREATE, windows.FILE_NON_DIRECTORY_FILE)
+		name := d.TempName()
+		h, err := openAt(d.h, name, pendingAccess, windows.FILE_CREATE, windows.FILE_NON_DIRECTORY_FILE)
 		if err == syscall.EEXIST {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		return &Pending{File: File{Object{h: h}}, dir: d}, nil
+		return &Pending{File: File{Object{h: h}}, dir: d, temp: name}, nil
 	}
+}
+
+// pendingAccess includes the right to rename and to remove.
+const pendingAccess = windows.GENERIC_READ | windows.GENERIC_WRITE | windows.DELETE | windows.SYNCHRONIZE
+
+// Reopen takes up the temporary name that an interrupted run has left in d, for
+// reading and writing; it is then as if Create had just made it. A link or a
+// directory is refused, and so is a file with another name.
+func (d *Dir) Reopen(name string) (*Pending, Info, error) {
+	if err := fault(OpOpen, name); err != nil {
+		return nil, Info{}, err
+	}
+	h, info, err := d.openThing(name, pendingAccess)
+	if err == syscall.ELOOP {
+		err = errNotOurTemp
+	}
+	if err != nil {
+		return nil, Info{}, err
+	}
+	p := &Pending{File: File{Object{h: h}}, dir: d, temp: name}
+	if info.Kind != Regular || info.Nlink != 1 {
+		p.Close()
+		return nil, Info{}, errNotOurTemp
+	}
+	return p, info, nil
+}
+
+// Name returns the file's temporary name, "" when all is done.
+func (p *Pending) Name() string {
+	if p.dir == nil {
+		return ""
+	}
+	return p.temp
+}
+
+// Keep closes the file and leaves it under its temporary name, for Reopen in a
+// later run. After an error only Abort is left to do; else that does nothing any
+// more.
+func (p *Pending) Keep() error {
+	return p.finish(func() error { return nil })
 }
 
 // Commit gives the complete file its name and closes it; EEXIST if the name is

@@ -114,3 +114,25 @@ func TestInfoIsWhatStatSays(t *testing.T) {
 	require.EqualValues(t, st.Blocks, info.Blocks)
 	require.NotZero(t, info.Ctime)
 }
+
+func TestReopenNeitherWaitsForAFifoNorTakesStrangers(t *testing.T) {
+	d, path := tempRoot(t)
+	require.NoError(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0o600))
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := d.Reopen("fifo")
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, errNotOurTemp)
+	case <-time.After(5 * time.Second):
+		t.Fatal("waits for a writer")
+	}
+	put(t, filepath.Join(path, "theirs"), "x")
+	if err := os.Chown(filepath.Join(path, "theirs"), os.Geteuid()+1, -1); err != nil {
+		t.Skip("giving a file away: ", err)
+	}
+	_, _, err := d.Reopen("theirs")
+	require.ErrorIs(t, err, errNotOurTemp)
+}

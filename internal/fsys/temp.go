@@ -1,0 +1,59 @@
+package fsys
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+const tempSuffix = ".tmp"
+
+var (
+	errNotOurTemp = errors.New("it is not the temporary that was left")
+	errNoTemp     = errors.New("the file has no temporary name to be kept under")
+)
+
+// TempName returns a fresh name for a temporary: ".sealift-<16 hex>.tmp".
+// Creation is always exclusive, so a guess by somebody else only makes it fail.
+func TempName() string {
+	return fmt.Sprintf("%s%016x%s", Reserved, rand.Uint64(), tempSuffix)
+}
+
+// SetTempID makes the temporaries of d's whole tree, of every Dir opened from
+// the same root, bear the id of a run, so that a later run can tell whose they
+// are. id is 16 hexadecimal digits in lower case; "" takes it back. Temporaries
+// that have a name already keep it.
+func (d *Dir) SetTempID(id string) { d.caps.tempID.Store(&id) }
+
+// TempName returns a fresh name for a temporary in d's tree: with an id (see
+// SetTempID) ".sealift-<id>-<8 or more hex>.tmp", else that of the function.
+func (d *Dir) TempName() string {
+	id := d.caps.tempID.Load()
+	if id == nil || *id == "" {
+		return TempName()
+	}
+	return fmt.Sprintf("%s%s-%08x%s", Reserved, *id, rand.Uint32(), tempSuffix)
+}
+
+// tempIDLength is that of an id, and of the shortest fresh part of a name.
+const (
+	tempIDLength    = 16
+	tempFreshLength = 8
+)
+
+// TempID takes the id out of a name that Dir.TempName has made with one; ok is
+// false for any other name.
+func TempID(name string) (id string, ok bool) {
+	rest, prefixed := strings.CutPrefix(name, Reserved)
+	rest, suffixed := strings.CutSuffix(rest, tempSuffix)
+	id, fresh, parted := strings.Cut(rest, "-")
+	if !prefixed || !suffixed || !parted || len(id) != tempIDLength || len(fresh) < tempFreshLength ||
+		!isHex(id) || !isHex(fresh) {
+		return "", false
+	}
+	return id, true
+}
+
+// isHex accepts the digits of %x only.
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

@@ -1,0 +1,27 @@
+//go:build darwin || freebsd
+
+package fsys
+
+import "golang.org/x/sys/unix"
+
+// StartWriteback is not supported: no call begins to write a part of a file.
+func (f *File) StartWriteback(_, _ int64) error {
+	if err := fault(OpWriteback, ""); err != nil {
+		return err
+	}
+	return unix.ENOTSUP
+}
+
+// WaitWriteback is not supported: Datasync is the next best thing.
+func (f *File) WaitWriteback(_, _ int64) error {
+	if err := fault(OpWriteback, ""); err != nil {
+		return err
+	}
+	return unix.ENOTSUP
+}
+
+// WritesBehind is false: see StartWriteback.
+func (d *Dir) WritesBehind() bool { return false }
+
+// InMemory is false: it is not asked here.
+func (d *Dir) InMemory() bool { return false }

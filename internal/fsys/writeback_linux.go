@@ -1,0 +1,51 @@
+package fsys
+
+import "golang.org/x/sys/unix"
+
+// StartWriteback begins to write the dirty pages of the n bytes at off to the
+// device and does not wait for them; n == 0 means to the end. A queue that is full
+// makes it wait all the same. Pages that are being written already are left out.
+func (f *File) StartWriteback(off, n int64) error {
+	return f.syncRange(off, n, unix.SYNC_FILE_RANGE_WRITE)
+}
+
+// WaitWriteback writes the dirty pages of the n bytes at off to the device and
+// waits for them and for those under way; n == 0 means to the end. That bounds
+// memory and promises nothing: neither what is needed to find the data nor the
+// device's own cache is written. An error of writing is taken from the descriptor,
+// as Sync takes it, and never told again: it is to be treated as one of Sync.
+func (f *File) WaitWriteback(off, n int64) error {
+	return f.syncRange(off, n, writeAndWait)
+}
+
+const writeAndWait = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
+
+func (f *File) syncRange(off, n int64, flags int) error {
+	if err := fault(OpWriteback, ""); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.SyncFileRange(f.fd, off, n, flags) })
+}
+
+// WritesBehind reports whether StartWriteback and WaitWriteback reach a device
+// here: on file systems whose dirty pages belong to the file itself. Not on
+// overlay, whose pages are those of another file, and not on FUSE and over a
+// network, where a page that is written waits in another cache.
+func (d *Dir) WritesBehind() bool {
+	switch d.fileSystem() {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, // ext2 and ext3 have ext4's
+		unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// InMemory reports whether the directory is on a file system of memory, which has
+// no device to write to.
+func (d *Dir) InMemory() bool {
+	switch d.fileSystem() {
+	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC:
+		return true
+	}
+	return false
+}

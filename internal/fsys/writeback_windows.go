@@ -1,0 +1,23 @@
+package fsys
+
+// StartWriteback is not supported: no call begins to write a part of a file.
+func (f *File) StartWriteback(_, _ int64) error {
+	if err := fault(OpWriteback, ""); err != nil {
+		return err
+	}
+	return errNotSupported
+}
+
+// WaitWriteback is not supported: Datasync is the next best thing.
+func (f *File) WaitWriteback(_, _ int64) error {
+	if err := fault(OpWriteback, ""); err != nil {
+		return err
+	}
+	return errNotSupported
+}
+
+// WritesBehind is false: see StartWriteback.
+func (d *Dir) WritesBehind() bool { return false }
+
+// InMemory is false: there is no such file system.
+func (d *Dir) InMemory() bool { return false }
