@@ -1,0 +1,462 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+const (
+	// MaxPath is the length of the longest path that can be recorded, in bytes.
+	MaxPath = 1 << 20
+
+	// maxLine is the length of the longest line, with its LF, in bytes: a path
+	// of which every byte is escaped, and 64 KiB for the other fields.
+	maxLine = 2*MaxPath + 64<<10
+
+	headerWord = "sealift-journal"
+	version    = "1"
+
+	sumDigits = 8  // of a checksum
+	idDigits  = 16 // of an id
+
+	tempSuffix = ".tmp"
+)
+
+// The letters of records.
+const (
+	fileLetter       = 'f'
+	partialLetter    = 'p'
+	writtenLetter    = 'w'
+	doneLetter       = 'd'
+	checkpointLetter = 'c'
+	runLetter        = 'r'
+)
+
+// Header says what a log is about.
+type Header struct {
+	ID      string    // 16 hexadecimal digits, from NewID
+	Begun   fsys.Time // when the first run began
+	Options string    // a word of printable ASCII, the caller's own
+	Source  string    // not empty
+}
+
+// File is a file that was copied or found equal. Size and times are the source's.
+type File struct {
+	Path         string // relative, with slashes
+	Size         int64  // bytes
+	Mtime, Ctime fsys.Time
+	Digests      hash.Digests // in the order of the options; none are nil
+}
+
+// Partial is a file of which the first bytes are on the device, or were written
+// but need not be there yet. Size and times are the source's.
+type Partial struct {
+	Path         string // relative, with slashes
+	Temp         string // the temporary's name, in the directory of Path
+	Offset       int64  // bytes that are there, from 1 up to Size
+	Size         int64  // bytes
+	Mtime, Ctime fsys.Time
+	States       [][]byte // marshalled digests at Offset; nil or empty: cannot be marshalled
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is what the checksum of a line begins with: that of the id.
+func checksum(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
+
+const hexDigits = "0123456789abcdef"
+
+// appendSum appends the digits of a checksum.
+func appendSum(b []byte, sum uint32) []byte {
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[sum>>shift&15])
+	}
+	return b
+}
+
+func appendTime(b []byte, t fsys.Time) []byte {
+	b = append(strconv.AppendInt(b, t.Sec, 10), '.')
+	for unit := int64(1e8); unit > 0; unit /= 10 {
+		b = append(b, byte('0'+t.Nsec/unit%10))
+	}
+	return b
+}
+
+func appendEscaped(b []byte, path string) []byte {
+	for i := range len(path) {
+		switch c := path[i]; c {
+		case '\\':
+			b = append(b, `\\`...)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case 0:
+			b = append(b, `\0`...)
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+func appendDigests(b []byte, digests hash.Digests) []byte {
+	if len(digests) == 0 {
+		return append(b, '-')
+	}
+	for i, d := range digests {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = hex.AppendEncode(b, d)
+	}
+	return b
+}
+
+// base64Encoding refuses what has another spelling.
+var base64Encoding = base64.RawURLEncoding.Strict()
+
+func appendStates(b []byte, states [][]byte) []byte {
+	if len(states) == 0 {
+		return append(b, '.')
+	}
+	for i, s := range states {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if len(s) == 0 {
+			b = append(b, '-')
+			continue
+		}
+		b = base64Encoding.AppendEncode(b, s)
+	}
+	return b
+}
+
+// validPath says whether a path, escaped or not, is one below a root.
+func validPath[T string | []byte](path T) bool {
+	start := 0
+	for i := 0; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			if path[i] == 0 {
+				return false
+			}
+			continue
+		}
+		switch string(path[start:i]) {
+		case "", ".", "..":
+			return false
+		}
+		start = i + 1
+	}
+	return true
+}
+
+// validTemp says whether name is that of a temporary. What other systems take
+// for a separator is not in it either.
+func validTemp[T string | []byte](name T) bool {
+	if len(name) < len(fsys.Reserved)+len(tempSuffix) ||
+		string(name[:len(fsys.Reserved)]) != fsys.Reserved || string(name[len(name)-len(tempSuffix):]) != tempSuffix {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func validID[T string | []byte](id T) bool {
+	return len(id) == idDigits && isHex(id)
+}
+
+func isHex[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func validOptions[T string | []byte](options T) bool {
+	for i := range len(options) {
+		if c := options[i]; c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(options) > 0
+}
+
+func validTime(t fsys.Time) bool { return 0 <= t.Nsec && t.Nsec < 1e9 }
+
+var errWrongSum = errors.New("wrong checksum")
+
+// cutSum takes the checksum off a line, which is without its LF.
+func cutSum(line []byte) (sum uint32, rest []byte, err error) {
+	if len(line) < sumDigits+1 || line[sumDigits] != ' ' {
+		return 0, nil, errors.New("no checksum")
+	}
+	for _, c := range line[:sumDigits] {
+		digit := strings.IndexByte(hexDigits, c)
+		if digit < 0 {
+			return 0, nil, errors.New("no checksum")
+		}
+		sum = sum<<4 | uint32(digit)
+	}
+	return sum, line[sumDigits+1:], nil
+}
+
+// fields are those of a line; the slices are parts of it.
+type fields struct {
+	letter       byte
+	offset       int64 // of a partial; upto of a checkpoint
+	size         int64
+	mtime, ctime fsys.Time
+	time         fsys.Time // of a checkpoint
+	id           []byte    // of a run
+	temp         []byte
+	list         []byte // of digests or states, encoded
+	path         []byte // escaped
+}
+
+// parse takes the rest of a line apart that is not the header. It does not
+// decode states.
+func parse(rest []byte) (f fields, err error) {
+	s := scanner{rest: rest}
+	letter := s.word()
+	if s.err == nil && len(letter) == 1 {
+		f.letter = letter[0]
+	}
+	switch f.letter {
+	case fileLetter:
+		f.size = s.size("size")
+		f.mtime, f.ctime = s.time(), s.time()
+		f.list = s.word()
+		if !validDigests(f.list) {
+			s.fail("no digests")
+		}
+		f.path = s.path()
+	case partialLetter, writtenLetter:
+		f.offset, f.size = s.size("offset"), s.size("size")
+		if f.offset == 0 || f.offset > f.size {
+			s.fail("offset out of range")
+		}
+		f.mtime, f.ctime = s.time(), s.time()
+		if f.temp = s.word(); !validTemp(f.temp) {
+			s.fail("no name of a temporary")
+		}
+		f.list = s.word()
+		f.path = s.path()
+	case doneLetter:
+		f.path = s.path()
+	case checkpointLetter:
+		f.offset = s.size("offset")
+		f.time = s.lastTime()
+	case runLetter:
+		if f.id = s.rest; !validID(f.id) {
+			s.fail("no id")
+		}
+	default:
+		s.fail("unknown record")
+	}
+	return f, s.err
+}
+
+// parseHeader takes the rest of the first line apart.
+func parseHeader(rest []byte) (h Header, err error) {
+	s := scanner{rest: rest}
+	if string(s.word()) != headerWord {
+		return h, errors.New("no header")
+	}
+	if v := s.word(); s.err == nil && string(v) != version {
+		return h, fmt.Errorf("version %.20q, want %s", v, version)
+	}
+	id := s.word()
+	if !validID(id) {
+		s.fail("no id")
+	}
+	h.Begun = s.time()
+	options := s.word()
+	if !validOptions(options) {
+		s.fail("no options")
+	}
+	if n, _, ok := unescapedLen(s.rest); !ok || n == 0 || n > MaxPath {
+		s.fail("no source")
+	}
+	if s.err != nil {
+		return Header{}, s.err
+	}
+	h.ID, h.Options, h.Source = string(id), string(options), unescape(s.rest)
+	return h, nil
+}
+
+// scanner takes fields off the beginning of rest. It keeps the first error; what
+// it returns from then on means nothing.
+type scanner struct {
+	rest []byte
+	err  error
+}
+
+func (s *scanner) fail(why string) {
+	if s.err == nil {
+		s.err = errors.New(why)
+	}
+}
+
+// word is up to the next space, which must follow.
+func (s *scanner) word() []byte {
+	word, rest, ok := bytes.Cut(s.rest, []byte{' '})
+	if !ok {
+		s.fail("too few fields")
+	}
+	s.rest = rest
+	return word
+}
+
+func (s *scanner) size(what string) int64 {
+	n, ok := parseInt(s.word())
+	if !ok || n < 0 {
+		s.fail("no " + what)
+	}
+	return n
+}
+
+func (s *scanner) time() fsys.Time { return s.parseTime(s.word()) }
+
+// lastTime is one up to the end of the line.
+func (s *scanner) lastTime() fsys.Time { return s.parseTime(s.rest) }
+
+func (s *scanner) parseTime(text []byte) (t fsys.Time) {
+	sec, nsec, ok := bytes.Cut(text, []byte{'.'})
+	if ok && len(nsec) == 9 {
+		t.Sec, ok = parseInt(sec)
+		for _, c := range nsec {
+			ok = ok && '0' <= c && c <= '9'
+			t.Nsec = t.Nsec*10 + int64(c-'0')
+		}
+		if ok {
+			return t
+		}
+	}
+	s.fail("no time")
+	return fsys.Time{}
+}
+
+// path is up to the end of the line, and stays escaped.
+func (s *scanner) path() []byte {
+	if n, nul, ok := unescapedLen(s.rest); !ok || nul || n > MaxPath || !validPath(s.rest) {
+		s.fail("no path")
+	}
+	return s.rest
+}
+
+// parseInt takes a number in the one spelling that strconv.AppendInt gives it.
+func parseInt(text []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	var again [20]byte
+	return n, err == nil && bytes.Equal(strconv.AppendInt(again[:0], n, 10), text)
+}
+
+// unescapedLen is the length of an escaped path without its escapes, and says
+// whether one of them is a NUL; not ok if it is not what appendEscaped makes.
+func unescapedLen(path []byte) (n int, nul, ok bool) {
+	for i := 0; i < len(path); i++ {
+		switch path[i] {
+		case '\n', '\r', 0:
+			return 0, false, false
+		case '\\':
+			if i++; i == len(path) || strings.IndexByte(`\nr0`, path[i]) < 0 {
+				return 0, false, false
+			}
+			nul = nul || path[i] == '0'
+		}
+		n++
+	}
+	return n, nul, true
+}
+
+func unescape(path []byte) string {
+	if bytes.IndexByte(path, '\\') < 0 {
+		return string(path)
+	}
+	raw := make([]byte, 0, len(path))
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		if c == '\\' && i+1 < len(path) {
+			i++
+			switch c = path[i]; c {
+			case 'n':
+				c = '\n'
+			case 'r':
+				c = '\r'
+			case '0':
+				c = 0
+			}
+		}
+		raw = append(raw, c)
+	}
+	return string(raw)
+}
+
+// validDigests says whether decodeDigests can take list.
+func validDigests(list []byte) bool {
+	if string(list) == "-" {
+		return true
+	}
+	for more := true; more; {
+		var d []byte
+		d, list, more = bytes.Cut(list, []byte{','})
+		if len(d) == 0 || len(d)%2 != 0 || !isHex(d) {
+			return false
+		}
+	}
+	return true
+}
+
+func decodeDigests(list []byte) (hash.Digests, error) {
+	if string(list) == "-" {
+		return nil, nil
+	}
+	var digests hash.Digests
+	for d := range bytes.SplitSeq(list, []byte{','}) {
+		digest, err := hex.AppendDecode(nil, d)
+		if err != nil {
+			return nil, err
+		}
+		digests = append(digests, digest)
+	}
+	return digests, nil
+}
+
+func decodeStates(list []byte) ([][]byte, error) {
+	if string(list) == "." {
+		return nil, nil
+	}
+	var states [][]byte
+	for s := range bytes.SplitSeq(list, []byte{','}) {
+		if string(s) == "-" {
+			states = append(states, nil)
+			continue
+		}
+		// The decoder passes over CR and LF.
+		state, err := base64Encoding.AppendDecode(nil, s)
+		if err != nil || len(state) == 0 || bytes.IndexByte(s, '\r') >= 0 {
+			return nil, errors.New("no states")
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}

@@ -1,0 +1,373 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/maphash"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+const (
+	// firstRead is how much of a line File asks for at first, in bytes; most
+	// lines are shorter than 250.
+	firstRead = 512
+
+	// What partials in force may take. A run has as many as large files under
+	// way; more are not from us.
+	maxPartials     = 1 << 16
+	maxPartialBytes = 64 << 20 // of their lines
+)
+
+// ErrDamaged says that a log has no header: nothing in it can be used.
+var ErrDamaged = errors.New("journal is damaged")
+
+// Log is what a log says, up to its first line that cannot be trusted. Of each
+// file record it keeps a 64-bit hash of the path and the
+// line's offset, so that a million take 16 MB; the lines stay on disk. Its methods
+// may be called from several goroutines if ReadAt of the source may.
+type Log struct {
+	Header Header
+	Size   int64 // bytes of the good part, where a Writer continues
+	Torn   bool  // bytes follow the good part
+	Why    error // what is wrong with the first line of them; nil unless Torn
+
+	src         io.ReaderAt
+	hash        func([]byte) uint64
+	entries     []entry            // file records that are covered, by hash, then offset
+	covered     int                // of entries, while the log is read
+	upto        int64              // of the last checkpoint
+	checkpoints []checkpoint       // those that cover more than the ones before
+	runs        []run              // by start; the first is the header's
+	loose       []entry            // file records that are not covered
+	partials    map[string]partial // in force, by path
+	written     map[string]partial // the same, of what need not be on the device
+	held        int                // bytes of their lines
+	scratch     sync.Pool          // of *lookup
+}
+
+type entry struct {
+	hash   uint64 // of the path, escaped
+	offset int64
+}
+
+func compareEntries(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.offset, b.offset))
+}
+
+// checkpoint covers the lines that begin before upto.
+type checkpoint struct {
+	upto int64
+	at   fsys.Time
+}
+
+// run says what the checksums of the lines from start on begin with.
+type run struct {
+	start int64
+	sum   uint32
+}
+
+type partial struct {
+	Partial
+	held int // bytes of its line
+}
+
+// Read reads a log of size bytes from its beginning up to the first line that is
+// torn, damaged, or out of place. ErrDamaged if that is the header; any other
+// error is that of r, which the Log uses for as long as it lives and never closes.
+// The good part must not change in the meantime.
+func Read(r io.ReaderAt, size int64) (*Log, error) {
+	seed := maphash.MakeSeed()
+	return read(r, size, func(path []byte) uint64 { return maphash.Bytes(seed, path) })
+}
+
+func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
+	l := &Log{src: r, hash: hash, partials: map[string]partial{}, written: map[string]partial{}}
+	l.scratch.New = func() any { return &lookup{buf: make([]byte, 0, firstRead)} }
+	in := lineReader{in: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), bufferSize)}
+	for l.Size < size && l.Why == nil {
+		line, err := in.next()
+		switch ended := errors.Is(err, io.EOF); {
+		case ended && l.Size+int64(len(line)) < size:
+			return nil, fmt.Errorf("journal: read: %w", io.ErrUnexpectedEOF)
+		case err != nil && !ended:
+			return nil, fmt.Errorf("journal: read: %w", err)
+		case len(line) > maxLine:
+			l.Why = errors.New("line is too long")
+		case ended:
+			l.Why = errors.New("line has no end")
+		default:
+			if l.Why = l.take(line[:len(line)-1]); l.Why == nil {
+				l.Size += int64(len(line))
+			}
+		}
+	}
+	if l.Size == 0 {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, cmp.Or(l.Why, errors.New("it is empty")))
+	}
+	if l.Why != nil {
+		l.Torn, l.Why = true, fmt.Errorf("at byte %d: %w", l.Size, l.Why)
+	}
+	l.setLoose()
+	slices.SortFunc(l.entries, compareEntries)
+	slices.SortFunc(l.loose, compareEntries)
+	return l, nil
+}
+
+// take notes the line at l.Size, which is without its LF. The error says what is
+// wrong with it; nothing has changed then.
+func (l *Log) take(line []byte) error {
+	if l.Size == 0 {
+		return l.takeHeader(line)
+	}
+	f, err := l.parse(line, l.Size)
+	if err != nil {
+		return err
+	}
+	switch f.letter {
+	case fileLetter:
+		l.entries = append(l.entries, entry{l.hash(f.path), l.Size})
+	case partialLetter, writtenLetter:
+		return l.takePartial(f, len(line))
+	case doneLetter:
+		l.drop(unescape(f.path))
+	case checkpointLetter:
+		if f.offset > l.Size || f.offset < l.upto {
+			return errors.New("checkpoint out of range")
+		}
+		l.upto = f.offset
+		before := l.covered
+		for l.covered < len(l.entries) && l.entries[l.covered].offset < f.offset {
+			l.covered++
+		}
+		if l.covered > before {
+			l.checkpoints = append(l.checkpoints, checkpoint{f.offset, f.time})
+		}
+	case runLetter:
+		l.setLoose()
+		l.runs = append(l.runs, run{l.Size + int64(len(line)) + 1, checksum(string(f.id))})
+	}
+	return nil
+}
+
+// setLoose puts the records that are not covered, and never will be, where they
+// belong.
+func (l *Log) setLoose() {
+	l.loose = append(l.loose, l.entries[l.covered:]...)
+	l.entries = l.entries[:l.covered]
+}
+
+func (l *Log) takeHeader(line []byte) error {
+	sum, rest, err := cutSum(line)
+	if err != nil {
+		return err
+	}
+	if sum != crc32.Checksum(rest, castagnoli) {
+		return errWrongSum
+	}
+	if l.Header, err = parseHeader(rest); err != nil {
+		return err
+	}
+	l.runs = []run{{0, checksum(l.Header.ID)}}
+	return nil
+}
+
+// parse takes apart the line at offset, which is without its LF, and compares its
+// checksum.
+func (l *Log) parse(line []byte, offset int64) (fields, error) {
+	sum, rest, err := cutSum(line)
+	if err != nil {
+		return fields{}, err
+	}
+	i, _ := slices.BinarySearchFunc(l.runs, offset+1, func(r run, end int64) int { return cmp.Compare(r.start, end) })
+	before := l.runs[i-1].sum // the last that starts at offset or before
+	if bytes.HasPrefix(rest, []byte{runLetter, ' '}) {
+		before = l.runs[0].sum
+	}
+	if sum != crc32.Update(before, castagnoli, rest) {
+		return fields{}, errWrongSum
+	}
+	return parse(rest)
+}
+
+func (l *Log) takePartial(f fields, length int) error {
+	states, err := decodeStates(f.list)
+	if err != nil {
+		return err
+	}
+	path := unescape(f.path)
+	in := l.partials
+	if f.letter == writtenLetter {
+		in = l.written
+	}
+	earlier, known := in[path]
+	if !known && len(l.partials)+len(l.written) >= maxPartials || l.held-earlier.held+length > maxPartialBytes {
+		return errors.New("too many partials")
+	}
+	l.held += length - earlier.held
+	in[path] = partial{Partial{
+		Path: path, Temp: string(f.temp), Offset: f.offset, Size: f.size,
+		Mtime: f.mtime, Ctime: f.ctime, States: states,
+	}, length}
+	return nil
+}
+
+func (l *Log) drop(path string) {
+	l.held -= l.partials[path].held + l.written[path].held
+	delete(l.partials, path)
+	delete(l.written, path)
+}
+
+// Files returns the number of file records that are covered, earlier ones of the
+// same path included.
+func (l *Log) Files() int64 { return int64(len(l.entries)) }
+
+// Partial returns the partial of path that is in force. Its States are not to be
+// changed.
+func (l *Log) Partial(path string) (Partial, bool) {
+	p, ok := l.partials[path]
+	return p.Partial, ok
+}
+
+// WrittenPartial returns the last record of what was written of path and need not
+// be on the device. Only reading it there tells, with the States as the proof. They
+// are not to be changed.
+func (l *Log) WrittenPartial(path string) (Partial, bool) {
+	p, ok := l.written[path]
+	return p.Partial, ok
+}
+
+// Partials are all partials in force, of both kinds, in no order. Their States are
+// not to be changed.
+func (l *Log) Partials() iter.Seq[Partial] {
+	return func(yield func(Partial) bool) {
+		for _, of := range []map[string]partial{l.partials, l.written} {
+			for p := range maps.Values(of) {
+				if !yield(p.Partial) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// File returns the last file record of path that a checkpoint covers, and the
+// time of the first checkpoint that does. It reads the line again and compares
+// the path itself; equal hashes alone prove nothing.
+//
+// The file may have been replaced since, by this program too: a later record that
+// no checkpoint covers does not count. So a file whose change time is after at is
+// not known to be what the record says.
+//
+// The error is that of reading the log, or says that it changed since it was read.
+func (l *Log) File(path string) (f File, at fsys.Time, ok bool, err error) {
+	f, offset, ok, err := l.find(l.entries, path)
+	if !ok || err != nil {
+		return File{}, fsys.Time{}, false, err
+	}
+	c, _ := slices.BinarySearchFunc(l.checkpoints, offset+1, func(c checkpoint, end int64) int { return cmp.Compare(c.upto, end) })
+	return f, l.checkpoints[c].at, true, nil
+}
+
+// Written returns the last file record of path that no checkpoint covers: the file
+// was there, but need not be on the device. Only reading it there tells, with the
+// digests as the proof.
+func (l *Log) Written(path string) (f File, ok bool, err error) {
+	f, _, ok, err = l.find(l.loose, path)
+	return f, ok, err
+}
+
+// find looks for the last record of path among entries, which are sorted.
+func (l *Log) find(entries []entry, path string) (f File, offset int64, ok bool, err error) {
+	look := l.scratch.Get().(*lookup)
+	defer l.scratch.Put(look)
+	look.path = appendEscaped(look.path[:0], path)
+	hash := l.hash(look.path)
+	i, _ := slices.BinarySearchFunc(entries, hash, func(e entry, hash uint64) int { return cmp.Compare(e.hash, hash) })
+	end := i
+	for end < len(entries) && entries[end].hash == hash {
+		end++
+	}
+	for _, e := range slices.Backward(entries[i:end]) {
+		found, err := look.read(l, e.offset)
+		if err != nil {
+			return File{}, 0, false, err
+		}
+		if !bytes.Equal(found.path, look.path) {
+			continue
+		}
+		digests, err := decodeDigests(found.list)
+		if err != nil {
+			return File{}, 0, false, changedAt(e.offset)
+		}
+		return File{Path: path, Size: found.size, Mtime: found.mtime, Ctime: found.ctime, Digests: digests}, e.offset, true, nil
+	}
+	return File{}, 0, false, nil
+}
+
+// A lookup holds the buffers of one call.
+type lookup struct{ path, buf []byte }
+
+// read returns the fields of the file line at offset.
+func (look *lookup) read(l *Log, offset int64) (fields, error) {
+	look.buf = look.buf[:0]
+	for {
+		n := len(look.buf)
+		more := int(min(int64(max(firstRead, n)), l.Size-offset-int64(n)))
+		look.buf = slices.Grow(look.buf, more)[:n+more]
+		got, err := l.src.ReadAt(look.buf[n:], offset+int64(n))
+		if got < more {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return fields{}, fmt.Errorf("journal: read line at byte %d: %w", offset, err)
+		}
+		if end := bytes.IndexByte(look.buf[n:], '\n'); end >= 0 {
+			f, err := l.parse(look.buf[:n+end], offset)
+			if err != nil || f.letter != fileLetter {
+				return fields{}, changedAt(offset)
+			}
+			return f, nil
+		}
+		if len(look.buf) > maxLine || offset+int64(len(look.buf)) == l.Size {
+			return fields{}, changedAt(offset)
+		}
+	}
+}
+
+func changedAt(offset int64) error {
+	return fmt.Errorf("journal: line at byte %d changed since it was read", offset)
+}
+
+// lineReader reads lines of at most a little more than maxLine bytes.
+type lineReader struct {
+	in   *bufio.Reader
+	long []byte // one that does not fit into the buffer of in
+}
+
+// next returns the next line with its LF, or what there is of it: with an error
+// if that is met, without if it is too long. It is valid until the next call.
+func (r *lineReader) next() ([]byte, error) {
+	line, err := r.in.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	r.long = append(r.long[:0], line...)
+	for errors.Is(err, bufio.ErrBufferFull) && len(r.long) <= maxLine {
+		line, err = r.in.ReadSlice('\n')
+		r.long = append(r.long, line...)
+	}
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = nil
+	}
+	return r.long, err
+}
