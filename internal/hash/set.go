@@ -1,6 +1,9 @@
 package hash
 
-import "hash"
+import (
+	"encoding"
+	"hash"
+)
 
 // Set computes several digests of one stream.
 type Set struct{ hashes []hash.Hash }
@@ -58,4 +61,42 @@ func (d Digests) Equal(e Digests) bool {
 		}
 	}
 	return true
+}
+
+// States returns the states of the digests after what was written so far, for
+// Restore in another process; nil for a digest that cannot tell its state.
+func (s *Set) States() [][]byte {
+	states := make([][]byte, len(s.hashes))
+	for i, h := range s.hashes {
+		states[i] = State(h)
+	}
+	return states
+}
+
+// State returns the state of a running digest, or nil if it cannot tell it.
+func State(h hash.Hash) []byte {
+	m, ok := h.(encoding.BinaryMarshaler)
+	if !ok {
+		return nil
+	}
+	state, err := m.MarshalBinary()
+	if err != nil {
+		return nil
+	}
+	return state
+}
+
+// Restore brings the digests to states that States has returned. It returns
+// those that have none, or one that they do not understand: they start anew.
+func (s *Set) Restore(states [][]byte) (missing []hash.Hash) {
+	for i, h := range s.hashes {
+		h.Reset()
+		m, ok := h.(encoding.BinaryUnmarshaler)
+		if ok && i < len(states) && len(states[i]) > 0 && m.UnmarshalBinary(states[i]) == nil {
+			continue
+		}
+		h.Reset()
+		missing = append(missing, h)
+	}
+	return missing
 }

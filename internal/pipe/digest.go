@@ -54,7 +54,7 @@ func (p *Pipe) digest(ctx context.Context, src *fsys.File, info fsys.Info, set *
 		}
 	}
 	wanted := func() bool { return ctx.Err() == nil }
-	total, err := p.read(ctx, src, info, false, wanted, send, behind)
+	total, err := p.read(ctx, src, info, 0, false, wanted, send, behind)
 	if l != nil {
 		l.close()
 	}

@@ -27,31 +27,42 @@ type Pipe struct {
 // Sink is where the bytes of one file go at one destination.
 type Sink struct {
 	File   *fsys.Pending
-	Sparse bool  // make holes of zeros
-	Err    error // the first error; nothing is written after it
-	end    int64 // end of the last byte written
+	Behind *Behind // told what is written; nil for nobody
+	Sparse bool    // make holes of zeros
+	Err    error   // the first error; nothing is written after it
+	end    int64   // end of the last byte written
+	marks  marks
 }
 
-// piece is what lanes carry: a block's bytes at an offset, or a hole.
+// Course says how a file is moved that need not be moved from its beginning, or
+// perhaps not to its end in this run.
+type Course struct {
+	Start     int64           // the first byte to move; sinks and digests have what is before it
+	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
+	Read      func(off int64) // told how far reading has come; may be nil
+}
+
+// piece is what lanes carry: a block's bytes at an offset, a hole, or a mark.
 type piece struct {
-	block *Block // nil for a hole
+	block *Block // nil for a hole and a mark
 	data  []byte
 	off   int64
 	hole  int64 // bytes of zeros that need not be written
+	mark  *mark
 }
 
 // maxHole bounds a piece that is a hole, so that hashing one is interruptible.
 const maxHole = 16 << 20 // bytes
 
 // Transfer reads the whole of src once, feeds the digests and writes every
-// sink. It returns the number of bytes read. An error is the source's or the
+// sink. It returns how far it has come. An error is the source's or the
 // context's; a sink's is in the sink and does not hinder the others. Sinks must
 // be finished with their size by the caller, who also proves the end of the
 // file: bytes beyond info.Size are not looked for unless it is 0.
-func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink) (int64, error) {
+func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
 	holes := p.KeepHoles && info.Blocks*512 < info.Size
 	if info.Size > int64(p.Pool.size) {
-		return p.throughLanes(ctx, src, info, holes, set, sinks)
+		return p.throughLanes(ctx, src, info, holes, set, sinks, course)
 	}
 	if holes { // a short file: finding zeros is cheaper than asking for holes
 		for _, s := range sinks {
@@ -64,7 +75,7 @@ func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set
 	}
 	// It is longer than it said: /proc, or it grew. What was written is written again.
 	set.Reset()
-	return p.throughLanes(ctx, src, info, false, set, sinks)
+	return p.throughLanes(ctx, src, info, false, set, sinks, Course{})
 }
 
 // inline moves a file of at most one block: one buffer, no channel, no
@@ -102,10 +113,23 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 
 // throughLanes moves a longer file: the caller reads, each digest and each sink
 // has a lane of its own, and buffered channels even out their stalls.
-func (p *Pipe) throughLanes(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink) (int64, error) {
+func (p *Pipe) throughLanes(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
 	l := p.startLanes(set, sinks)
 	wanted := func() bool { return l.writing.Load() > 0 && ctx.Err() == nil }
-	total, err := p.read(ctx, src, info, holes, wanted, l.send, nil)
+	read := course.Read
+	if course.MarkEvery > 0 {
+		next := course.Start + course.MarkEvery
+		read = func(off int64) {
+			if off >= next {
+				l.send(piece{off: off, mark: newMark(off, set.Len())})
+				next = off + course.MarkEvery
+			}
+			if course.Read != nil {
+				course.Read(off)
+			}
+		}
+	}
+	total, err := p.read(ctx, src, info, course.Start, holes, wanted, l.send, read)
 	l.close()
 	if err == nil {
 		err = ctx.Err()
@@ -126,12 +150,22 @@ func (p *Pipe) startLanes(set *hash.Set, sinks []*Sink) *lanes {
 	l := &lanes{}
 	for i := range set.Len() {
 		h := set.Hash(i)
-		l.add(p.QueueSize, func(q piece) { q.feed(h) })
+		l.add(p.QueueSize, func(q piece) {
+			if q.mark != nil {
+				q.mark.setState(i, hash.State(h))
+				return
+			}
+			q.feed(h)
+		})
 	}
 	l.writing.Store(int64(len(sinks)))
 	for _, s := range sinks {
 		l.add(p.QueueSize, func(q piece) {
-			if s.Err == nil && q.block != nil {
+			switch {
+			case s.Err != nil:
+			case q.mark != nil:
+				s.marks.pass(q.mark)
+			case q.block != nil:
 				if s.Write(q.data, q.off); s.Err != nil {
 					l.writing.Add(-1)
 				}
@@ -179,11 +213,11 @@ func (q piece) feed(w io.Writer) {
 	_, _ = w.Write(q.data)
 }
 
-// read sends the file piece by piece until it ends, nobody wants more, or an
-// error. It holds one block at a time and none while it waits for the next.
+// read sends the file piece by piece from start until it ends, nobody wants
+// more, or an error, and returns how far it has come. It holds one block at a time and none while it waits for the next.
 // behind, if not nil, is told how far it has come after each block.
-func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, wanted func() bool, send func(piece), behind func(off int64)) (int64, error) {
-	off, dataEnd := int64(0), int64(0)
+func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start int64, holes bool, wanted func() bool, send func(piece), behind func(off int64)) (int64, error) {
+	off, dataEnd := start, int64(0)
 	for wanted() && (off < info.Size || info.Size == 0) {
 		limit := int64(p.Pool.size)
 		if holes && off >= dataEnd {
@@ -275,8 +309,19 @@ func (s *Sink) put(data []byte, off int64) {
 	if len(data) == 0 {
 		return
 	}
-	if s.Err = s.File.WriteAt(data, off); s.Err == nil {
-		s.end = max(s.end, off+int64(len(data)))
+	if s.Err = s.File.WriteAt(data, off); s.Err != nil {
+		return
+	}
+	s.end = max(s.end, off+int64(len(data)))
+	if s.Behind != nil {
+		s.Behind.Wrote(off, int64(len(data)))
+	}
+}
+
+// Continue makes the sink one of a file whose first start bytes are there.
+func (s *Sink) Continue(start int64) {
+	if s.Err = s.File.Truncate(start); s.Err == nil {
+		s.end = start
 	}
 }
 

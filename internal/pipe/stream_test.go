@@ -187,7 +187,7 @@ func TestTransferWithHoles(t *testing.T) {
 			for _, s := range out {
 				s.Sparse = mode == "always"
 			}
-			n, err := r.Transfer(context.Background(), src, info, set, out)
+			n, err := r.Transfer(context.Background(), src, info, set, out, Course{})
 			require.NoError(t, err)
 			require.Equal(t, size, n)
 			require.Equal(t, size, r.Bytes.Load())
@@ -223,7 +223,7 @@ func TestTransferOfAHugeHole(t *testing.T) {
 	r := mover(4096, 2, 1<<20, true)
 	out := sinks(t, d, 1)
 	defer out[0].File.Abort()
-	n, err := r.Transfer(context.Background(), src, info, hash.NewSet(nil), out)
+	n, err := r.Transfer(context.Background(), src, info, hash.NewSet(nil), out, Course{})
 	require.NoError(t, err)
 	require.Equal(t, size, n)
 	out[0].Finish(size)
@@ -259,7 +259,7 @@ func TestTransferGivesAllBlocksBack(t *testing.T) {
 					}
 					return nil
 				})
-				_, err = r.Transfer(ctx, src, info, hash.NewSet([]hash.Algorithm{hash.SHA256}), out)
+				_, err = r.Transfer(ctx, src, info, hash.NewSet([]hash.Algorithm{hash.SHA256}), out, Course{})
 				unhook()
 				reached := calls.Load() >= k
 				cancel()

@@ -1,0 +1,192 @@
+package pipe
+
+import "github.com/seed65876f4f/sealift/internal/fsys"
+
+// file is what a Device needs of a *fsys.File.
+type file interface {
+	StartWriteback(off, n int64) error
+	WaitWriteback(off, n int64) error
+	Datasync() error
+	DropCacheBehind(off, n int64)
+	Close()
+}
+
+// ownedFile is a file that its owner may close at any time after Finish.
+type ownedFile interface {
+	file
+	dup() (file, error)
+}
+
+type systemFile struct{ *fsys.File }
+
+func (f systemFile) dup() (file, error) {
+	d, err := f.Dup()
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// chunk is a range of a file that is written back as one.
+type chunk struct {
+	of     *Behind
+	file   file  // the duplicate; nil if it is written already
+	off, n int64 // the range, holes included
+	bytes  int64 // what of it counts as unwritten
+	err    error // of submitting it
+	last   bool  // of the file, which is closed after it
+}
+
+// Behind follows one file that is written in order, by one goroutine at a time.
+type Behind struct {
+	device *Device
+	owned  ownedFile
+	failed func(error)
+
+	open file // the duplicate, from the first chunk on; the writer's
+
+	// Guarded by the device's mu.
+	off, end     int64 // the range of the chunk that is not full yet
+	bytes        int64 // what of it was written
+	queuedChunks int   // without ranges: those that no Datasync was begun for
+	queuedBytes  int64
+
+	// The device goroutine's.
+	told    bool  // failed was called
+	synced  int   // chunks in the queue that a Datasync has confirmed already
+	written int64 // end of what is on the device
+	dropped int64 // end of what was dropped from the page cache
+}
+
+// Behind makes a Behind for f, which must stay open until Finish. failed is
+// called at most once, with the error of writing something of the file back: the
+// file's data may be lost, and nobody else may be told, since the system tells
+// an error once for each open file, which duplicates share. The bytes count as
+// confirmed nevertheless. It is called before the bytes are, from the device's
+// goroutine, so that after Finish and Drain all has been told; it must not wait
+// for the device. Until then the file may be open still, under its final name
+// even.
+func (d *Device) Behind(f *fsys.File, failed func(error)) *Behind {
+	return d.behind(systemFile{f}, failed)
+}
+
+func (d *Device) behind(f ownedFile, failed func(error)) *Behind {
+	return &Behind{device: d, owned: f, failed: failed}
+}
+
+// Wrote is called after n bytes were written at the offset off, before more is.
+// It starts writing back full chunks and waits while the device has too much
+// unwritten.
+func (b *Behind) Wrote(off, n int64) {
+	d := b.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n <= 0 || d.stopped {
+		return
+	}
+	d.unwritten += n
+	for n > 0 && !d.stopped {
+		step := min(n, d.chunkSize()-b.bytes)
+		if b.bytes > 0 && (step <= 0 || off < b.end) { // the window has shrunk, or it is written again
+			b.submit(false)
+			continue
+		}
+		b.extend(off, step)
+		off, n = off+step, n-step
+		if b.bytes >= d.chunkSize() {
+			b.submit(false)
+		}
+	}
+	d.wait(b)
+}
+
+// Finish submits the rest without waiting for it. The owner may close the file
+// afterwards. It must be called exactly once, after errors and Stop as well.
+func (b *Behind) Finish() {
+	d := b.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case b.bytes > 0 && !d.stopped:
+		b.submit(true)
+	case b.open != nil:
+		d.enqueue(chunk{of: b, file: b.open, last: true})
+	}
+}
+
+// extend adds to the chunk that is not full yet. A hole in it costs nothing.
+func (b *Behind) extend(off, n int64) {
+	if b.bytes == 0 {
+		b.off = off
+	}
+	b.end = off + n
+	b.bytes += n
+}
+
+// submit makes a chunk of what there is. It releases the lock meanwhile.
+func (b *Behind) submit(last bool) {
+	d := b.device
+	c := chunk{of: b, off: b.off, n: b.end - b.off, bytes: b.bytes, last: last}
+	b.bytes = 0
+	d.submitted += c.bytes
+	d.startClock()
+	d.mu.Unlock()
+	b.start(&c)
+	d.mu.Lock()
+	d.enqueue(c)
+}
+
+// start begins to write the chunk back. Where no descriptor is left for a
+// duplicate, it waits for it as well.
+func (b *Behind) start(c *chunk) {
+	if b.open == nil {
+		dup, err := b.owned.dup()
+		if err != nil {
+			c.err = b.device.force(b.owned, c)
+			return
+		}
+		b.open = dup
+	}
+	c.file = b.open
+	if b.device.ranges {
+		c.err = c.file.StartWriteback(c.off, c.n)
+	}
+}
+
+// force waits until the chunk is on the device.
+func (d *Device) force(f file, c *chunk) error {
+	if d.ranges {
+		return f.WaitWriteback(c.off, c.n)
+	}
+	return f.Datasync()
+}
+
+// tell reports the first error.
+func (b *Behind) tell(err error) {
+	if err != nil && !b.told {
+		b.told = true
+		b.failed(err)
+	}
+}
+
+// dropWritten evicts what has been written, as far as it is aligned or the
+// file's last.
+func (b *Behind) dropWritten(c *chunk) {
+	if drop := b.device.drop; c.file == nil || drop == nil || !drop() {
+		return
+	}
+	end := b.written
+	if !c.last {
+		end &^= dropAlignment - 1
+	}
+	if end > b.dropped {
+		c.file.DropCacheBehind(b.dropped, end-b.dropped)
+		b.dropped = end
+	}
+}
+
+func (c *chunk) closeLast() {
+	if c.last && c.file != nil {
+		c.file.Close()
+	}
+}

@@ -1,0 +1,344 @@
+package pipe
+
+import (
+	"sync"
+	"time"
+)
+
+// Limits of the window where it adapts, and how it does.
+const (
+	firstWindow   = 32 << 20 // bytes, while no speed is known
+	leastWindow   = 4 << 20  // bytes
+	largestWindow = 1 << 30  // bytes
+	measureFor    = 500 * time.Millisecond
+)
+
+// Chunks are what is submitted and waited for at once, where ranges can be.
+const (
+	leastChunk   = 1 << 20  // bytes
+	largestChunk = 8 << 20  // bytes
+	chunkUnit    = 64 << 10 // bytes, the largest page there is: one that two chunks share is written twice
+)
+
+// dropAlignment is what ranges to be dropped are multiples of, in bytes: see
+// fsys.File.DropCacheBehind.
+const dropAlignment = 4 << 20
+
+// Device bounds what has been written to files of one device and is not there
+// yet, so that a copy neither fills the memory nor ends long after it seems to.
+// Whole files are followed by Behind, small ones, closed already, by a Group.
+//
+// What is unwritten counts from Wrote or Add until it is confirmed, and whoever
+// exceeds the window waits in there: the ceiling is the window and one block for
+// each writer. Files are written in a sliding window of chunks: their writers
+// start writing them back, and one goroutine waits for them in turn, so that the
+// device has the next ones while the first is waited for.
+//
+// The measured speed is that of confirmed bytes while there was something to
+// wait for: a chunk from before it was submitted, a Group's bytes from Mark to
+// Flushed. Bytes that somebody adds while nothing is submitted do not slow it
+// down, but what a flush costs besides the bytes does: where a flush takes a
+// second whatever its size, a window that adapts to small files alone ends up
+// at its least.
+//
+// Nobody waits for ever. What is waited for is bytes that are submitted, which
+// the goroutine confirms whatever happens to them, and those of Groups, whose
+// owners are asked to flush. Bytes of a chunk that is not full yet are nobody's
+// to confirm: a waiter submits its own, and while those of other files, whose
+// writers may be stuck at a slow source, exceed the window by themselves and
+// nothing is submitted, it goes on. The ceiling holds then, too: everybody's
+// last block is on the device before the next one is written.
+type Device struct {
+	ranges bool
+	adapts bool
+	drop   func() bool
+	done   chan struct{} // closed by the goroutine when it ends
+
+	mu        sync.Mutex // guards all below; never held in a system call or a callback
+	work      sync.Cond  // of the goroutine: the queue has something, or closed
+	room      sync.Cond  // of everybody else: something was confirmed or dealt with, or stopped
+	queue     []chunk    // first in, first out
+	spare     []chunk    // the memory of the queue before
+	window    int64      // bytes
+	unwritten int64      // bytes written and not confirmed
+	submitted int64      // of them, those of chunks that are submitted or just being
+	pending   int64      // of them, those of groups
+	groups    []*Group
+	stopped   bool
+	closed    bool
+	gone      bool   // the goroutine takes nothing from the queue any more
+	put, took uint64 // chunks put into the queue, chunks dealt with
+
+	rate      int64 // bytes per second, 0 while unknown
+	flushing  int   // groups of which a flush is under way
+	busySince time.Time
+	busy      time.Duration // since the last measurement, up to busySince
+	confirmed int64         // bytes since the last measurement
+}
+
+// DeviceOptions say how a Device works.
+type DeviceOptions struct {
+	Window int64       // bytes that may be unwritten; 0 adapts to two seconds of the measured speed
+	Ranges bool        // StartWriteback works on its file systems; else a Datasync of the file stands in for waiting for a range
+	Drop   func() bool // asked for each chunk: evict what has been written from the page cache; may be nil
+}
+
+// NewDevice starts a goroutine; Close ends it.
+func NewDevice(o DeviceOptions) *Device {
+	d := &Device{
+		ranges: o.Ranges,
+		adapts: o.Window == 0,
+		drop:   o.Drop,
+		window: o.Window,
+		done:   make(chan struct{}),
+	}
+	if d.adapts {
+		d.window = firstWindow
+	}
+	d.work.L, d.room.L = &d.mu, &d.mu
+	go d.run()
+	return d
+}
+
+// Close gives up what is queued, as Stop does, and waits for the goroutine and
+// the one system call that it may be in. It has closed the duplicates of all
+// files that were finished; Finish closes the others'. Not to be called from
+// failed.
+func (d *Device) Close() {
+	d.Stop()
+	d.mu.Lock()
+	d.closed = true
+	d.work.Signal()
+	d.mu.Unlock()
+	<-d.done
+}
+
+// Stop ends all waiting, now and from now on: the run was stopped. What is
+// queued is given up and stays unwritten.
+func (d *Device) Stop() {
+	d.mu.Lock()
+	d.stopped = true
+	d.room.Broadcast()
+	d.mu.Unlock()
+}
+
+// Unwritten is how many bytes are written and not confirmed.
+func (d *Device) Unwritten() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unwritten
+}
+
+// Rate is the measured speed in bytes per second, 0 while it is unknown.
+func (d *Device) Rate() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rate
+}
+
+// Window is how many bytes may be unwritten at present.
+func (d *Device) Window() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.window
+}
+
+// Drain waits until every chunk that was queued before has been dealt with, its
+// error told and its file closed if it was the last, or until Stop.
+func (d *Device) Drain() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for goal := d.put; d.took < goal && !d.stopped; {
+		d.room.Wait()
+	}
+}
+
+// enqueue hands a chunk to the goroutine. Where that has ended, nobody else uses
+// the file.
+func (d *Device) enqueue(c chunk) {
+	if !d.gone {
+		d.put++
+		if c.bytes > 0 && c.file != nil {
+			c.of.queuedChunks++
+			c.of.queuedBytes += c.bytes
+		}
+		d.queue = append(d.queue, c)
+		d.work.Signal()
+		return
+	}
+	d.mu.Unlock()
+	c.of.tell(c.err)
+	c.closeLast()
+	d.mu.Lock()
+}
+
+// wait returns when there is room. b is the waiter's file, or nil.
+//
+// When little is submitted of a lot, the device would run dry: the chunk is
+// submitted though it is not full, and somebody who waits asks the groups to be
+// flushed. To do so always would make for small chunks and for flushes of next to
+// nothing.
+func (d *Device) wait(b *Behind) {
+	for !d.stopped {
+		full := d.unwritten > d.window
+		dry := 2*d.unwritten >= d.window && 4*d.submitted < d.window
+		switch {
+		case dry && b != nil && b.bytes > 0:
+			b.submit(false)
+			continue
+		case !full:
+			return
+		case dry:
+			for _, g := range d.groups {
+				g.ask(1)
+			}
+			if d.submitted == 0 && d.pending == 0 {
+				return // see Device
+			}
+		}
+		d.room.Wait()
+	}
+}
+
+// chunkSize is how many bytes of a file are submitted at once: without ranges,
+// one half of the window is written while the other fills.
+func (d *Device) chunkSize() int64 {
+	size := d.window / 2
+	if d.ranges {
+		size = min(size, max(leastChunk, min(largestChunk, d.window/8)))
+	}
+	return max(size&^(chunkUnit-1), chunkUnit)
+}
+
+// run is the goroutine.
+func (d *Device) run() {
+	defer close(d.done)
+	for {
+		batch := d.next()
+		if batch == nil {
+			return
+		}
+		for i := range batch {
+			d.deal(&batch[i])
+		}
+		clear(batch)
+		d.mu.Lock()
+		d.spare = batch
+		d.mu.Unlock()
+	}
+}
+
+// next waits for chunks and takes them all; nil is the end.
+func (d *Device) next() []chunk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(d.queue) == 0 {
+		if d.closed {
+			d.gone = true
+			return nil
+		}
+		d.work.Wait()
+	}
+	batch := d.queue
+	d.queue, d.spare = d.spare[:0], nil
+	return batch
+}
+
+// deal does all that is to be done with a chunk that is submitted.
+func (d *Device) deal(c *chunk) {
+	b := c.of
+	b.tell(c.err)
+	switch {
+	case c.bytes == 0:
+	case c.file == nil:
+		d.confirm(c.bytes)
+	case b.synced > 0:
+		b.synced--
+	default:
+		d.await(c)
+	}
+	b.dropWritten(c)
+	c.closeLast()
+	d.mu.Lock()
+	d.took++
+	d.room.Broadcast()
+	d.mu.Unlock()
+}
+
+// await waits until the chunk is on the device, and confirms that. A Datasync
+// takes everything along that was written before.
+func (d *Device) await(c *chunk) {
+	b := c.of
+	d.mu.Lock()
+	bytes, end := c.bytes, c.off+c.n
+	if !d.ranges {
+		bytes, end = b.queuedBytes+b.bytes, b.end
+		d.submitted += b.bytes
+		b.synced = b.queuedChunks - 1
+		b.queuedChunks, b.queuedBytes, b.bytes = 0, 0, 0
+	}
+	stopped := d.stopped
+	d.mu.Unlock()
+	if stopped {
+		return
+	}
+	b.tell(d.force(c.file, c))
+	if c.off < b.dropped { // written again
+		b.dropped, b.written = c.off&^(dropAlignment-1), 0
+	}
+	b.written = max(b.written, end)
+	d.confirm(bytes)
+}
+
+// confirm takes bytes of chunks off the account.
+func (d *Device) confirm(n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.submitted -= n
+	d.settle(n)
+}
+
+// settle takes bytes that are on the device, or lost, off the account.
+func (d *Device) settle(n int64) {
+	d.unwritten -= n
+	d.confirmed += n
+	d.measure()
+	d.room.Broadcast()
+}
+
+// startClock begins to count the time that the device is busy.
+func (d *Device) startClock() {
+	if d.busySince.IsZero() {
+		d.busySince = time.Now()
+	}
+}
+
+// measure stops the clock if nothing is waited for any more, and sets the speed
+// and the window once it has run for long enough.
+func (d *Device) measure() {
+	if d.busySince.IsZero() {
+		return
+	}
+	now := time.Now()
+	d.busy += now.Sub(d.busySince)
+	d.busySince = now
+	if d.submitted == 0 && d.flushing == 0 {
+		d.busySince = time.Time{}
+	}
+	if d.busy < measureFor || d.confirmed == 0 {
+		return
+	}
+	latest := int64(float64(d.confirmed) / d.busy.Seconds())
+	d.confirmed, d.busy = 0, 0
+	if d.rate == 0 {
+		d.rate = latest
+	}
+	d.rate = max((d.rate+latest)/2, 1)
+	if d.adapts {
+		// It grows slowly: a device's own cache swallows the first seconds at a speed
+		// that the device cannot keep. When that ends, the last measurement counts and
+		// not those before; but a single stall must not take all of the window away.
+		goal := min(max(2*min(d.rate, latest), d.window/2), d.window+d.window/2)
+		d.window = min(max(goal, leastWindow), largestWindow)
+	}
+}

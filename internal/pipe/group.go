@@ -1,0 +1,117 @@
+package pipe
+
+import "slices"
+
+// Group counts the bytes of small files on one file system. They are closed, and
+// unwritten until the file system is flushed as a whole.
+type Group struct {
+	device *Device
+	flush  chan<- struct{}
+
+	// Guarded by the device's mu. Bytes since Join:
+	added   int64
+	marked  int64 // of them, those that a flush is under way for or has been
+	flushed int64 // of them, those that are on the device
+	left    bool
+}
+
+// Join makes a Group of the device. flush, with a buffer of one, is sent to
+// without waiting when the group should be flushed: whoever receives from it
+// calls Mark, flushes, and calls Flushed, in another goroutine than those that
+// call Add and Wrote, which wait for it.
+func (d *Device) Join(flush chan<- struct{}) *Group {
+	g := &Group{device: d, flush: flush}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.groups = append(d.groups, g)
+	return g
+}
+
+// Add says that n bytes of a file that is closed now are unwritten. It waits
+// while the device has too much.
+func (g *Group) Add(n int64) {
+	d := g.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n <= 0 || g.left || d.stopped {
+		return
+	}
+	g.added += n
+	d.pending += n
+	d.unwritten += n
+	g.ask(d.window / int64(2*len(d.groups)))
+	d.wait(nil)
+}
+
+// ask asks for a flush if it concerns at least so many bytes. One that is under
+// way concerns those that were marked.
+func (g *Group) ask(least int64) {
+	if g.added-g.marked < max(least, 1) {
+		return
+	}
+	select {
+	case g.flush <- struct{}{}:
+	default: // asked already
+	}
+}
+
+// Mark returns the bytes added so far. It is called before a flush begins, and
+// every flush must end with Flushed, even if it fails: nobody asks for one of
+// the same bytes again.
+func (g *Group) Mark() int64 {
+	d := g.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g.marked < g.added && !g.left {
+		if g.marked == g.flushed {
+			d.flushing++
+			d.startClock()
+		}
+		g.marked = g.added
+	}
+	return g.marked
+}
+
+// Flushed says that a flush has ended that began after Mark returned mark: those
+// bytes are on the device, or lost.
+func (g *Group) Flushed(mark int64) {
+	d := g.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := mark - g.flushed; n > 0 && !g.left {
+		g.flushed = mark
+		if g.marked == g.flushed {
+			d.flushing--
+		}
+		d.pending -= n
+		d.settle(n)
+	}
+}
+
+// Pending is how many of the group's bytes are unwritten.
+func (g *Group) Pending() int64 {
+	g.device.mu.Lock()
+	defer g.device.mu.Unlock()
+	return g.added - g.flushed
+}
+
+// Leave takes the group from the device. Nobody waits for its bytes any more.
+func (g *Group) Leave() {
+	d := g.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g.left {
+		return
+	}
+	g.left = true
+	d.groups = slices.DeleteFunc(d.groups, func(other *Group) bool { return other == g })
+	if g.marked > g.flushed {
+		d.flushing--
+	}
+	n := g.added - g.flushed
+	g.added, g.marked = g.flushed, g.flushed
+	d.pending -= n
+	d.unwritten -= n
+	d.measure()
+	d.room.Broadcast()
+}

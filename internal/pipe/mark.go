@@ -1,0 +1,99 @@
+package pipe
+
+import (
+	"context"
+	"hash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// Mark is a point of a file up to which a sink has been written, and the states
+// of the digests at that point (see hash.Set.States).
+type Mark struct {
+	Off    int64
+	States [][]byte
+}
+
+// mark is a Mark on its way through the lanes: complete when every digest has
+// passed it.
+type mark struct {
+	Mark
+	left atomic.Int32 // digests that have not passed it
+}
+
+func newMark(off int64, digests int) *mark {
+	m := &mark{Mark: Mark{Off: off, States: make([][]byte, digests)}}
+	m.left.Store(int32(digests))
+	return m
+}
+
+func (m *mark) setState(digest int, state []byte) {
+	m.States[digest] = state
+	m.left.Add(-1)
+}
+
+// marks are those that a sink has passed. The digests may be behind it.
+type marks struct {
+	mu     sync.Mutex
+	passed []*mark // oldest first; from the last complete one on
+}
+
+func (l *marks) pass(m *mark) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.passed = append(l.passed, m)
+	l.forget()
+}
+
+// forget leaves the last complete mark and those that came after it.
+func (l *marks) forget() {
+	for i := len(l.passed) - 1; i > 0; i-- {
+		if l.passed[i].left.Load() == 0 {
+			l.passed = append(l.passed[:0], l.passed[i:]...)
+			return
+		}
+	}
+}
+
+// Reached returns the last mark that the sink and all digests have passed. It
+// may be called while the transfer is under way; a sink that has failed since
+// says so only afterwards.
+func (s *Sink) Reached() (Mark, bool) {
+	s.marks.mu.Lock()
+	defer s.marks.mu.Unlock()
+	s.marks.forget()
+	if len(s.marks.passed) == 0 || s.marks.passed[0].left.Load() != 0 {
+		return Mark{}, false
+	}
+	return s.marks.passed[0].Mark, true
+}
+
+// Feed reads src from one offset up to another for its digests alone, and counts
+// nothing: these bytes are counted elsewhere. An end of the file before that is no
+// error here.
+func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash) error {
+	b, err := p.Pool.Get(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	for off := from; off < to; {
+		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), to-off)], off)
+		if err == nil {
+			err = p.Pace(ctx, got)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || got == 0 {
+			return err
+		}
+		for _, h := range digests {
+			h.Write(b.Buf[:got])
+		}
+		off += int64(got)
+	}
+	return nil
+}
