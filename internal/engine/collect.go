@@ -6,6 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
 )
 
 // note is what goroutines send to the one collector: something to tell, or the
@@ -22,6 +23,9 @@ type fate struct {
 	path    string
 	kind    fsys.Kind
 	size    int64
+	mtime   fsys.Time // of the source's file
+	ctime   fsys.Time
+	resumed int64 // bytes that an interrupted run had written already
 	targets []targetFate
 }
 
@@ -32,6 +36,8 @@ type targetFate struct {
 	name    string // how the manifest lists it
 	digests hash.Digests
 	have    fsys.Info // what stood there before, if anything
+	fresh   bool      // this run knows that it is the source's: the journal is to list it
+	known   bool      // the journal of an interrupted run listed it
 }
 
 // collect runs until notes is closed. It alone writes the summary and the
@@ -81,8 +87,12 @@ func (r *run) count(e Event) {
 // account counts an entry once, by the best that happened to it, and tells what
 // happened at each destination.
 func (r *run) account(f *fate) {
-	var copied, linked, skipped, listed bool
+	var copied, linked, skipped, listed, known bool
 	for _, t := range f.targets {
+		known = known || t.known
+		if t.fresh {
+			r.note(f, t)
+		}
 		if t.line == lineNew || t.line == lineChecked {
 			r.toVerify += f.size
 			listed = true
@@ -111,6 +121,11 @@ func (r *run) account(f *fate) {
 		r.toVerify += f.size
 	}
 	s := r.summary
+	s.ResumedBytes += f.resumed
+	if known && !copied {
+		s.ResumedFiles++
+		s.ResumedBytes += f.size
+	}
 	switch {
 	case copied && f.kind == fsys.Directory:
 		s.Directories++
@@ -128,10 +143,20 @@ func (r *run) account(f *fate) {
 	}
 }
 
+// note lists a file in the journal of a destination.
+func (r *run) note(f *fate, t targetFate) {
+	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests})
+	if err != nil {
+		r.failLog(t.target, err)
+	}
+}
+
 // settle sends the fate of an entry to the collector and completes the progress
 // counters, which count a file whatever became of it.
 func (r *run) settle(e *entry) {
-	f := &fate{path: e.path, kind: e.kind, size: e.meta.info.Size}
+	f := &fate{
+		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
+	}
 	f.targets = make([]targetFate, len(e.passages))
 	for i, p := range e.passages {
 		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests, have: p.have}
@@ -149,6 +174,10 @@ func (r *run) settle(e *entry) {
 			t.line = lineChecked
 		case p.done == outConflict || p.done == outLeft || p.done == outNothing:
 			t.line = lineUnknown
+		}
+		if e.kind == fsys.Regular && !r.opts.DryRun {
+			t.fresh = t.line == lineNew || p.equal && p.done != outNothing && p.done != outConflict
+			t.known = p.known
 		}
 		f.targets[i] = t
 		if other, ok := p.dd.aliasFor(p.name); ok && t.line != lineKeep && t.line != lineUnknown {

@@ -6,6 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // compare settles the passages whose action depends on content: the source is
@@ -24,8 +25,23 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 			continue
 		}
 		defer f.Close()
+		differs := info.Kind != fsys.Regular || info.Size != e.meta.info.Size
+		if p.suspect && !differs {
+			// What memory holds may not be what the device has. What the device did not
+			// take, or gives back only as an error, is copied again.
+			if _, err := f.DropCache(); err != nil {
+				differs = true
+			}
+		}
+		if p.promised != nil && !differs {
+			if proved, err := r.provePromised(p, f, info); err != nil {
+				return nil, err
+			} else if proved {
+				continue
+			}
+		}
 		compared = append(compared, p)
-		open = append(open, &comparison{passage: p, file: f, differs: info.Kind != fsys.Regular || info.Size != e.meta.info.Size})
+		open = append(open, &comparison{passage: p, file: f, differs: differs})
 	}
 	e.digests = nil
 	if len(open) == 0 {
@@ -51,12 +67,15 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 	for _, c := range open {
 		p := c.passage
 		switch {
+		case c.err != nil && p.suspect:
+			p.act = p.differs.act
 		case c.err != nil:
 			r.failPassage(e, p, failure.StageRead, c.err)
 		case !c.differs:
 			if len(e.digests) > 0 {
 				p.digests = e.digests
 			}
+			p.equal = true
 			p.act = actKeep
 			if r.opts.Policy == PolicyNever {
 				p.act, p.done = actLeave, outLeft
@@ -69,10 +88,37 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 				p.done = outConflict
 			case actLeave:
 				p.done = outLeft
+				if p.suspect {
+					p.target.warnTorn(r, e.path)
+				}
 			}
 		}
 	}
 	return compared, nil
+}
+
+// provePromised reads what an interrupted run has written from the device and
+// compares it with the digests of what that run read. The source need not be read
+// then. Whatever is wrong shows when it is compared with the source; the error is
+// that the run was stopped.
+func (r *run) provePromised(p *passage, f *fsys.File, info fsys.Info) (proved bool, err error) {
+	set := r.sets.Get().(*hash.Set)
+	defer r.sets.Put(set)
+	set.Reset()
+	// Not counted: the progress is that of the source.
+	quiet := pipe.Pipe{Pool: r.pipe.Pool, QueueSize: r.pipe.QueueSize}
+	_, _, err = quiet.ReadBack(r.ctx, f, info, set, pipe.CacheDrop)
+	if stopped := r.ctx.Err(); stopped != nil {
+		return false, stopped
+	}
+	if err != nil || !set.Digests().Equal(p.promised) {
+		return false, nil
+	}
+	p.digests, p.act, p.equal, p.known = p.promised, actKeep, true, true
+	if r.opts.Policy == PolicyNever {
+		p.act, p.done = actLeave, outLeft
+	}
+	return true, nil
 }
 
 // comparison is one destination's side of compare.

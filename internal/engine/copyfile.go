@@ -26,6 +26,9 @@ type entry struct {
 	digests  hash.Digests
 	passages []*passage
 	counted  int64            // bytes that the progress counter has of it
+	evict    *eviction        // what was read is dropped from the page cache by it; nil if by nobody
+	direct   bool             // it is read past the page cache
+	resumed  int64            // bytes that an interrupted run had written already
 	leave    map[*target]bool // destinations where the name is a manifest's
 	pledges  []pledge         // what the source's own manifests list for it
 	broken   bool             // it is not what they list, which was told
@@ -40,12 +43,18 @@ type passage struct {
 	have   fsys.Info // what has the name, if exists
 	exists bool
 
-	act     action
-	differs verdict // what a difference leads to, for actCompare and unproven actKeep
-	sink    pipe.Sink
-	done    outcome
-	digests hash.Digests // known to be those of what stands at the destination
-	again   bool         // the name has appeared meanwhile: decide anew
+	act      action
+	differs  verdict // what a difference leads to, for actCompare and unproven actKeep
+	sink     pipe.Sink
+	done     outcome
+	digests  hash.Digests // known to be those of what stands at the destination
+	suspect  bool         // it may be what an interrupted run has left, torn by a power cut
+	promised hash.Digests // of an interrupted run: what it wrote, perhaps not to the device
+	equal    bool         // found equal by comparing
+	known    bool         // the journal of an interrupted run lists it
+	bypass   bool         // what is written bypasses the page cache
+	noted    bool         // the journal may know the temporary
+	again    bool         // the name has appeared meanwhile: decide anew
 }
 
 // outcome is what became of a passage.
@@ -208,6 +217,7 @@ func (r *run) copyRegular(e *entry) {
 		r.judge(e, p, v)
 	}
 	if !r.opts.DryRun {
+		r.openCache(e)
 		var err error
 		if e.meta.xattrs, err = r.readXattrs(&e.file.Object, e.meta.info); err != nil {
 			r.failSource(e, failure.StageMetadata, err)
@@ -246,6 +256,9 @@ func (r *run) judge(e *entry, p *passage, v verdict) {
 	p.act = v.act
 	p.differs = verdict{act: v.differs, conflict: v.conflict}
 	regular := e.kind == fsys.Regular && p.exists && p.have.Kind == fsys.Regular
+	if regular && !r.opts.DryRun && r.judgeInterrupted(e, p, v) {
+		return
+	}
 	switch v.act {
 	case actConflict:
 		r.conflict(p.target, e.path, v.conflict)
@@ -270,6 +283,46 @@ func (r *run) judge(e *entry, p *passage, v verdict) {
 	if p.act == actLeave {
 		p.done = outLeft
 	}
+}
+
+// judgeInterrupted judges what an interrupted run may have left. What its journal
+// lists is up to date, whatever the policy. What it does not list and has changed
+// since that run began is compared by content, and replaced if it differs; its
+// size and time prove nothing.
+func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
+	l := p.target.ledger
+	digests, ok := l.listed(e.manifestPath(p), e.meta.info, p.have, r)
+	if ok && e.pledged(digests) {
+		p.known, p.act = true, actKeep
+		if len(digests) > 0 {
+			p.digests = digests
+		}
+		if v.act == actLeave {
+			p.act, p.done = actLeave, outLeft
+		}
+		return true
+	}
+	if !l.torn(p.have) {
+		return false
+	}
+	p.suspect = true
+	if digests, ok := l.written(e.manifestPath(p), e.meta.info, p.have, r); ok && e.pledged(digests) {
+		p.promised = digests // reading it there is enough
+	}
+	switch {
+	case v.act == actReplace:
+		return false
+	case v.act == actLeave && p.have.Size == e.meta.info.Size:
+		p.act, p.differs = actCompare, verdict{act: actLeave}
+	case v.act == actLeave:
+		p.target.warnTorn(r, e.path)
+		p.act, p.done = actLeave, outLeft
+	case p.have.Size == e.meta.info.Size:
+		p.act, p.differs = actCompare, verdict{act: actReplace}
+	default:
+		p.act = actReplace
+	}
+	return true
 }
 
 // manifestPath is how a manifest of the passage's destination names the entry.
@@ -329,15 +382,12 @@ func (r *run) moveData(e *entry) {
 		return
 	}
 	for attempt := 1; ; attempt++ {
-		changed, err := r.tryMove(e, movers)
+		changed, err := r.tryMove(e, movers, attempt == 1)
 		if err == nil && !changed {
 			break
 		}
 		for _, p := range movers {
-			if p.sink.File != nil {
-				p.sink.File.Abort()
-			}
-			p.sink = pipe.Sink{}
+			r.giveUp(e, p)
 		}
 		r.counters.Bytes.Add(-e.counted)
 		e.counted = 0
@@ -361,10 +411,31 @@ func (r *run) moveData(e *entry) {
 		if p.open() {
 			r.commit(e, p)
 		}
-		if p.sink.File != nil {
-			p.sink.File.Abort() // nothing after a commit
-			p.sink.File = nil
+		r.giveUp(e, p) // nothing after a commit
+	}
+}
+
+// giveUp ends the passage's temporary, unless it is committed or kept.
+func (r *run) giveUp(e *entry, p *passage) {
+	if p.sink.File != nil {
+		p.target.ledger.unfollow(p)
+		if p.sink.Behind != nil {
+			p.sink.Behind.Finish()
 		}
+		p.sink.File.Abort()
+		r.forget(e, p)
+	}
+	p.sink = pipe.Sink{}
+}
+
+// forget notes that the passage's temporary is not there any more.
+func (r *run) forget(e *entry, p *passage) {
+	if !p.noted {
+		return
+	}
+	p.noted = false
+	if err := p.target.ledger.done(e.manifestPath(p)); err != nil {
+		r.failLog(p.target, err)
 	}
 }
 
@@ -375,17 +446,43 @@ func created(act action) outcome {
 	return outCreated
 }
 
-// tryMove is one reading of the file into new temporaries. changed says that
-// what was read is not one state of the file.
-func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
+// tryMove is one reading of the file into new temporaries, or into those that an
+// interrupted run has left, if resume allows it. changed says that what was read
+// is not one state of the file.
+func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, err error) {
+	set := r.sets.Get().(*hash.Set)
+	defer r.sets.Put(set)
+	set.Reset()
+	var start int64
+	if resume && e.meta.info.Size > leastPartial {
+		if start, err = r.continuePartial(e, movers, set); err != nil {
+			return false, err
+		}
+		if start%fsys.DirectAlignment != 0 && e.direct {
+			if _, err := e.file.SetDirect(false); err != nil {
+				return false, err
+			}
+		}
+	}
 	var sinks []*pipe.Sink
 	for _, p := range movers {
 		if !p.open() {
 			continue
 		}
-		p.sink = pipe.Sink{Sparse: r.opts.Sparse == SparseAlways}
-		if p.sink.File, p.sink.Err = p.dir.Create(false); p.sink.Err != nil {
+		if start == 0 {
+			p.sink = pipe.Sink{}
+			p.sink.File, p.sink.Err = p.dir.Create(e.meta.info.Size > leastPartial && p.target.ledger.notes())
+		}
+		if p.sink.Err != nil {
 			r.failPassage(e, p, failure.StageCreate, p.sink.Err)
+			continue
+		}
+		p.sink.Sparse = r.opts.Sparse == SparseAlways
+		if p.bypass = r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
+			r.writeBehind(e, p)
+		}
+		if err := p.target.ledger.follow(e, p, start); err != nil {
+			r.failPassage(e, p, failure.StageCreate, err)
 			continue
 		}
 		sinks = append(sinks, &p.sink)
@@ -393,12 +490,24 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	if len(sinks) == 0 {
 		return false, nil
 	}
-	set := r.sets.Get().(*hash.Set)
-	defer r.sets.Put(set)
-	set.Reset()
-	total, err := r.pipe.Transfer(r.ctx, e.file, e.meta.info, set, sinks)
-	e.counted += total
+	course := pipe.Course{Start: start}
+	if e.meta.info.Size > leastPartial {
+		course.MarkEvery = markEvery
+	}
+	if e.evict != nil {
+		course.Read = e.evict.read
+	}
+	e.resumed = start
+	r.countMoved(e, start)
+	total, err := r.pipe.Transfer(r.ctx, e.file, e.meta.info, set, sinks, course)
+	e.counted += max(total-start, 0)
+	if e.evict != nil {
+		e.evict.end(total)
+	}
 	if err != nil {
+		if r.ctx.Err() != nil {
+			r.leavePartial(e, movers, total, set)
+		}
 		return false, err
 	}
 	for _, p := range movers {
@@ -418,6 +527,12 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	e.digests = set.Digests()
 	e.meta.info.Size = total // more than 0 for what says 0, as in /proc
 	return false, nil
+}
+
+// countMoved counts bytes that need not be moved any more.
+func (r *run) countMoved(e *entry, n int64) {
+	r.counters.Bytes.Add(n)
+	e.counted += n
 }
 
 func anyOpen(passages []*passage) bool {
@@ -466,6 +581,12 @@ func (r *run) commit(e *entry, p *passage) {
 		r.failPassage(e, p, failure.StageWrite, s.Err)
 		return
 	}
+	p.target.ledger.unfollow(p)
+	if s.Behind != nil {
+		s.Behind.Finish()
+		s.Behind = nil
+		p.bypass = true // it is accounted for
+	}
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
 		_, err = r.apply(p.target, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
@@ -498,6 +619,8 @@ func (r *run) commit(e *entry, p *passage) {
 		return
 	}
 	p.digests, p.done = e.digests, created(p.act)
+	r.forget(e, p)
+	r.wrote(p, e.meta.info.Size)
 }
 
 // nameTaken finds out why a name that was free is taken: the passage is decided

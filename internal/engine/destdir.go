@@ -233,10 +233,24 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 			}
 		}
 	}
+	if t.name != "" && !r.opts.DryRun && t.ledger.unsettled {
+		listing, err := dir.List()
+		if err == nil {
+			err = t.ledger.clean(dir, listing)
+		}
+		if err != nil {
+			return fail(err)
+		}
+	}
 	// A single file is looked up by name; its directory may be huge.
 	if !dd.fresh && t.name == "" {
 		if dd.existing, err = dir.List(); err != nil {
 			return fail(err)
+		}
+		if !r.opts.DryRun {
+			if err := t.ledger.clean(dir, dd.existing); err != nil {
+				return fail(err)
+			}
 		}
 		dd.existing.SortByName()
 	}

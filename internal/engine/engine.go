@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,12 @@ type run struct {
 	noXattrs sync.Map  // devices of the source without extended attributes
 	begun    fsys.Time // when the run began
 	toVerify int64     // bytes that verifying will read; the collector's
+	memory   int64     // bytes that the machine has for us, 0 if that is not known
+	devices  []*device
+	gauge    chan struct{} // closed when nothing is unwritten any more
+	gauging  sync.WaitGroup
+	largest  atomic.Int64 // bytes of the largest file met
+	noDirect sync.Once
 	links    linkGroups
 	promises []*promise // manifests of the source that are checked
 	jobs     chan job
@@ -101,6 +108,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	var stopped bool
 	err = r.openTargets()
 	if err == nil {
+		r.startTending()
 		r.openPromises()
 		r.work() // closes the source
 		r.closePromises()
@@ -178,6 +186,17 @@ func (r *run) openTargets() error {
 			t.closeManifests()
 			t.manifests, t.unread = nil, true
 			t.lose(r, "", err)
+		}
+	}
+	if r.opts.DryRun {
+		return nil
+	}
+	for _, t := range r.targets { // nothing is refused any more
+		if t.isLost() {
+			continue
+		}
+		if err := t.openLedger(r); err != nil {
+			t.lose(r, "", fmt.Errorf("the journal cannot be written: %w", err))
 		}
 	}
 	return nil
@@ -316,8 +335,14 @@ func (r *run) isManifestName(d *walk.Dir, name string) bool {
 }
 
 func (r *run) close() {
+	for _, d := range r.devices {
+		d.Close()
+	}
 	for _, t := range r.targets {
 		t.closeManifests()
+		if t.ledger != nil {
+			t.ledger.close()
+		}
 		if t.journal != nil {
 			t.journal.close()
 		}

@@ -83,6 +83,11 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if r.opts.DryRun {
 		return nil
 	}
+	if r.ctx.Err() == nil {
+		if err := dd.target.ledger.dropLeft(dir, dd.src.Path()); err != nil {
+			return err
+		}
+	}
 	if dd.parent == nil && dd.target.rootOurs && known && r.ctx.Err() == nil {
 		dd.target.rootMeta = meta // set when manifest and journal need the directory no more
 		return nil
@@ -144,12 +149,14 @@ func (r *run) stopped() bool {
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	r.sync()
+	r.stopTending()
 	var durable []*target
 	for _, t := range r.targets {
 		if !r.stopped() && !r.opts.DryRun && t.root != nil && t.journal != nil && r.flushTarget(t) {
 			durable = append(durable, t)
 		}
 	}
+	r.stopGauge()
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
 	}
@@ -162,7 +169,7 @@ func (r *run) finish() (stopped bool) {
 		}
 		switch {
 		case stopped:
-			t.abandon()
+			t.abandon(r)
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
 		}
@@ -179,11 +186,31 @@ func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 // flushTarget makes what was copied to one destination durable. If that fails,
 // nothing is known to be, and there will be no manifest.
 func (r *run) flushTarget(t *target) bool {
+	if t.behind != nil {
+		t.behind.Drain()
+	}
+	if t.unwritten.Load() { // which was told
+		return false
+	}
+	if r.stopped() {
+		return false
+	}
 	err := t.flush(r)
 	if err != nil {
+		t.unwritten.Store(true)
 		r.failEnd(t, failure.StageSync, err)
+		return false
 	}
-	return err == nil
+	if t.group != nil {
+		t.group.Flushed(t.group.Mark())
+	}
+	if t.ledger != nil {
+		// Reading back takes long, and may be interrupted; the rest does not.
+		if err := t.ledger.settle(r.opts.Verify != VerifyOff && r.opts.Sync != SyncNone); err != nil {
+			r.failLog(t, err)
+		}
+	}
+	return true
 }
 
 // finishTarget writes the manifests of a destination on which everything is
@@ -198,7 +225,15 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		return written // the next run may be able to read them
 	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
-	if err := t.journal.remove(); err != nil {
+	err = nil
+	if t.ledger != nil {
+		err = t.ledger.dropLeft(nil, "")
+		t.ledger.close()
+	}
+	if err == nil {
+		err = t.journal.remove(t.isForeign)
+	}
+	if err != nil {
 		r.failEnd(t, failure.StageJournal, err)
 		return written
 	}
@@ -219,16 +254,29 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 	return written
 }
 
+// isForeign reports whether something in the journal is of a copy from another
+// source.
+func (t *target) isForeign(name string) bool { return t.ledger != nil && t.ledger.foreign[name] }
+
 // abandon leaves the destination of a run that was stopped: without a new
-// manifest, and with the journal if that holds something to continue with.
-func (t *target) abandon() {
+// manifest, and with the journal if that holds something to continue with, all
+// of which is on the device then.
+func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if t.rootOurs || t.journal.holdsManifests() {
+	if t.ledger != nil && !t.isLost() && r.opts.Sync != SyncNone && t.ledger.worthKeeping() {
+		if err := t.checkpoint(r, false); err != nil {
+			t.loseUnwritten(r, "", err)
+		}
+	}
+	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
 		return
 	}
-	_ = t.journal.remove() // an empty one is as good as none
+	if t.ledger != nil {
+		t.ledger.close()
+	}
+	_ = t.journal.remove(t.isForeign) // an empty one is as good as none
 }
 
 var errFailFast = errors.New("stopped at the first failure")

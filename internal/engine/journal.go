@@ -10,10 +10,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// journal is the directory of a run in its destination, ".sealift-journal". It
-// holds the lock that keeps other runs out and the previous manifests that are
-// out of force while files are being replaced. A finished run removes it.
-type journal struct {
+// journalDir is the directory of a run in its destination, ".sealift-journal". It
+// holds the lock that keeps other runs out, the previous manifests that are out
+// of force while files are being replaced, and the log of what is on the device
+// already (see ledger). A finished run removes it.
+type journalDir struct {
 	root *fsys.Dir
 	name string
 	dir  *fsys.Dir
@@ -41,7 +42,7 @@ func journalName(file string) string {
 
 // openJournal makes the journal in root, or takes over what a dead run has
 // left, and locks it. fsys.ErrLocked: another run is at work.
-func openJournal(root *fsys.Dir, name string) (*journal, error) {
+func openJournal(root *fsys.Dir, name string) (*journalDir, error) {
 	for {
 		j, err := tryJournal(root, name)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +55,7 @@ func openJournal(root *fsys.Dir, name string) (*journal, error) {
 	}
 }
 
-func tryJournal(root *fsys.Dir, name string) (*journal, error) {
+func tryJournal(root *fsys.Dir, name string) (*journalDir, error) {
 	if err := root.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -67,12 +68,12 @@ func tryJournal(root *fsys.Dir, name string) (*journal, error) {
 		dir.Close()
 		return nil, err
 	}
-	return &journal{root: root, name: name, dir: dir, lock: lock}, nil
+	return &journalDir{root: root, name: name, dir: dir, lock: lock}, nil
 }
 
 // ownsRoot reports whether the destination's directory is of our making: of this
 // run's, which is noted, or of an earlier one's that was interrupted.
-func (j *journal) ownsRoot(created bool) (bool, error) {
+func (j *journalDir) ownsRoot(created bool) (bool, error) {
 	if !created {
 		_, err := j.dir.Lstat(rootName)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -90,29 +91,51 @@ func (j *journal) ownsRoot(created bool) (bool, error) {
 
 // holdsManifests reports whether manifests of earlier runs are in the journal,
 // which must not get lost with it.
-func (j *journal) holdsManifests() bool {
+func (j *journalDir) holdsManifests() bool {
+	return j.holds(func(name string) bool {
+		_, _, ok := savedAs(name)
+		return ok
+	})
+}
+
+// holdsWork reports whether interrupted runs have left anything in the journal.
+func (j *journalDir) holdsWork() bool {
+	return j.holds(isLog) || j.holdsManifests()
+}
+
+func (j *journalDir) holds(what func(name string) bool) bool {
 	listing, err := j.dir.List()
 	if err != nil {
 		return true // perhaps
 	}
 	for i := range listing.Len() {
-		if _, _, ok := savedAs(listing.Name(i)); ok {
+		if what(listing.Name(i)) {
 			return true
 		}
 	}
 	return false
 }
 
-// remove deletes the journal with all it holds, and the lock with it.
-func (j *journal) remove() error {
+// remove deletes the journal with all it holds, and the lock with it. foreign
+// names what is of a copy from another source, which is still unfinished: with
+// such things the directory stays.
+func (j *journalDir) remove(foreign func(name string) bool) error {
 	listing, err := j.dir.List()
 	if err != nil {
 		return err
 	}
+	stays := false
 	for i := range listing.Len() {
+		if foreign(listing.Name(i)) {
+			stays = true
+			continue
+		}
 		if err := j.dir.Remove(listing.Name(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+	}
+	if stays {
+		return nil
 	}
 	err = j.root.RemoveDir(j.name)
 	if !errors.Is(err, fs.ErrExist) {
@@ -131,7 +154,7 @@ func (j *journal) remove() error {
 }
 
 // close lets others at the destination.
-func (j *journal) close() {
+func (j *journalDir) close() {
 	if j.lock != nil {
 		j.lock.Unlock()
 		j.lock = nil

@@ -207,7 +207,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 	}
 	name := p.name
 	if act != actCreate {
-		name = fsys.TempName()
+		name = p.dir.TempName()
 	}
 	if err := p.target.clearWay(r, act, e.manifestPath(p)); err != nil {
 		r.failPassage(e, p, failure.StageJournal, err)

@@ -36,6 +36,9 @@ type Options struct {
 
 	BytesPerSecond int64 // limit over all workers; 0 for none
 
+	DirtyWindow int64 // bytes that may be unwritten per destination device, or one of the two below
+	Cache       CacheMode
+
 	DryRun   bool
 	FailFast bool
 
@@ -50,6 +53,36 @@ const (
 	MinBlockSize     = 4 << 10 // bytes; less is all overhead
 	DefaultQueueSize = pipe.DefaultQueueSize
 )
+
+// Special values of Options.DirtyWindow.
+const (
+	DirtyWindowAuto int64 = 0  // two seconds of the device's measured speed
+	DirtyWindowOff  int64 = -1 // as much as the system likes
+)
+
+// CacheMode says what the copy leaves in the page cache.
+type CacheMode uint8
+
+// The cache modes.
+const (
+	CacheAuto   CacheMode = iota // as CacheKeep, but CacheDrop for a run larger than half of memory
+	CacheKeep                    // as the system likes
+	CacheDrop                    // nothing that was not there before
+	CacheDirect                  // it is bypassed, where the file systems can
+)
+
+var cacheNames = []string{"auto", "keep", "drop", "direct"}
+
+func (m CacheMode) String() string { return cacheNames[m] }
+
+// CacheNames lists the values of copy's --cache.
+func CacheNames() []string { return cacheNames }
+
+// ParseCache reads the value of copy's --cache.
+func ParseCache(s string) (CacheMode, error) {
+	i, err := choose("cache mode", s, cacheNames)
+	return CacheMode(i), err
+}
 
 // Policy says what happens to a name that exists at the destination.
 type Policy uint8

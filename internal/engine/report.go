@@ -40,9 +40,13 @@ type Summary struct {
 	Mismatches  int64 // files that are not what a digest promised, or absent with SourceManifestStrict
 	Errors      int64 // failures reported, lost destinations included
 	Warnings    int64
-	Elapsed     time.Duration
-	DryRun      bool
-	Targets     []TargetSummary
+	// What an interrupted run had done already: files that were not read again, and
+	// bytes, those of files that were continued in the middle included.
+	ResumedFiles int64
+	ResumedBytes int64
+	Elapsed      time.Duration
+	DryRun       bool
+	Targets      []TargetSummary
 }
 
 // TargetSummary is the part of a Summary that concerns one destination.

@@ -92,7 +92,7 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 	}
 	name := p.name
 	if p.act == actReplace {
-		name = fsys.TempName()
+		name = p.dir.TempName()
 	}
 	err := p.target.clearWay(r, p.act, e.manifestPath(p))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -25,14 +26,25 @@ type target struct {
 	// to be the source's.
 	rootOurs bool
 	rootMeta *metadata // the source's, when the root is ours and complete
-	journal  *journal
+	journal  *journalDir
+	ledger   *ledger // nil in a dry run
+
+	behind     *pipe.Device  // nil where nothing bounds what is unwritten
+	group      *pipe.Group   // of it: files that are closed already
+	flushAsked chan struct{} // by the group
+	untended   chan struct{} // closed when no more checkpoints are made
+	tending    sync.WaitGroup
+	unwritten  atomic.Bool // the device did not take something: nothing is known to be there
+	toldTorn   bool        // of files that an interrupted run has left; guarded by mu
+	logErr     error       // why nothing more is noted; guarded by the ledger's lock
 
 	granularity int64 // of time stamps, nanoseconds
 	// ctimeHolds says that programs cannot set a file's change time, so that one
 	// older than a manifest proves that the file is what the manifest lists.
 	ctimeHolds bool
-	syncEach   atomic.Bool          // force each file and directory by itself, not the file system at the end
-	device     uint64               // of root
+	syncEach   atomic.Bool          // force each file and directory by itself
+	wholeFS    bool                 // force the file system as a whole
+	dev        uint64               // the device number of root
 	mounts     map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
 
 	manifests []*manifestFile
@@ -87,9 +99,9 @@ func (t *target) open(r *run) error {
 	if err != nil {
 		return err
 	}
-	t.device = info.ID.Dev
-	t.syncEach.Store(r.opts.Sync == SyncFile ||
-		r.opts.Sync == SyncEnd && (t.name != "" || !t.root.SyncFSReliable()))
+	t.dev = info.ID.Dev
+	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
+	t.syncEach.Store(r.opts.Sync != SyncNone && !t.wholeFS)
 	return t.probe()
 }
 
@@ -134,8 +146,8 @@ func (t *target) undo() {
 	if t.journal == nil || t.journal.dir == nil {
 		return
 	}
-	if t.created || !t.rootOurs && !t.journal.holdsManifests() {
-		_ = t.journal.remove()
+	if t.created || !t.rootOurs && !t.journal.holdsWork() {
+		_ = t.journal.remove(func(string) bool { return false })
 		t.journal.close()
 	}
 	for dir := t.dir; t.journal.dir == nil && dir != t.anchor; dir = parentOf(dir) {
@@ -173,7 +185,7 @@ func (t *target) probe() error {
 // meet notes that a directory of the destination is on another file system than
 // its root.
 func (t *target) meet(r *run, dir *fsys.Dir, device uint64) error {
-	if device == t.device || r.opts.Sync != SyncEnd {
+	if device == t.dev || r.opts.Sync != SyncEnd {
 		return nil
 	}
 	t.mu.Lock()
@@ -239,15 +251,11 @@ func (t *target) flush(r *run) error {
 	if r.opts.Sync == SyncNone {
 		return nil
 	}
-	for _, mount := range t.mounts {
-		if mount.SyncFSReliable() {
-			if err := mount.SyncFS(); err != nil {
-				return err
-			}
-		}
+	if t.wholeFS {
+		return t.syncFS()
 	}
-	if t.root.SyncFSReliable() && r.opts.Sync == SyncEnd && t.name == "" {
-		return t.root.SyncFS()
+	if err := t.syncMounts(); err != nil {
+		return err
 	}
 	if err := t.root.Sync(); err != nil {
 		return err

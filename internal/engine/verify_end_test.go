@@ -46,7 +46,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 				return nil
 			}
 			if op == fsys.OpWrite {
-				if writes++; writes == 7 { // the first destination's fourth file
+				if writes++; writes == 9 { // the first destination's fourth file; two are the journals'
 					return syscall.ENOSPC
 				}
 			}

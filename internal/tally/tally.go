@@ -31,6 +31,8 @@ type Counters struct {
 	TotalBytes atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
 	TotalFiles atomic.Int64
 	ScanDone   atomic.Bool
+	Unwritten  atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
+	DeviceRate atomic.Int64 // bytes per second of that device, 0 while unknown
 	// CountTotals makes a run count the totals ahead of the work. Set it before
 	// the run begins when somebody is going to look at them.
 	CountTotals bool

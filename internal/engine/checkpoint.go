@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+)
+
+// When a checkpoint is due. What an interruption costs is to stay a small part of
+// what was done: of the time, between the first two, and of the bytes, between the
+// others. And forcing the log must not become a part of the work itself.
+const (
+	leastInterval = 250 * time.Millisecond
+	mostInterval  = 3 * time.Second
+	leastVolume   = 16 << 20  // bytes
+	mostVolume    = 256 << 20 // bytes
+	partLost      = 32        // one part in so many may be lost
+	forceShare    = 25        // one part of the time in so many may go into forcing the log
+
+	markEvery    = 4 << 20  // bytes of a large file between two points where it can be continued
+	writtenEvery = 16 << 20 // bytes of it between two lines that say how far it has come
+	tendEvery    = 50 * time.Millisecond
+)
+
+// tend makes the checkpoints of one destination, when they are due and when too
+// much that only a flush of the file system writes is unwritten.
+func (t *target) tend(r *run) {
+	ticker := time.NewTicker(tendEvery)
+	defer ticker.Stop()
+	for {
+		asked := false
+		select {
+		case <-t.untended:
+			return
+		case <-t.flushAsked:
+			asked = true
+		case now := <-ticker.C:
+			if !t.ledger.due(now) {
+				continue
+			}
+		}
+		if t.isLost() {
+			if t.group != nil {
+				t.group.Leave() // nobody is to wait for it
+			}
+			continue
+		}
+		if err := t.checkpoint(r, asked); err != nil {
+			t.loseUnwritten(r, "", err)
+		}
+	}
+}
+
+// loseUnwritten gives up a destination that did not take what was written. What
+// was not in a checkpoint before is not known to be there; it is not forced again,
+// because the system tells such an error once, and then says that all is well.
+func (t *target) loseUnwritten(r *run, path string, err error) {
+	t.unwritten.Store(true)
+	t.lose(r, path, fmt.Errorf("what was written cannot be forced to the device: %w", err))
+}
+
+// due reports whether a checkpoint would list enough.
+func (l *ledger) due(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return false
+	}
+	fresh, parts := l.bytes, int64(0)
+	for _, f := range l.followed {
+		if m, ok := f.sink.Reached(); ok {
+			parts += m.Off - f.noted
+		}
+	}
+	fresh += parts
+	if l.noted == 0 && parts == 0 {
+		return false
+	}
+	since := now.Sub(l.last)
+	if since < forceShare*l.forceTime {
+		return false
+	}
+	if since >= min(max(now.Sub(l.begin)/partLost, leastInterval), mostInterval) {
+		return true
+	}
+	return fresh >= min(max((l.total+parts)/partLost, leastVolume), mostVolume)
+}
+
+// checkpoint forces to the device what was copied so far, and notes that it is
+// there. flush asks for everything, whether there is something to note or not.
+func (t *target) checkpoint(r *run, flush bool) error {
+	l := t.ledger
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
+	c, err := l.begins()
+	defer c.release()
+	if err != nil {
+		r.failLog(t, err)
+	}
+	if t.wholeFS && (c.noted > 0 || flush) {
+		// As a whole, because many files are meant; few are forced each by itself,
+		// because the file system has other programs' data, too.
+		var mark int64
+		if t.group != nil {
+			mark = t.group.Mark()
+		}
+		err = t.syncFS()
+		if t.group != nil {
+			t.group.Flushed(mark)
+		}
+	} else {
+		err = c.syncParts()
+	}
+	if err == nil && len(c.dirs) > 0 {
+		err = t.syncDirs(c.dirs)
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.ends(c, r.opts.Sync != SyncNone); err != nil {
+		r.failLog(t, err)
+	}
+	return nil
+}
+
+// settle notes, when everything is on the device, that it is; force says that
+// the note has to last.
+func (l *ledger) settle(force bool) error {
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
+	c, err := l.begins()
+	defer c.release()
+	if err != nil {
+		return err
+	}
+	return l.ends(c, force)
+}
+
+// checkpointing is one checkpoint under way.
+type checkpointing struct {
+	ledger *ledger
+	upto   int64 // lines of the log that begin before are meant
+	at     fsys.Time
+	noted  int64
+	dirs   map[string]string
+	parts  []part
+}
+
+type part struct {
+	*followed
+	mark pipe.Mark
+}
+
+// begins closes the group of what the checkpoint is about.
+func (l *ledger) begins() (*checkpointing, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &checkpointing{ledger: l}
+	if l.file == nil || l.target.logErr != nil {
+		return c, nil
+	}
+	// The time of the log's last change is that of the destination's clock, and not
+	// before the changes of the files that its lines list.
+	if err := l.w.Flush(); err != nil {
+		return c, err
+	}
+	info, err := l.file.Stat()
+	if err != nil {
+		return c, err
+	}
+	c.upto, c.at, c.noted, c.dirs = l.w.Size(), info.Mtime, l.noted, l.dirs
+	l.noted, l.bytes, l.dirs = 0, 0, map[string]string{}
+	for _, f := range l.followed {
+		if m, ok := f.sink.Reached(); ok && m.Off > f.noted {
+			f.users++
+			c.parts = append(c.parts, part{f, m})
+		}
+	}
+	return c, nil
+}
+
+func (c *checkpointing) release() {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	for _, p := range c.parts {
+		p.release()
+	}
+	c.parts = nil
+}
+
+// syncParts forces the large files that are on their way.
+func (c *checkpointing) syncParts() error {
+	for _, p := range c.parts {
+		if err := p.file.Datasync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncDirs forces the names of files that were forced each by itself. in has a
+// path in each of the directories.
+func (t *target) syncDirs(in map[string]string) error {
+	look := newFinder(t.root)
+	defer look.Close()
+	for _, path := range in {
+		dir, _, err := look.Parent(path)
+		if err == nil {
+			err = dir.Sync()
+		}
+		// One that its final mode has closed to us was forced before that.
+		if err != nil && !fsys.NotPermitted(err) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncFS flushes the destination's file system, and those mounted in it.
+func (t *target) syncFS() error {
+	if err := t.syncMounts(); err != nil {
+		return err
+	}
+	return t.root.SyncFS()
+}
+
+func (t *target) syncMounts() error {
+	t.mu.Lock()
+	mounts := make([]*fsys.Dir, 0, len(t.mounts))
+	for _, m := range t.mounts {
+		mounts = append(mounts, m)
+	}
+	t.mu.Unlock()
+	for _, m := range mounts {
+		if m.SyncFSReliable() {
+			if err := m.SyncFS(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ends writes down that the group is on the device.
+func (l *ledger) ends(c *checkpointing, force bool) error {
+	l.mu.Lock()
+	if l.file == nil || l.target.logErr != nil {
+		l.mu.Unlock()
+		return nil
+	}
+	var err error
+	for _, p := range c.parts {
+		if l.w != nil && p.users > 1 && err == nil { // the worker is still at it
+			err = l.w.Partial(p.partial(p.mark))
+			l.total += p.mark.Off - p.noted
+			p.noted = p.mark.Off
+			p.written = max(p.written, p.noted)
+		}
+	}
+	if err == nil && c.noted > 0 {
+		err = l.w.Checkpoint(c.upto, c.at)
+	}
+	if err == nil {
+		err = l.w.Flush()
+	}
+	file := l.file
+	l.mu.Unlock()
+	begin := time.Now()
+	if err == nil && force {
+		err = file.Datasync()
+	}
+	l.mu.Lock()
+	l.last, l.forceTime = time.Now(), time.Since(begin)
+	l.mu.Unlock()
+	return err
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	stdhash "hash"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+)
+
+// continuePartial takes up the temporaries that an interrupted run has left of a
+// large file, and brings the digests to where it was. It returns the offset to go
+// on from, which is 0 unless every destination has that much: the file is read
+// once for all of them. The error is the source's.
+func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start int64, err error) {
+	var found []*leftover
+	wanted := 0
+	for _, p := range movers {
+		if !p.open() {
+			continue
+		}
+		wanted++
+		if f := r.takeLeftover(e, p, set); f != nil {
+			found = append(found, f)
+		}
+	}
+	var states [][]byte
+	for _, f := range found {
+		if start == 0 || f.offset < start {
+			start, states = f.offset, f.states
+		}
+	}
+	if err := r.ctx.Err(); err != nil || start == 0 || len(found) < wanted {
+		for _, f := range found {
+			if err != nil {
+				err = cmp.Or(f.file.Keep(), err) // for the next run
+			} else {
+				f.file.Abort()
+			}
+		}
+		return 0, err
+	}
+	for _, f := range found {
+		f.passage.sink = pipe.Sink{File: f.file}
+		f.passage.sink.Continue(start)
+	}
+	// What cannot tell its state has to see the beginning again.
+	if missing := set.Restore(states); len(missing) > 0 {
+		if err := r.pipe.Feed(r.ctx, e.file, 0, start, missing); err != nil {
+			return 0, fmt.Errorf("reading what is there already: %w", err)
+		}
+	}
+	return start, nil
+}
+
+// leftover is the temporary of a large file that an interrupted run has left.
+type leftover struct {
+	passage *passage
+	file    *fsys.Pending
+	offset  int64    // what is there for certain
+	states  [][]byte // of the digests at the offset
+}
+
+// takeLeftover takes up what is left of a file at one destination, nil if nothing
+// of it is known to be right.
+func (r *run) takeLeftover(e *entry, p *passage, set *hash.Set) *leftover {
+	durable, written, ok := p.target.ledger.partial(e.manifestPath(p), e.meta.info)
+	if !ok {
+		return nil
+	}
+	temp := cmp.Or(durable.Temp, written.Temp)
+	p.target.ledger.takeLeft(temp)
+	file, info, err := p.dir.Reopen(temp)
+	if err != nil {
+		return nil // gone, or not what was left: it is copied from the beginning
+	}
+	f := &leftover{p, file, durable.Offset, durable.States}
+	if written.Offset > 0 && info.Size >= written.Offset && r.proveWritten(f, written, set) {
+		f.offset, f.states = written.Offset, written.States
+	}
+	if f.offset == 0 || info.Size < f.offset && r.opts.Sparse == SparseNever {
+		file.Abort()
+		return nil
+	}
+	return f
+}
+
+// proveWritten reads what was written after the last checkpoint back from the
+// device. It is what was read from the source if the digests come out at the state
+// that they had there.
+func (r *run) proveWritten(f *leftover, written journal.Partial, set *hash.Set) bool {
+	set.Restore(f.states)
+	from := f.offset
+	var provable []stdhash.Hash
+	for i := range set.Len() {
+		known := i < len(written.States) && len(written.States[i]) > 0
+		if known && (from == 0 || i < len(f.states) && len(f.states[i]) > 0) {
+			provable = append(provable, set.Hash(i))
+		}
+	}
+	if len(provable) == 0 {
+		return false
+	}
+	if _, err := f.file.DropCache(); err != nil {
+		return false
+	}
+	if err := r.pipe.Feed(r.ctx, &f.file.File, from, written.Offset, provable); err != nil {
+		return false
+	}
+	for i := range set.Len() {
+		if h := set.Hash(i); slices.Contains(provable, h) && !bytes.Equal(hash.State(h), written.States[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// leavePartial keeps, of a run that is stopped, what was written of a large file.
+// All that was read has reached the digests and the sinks.
+func (r *run) leavePartial(e *entry, movers []*passage, off int64, set *hash.Set) {
+	if changed, err := e.changed(); changed || err != nil {
+		return
+	}
+	states := set.States()
+	for _, p := range movers {
+		if p.sink.File == nil || !p.open() {
+			continue
+		}
+		p.target.ledger.unfollow(p)
+		if p.sink.Behind != nil {
+			p.sink.Behind.Finish()
+			p.sink.Behind = nil
+		}
+		if err := p.target.ledger.leavePartial(e, p, off, states); err != nil {
+			r.failLog(p.target, err)
+		}
+	}
+}
