@@ -38,6 +38,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 	addGroups(cmd, flags.groups())
 	completeValues(cmd, map[string][]string{
 		"overwrite-policy": engine.PolicyNames(),
+		"dirty-window":     {"auto", "off"}, // or a size
+		"cache":            engine.CacheNames(),
 		"sparse":           engine.SparseNames(),
 		"sync":             engine.SyncNames(),
 		"verify":           engine.VerifyNames(),

@@ -20,6 +20,7 @@ const (
 	maxBlock   = 1 << 30 // bytes; one read moves at most 2 GiB
 	maxQueue   = 1 << 16 // blocks; a queue of small blocks in every file in flight
 	maxWorkers = 1024    // files in flight; each holds a few descriptors
+	minWindow  = 1 << 20 // bytes; with less a device mostly waits for us
 	maxSize    = math.MaxInt64
 )
 
@@ -45,6 +46,13 @@ const sourceManifestHelp = "`MODE`: what becomes of a SHA256SUMS that the source
 strict  what is not there is a mismatch, too
 ignore  it is a file like any other`
 
+// cacheHelp explains the modes, as policyHelp does.
+const cacheHelp = "`MODE`: what the copy leaves in the page cache\n" + `auto    as keep, but as drop where more than half
+        of the memory would be filled
+keep    what the system likes
+drop    only what was there before
+direct  it is bypassed, where file systems can`
+
 // progressHelp is the text of --progress of every command.
 const progressHelp = "`MODE`: progress on standard error: auto, bar, plain, json, none"
 
@@ -54,6 +62,17 @@ func parseRate(s string) (int64, error) {
 		return sizeBetween(1, maxSize, "")(size)
 	}
 	return sizeBetween(1, maxSize, "off")(s)
+}
+
+// parseWindow reads how many bytes may be unwritten.
+func parseWindow(s string) (int64, error) {
+	switch s {
+	case "auto":
+		return engine.DirtyWindowAuto, nil
+	case "off":
+		return engine.DirtyWindowOff, nil
+	}
+	return sizeBetween(minWindow, maxSize, "")(s)
 }
 
 // copyFlags is the command line of copy.
@@ -99,6 +118,8 @@ func (f *copyFlags) groups() []flagGroup {
 			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files copied at once")
 			s.Var(newParsed(&o.Memory, "auto", sizeBetween(1, maxSize, "auto")), "memory", "use at most `SIZE` for all buffers together")
 			s.Var(newParsed(&o.BytesPerSecond, "off", parseRate), "bwlimit", "limit all workers together to `RATE` bytes per second, such as 80MB")
+			s.Var(newParsed(&o.DirtyWindow, "auto", parseWindow), "dirty-window", "`SIZE`: how much unwritten data may wait in memory for the device of each destination: auto (two seconds of its speed), off (as much as the system likes), or at least 1M")
+			s.Var(newParsed(&o.Cache, "auto", engine.ParseCache), "cache", cacheHelp)
 		}},
 		{"How to run", func(s *pflag.FlagSet) {
 			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "tell what would be done, and write nothing")

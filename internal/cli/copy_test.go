@@ -35,7 +35,7 @@ func eventful(_ context.Context, o *engine.Options, c *tally.Counters) (*engine.
 	return &engine.Summary{
 		Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
 		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1,
-		Elapsed: 20500 * time.Millisecond,
+		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
 			{Path: "dst", Verified: 20_000, Cached: 12, Manifests: []engine.ManifestSummary{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Lost: errors.New("no space left on device")},
@@ -75,6 +75,7 @@ func TestMessages(t *testing.T) {
 
 const goldenSummary = `copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
 size        27.1 GB in 20.5 s, 1.32 GB/s
+continued   1,234 files and 5.60 GB that an interrupted copy had done
 skipped     1,234
 conflicts   2
 mismatches  1
@@ -103,6 +104,31 @@ func TestSummary(t *testing.T) {
 	}
 	if r := command(t, idle, "", "copy", "src", "dst"); r.stdout != "copied      0 files\nsize        0 B in 2 ms\n" {
 		t.Errorf("nothing done: %q", r.stdout)
+	}
+}
+
+// A file may be continued in its middle, and files may be empty.
+func TestSummaryTellsWhatWasContinued(t *testing.T) {
+	for _, c := range []struct {
+		files, bytes int64
+		want         string
+	}{
+		{1, 731, "continued   1 file and 731 B that an interrupted copy had done\n"},
+		{0, 5_600_000_000, "continued   5.60 GB that an interrupted copy had done\n"},
+		{2, 0, "continued   2 files that an interrupted copy had done\n"},
+		{0, 0, ""},
+	} {
+		resumes := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+			return &engine.Summary{ResumedFiles: c.files, ResumedBytes: c.bytes, Elapsed: 2 * time.Millisecond}, nil
+		}
+		r := command(t, resumes, "", "copy", "src", "dst")
+		if want := "copied      0 files\nsize        0 B in 2 ms\n" + c.want; r.stdout != want {
+			t.Errorf("got\n%swant\n%s", r.stdout, want)
+		}
+		r = command(t, resumes, "", "copy", "--json", "src", "dst")
+		if want := fmt.Sprintf(`,"resumed_files":%d,"resumed_bytes":%d,`, c.files, c.bytes); !strings.Contains(r.stdout, want) {
+			t.Errorf("%s lacks %s", r.stdout, want)
+		}
 	}
 }
 
@@ -142,6 +168,8 @@ func TestJSONReport(t *testing.T) {
   "bytes": 27123456789,
   "seconds": 20.5,
   "rate": 1323095453,
+  "resumed_files": 1234,
+  "resumed_bytes": 5601000000,
   "targets": [
     {
       "path": "dst",

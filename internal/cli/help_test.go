@@ -54,14 +54,26 @@ func TestHelpOfCopy(t *testing.T) {
 	help := command(t, succeeds, "", "copy", "--help").stdout
 	for _, flag := range strings.Fields(`-i, -o, -x, -n, -q, -v, --input --output --hash --manifest --overwrite-policy --sync --sparse
 		--preserve --include --exclude --exclude-from --files-from --from0 --one-file-system --block-size --queue-size --workers
-		--memory --bwlimit --dry-run --fail-fast --quiet --verbose --log-file --progress --json --verify[=MODE] --source-manifest`) {
+		--memory --bwlimit --dirty-window --cache --dry-run --fail-fast --quiet --verbose --log-file --progress --json --verify[=MODE] --source-manifest`) {
 		if !strings.Contains(help, " "+flag) {
 			t.Errorf("%s is missing", flag)
 		}
 	}
-	for _, flag := range []string{"--dirty-window", "--cache", "--reflink"} {
+	for _, flag := range []string{"--reflink"} {
 		if strings.Contains(help, flag) {
 			t.Errorf("%s is promised", flag)
+		}
+	}
+	_, speed, _ := strings.Cut(help, "\nSpeed and memory:\n")
+	speed, _, _ = strings.Cut(speed, "\n\n")
+	for _, want := range []string{"--dirty-window SIZE  how much unwritten data may", "--cache MODE         what the copy leaves in the page cache (default auto)\n"} {
+		if !strings.Contains(speed, want) {
+			t.Errorf("%q is not about speed and memory", want)
+		}
+	}
+	for _, mode := range engine.CacheNames() {
+		if !regexp.MustCompile(`(?m)^ {27}` + mode + ` +[a-z]`).MatchString(speed) {
+			t.Errorf("cache mode %s is not explained", mode)
 		}
 	}
 	last := 0
@@ -126,6 +138,8 @@ func TestCompletion(t *testing.T) {
 		"__complete copy --verify=":              "off\ndest\nfull\n",
 		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",
+		"__complete copy --cache ":               "auto\nkeep\ndrop\ndirect\n:4\n",
+		"__complete copy --dirty-window ":        "auto\noff\n:4\n",
 		"__complete verify --progress ":          "auto\nbar\n",
 		"__complete verify ":                     ":16\n", // directories
 		"__complete verify --ha":                 ":4\n",
@@ -176,7 +190,7 @@ func TestManPages(t *testing.T) {
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "sealift-copy.1"))
 	for _, want := range []string{`\fB\-\-include\fR \fIPATTERN\fR`, `\fB\-i\fR, \fB\-\-input\fR \fISRC\fR`, `\fB\-\-from0\fR` + "\n", ".nf\ndefault   skip", `\(aq*.tmp\(aq`,
-		`\fB\-\-verify\fR[=\fIMODE\fR]` + "\n"} {
+		`\fB\-\-verify\fR[=\fIMODE\fR]` + "\n", `\fB\-\-dirty\-window\fR \fISIZE\fR` + "\n", `\fB\-\-cache\fR \fIMODE\fR` + "\n", ".nf\nauto    as keep"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("sealift-copy.1 lacks %q", want)
 		}

@@ -19,17 +19,19 @@ const jsonSchema = 1
 
 // reportJSON is the account of a copy for programs.
 type reportJSON struct {
-	Schema    int            `json:"schema"`
-	DryRun    bool           `json:"dry_run"`
-	Counts    countsJSON     `json:"counts"`
-	Bytes     int64          `json:"bytes"`
-	Seconds   float64        `json:"seconds"`
-	Rate      float64        `json:"rate"` // bytes per second
-	Targets   []targetJSON   `json:"targets"`
-	Failures  []failureJSON  `json:"failures"`
-	Conflicts []conflictJSON `json:"conflicts"`
-	Warnings  []warningJSON  `json:"warnings"`
-	ExitCode  int            `json:"exit_code"`
+	Schema       int            `json:"schema"`
+	DryRun       bool           `json:"dry_run"`
+	Counts       countsJSON     `json:"counts"`
+	Bytes        int64          `json:"bytes"`
+	Seconds      float64        `json:"seconds"`
+	Rate         float64        `json:"rate"`          // bytes per second
+	ResumedFiles int64          `json:"resumed_files"` // not read again: an interrupted copy had done them
+	ResumedBytes int64          `json:"resumed_bytes"` // of those files, and of the parts that others had already
+	Targets      []targetJSON   `json:"targets"`
+	Failures     []failureJSON  `json:"failures"`
+	Conflicts    []conflictJSON `json:"conflicts"`
+	Warnings     []warningJSON  `json:"warnings"`
+	ExitCode     int            `json:"exit_code"`
 }
 
 type countsJSON struct {
@@ -113,14 +115,16 @@ func newReport(s *engine.Summary, r *reporter, result outcome) reportJSON {
 			Errors:      r.errors,
 			Warnings:    s.Warnings,
 		},
-		Bytes:     s.Bytes,
-		Seconds:   s.Elapsed.Seconds(),
-		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
-		Targets:   []targetJSON{},
-		Failures:  append([]failureJSON{}, r.failures...), // [] and not null
-		Conflicts: append([]conflictJSON{}, r.conflicts...),
-		Warnings:  append([]warningJSON{}, r.warnings...),
-		ExitCode:  result.code(),
+		Bytes:        s.Bytes,
+		Seconds:      s.Elapsed.Seconds(),
+		Rate:         math.Round(rate(s.Bytes, s.Elapsed)),
+		ResumedFiles: s.ResumedFiles,
+		ResumedBytes: s.ResumedBytes,
+		Targets:      []targetJSON{},
+		Failures:     append([]failureJSON{}, r.failures...), // [] and not null
+		Conflicts:    append([]conflictJSON{}, r.conflicts...),
+		Warnings:     append([]warningJSON{}, r.warnings...),
+		ExitCode:     result.code(),
 	}
 	for _, t := range s.Targets {
 		target := targetJSON{nameJSON: newNameJSON(t.Path), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}

@@ -28,6 +28,9 @@ func printSummary(w io.Writer, o *engine.Options, s *engine.Summary, r *reporter
 	} else {
 		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	}
+	if s.ResumedFiles > 0 || s.ResumedBytes > 0 {
+		t.row("continued", resumed(s))
+	}
 	t.counts([]count{
 		{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"mismatches", mismatches},
 		{"warnings", s.Warnings}, {"errors", failures},
@@ -46,6 +49,19 @@ func printSummary(w io.Writer, o *engine.Options, s *engine.Summary, r *reporter
 	}
 	t.stopped(result)
 	_, _ = io.WriteString(w, t.String())
+}
+
+// resumed says what an interrupted copy had done, of which one number at least
+// is not 0: a file may have been continued in its middle, and files may be empty.
+func resumed(s *engine.Summary) string {
+	var done []string
+	if s.ResumedFiles > 0 {
+		done = append(done, plural(s.ResumedFiles, "file"))
+	}
+	if s.ResumedBytes > 0 {
+		done = append(done, progress.Size(s.ResumedBytes))
+	}
+	return strings.Join(done, " and ") + " that an interrupted copy had done"
 }
 
 // readBack says how many files of a destination were verified, and through what.

@@ -43,18 +43,33 @@ func barLine(s snapshot, columns, frame int) string {
 }
 
 func (s snapshot) knownFields() []field {
-	// The time left and the phase share a place.
-	left := s.phase.String()
-	if eta, ok := s.eta(); ok && s.phase != tally.PhaseDone {
-		left = "ETA " + Clock(eta)
-	}
 	return []field{
 		{fmt.Sprintf("%7s/%s", Size(s.bytes), Size(s.totalBytes)), 1},
 		{fmt.Sprintf("%5s/%s files", count(s.files), count(s.totalFiles)), 3},
 		{fmt.Sprintf("%9s", Rate(s.rate)), 0},
 		{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
-		{fmt.Sprintf("%-12s", left), 2}, // as long as "ETA 99:59:59"
+		{fmt.Sprintf("%-*s", stateWidth, s.state()), 2},
 	}
+}
+
+// stateWidth holds "flushing 59:59" and "ETA 100:00:00".
+const stateWidth = 14
+
+// state is the time left or the phase, which share a place. While flushing both
+// are told, as long as they fit: nothing is read any more, and somebody may
+// wonder why.
+func (s snapshot) state() string {
+	eta, ok := s.eta()
+	switch {
+	case !ok || s.phase == tally.PhaseDone:
+	case s.phase != tally.PhaseFlushing:
+		return "ETA " + Clock(eta)
+	default:
+		if both := s.phase.String() + " " + Clock(eta); len(both) <= stateWidth {
+			return both
+		}
+	}
+	return s.phase.String()
 }
 
 func (s snapshot) unknownFields() []field {

@@ -24,6 +24,14 @@ func TestBarLine(t *testing.T) {
 	verifying.phase = tally.PhaseVerifying
 	hashing := shot(12.3e9, 0)
 	hashing.totalsKnown, hashing.phase = false, tally.PhaseHashing
+	draining := shot(27.0e9, 27.1e9)
+	draining.phase, draining.unwritten, draining.deviceRate, draining.rate = tally.PhaseFlushing, 0.1e9, 40e6, 40e6
+	unmeasured := draining
+	unmeasured.deviceRate = 0
+	slow := draining
+	slow.deviceRate = 27_000 // more than an hour
+	hidden := draining
+	hidden.totalsKnown = false
 	done := flushing
 	done.phase = tally.PhaseDone
 	empty := shot(0, 0)
@@ -36,24 +44,34 @@ func TestBarLine(t *testing.T) {
 		want    string
 	}{
 		{"80 columns", shot(12.3e9, 27.1e9), 80,
-			"  45% [====>.......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
+			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
 		{"wide", shot(12.3e9, 27.1e9), 120,
-			"  45% [================>.....................]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s avg 1.32 GB/s ETA 0:11"},
+			"  45% [===============>....................]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s avg 1.32 GB/s ETA 0:11"},
 		{"start", shot(0, 27.1e9), 80,
-			"   0% [............]      0 B/27.1 GB     0/27.1k files 1.44 GB/s ETA 0:21"},
-		{"few", few, 80, "  50% [========>..........]      5 B/10 B     1/2 files 1.44 GB/s copying"},
+			"   0% [..........]      0 B/27.1 GB     0/27.1k files 1.44 GB/s ETA 0:21"},
+		{"few", few, 80, "  50% [=======>.........]      5 B/10 B     1/2 files 1.44 GB/s copying"},
 		{"narrow", shot(12.3e9, 27.1e9), 40,
 			"  45% [=======>...........]  1.44 GB/s"},
 		{"full, and not done", flushing, 80,
-			" 100% [============]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s flushing"},
+			" 100% [==========]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s flushing"},
+		{"flushing", draining, 80,
+			"  99% [========>.]  27.0 GB/27.1 GB 27.0k/27.1k files 40.0 MB/s flushing 0:03"},
+		{"flushing, wide", draining, 120,
+			"  99% [==================================>.]  27.0 GB/27.1 GB 27.0k/27.1k files 40.0 MB/s avg 1.32 GB/s flushing 0:03"},
+		{"flushing, speed unknown", unmeasured, 80,
+			"  99% [========>.]  27.0 GB/27.1 GB 27.0k/27.1k files 40.0 MB/s flushing"},
+		{"flushing for longer than there is space for", slow, 80,
+			"  99% [========>.]  27.0 GB/27.1 GB 27.0k/27.1k files 40.0 MB/s flushing"},
+		{"flushing, total unknown", hidden, 80,
+			"|  27.0 GB 27.0k files 40.0 MB/s avg 1.32 GB/s flushing"},
 		{"done", done, 80,
-			" 100% [============]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s done"},
+			" 100% [==========]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s done"},
 		{"verifying", verifying, 80,
-			"  45% [====>.......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
+			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
 		{"hashing, total unknown", hashing, 80,
 			"|  12.3 GB 12.3k files 1.44 GB/s avg 1.32 GB/s hashing"},
 		{"nothing to do", empty, 60,
-			" 100% [==============]      0 B/0 B 1.44 GB/s ETA 0:00"},
+			" 100% [============]      0 B/0 B 1.44 GB/s ETA 0:00"},
 		{"total unknown", unknown, 80,
 			"|  12.3 GB 12.3k files 1.44 GB/s avg 1.32 GB/s scanning"},
 		{"total unknown, narrow", unknown, 20,

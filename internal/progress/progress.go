@@ -181,12 +181,13 @@ func (s snapshot) text() string {
 // null until they are known.
 type report struct {
 	Phase          string   `json:"phase"`
-	Bytes          int64    `json:"bytes"`
+	Bytes          int64    `json:"bytes"` // without those that are unwritten
 	TotalBytes     *int64   `json:"total_bytes"`
 	Files          int64    `json:"files"`
 	TotalFiles     *int64   `json:"total_files"`
-	Rate           float64  `json:"rate"`         // bytes per second, lately
-	Average        float64  `json:"average_rate"` // bytes per second, since the start; verifying starts anew
+	Unwritten      int64    `json:"unwritten_bytes"` // read, and not on the slowest destination's device yet
+	Rate           float64  `json:"rate"`            // bytes per second, lately
+	Average        float64  `json:"average_rate"`    // bytes per second, since the start; verifying starts anew
 	ElapsedSeconds float64  `json:"elapsed_seconds"`
 	ETASeconds     *float64 `json:"eta_seconds"`
 }
@@ -196,6 +197,7 @@ func (s snapshot) json() string {
 		Phase:          s.phase.String(),
 		Bytes:          s.bytes,
 		Files:          s.files,
+		Unwritten:      s.unwritten,
 		Rate:           s.rate,
 		Average:        s.average,
 		ElapsedSeconds: s.elapsed.Seconds(),

@@ -127,7 +127,7 @@ func TestJSONWritesAtMostOneObjectASecondAndTheLastState(t *testing.T) {
 	}
 	for key, want := range map[string]any{
 		"phase": "copying", "bytes": 500e6, "total_bytes": 500e6, "files": 50.0, "total_files": 50.0,
-		"elapsed_seconds": 5.0, "average_rate": 100e6, "eta_seconds": 0.0,
+		"elapsed_seconds": 5.0, "unwritten_bytes": 0.0, "average_rate": 100e6, "eta_seconds": 0.0,
 	} {
 		if last[key] != want {
 			t.Errorf("%s = %v, want %v", key, last[key], want)
@@ -153,6 +153,33 @@ func TestJSONKnowsTheTotalsWhenTheRunIsOver(t *testing.T) {
 	want := `"phase":"done","bytes":200000000,"total_bytes":200000000,"files":20,"total_files":20,`
 	if last := tp.lines[len(tp.lines)-1]; !strings.Contains(last, want) {
 		t.Errorf("%s lacks %s", last, want)
+	}
+}
+
+func TestJSONTellsWhatIsUnwritten(t *testing.T) {
+	tp := run(t, ModeJSON, 2, func(c *tally.Counters) {
+		totals(300e6, 20)(c)
+		c.Phase.Store(int32(tally.PhaseFlushing))
+		c.Unwritten.Store(80e6)
+		c.DeviceRate.Store(40e6)
+	})
+	want := `{"phase":"flushing","bytes":120000000,"total_bytes":300000000,"files":20,"total_files":20,"unwritten_bytes":80000000,`
+	last := tp.lines[len(tp.lines)-1]
+	if !strings.HasPrefix(last, want) || !strings.HasSuffix(last, `"eta_seconds":2}`) {
+		t.Errorf("got  %s\nwant %s...", last, want)
+	}
+}
+
+func TestTextTellsOfTheFlush(t *testing.T) {
+	s := snapshot{phase: tally.PhaseFlushing, bytes: 27.0e9, totalBytes: 27.1e9, unwritten: 0.1e9, deviceRate: 40e6,
+		files: 7, totalFiles: 7, totalsKnown: true, rate: 40e6, average: 41e6}
+	const want = "flushing: 27.0 GB of 27.1 GB (99%), 7 of 7 files, 40.0 MB/s (average 41.0 MB/s), 0:03 left"
+	if got := s.text(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	s.bytes, s.unwritten = s.totalBytes, 0
+	if got := s.text(); strings.Contains(got, "left") {
+		t.Errorf("nothing is left to count: %s", got)
 	}
 }
 

@@ -27,6 +27,8 @@ type sampler struct {
 	phase   tally.Phase
 	first   sample   // of the work that the average is about
 	samples []sample // oldest first; never empty
+	counted int64    // Counters.Bytes when last looked at
+	shown   int64    // of those, as many as were shown
 }
 
 func newSampler(now time.Time) sampler {
@@ -36,7 +38,9 @@ func newSampler(now time.Time) sampler {
 // snapshot is all that is shown, at one moment.
 type snapshot struct {
 	phase       tally.Phase
-	bytes       int64
+	bytes       int64 // dealt with and no longer in memory only
+	unwritten   int64 // dealt with, and in memory only
+	deviceRate  int64 // bytes per second at which the device takes those, 0 while unknown
 	files       int64
 	totalBytes  int64 // final if totalsKnown, else meaningless
 	totalFiles  int64
@@ -50,10 +54,13 @@ type snapshot struct {
 func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 	shot := snapshot{
 		phase:   tally.Phase(c.Phase.Load()),
-		bytes:   c.Bytes.Load(),
 		files:   c.Files.Load(),
 		elapsed: now.Sub(s.start),
 	}
+	counted := c.Bytes.Load() // first, so that nothing counted since is taken for written
+	shot.unwritten = max(c.Unwritten.Load(), 0)
+	shot.deviceRate = c.DeviceRate.Load()
+	shot.bytes = s.written(counted, shot.unwritten)
 	switch {
 	case c.ScanDone.Load():
 		shot.totalsKnown = true
@@ -61,7 +68,7 @@ func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 		shot.totalFiles = c.TotalFiles.Load()
 	case shot.phase == tally.PhaseDone: // before the scan was; there is no more
 		shot.totalsKnown = true
-		shot.totalBytes, shot.totalFiles = shot.bytes, shot.files
+		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
 	if startsAnew(s.phase, shot.phase) || shot.bytes < s.first.bytes { // counted from 0 again
 		s.first = sample{now, shot.bytes}
@@ -73,6 +80,15 @@ func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 	shot.average = s.first.rateTo(now, shot.bytes)
 	s.add(sample{now, shot.bytes})
 	return shot
+}
+
+// written returns how many bytes to show. What is unwritten may rise in steps
+// and after the bytes were counted; what was shown falls only by as much as was
+// taken back.
+func (s *sampler) written(counted, unwritten int64) int64 {
+	least := s.shown - max(s.counted-counted, 0)
+	s.counted, s.shown = counted, max(counted-unwritten, least, 0)
+	return s.shown
 }
 
 // startsAnew reports whether work begins that has a speed of its own: reading
@@ -113,36 +129,47 @@ func (x sample) rateTo(now time.Time, bytes int64) float64 {
 	return float64(bytes-x.bytes) / seconds
 }
 
-// percent is rounded down, so that 100 means all of it. Where there are no
-// bytes to count, files stand in for them.
+// percent is rounded down, so that 100 means all of it, and written. Where there
+// are no bytes to count, files stand in for them.
 func (s snapshot) percent() int {
 	done, total := s.bytes, s.totalBytes
 	if total <= 0 {
 		done, total = s.files, s.totalFiles
 	}
+	most := 100
+	if s.unwritten > 0 {
+		most = 99
+	}
 	switch {
 	case total <= 0 || done >= total:
-		return 100
+		return most
 	case done <= 0:
 		return 0
 	}
-	return int(float64(done) / float64(total) * 100)
+	return min(int(float64(done)/float64(total)*100), most)
 }
 
-// eta returns the time that the rest will take at the present speed. It knows
-// nothing before the totals are known, nothing while nothing moves, and nothing
-// of how long a device will take to write what it has.
+// eta returns the time that the rest will take at the present speed, and while
+// flushing at that of the device. It knows nothing before the totals are known,
+// nothing while nothing moves, and nothing of how long a device will take when no
+// byte is left to count: a journal of its file system, for instance.
 func (s snapshot) eta() (time.Duration, bool) {
-	left := s.totalBytes - s.bytes
-	if !s.totalsKnown || left < 0 || s.phase == tally.PhaseFlushing {
+	left, speed := s.totalBytes-s.bytes, s.etaRate
+	switch {
+	case s.phase == tally.PhaseFlushing:
+		if left, speed = s.unwritten, float64(s.deviceRate); left == 0 {
+			return 0, false
+		}
+	case !s.totalsKnown || left < 0:
 		return 0, false
 	}
+	left = max(left, s.unwritten) // what is shown may be ahead of what is written
 	if left == 0 {
 		return 0, true
 	}
 	const longest = 100 * time.Hour // beyond that no estimate is worth the columns
-	seconds := float64(left) / s.etaRate
-	if s.etaRate <= 0 || seconds >= longest.Seconds() {
+	seconds := float64(left) / speed
+	if speed <= 0 || seconds >= longest.Seconds() {
 		return 0, false
 	}
 	return time.Duration(seconds * float64(time.Second)), true

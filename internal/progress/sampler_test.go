@@ -55,11 +55,15 @@ func TestStatusSignalsDoNotDisturbTheRates(t *testing.T) {
 func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 	base := snapshot{totalsKnown: true, bytes: 1, totalBytes: 1000, etaRate: 1}
 	for name, change := range map[string]func(*snapshot){
-		"totals unknown": func(s *snapshot) { s.totalsKnown = false },
-		"standstill":     func(s *snapshot) { s.etaRate = 0 },
-		"over the total": func(s *snapshot) { s.bytes = 2000 },
-		"years":          func(s *snapshot) { s.totalBytes = 1e15 },
-		"flushing":       func(s *snapshot) { s.phase = tally.PhaseFlushing },
+		"totals unknown":             func(s *snapshot) { s.totalsKnown = false },
+		"standstill":                 func(s *snapshot) { s.etaRate = 0 },
+		"over the total":             func(s *snapshot) { s.bytes = 2000 },
+		"years":                      func(s *snapshot) { s.totalBytes = 1e15 },
+		"flushing, and no byte left": func(s *snapshot) { s.phase, s.deviceRate = tally.PhaseFlushing, 1 },
+		"flushing, speed unknown":    func(s *snapshot) { s.phase, s.unwritten = tally.PhaseFlushing, 9 },
+		"flushing for years": func(s *snapshot) {
+			s.phase, s.unwritten, s.deviceRate = tally.PhaseFlushing, 1e15, 1
+		},
 	} {
 		s := base
 		change(&s)
@@ -72,6 +76,10 @@ func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 		if _, ok := base.eta(); !ok {
 			t.Errorf("no eta while %v", phase)
 		}
+	}
+	base.phase, base.unwritten, base.deviceRate, base.totalsKnown = tally.PhaseFlushing, 90, 40, false
+	if eta, ok := base.eta(); !ok || eta != 2250*time.Millisecond {
+		t.Errorf("while flushing: %v, %v; want 2.25 s by the speed of the device, whatever the totals", eta, ok)
 	}
 }
 
@@ -86,6 +94,9 @@ func TestPercent(t *testing.T) {
 		{snapshot{files: 1, totalFiles: 4}, 25},
 		{snapshot{}, 100},
 		{snapshot{totalBytes: 5}, 0},
+		{snapshot{bytes: 5, totalBytes: 5, unwritten: 1}, 99},
+		{snapshot{bytes: 9e18 - 1, totalBytes: 9e18, unwritten: 1}, 99}, // equal as floating point
+		{snapshot{files: 4, totalFiles: 4, unwritten: 1}, 99},
 	} {
 		if got := c.s.percent(); got != c.want {
 			t.Errorf("%+v: %d%%, want %d%%", c.s, got, c.want)
@@ -175,5 +186,187 @@ func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
 	c.Bytes.Store(10e6)
 	if a := s.take(now.Add(10*time.Second), c).average; a != 1e6 {
 		t.Errorf("average %v, want 1 MB/s", a)
+	}
+}
+
+// watched is a sampler that looks at counters once a tick.
+type watched struct {
+	tally.Counters
+	sampler
+
+	now time.Time
+}
+
+func newWatched(total int64) *watched {
+	now := time.Unix(1e9, 0)
+	w := &watched{sampler: newSampler(now), now: now}
+	w.TotalBytes.Store(total)
+	w.ScanDone.Store(true)
+	w.Phase.Store(int32(tally.PhaseCopying))
+	return w
+}
+
+func (w *watched) look() snapshot {
+	w.now = w.now.Add(tick)
+	return w.take(w.now, &w.Counters)
+}
+
+// A copy whose source is four times as fast as the device: all that is shown is
+// what the device has, at its speed, until it has everything.
+func TestBytesAreThoseOnTheDevice(t *testing.T) {
+	const total, device, window = 400e6, 40e6, 80e6
+	w := newWatched(total)
+	w.DeviceRate.Store(device)
+	var read, written int64
+	step := func() snapshot {
+		read = min(read+40e6, written+window, total)
+		written = min(written+device/4, read)
+		w.Bytes.Store(read)
+		w.Unwritten.Store(read - written)
+		return w.look()
+	}
+	for i := range 33 { // until everything is read
+		s := step()
+		if s.bytes != written || s.rate != device || s.average != device {
+			t.Fatalf("tick %d: %d bytes at %v, average %v; want %d at %v", i, s.bytes, s.rate, s.average, written, float64(device))
+		}
+		if eta, ok := s.eta(); !ok || eta != time.Duration(total-written)*time.Second/device {
+			t.Fatalf("tick %d: eta %v, %v with %d bytes to go", i, eta, ok, total-written)
+		}
+	}
+	if read != total {
+		t.Fatalf("%d bytes are read", read)
+	}
+	if s := w.look(); s.bytes != 330e6 || s.unwritten != 70e6 || s.percent() != 82 {
+		t.Errorf("all is read: %d bytes and %d unwritten, %d %%", s.bytes, s.unwritten, s.percent())
+	}
+	w.Phase.Store(int32(tally.PhaseFlushing))
+	for range 6 {
+		s := step()
+		eta, ok := s.eta()
+		if s.bytes != written || s.percent() >= 100 || !ok || eta != time.Duration(total-written)*time.Second/device {
+			t.Fatalf("flushing: %d bytes of %d written, %d %%, eta %v, %v", s.bytes, written, s.percent(), eta, ok)
+		}
+	}
+	s := step()
+	if eta, ok := s.eta(); s.bytes != total || s.percent() != 100 || ok {
+		t.Errorf("flushed: %d bytes, %d %%, eta %v", s.bytes, s.percent(), eta)
+	}
+}
+
+// What is unwritten is looked at now and then, and of another device perhaps.
+func TestBytesShownDoNotGoBackwards(t *testing.T) {
+	w := newWatched(100)
+	for i, c := range []struct{ counted, unwritten, want int64 }{
+		{10, 0, 10},
+		{50, 0, 50},
+		{60, 40, 50},
+		{70, 30, 50},
+		{70, 10, 60},
+		{55, 10, 45}, // a file is read again
+		{50, 45, 40},
+		{50, 90, 40},
+		{100, 50, 50},
+		{100, 0, 100},
+		{100, 5, 100},
+		{0, 5, 0}, // and from 0 again
+		{2, -5, 2},
+		{50, 45, 5},
+		{0, 45, 0}, // what was taken back is unwritten all the same
+	} {
+		w.Bytes.Store(c.counted)
+		w.Unwritten.Store(c.unwritten)
+		s := w.look()
+		if s.bytes != c.want {
+			t.Errorf("step %d: %d bytes are shown of %d with %d unwritten, want %d", i, s.bytes, c.counted, c.unwritten, c.want)
+		}
+		if s.unwritten != max(c.unwritten, 0) {
+			t.Errorf("step %d: %d unwritten", i, s.unwritten)
+		}
+		if s.rate < 0 || s.average < 0 {
+			t.Errorf("step %d: rate %v, average %v", i, s.rate, s.average)
+		}
+	}
+}
+
+// All was shown before it was known how much is unwritten.
+func TestNothingIsDoneBeforeItIsWritten(t *testing.T) {
+	w := newWatched(100e6)
+	w.Bytes.Store(100e6)
+	w.look()
+	w.Unwritten.Store(30e6)
+	s := w.look()
+	if s.percent() != 99 {
+		t.Errorf("%d %% with 30 MB unwritten", s.percent())
+	}
+	if eta, ok := s.eta(); !ok || eta <= 0 {
+		t.Errorf("eta %v, %v with 30 MB unwritten", eta, ok)
+	}
+}
+
+// Neither the speed of the flush nor what it left to catch up counts as speed of
+// reading back.
+func TestVerifyingStartsAnewAfterFlushing(t *testing.T) {
+	for _, seen := range []bool{true, false} { // a short flush falls between two ticks
+		w := newWatched(1e9)
+		w.DeviceRate.Store(40e6)
+		for range 40 { // 100 MB/s, of which 40 MB/s reach the device
+			w.Bytes.Add(25e6)
+			w.Unwritten.Add(15e6)
+			w.look()
+		}
+		if seen {
+			w.Phase.Store(int32(tally.PhaseFlushing))
+			w.Unwritten.Store(300e6)
+			w.look()
+		}
+		w.Unwritten.Store(0)
+		w.TotalBytes.Store(2e9)
+		w.Phase.Store(int32(tally.PhaseVerifying))
+		if s := w.look(); s.bytes != 1e9 || s.rate != 0 || s.average != 0 {
+			t.Errorf("flush seen %v: verifying begins with %d bytes, rate %v, average %v", seen, s.bytes, s.rate, s.average)
+		}
+		var s snapshot
+		for range 20 { // 10 MB/s
+			w.Bytes.Add(2.5e6)
+			s = w.look()
+		}
+		if s.rate != 10e6 || s.average != 10e6 {
+			t.Errorf("flush seen %v: rate %v, average %v; want 10 MB/s", seen, s.rate, s.average)
+		}
+		if eta, ok := s.eta(); !ok || eta != 95*time.Second {
+			t.Errorf("flush seen %v: eta %v, %v; want 1:35", seen, eta, ok)
+		}
+	}
+}
+
+// What an interrupted run had done is counted all at once.
+func TestContinuingIsNoSpeedForLong(t *testing.T) {
+	w := newWatched(10e9)
+	w.look()
+	w.Bytes.Store(5e9)
+	var s snapshot
+	for i := range 30 * 4 {
+		s = w.look()
+		if i > 3*4 && (s.rate < 0.999e6 || s.rate > 1.001e6) {
+			t.Fatalf("rate %v after %v, want 1 MB/s", s.rate, time.Duration(i)*tick)
+		}
+		w.Bytes.Add(250e3)
+	}
+	w.look()
+	if s = w.look(); s.etaRate > 1.001e6 {
+		t.Errorf("the estimate takes %v for the speed, want 1 MB/s", s.etaRate)
+	}
+}
+
+// The end of a run that left something unwritten, because it need not be.
+func TestTotalOfAShortRunIsWhatWasCounted(t *testing.T) {
+	w := newWatched(0)
+	w.ScanDone.Store(false)
+	w.Bytes.Store(100)
+	w.Unwritten.Store(30)
+	w.Phase.Store(int32(tally.PhaseDone))
+	if s := w.look(); !s.totalsKnown || s.totalBytes != 100 || s.bytes != 70 {
+		t.Errorf("%d bytes of %d", s.bytes, s.totalBytes)
 	}
 }
