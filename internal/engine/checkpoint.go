@@ -16,10 +16,11 @@ import (
 const (
 	leastInterval = 250 * time.Millisecond
 	mostInterval  = 3 * time.Second
-	leastVolume   = 16 << 20  // bytes
-	mostVolume    = 256 << 20 // bytes
-	partLost      = 32        // one part in so many may be lost
-	forceShare    = 25        // one part of the time in so many may go into forcing the log
+	leastVolume   = 16 << 20               // bytes
+	mostVolume    = 256 << 20              // bytes
+	partLost      = 32                     // one part in so many may be lost
+	forceShare    = 50                     // one part of the time in so many may go into forcing the log
+	forceFree     = 300 * time.Millisecond // and so much at the beginning
 
 	markEvery    = 4 << 20  // bytes of a large file between two points where it can be continued
 	writtenEvery = 16 << 20 // bytes of it between two lines that say how far it has come
@@ -81,10 +82,13 @@ func (l *ledger) due(now time.Time) bool {
 		return false
 	}
 	since := now.Sub(l.last)
-	if since < forceShare*l.forceTime {
+	if since >= mostInterval {
+		return true
+	}
+	if l.forcing > forceFree+now.Sub(l.begin)/forceShare {
 		return false
 	}
-	if since >= min(max(now.Sub(l.begin)/partLost, leastInterval), mostInterval) {
+	if since >= max(now.Sub(l.begin)/partLost, leastInterval) {
 		return true
 	}
 	return fresh >= min(max((l.total+parts)/partLost, leastVolume), mostVolume)
@@ -152,6 +156,7 @@ type checkpointing struct {
 
 type part struct {
 	*followed
+	from int64 // what is there already
 	mark pipe.Mark
 }
 
@@ -177,7 +182,7 @@ func (l *ledger) begins() (*checkpointing, error) {
 	for _, f := range l.followed {
 		if m, ok := f.sink.Reached(); ok && m.Off > f.noted {
 			f.users++
-			c.parts = append(c.parts, part{f, m})
+			c.parts = append(c.parts, part{f, f.noted, m})
 		}
 	}
 	return c, nil
@@ -195,7 +200,7 @@ func (c *checkpointing) release() {
 // syncParts forces the large files that are on their way.
 func (c *checkpointing) syncParts() error {
 	for _, p := range c.parts {
-		if err := p.file.Datasync(); err != nil {
+		if err := p.file.SyncPart(p.from, p.mark.Off-p.from); err != nil {
 			return err
 		}
 	}
@@ -271,10 +276,11 @@ func (l *ledger) ends(c *checkpointing, force bool) error {
 	l.mu.Unlock()
 	begin := time.Now()
 	if err == nil && force {
-		err = file.Datasync()
+		err = file.Sync()
 	}
 	l.mu.Lock()
-	l.last, l.forceTime = time.Now(), time.Since(begin)
+	l.last = time.Now()
+	l.forcing += l.last.Sub(begin)
 	l.mu.Unlock()
 	return err
 }

@@ -39,19 +39,19 @@ type ledger struct {
 	begun     fsys.Time
 	foreign   map[string]bool // logs of other sources
 
-	mu        sync.Mutex
-	file      *fsys.Pending // the log; nil when nothing is noted
-	w         *journal.Writer
-	noted     int64 // files, bytes and directories since the last checkpoint
-	bytes     int64
-	dirs      map[string]string // directory → a path in it
-	followed  map[*passage]*followed
-	left      map[string]string // temporaries of large files that nobody has continued yet → path
-	total     int64             // bytes noted in this run
-	worked    bool              // something was given a name in this run
-	last      time.Time         // end of the last checkpoint
-	forceTime time.Duration     // what forcing the log took then
-	begin     time.Time
+	mu       sync.Mutex
+	file     *fsys.Pending // the log; nil when nothing is noted
+	w        *journal.Writer
+	noted    int64 // files, bytes and directories since the last checkpoint
+	bytes    int64
+	dirs     map[string]string // directory → a path in it
+	followed map[*passage]*followed
+	left     map[string]string // temporaries of large files that nobody has continued yet → path
+	total    int64             // bytes noted in this run
+	worked   bool              // something was given a name in this run
+	begin    time.Time
+	last     time.Time     // end of the last checkpoint
+	forcing  time.Duration // spent in forcing the log
 
 	flushing sync.Mutex // held during a checkpoint
 }
@@ -606,7 +606,7 @@ func (l *ledger) leavePartial(e *entry, p *passage, off int64, states [][]byte) 
 	if !l.notes() || off < leastPartial || p.sink.Err != nil || p.sink.File.Name() == "" {
 		return nil
 	}
-	if err := p.sink.File.Datasync(); err != nil {
+	if err := p.sink.File.Sync(); err != nil {
 		return err
 	}
 	info := e.meta.info

@@ -27,6 +27,32 @@ func (f *File) syncRange(off, n int64, flags int) error {
 	return retry(func() error { return unix.SyncFileRange(f.fd, off, n, flags) })
 }
 
+// SyncPart forces the n bytes at off to the device, and what is needed to find
+// them, while more may be written behind them. fdatasync would wait for that, too:
+// it looks for pages under way from the beginning to the end of the file, and a
+// writer that is fast enough stays ahead of it. msync of a mapping forces a range.
+func (f *File) SyncPart(off, n int64) error {
+	if err := fault(OpSync, ""); err != nil {
+		return err
+	}
+	err := retry(func() error { return unix.SyncFileRange(f.fd, off, n, writeAndWait) })
+	if err != nil && !Unsupported(err) {
+		return err
+	}
+	// The data is written; the last page of it stands for all in the second step.
+	page := int64(unix.Getpagesize())
+	last := max(off+n-1, 0) &^ (page - 1)
+	m, err := unix.Mmap(f.fd, last, int(page), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil { // as on FUSE with direct I/O
+		return retry(func() error { return fdatasyncFD(f.fd) })
+	}
+	err = retry(func() error { return unix.Msync(m, unix.MS_SYNC) })
+	if unmapped := unix.Munmap(m); err == nil {
+		err = unmapped
+	}
+	return err
+}
+
 // WritesBehind reports whether StartWriteback and WaitWriteback reach a device
 // here: on file systems whose dirty pages belong to the file itself. Not on
 // overlay, whose pages are those of another file, and not on FUSE and over a
