@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,14 +43,15 @@ func TestMain(m *testing.M) {
 //	clean DIR...               no temporary or journal is left below; with
 //	                           --but-journal, that may be
 //	object FILE                the text is one JSON object a line; "stderr" and "stdout" as in cmp
-//	await PATTERN              wait until a name appears
+//	await PATTERN[=REGEXP]     wait until a name appears, or a file in which the expression matches
 //	give PATH...               make the ordinary user the owner
-//	mount KIND DIR             mount something small: tmpfs, ext4, exfat, casefold
+//	mount KIND DIR             mount something small: tmpfs, ext4, xfs, btrfs, exfat,
+//	                           owned (an exFAT of which all is the ordinary user's), casefold
 //
 // the conditions [root] and [mount:KIND], and the programs
 //
 //	ordinary PROGRAM ARG...        as an ordinary user
-//	signal NAME PATTERN PROGRAM... run it, and send it a signal when a name appears
+//	signal NAME PATTERN[=REGEXP] PROGRAM...  run it, and send it a signal when that appears
 //	deeptree DIR BYTES             make a tree too deep for one path to name
 func TestScript(t *testing.T) {
 	if out, err := exec.Command("touch", "--version").Output(); err != nil || !strings.Contains(string(out), "GNU") {
@@ -242,18 +244,24 @@ func cmdObject(ts *testscript.TestScript, neg bool, args []string) {
 
 func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: await PATTERN")
+		ts.Fatalf("usage: await PATTERN[=REGEXP]")
 	}
 	if !appears(ts.MkAbs(args[0])) {
 		ts.Fatalf("%s did not appear", args[0])
 	}
 }
 
-// appears waits for a name; patience is for loaded machines only.
-func appears(pattern string) bool {
+// appears waits for a name, or for what the expression behind "=" matches in a file
+// of that name; patience is for loaded machines only.
+func appears(what string) bool {
+	pattern, expression, within := strings.Cut(what, "=")
+	text := regexp.MustCompile(expression)
 	for range 2000 {
-		if names, err := filepath.Glob(pattern); err == nil && len(names) > 0 {
-			return true
+		names, _ := filepath.Glob(pattern)
+		for _, name := range names {
+			if content, err := os.ReadFile(name); !within || err == nil && text.Match(content) { //nolint:gosec // a script's
+				return true
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -341,7 +349,10 @@ func deepTree() {
 var canMount = map[string]func() bool{
 	"tmpfs":    sync.OnceValue(func() bool { return tryMount("tmpfs") }),
 	"ext4":     sync.OnceValue(func() bool { return tryMount("ext4") }),
+	"xfs":      sync.OnceValue(func() bool { return tryMount("xfs") }),
+	"btrfs":    sync.OnceValue(func() bool { return tryMount("btrfs") }),
 	"exfat":    sync.OnceValue(func() bool { return tryMount("exfat") }),
+	"owned":    sync.OnceValue(func() bool { return tryMount("owned") }),
 	"casefold": sync.OnceValue(func() bool { return tryMount("casefold") }),
 }
 
@@ -367,8 +378,8 @@ func cmdMount(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(unmount)
 }
 
-// mountAt mounts a new file system of 4 MiB (tmpfs) or 64 MiB on dir, which it
-// makes.
+// mountAt mounts a new file system of 4 MiB (tmpfs), 64 MiB, or the least that xfs
+// and btrfs can be, on dir, which it makes.
 func mountAt(kind, dir string) (unmount func(), err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("mounting takes root")
@@ -392,11 +403,15 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		_, err := run("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir)
 		return eject, err
 	}
-	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 64<<20)); err != nil {
+	size := int64(64 << 20)
+	if kind == "xfs" || kind == "btrfs" {
+		size = 320 << 20
+	}
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size)); err != nil {
 		return nil, err
 	}
 	switch kind {
-	case "exfat":
+	case "exfat", "owned":
 		if _, err := run("mkfs.exfat", image); err != nil {
 			return nil, err
 		}
@@ -405,17 +420,21 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 			return nil, err
 		}
 		detach := func() { _, _ = run("losetup", "-d", loop) }
-		if _, err := run("mount.exfat-fuse", loop, dir); err != nil {
+		options := "rw"
+		if kind == "owned" {
+			options = fmt.Sprintf("uid=%d,gid=%d", nobody, nobody)
+		}
+		if _, err := run("mount.exfat-fuse", "-o", options, loop, dir); err != nil {
 			detach()
 			return nil, err
 		}
 		return func() { eject(); detach() }, nil
-	case "ext4", "casefold":
-		format := []string{"-q", image}
+	case "ext4", "casefold", "xfs", "btrfs":
+		format := []string{"mkfs." + kind, "-q", image}
 		if kind == "casefold" {
-			format = []string{"-q", "-O", "casefold", image}
+			format = []string{"mkfs.ext4", "-q", "-O", "casefold", image}
 		}
-		if _, err := run("mkfs.ext4", format...); err != nil {
+		if _, err := run(format[0], format[1:]...); err != nil {
 			return nil, err
 		}
 		if _, err := run("mount", "-o", "loop", image, dir); err != nil {

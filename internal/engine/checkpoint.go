@@ -24,8 +24,11 @@ const (
 
 	markEvery    = 4 << 20  // bytes of a large file between two points where it can be continued
 	writtenEvery = 16 << 20 // bytes of it between two lines that say how far it has come
-	tendEvery    = 50 * time.Millisecond
 )
+
+// tendEvery is how often somebody looks whether a checkpoint is due. Tests that
+// count operations stop that clock.
+var tendEvery = 50 * time.Millisecond
 
 // tend makes the checkpoints of one destination, when they are due and when too
 // much that only a flush of the file system writes is unwritten.
@@ -33,16 +36,13 @@ func (t *target) tend(r *run) {
 	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
 	for {
-		asked := false
+		asked, now := false, time.Time{}
 		select {
 		case <-t.untended:
 			return
 		case <-t.flushAsked:
 			asked = true
-		case now := <-ticker.C:
-			if !t.ledger.due(now) {
-				continue
-			}
+		case now = <-ticker.C:
 		}
 		if t.isLost() {
 			if t.group != nil {
@@ -50,8 +50,30 @@ func (t *target) tend(r *run) {
 			}
 			continue
 		}
+		if !asked && !t.ledger.due(now) {
+			continue
+		}
 		if err := t.checkpoint(r, asked); err != nil {
 			t.loseUnwritten(r, "", err)
+		}
+	}
+}
+
+// writeDown keeps the log written, also while a checkpoint waits for the device.
+func (t *target) writeDown(r *run) {
+	ticker := time.NewTicker(tendEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-t.untended:
+			return
+		case <-ticker.C:
+		}
+		if !t.isLost() {
+			if err := t.ledger.writeDown(); err != nil {
+				t.ledger.fail(err)
+			}
+			r.tellLog(t)
 		}
 	}
 }
@@ -103,8 +125,28 @@ func (t *target) checkpoint(r *run, flush bool) error {
 	c, err := l.begins()
 	defer c.release()
 	if err != nil {
-		r.failLog(t, err)
+		l.fail(err)
 	}
+	if err := t.force(c, flush); err != nil {
+		return err
+	}
+	if t.behind != nil && (c.noted > 0 || len(c.parts) > 0) {
+		// An error of writing back is told to one, who may have been the device's
+		// goroutine, and not to those who asked after it.
+		t.behind.Drain()
+	}
+	if t.unwritten.Load() {
+		return nil // which was told
+	}
+	if err := l.ends(c, r.opts.Sync != SyncNone); err != nil {
+		l.fail(err)
+	}
+	r.tellLog(t)
+	return nil
+}
+
+// force makes the group durable.
+func (t *target) force(c *checkpointing, flush bool) (err error) {
 	if t.wholeFS && (c.noted > 0 || flush) {
 		// As a whole, because many files are meant; few are forced each by itself,
 		// because the file system has other programs' data, too.
@@ -116,32 +158,27 @@ func (t *target) checkpoint(r *run, flush bool) error {
 		if t.group != nil {
 			t.group.Flushed(mark)
 		}
-	} else {
+	}
+	if err == nil && (!t.wholeFS || t.syncEach.Load() || c.noted == 0 && !flush) {
 		err = c.syncParts()
 	}
-	if err == nil && len(c.dirs) > 0 {
+	if err == nil {
 		err = t.syncDirs(c.dirs)
 	}
-	if err != nil {
-		return err
-	}
-	if err := l.ends(c, r.opts.Sync != SyncNone); err != nil {
-		r.failLog(t, err)
-	}
-	return nil
+	return err
 }
 
-// settle notes, when everything is on the device, that it is; force says that
-// the note has to last.
-func (l *ledger) settle(force bool) error {
+// settle notes, when everything else is on the device, that it is; last says that
+// the note has to last. The first error is one of forcing the names of files.
+func (l *ledger) settle(last bool) (unforced, err error) {
 	l.flushing.Lock()
 	defer l.flushing.Unlock()
 	c, err := l.begins()
 	defer c.release()
-	if err != nil {
-		return err
+	if unforced := l.target.syncDirs(c.dirs); unforced != nil || err != nil {
+		return unforced, err
 	}
-	return l.ends(c, force)
+	return nil, l.ends(c, last)
 }
 
 // checkpointing is one checkpoint under way.
@@ -164,7 +201,8 @@ type part struct {
 func (l *ledger) begins() (*checkpointing, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &checkpointing{ledger: l}
+	c := &checkpointing{ledger: l, dirs: l.dirs}
+	l.dirs = map[string]string{}
 	if l.file == nil || l.target.logErr != nil {
 		return c, nil
 	}
@@ -177,8 +215,8 @@ func (l *ledger) begins() (*checkpointing, error) {
 	if err != nil {
 		return c, err
 	}
-	c.upto, c.at, c.noted, c.dirs = l.w.Size(), info.Mtime, l.noted, l.dirs
-	l.noted, l.bytes, l.dirs = 0, 0, map[string]string{}
+	c.upto, c.at, c.noted = l.w.Size(), info.Mtime, l.noted
+	l.noted, l.bytes = 0, 0
 	for _, f := range l.followed {
 		if m, ok := f.sink.Reached(); ok && m.Off > f.noted {
 			f.users++
@@ -210,6 +248,9 @@ func (c *checkpointing) syncParts() error {
 // syncDirs forces the names of files that were forced each by itself. in has a
 // path in each of the directories.
 func (t *target) syncDirs(in map[string]string) error {
+	if len(in) == 0 {
+		return nil
+	}
 	look := newFinder(t.root)
 	defer look.Close()
 	for _, path := range in {
@@ -230,7 +271,11 @@ func (t *target) syncFS() error {
 	if err := t.syncMounts(); err != nil {
 		return err
 	}
-	return t.root.SyncFS()
+	err := t.root.SyncFS()
+	if err == nil && !t.root.KeepsChangeTime() { // FAT's does not flush the device's own cache
+		err = t.root.Sync()
+	}
+	return err
 }
 
 func (t *target) syncMounts() error {

@@ -143,11 +143,12 @@ func (r *run) account(f *fate) {
 	}
 }
 
-// note lists a file in the journal of a destination.
+// note lists a file in the journal of a destination. That it cannot be is told by
+// others: the collector must not send to itself.
 func (r *run) note(f *fate, t targetFate) {
 	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests})
 	if err != nil {
-		r.failLog(t.target, err)
+		t.target.ledger.fail(err)
 	}
 }
 

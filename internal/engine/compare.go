@@ -72,6 +72,10 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 		case c.err != nil:
 			r.failPassage(e, p, failure.StageRead, c.err)
 		case !c.differs:
+			if err := p.forceEqual(c.file); err != nil {
+				r.failPassage(e, p, failure.StageSync, err)
+				continue
+			}
 			if len(e.digests) > 0 {
 				p.digests = e.digests
 			}
@@ -114,11 +118,27 @@ func (r *run) provePromised(p *passage, f *fsys.File, info fsys.Info) (proved bo
 	if err != nil || !set.Digests().Equal(p.promised) {
 		return false, nil
 	}
+	if p.forceEqual(f) != nil {
+		return false, nil
+	}
 	p.digests, p.act, p.equal, p.known = p.promised, actKeep, true, true
 	if r.opts.Policy == PolicyNever {
 		p.act, p.done = actLeave, outLeft
 	}
 	return true, nil
+}
+
+// forceEqual forces a file that was there already, and is going to be listed,
+// where every file is forced by itself.
+func (p *passage) forceEqual(f *fsys.File) error {
+	if !p.target.syncEach.Load() {
+		return nil
+	}
+	err := f.Sync()
+	if err != nil {
+		p.target.keepLog.Store(true)
+	}
+	return err
 }
 
 // comparison is one destination's side of compare.

@@ -302,7 +302,7 @@ func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 		}
 		return true
 	}
-	if !l.torn(p.have) {
+	if !l.torn(p.have) || p.target.settledSince(e.manifestPath(p), p.have, len(r.opts.Hashes), l.begun) {
 		return false
 	}
 	p.suspect = true
@@ -435,7 +435,7 @@ func (r *run) forget(e *entry, p *passage) {
 	}
 	p.noted = false
 	if err := p.target.ledger.done(e.manifestPath(p)); err != nil {
-		r.failLog(p.target, err)
+		p.target.ledger.fail(err)
 	}
 }
 
@@ -457,6 +457,9 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 	if resume && e.meta.info.Size > leastPartial {
 		if start, err = r.continuePartial(e, movers, set); err != nil {
 			return false, err
+		}
+		if start == 0 {
+			set.Reset() // what was tried has left its traces
 		}
 		if start%fsys.DirectAlignment != 0 && e.direct {
 			if _, err := e.file.SetDirect(false); err != nil {
@@ -597,6 +600,7 @@ func (r *run) commit(e *entry, p *passage) {
 	}
 	if p.target.syncEach.Load() {
 		if err := s.File.Sync(); err != nil {
+			p.target.keepLog.Store(true)
 			r.failPassage(e, p, failure.StageSync, err)
 			return
 		}

@@ -48,6 +48,7 @@ func (r *run) startTending() {
 			}
 		}
 		t.tending.Go(func() { t.tend(r) })
+		t.tending.Go(func() { t.writeDown(r) })
 	}
 	r.gauging.Go(r.measure)
 }
@@ -62,11 +63,10 @@ func (r *run) stopTending() {
 	}
 }
 
-// measure keeps the counters of what is unwritten up to date and the logs written,
-// also while a checkpoint waits for a device, and sees to it that nobody waits for
-// one when the run is stopped.
+// measure keeps the counters of what is unwritten up to date, and sees to it that
+// nobody waits for a device when the run is stopped.
 func (r *run) measure() {
-	ticker := time.NewTicker(gaugeEvery)
+	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
 	ended := r.ctx.Done()
 	for {
@@ -82,13 +82,6 @@ func (r *run) measure() {
 			continue
 		case <-ticker.C:
 		}
-		for _, t := range r.targets {
-			if t.ledger != nil && !t.isLost() {
-				if err := t.ledger.writeDown(); err != nil {
-					r.failLog(t, err)
-				}
-			}
-		}
 		var most, rate int64
 		for _, d := range r.devices {
 			// What is written twice to one device counts once, as it is read.
@@ -100,8 +93,6 @@ func (r *run) measure() {
 		r.counters.DeviceRate.Store(rate)
 	}
 }
-
-const gaugeEvery = 50 * time.Millisecond
 
 // stopGauge says that nothing is unwritten any more.
 func (r *run) stopGauge() {
@@ -145,9 +136,10 @@ func (r *run) openCache(e *entry) {
 	}
 }
 
-// direct reports whether a file of this size bypasses the page cache.
+// direct reports whether a file of this size bypasses the page cache. Comparing
+// reads half a block at a time.
 func (r *run) direct(size int64) bool {
-	return r.opts.Cache == CacheDirect && size > int64(r.opts.BlockSize) && r.opts.BlockSize%fsys.DirectAlignment == 0
+	return r.opts.Cache == CacheDirect && size > int64(r.opts.BlockSize) && r.opts.BlockSize%(2*fsys.DirectAlignment) == 0
 }
 
 // createCache prepares a file that is to be written. direct says that it bypasses

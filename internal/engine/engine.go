@@ -196,6 +196,8 @@ func (r *run) openTargets() error {
 			continue
 		}
 		if err := t.openLedger(r); err != nil {
+			t.closeManifests()
+			t.manifests, t.unread = nil, true
 			t.lose(r, "", fmt.Errorf("the journal cannot be written: %w", err))
 		}
 	}

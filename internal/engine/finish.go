@@ -36,6 +36,11 @@ func (r *run) Leave(d *walk.Dir) {
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
+		if dd.target.syncEach.Load() && r.ctx.Err() == nil {
+			if err := dir.Sync(); err != nil {
+				dd.target.loseUnwritten(r, d.Path(), err)
+			}
+		}
 		dd.release(dir)
 		dd.close()
 	}
@@ -116,9 +121,6 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			return err
 		}
 	}
-	if dd.target.syncEach.Load() && r.ctx.Err() == nil {
-		return dir.Sync()
-	}
 	return nil
 }
 
@@ -157,6 +159,9 @@ func (r *run) finish() (stopped bool) {
 		}
 	}
 	r.stopGauge()
+	for _, d := range r.devices {
+		d.Close() // from now on it is known what could not be written
+	}
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
 	}
@@ -206,31 +211,43 @@ func (r *run) flushTarget(t *target) bool {
 	}
 	if t.ledger != nil {
 		// Reading back takes long, and may be interrupted; the rest does not.
-		if err := t.ledger.settle(r.opts.Verify != VerifyOff && r.opts.Sync != SyncNone); err != nil {
-			r.failLog(t, err)
+		unforced, err := t.ledger.settle(r.opts.Verify != VerifyOff && r.opts.Sync != SyncNone)
+		if unforced != nil {
+			t.unwritten.Store(true)
+			r.failEnd(t, failure.StageSync, unforced)
+			return false
 		}
+		if err != nil {
+			t.ledger.fail(err)
+		}
+		r.tellLog(t)
 	}
-	return true
+	return !t.unwritten.Load()
 }
 
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []ManifestSummary) {
+	if t.unread {
+		if !t.journal.holdsWork() { // else the next run may be able to read it
+			_ = t.journal.remove(t.isForeign)
+		}
+		return nil
+	}
 	written, err := t.writeManifests(r)
 	if err != nil {
 		r.failEnd(t, failure.StageManifest, err)
 		return written
 	}
-	if t.unread && t.journal.holdsManifests() {
-		return written // the next run may be able to read them
-	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
+	stays := t.keepLog.Load()
 	err = nil
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, "")
+		stays = stays || t.ledger.unsettled && r.leavesOut(t)
 		t.ledger.close()
 	}
-	if err == nil {
+	if err == nil && !stays {
 		err = t.journal.remove(t.isForeign)
 	}
 	if err != nil {
@@ -254,6 +271,13 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 	return written
 }
 
+// leavesOut reports whether there may be files at the destination which an
+// interrupted run has left, and this one has not looked at: they failed, were left
+// alone, or the filters leave them out that were not those of that run.
+func (r *run) leavesOut(t *target) bool {
+	return r.summary.Errors > 0 || t.toldTorn || t.ledger.asides && r.opts.part()
+}
+
 // isForeign reports whether something in the journal is of a copy from another
 // source.
 func (t *target) isForeign(name string) bool { return t.ledger != nil && t.ledger.foreign[name] }
@@ -265,12 +289,15 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if t.ledger != nil && !t.isLost() && r.opts.Sync != SyncNone && t.ledger.worthKeeping() {
+	if t.ledger != nil && !t.isLost() && !t.unwritten.Load() && r.opts.Sync != SyncNone && t.ledger.worthKeeping() {
+		if err := t.ledger.noteKept(); err != nil {
+			t.ledger.fail(err)
+		}
 		if err := t.checkpoint(r, false); err != nil {
 			t.loseUnwritten(r, "", err)
 		}
 	}
-	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
+	if t.unread || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
 		return
 	}
 	if t.ledger != nil {

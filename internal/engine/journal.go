@@ -126,6 +126,9 @@ func (j *journalDir) remove(foreign func(name string) bool) error {
 	}
 	stays := false
 	for i := range listing.Len() {
+		if listing.Name(i) == lockName { // last: with it, the next run begins
+			continue
+		}
 		if foreign(listing.Name(i)) {
 			stays = true
 			continue
@@ -136,6 +139,9 @@ func (j *journalDir) remove(foreign func(name string) bool) error {
 	}
 	if stays {
 		return nil
+	}
+	if err := j.dir.Remove(lockName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	err = j.root.RemoveDir(j.name)
 	if !errors.Is(err, fs.ErrExist) {

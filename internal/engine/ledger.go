@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +39,9 @@ type ledger struct {
 	knownFile *fsys.File
 	unsettled bool
 	begun     fsys.Time
+	asides    bool            // there are logs of this source that do not fit
 	foreign   map[string]bool // logs of other sources
+	owner     uint32          // that new files at the destination get
 
 	mu       sync.Mutex
 	file     *fsys.Pending // the log; nil when nothing is noted
@@ -46,9 +50,10 @@ type ledger struct {
 	bytes    int64
 	dirs     map[string]string // directory → a path in it
 	followed map[*passage]*followed
-	left     map[string]string // temporaries of large files that nobody has continued yet → path
-	total    int64             // bytes noted in this run
-	worked   bool              // something was given a name in this run
+	kept     []*journal.Partial // of a run that was stopped
+	left     map[string]string  // temporaries of large files that nobody has continued yet → path
+	total    int64              // bytes noted in this run
+	worked   bool               // something was given a name in this run
 	begin    time.Time
 	last     time.Time     // end of the last checkpoint
 	forcing  time.Duration // spent in forcing the log
@@ -73,7 +78,8 @@ func logName(source string) string {
 	return logPrefix + hexString(set.Digests()[0])[:16]
 }
 
-// logOptions is what a log's lines depend on, as one word. The policy and the
+// logOptions is what a log's lines depend on, as one word, and which files they
+// can be about. The policy and the
 // metadata to keep are not among it: what is listed is equal to the source, and
 // its metadata are brought up to date like those of any file that is.
 func (o *Options) logOptions() string {
@@ -83,9 +89,13 @@ func (o *Options) logOptions() string {
 	}
 	return url.Values{
 		"hash":   {strings.Join(names, ",")},
+		"part":   {strconv.FormatBool(o.part())},
 		"sparse": {o.Sparse.String()},
 	}.Encode()
 }
+
+// part reports whether the run may leave out files of the source.
+func (o *Options) part() bool { return o.Filter != nil || o.Only != nil || o.OneFileSystem }
 
 // logSource is how a log names the source.
 func (rt *route) logSource() (string, error) {
@@ -125,6 +135,11 @@ func (t *target) openLedger(r *run) error {
 	if err != nil {
 		return err
 	}
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	l.owner = info.UID
 	t.root.SetTempID(head.ID)
 	l.ids[head.ID] = true
 	if r.opts.Sync == SyncNone { // then nothing is ever known to be on the device
@@ -154,13 +169,17 @@ func (l *ledger) readOthers(r *run) error {
 		if name == l.name || !isLog(name) {
 			continue
 		}
-		head, err := l.header(name)
+		head, isLog, err := l.header(name)
 		if err != nil {
 			return err
+		}
+		if !isLog { // nothing that a run has made
+			continue
 		}
 		l.suspect(head)
 		if own {
 			l.ids[head.ID] = head.ID != ""
+			l.asides = true
 			continue
 		}
 		l.foreign[name] = true
@@ -174,26 +193,29 @@ func (l *ledger) readOthers(r *run) error {
 }
 
 // header reads what a log begins with; nothing if it is damaged.
-func (l *ledger) header(name string) (journal.Header, error) {
+func (l *ledger) header(name string) (head journal.Header, isLog bool, err error) {
 	f, log, err := l.open(name)
-	if err != nil {
-		return journal.Header{}, err
+	if f != nil {
+		f.Close()
 	}
-	f.Close()
-	if log == nil {
-		return journal.Header{}, nil
+	if log != nil {
+		head = log.Header
 	}
-	return log.Header, nil
+	return head, f != nil, err
 }
 
-// open reads the log name; nil if it is damaged.
+// open reads the log name. Without a log it is damaged, without a file it is none.
 func (l *ledger) open(name string) (*fsys.File, *journal.Log, error) {
 	f, info, err := l.target.journal.dir.Open(name)
+	if err != nil && fsys.IsSymlinkRefusal(err) {
+		return nil, nil, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	if info.Kind != fsys.Regular {
-		return f, nil, nil
+		f.Close()
+		return nil, nil, nil
 	}
 	log, err := journal.Read(fsys.ReaderAt{File: f}, info.Size)
 	if err != nil && !errors.Is(err, journal.ErrDamaged) {
@@ -227,18 +249,25 @@ func (l *ledger) read(r *run, want journal.Header) error {
 	if log != nil {
 		l.suspect(log.Header)
 		l.ids[log.Header.ID] = true
-		if log.Header.Options == want.Options && log.Header.Source == want.Source {
+		switch now := time.Now().Unix(); {
+		case log.Header.Begun.Sec > now:
+			why = "is from the future"
+		case log.Header.Options != want.Options || log.Header.Source != want.Source:
+			why = "is of a copy with other options"
+		default:
 			l.known, l.knownFile = log, f
 			for p := range log.Partials() {
 				l.left[p.Temp] = p.Path
 			}
 			return nil
 		}
-		why = "is of a copy with other options"
 	} else {
 		l.suspect(journal.Header{})
 	}
-	f.Close()
+	if f != nil {
+		f.Close()
+	}
+	l.asides = true
 	r.tell(Event{Kind: EventWarning, Target: l.target.given, Err: fmt.Errorf(
 		"the journal of an interrupted copy %s; it is set aside, and what that copy has left is compared with the source", why)})
 	return l.target.journal.dir.Rename(l.name, asidePrefix+l.name+"."+journal.NewID())
@@ -246,43 +275,54 @@ func (l *ledger) read(r *run, want journal.Header) error {
 
 // create begins a new log.
 func (l *ledger) create(head journal.Header) error {
+	return l.place(func(w *logFile) error {
+		info, err := w.file.Stat()
+		if err != nil {
+			return err
+		}
+		head.Begun = info.Ctime
+		if l.unsettled && l.begun.Compare(head.Begun) < 0 {
+			head.Begun = l.begun
+		}
+		l.w, err = journal.Create(w, head)
+		return err
+	})
+}
+
+// resume goes on with the log where its good part ends, or with a copy of that if
+// the log is another user's, or has another name, too.
+func (l *ledger) resume() error {
+	uid, _ := fsys.Identity()
+	w := &logFile{off: l.known.Size}
+	p, _, err := l.target.journal.dir.Reopen(l.name, uid)
+	if err == nil {
+		w.file, l.file = p, p
+		err = p.Truncate(l.known.Size)
+	} else {
+		err = l.place(func(to *logFile) error {
+			_, err := io.Copy(to, io.NewSectionReader(fsys.ReaderAt{File: l.knownFile}, 0, l.known.Size))
+			w.file = to.file
+			return err
+		})
+	}
+	l.w = journal.Continue(w, l.known.Header, l.known.Size)
+	return err
+}
+
+// place makes a new log and gives it its name when write has written it.
+func (l *ledger) place(write func(*logFile) error) error {
 	p, err := l.target.journal.dir.Create(true)
 	if err != nil {
 		return err
 	}
-	defer p.Abort()
-	info, err := p.Stat()
+	if err = write(&logFile{file: p}); err == nil {
+		err = p.Place(l.name)
+	}
 	if err != nil {
-		return err
-	}
-	head.Begun = info.Ctime
-	if l.unsettled && l.begun.Compare(head.Begun) < 0 {
-		head.Begun = l.begun
-	}
-	w := &logFile{file: p}
-	if l.w, err = journal.Create(w, head); err != nil {
-		return err
-	}
-	if err := p.CommitReplacing(l.name); err != nil {
-		return err
-	}
-	w.file, _, err = l.target.journal.dir.Reopen(l.name)
-	l.file = w.file
-	return err
-}
-
-// resume goes on with the log where its good part ends.
-func (l *ledger) resume() error {
-	p, _, err := l.target.journal.dir.Reopen(l.name)
-	if err != nil {
-		return err
-	}
-	if err := p.Truncate(l.known.Size); err != nil {
-		_ = p.Keep() // the error that counts is the first
+		p.Abort()
 		return err
 	}
 	l.file = p
-	l.w = journal.Continue(&logFile{file: p, off: l.known.Size}, l.known.Header, l.known.Size)
 	return nil
 }
 
@@ -333,14 +373,17 @@ func (l *ledger) listed(path string, src, have fsys.Info, r *run) (hash.Digests,
 	if err != nil || !ok || !r.fits(&f, src, have) { // what cannot be read is not known
 		return nil, false
 	}
-	switch t := l.target; {
-	case t.ctimeHolds:
-		return f.Digests, have.Ctime.Compare(at) < 0
-	case r.opts.Preserve&PreserveTimes != 0:
-		return f.Digests, t.sameTime(have.Mtime, src.Mtime)
-	default:
-		return f.Digests, have.Mtime.Compare(at) < 0
+	t := l.target
+	if at.Sec > time.Now().Unix() { // the clock has been put back: it proves nothing
+		return nil, false
 	}
+	if r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(have.Mtime, src.Mtime) {
+		return nil, false // another file has come to be here, with the directory perhaps
+	}
+	if t.ctimeHolds {
+		return f.Digests, have.Ctime.Compare(at) < 0
+	}
+	return f.Digests, r.opts.Preserve&PreserveTimes != 0 || have.Mtime.Compare(at) < 0
 }
 
 // written returns the digests of a file that an interrupted run has copied, or
@@ -350,6 +393,9 @@ func (l *ledger) written(path string, src, have fsys.Info, r *run) (hash.Digests
 		return nil, false
 	}
 	f, ok, err := l.known.Written(path)
+	if err == nil && !ok { // forced, but not proved to be what it was: linked to since, or changed in the clock's last tick
+		f, _, ok, err = l.known.File(path)
+	}
 	return f.Digests, err == nil && ok && r.fits(&f, src, have)
 }
 
@@ -415,6 +461,30 @@ func (l *ledger) takeLeft(temp string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.left, temp)
+}
+
+// giveBack says that nobody does, after all: it is to be removed.
+func (l *ledger) giveBack(temp, path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left[temp] = path
+}
+
+// cut says, for certain, that no more than some beginning of a large file is to be
+// relied on, before it is cut off.
+func (l *ledger) cut(path string) error {
+	if !l.notes() {
+		return nil
+	}
+	if err := l.done(path); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.w.Flush(); err != nil {
+		return err
+	}
+	return l.file.Sync()
 }
 
 // clean removes the temporaries that interrupted runs have left in a directory,
@@ -485,15 +555,6 @@ func (l *ledger) note(f *journal.File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.worked = true
-	if l.file == nil || l.target.logErr != nil {
-		return nil
-	}
-	if err := l.w.File(f); err != nil {
-		return err
-	}
-	l.noted++
-	l.bytes += f.Size
-	l.total += f.Size
 	if l.target.syncEach.Load() {
 		for p := f.Path; ; p = path.Dir(p) { // and the directories above, which may be new
 			dir := path.Dir(p)
@@ -506,6 +567,15 @@ func (l *ledger) note(f *journal.File) error {
 			}
 		}
 	}
+	if l.file == nil || l.target.logErr != nil {
+		return nil
+	}
+	if err := l.w.File(f); err != nil {
+		return err
+	}
+	l.noted++
+	l.bytes += f.Size
+	l.total += f.Size
 	return nil
 }
 
@@ -606,39 +676,65 @@ func (l *ledger) leavePartial(e *entry, p *passage, off int64, states [][]byte) 
 	if !l.notes() || off < leastPartial || p.sink.Err != nil || p.sink.File.Name() == "" {
 		return nil
 	}
+	if err := p.sink.Stop(off); err != nil {
+		return err
+	}
 	if err := p.sink.File.Sync(); err != nil {
 		return err
 	}
 	info := e.meta.info
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.w.Partial(&journal.Partial{
+	l.kept = append(l.kept, &journal.Partial{
 		Path: e.manifestPath(p), Temp: p.sink.File.Name(), Offset: off, Size: info.Size, Mtime: info.Mtime, Ctime: info.Ctime, States: states,
 	})
-	if err == nil {
-		err = p.sink.File.Keep()
-	}
-	p.noted = p.noted && err != nil
+	p.noted = false
 	l.worked = true
-	return err
+	return p.sink.File.Keep()
+}
+
+// noteKept notes what leavePartial has kept, when it is known that no error of
+// writing it has been told to others.
+func (l *ledger) noteKept() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.kept {
+		if l.file == nil || l.target.logErr != nil {
+			break
+		}
+		if err := l.w.Partial(p); err != nil {
+			return err
+		}
+	}
+	l.kept = nil
+	return nil
 }
 
 // leastPartial is the least that is worth continuing with. A file that is not
 // longer is copied again; a longer one has a temporary name from the start.
 const leastPartial = 16 << 20 // bytes
 
-// failLog tells, once, that nothing more can be noted at a destination.
-func (r *run) failLog(t *target, err error) {
-	t.ledger.mu.Lock()
-	first := t.logErr == nil
-	if first {
-		t.logErr = err
+// fail says that nothing more is noted, and why. tellLog tells it.
+func (l *ledger) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.target.logErr == nil {
+		l.target.logErr = err
 	}
+}
+
+// tellLog tells, once, that nothing more is noted at a destination.
+func (r *run) tellLog(t *target) {
+	t.ledger.mu.Lock()
+	err := t.logErr
+	told := t.logTold
+	t.logTold = err != nil
 	t.ledger.mu.Unlock()
 	switch {
+	case err == nil || told:
 	case fsys.DestinationLost(err):
 		t.lose(r, "", err)
-	case first && !t.isLost():
+	case !t.isLost():
 		r.failEnd(t, failure.StageJournal, err)
 	}
 }

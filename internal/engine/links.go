@@ -172,8 +172,9 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
-	if v.act == actCompare && v.differs == actReplace { // equal or not, the leader is the source's content
-		v.act = actReplace
+	torn := p.exists && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.have)
+	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
+		v.act = actReplace // equal or not, the leader is the source's content
 	}
 	switch v.act {
 	case actCreate, actReplace, actKeep:

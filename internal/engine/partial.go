@@ -47,13 +47,27 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 	}
 	for _, f := range found {
 		f.passage.sink = pipe.Sink{File: f.file}
+		if f.noted > start { // which will not be there any more
+			if err := f.passage.target.ledger.cut(e.manifestPath(f.passage)); err != nil {
+				f.passage.sink.Err = err
+				continue
+			}
+		}
 		f.passage.sink.Continue(start)
 	}
 	// What cannot tell its state has to see the beginning again.
 	if missing := set.Restore(states); len(missing) > 0 {
-		if err := r.pipe.Feed(r.ctx, e.file, 0, start, missing); err != nil {
-			return 0, fmt.Errorf("reading what is there already: %w", err)
+		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing)
+	}
+	if err != nil && r.ctx.Err() != nil {
+		for _, f := range found { // for the next run
+			f.passage.sink = pipe.Sink{}
+			err = cmp.Or(f.file.Keep(), err)
 		}
+		return 0, err
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading what is there already: %w", err)
 	}
 	return start, nil
 }
@@ -63,6 +77,7 @@ type leftover struct {
 	passage *passage
 	file    *fsys.Pending
 	offset  int64    // what is there for certain
+	noted   int64    // what the journal says is there, perhaps or for certain
 	states  [][]byte // of the digests at the offset
 }
 
@@ -75,15 +90,16 @@ func (r *run) takeLeftover(e *entry, p *passage, set *hash.Set) *leftover {
 	}
 	temp := cmp.Or(durable.Temp, written.Temp)
 	p.target.ledger.takeLeft(temp)
-	file, info, err := p.dir.Reopen(temp)
-	if err != nil {
-		return nil // gone, or not what was left: it is copied from the beginning
+	file, info, err := p.dir.Reopen(temp, p.target.ledger.owner)
+	if err != nil { // gone, or not what was left: it is copied from the beginning
+		p.target.ledger.giveBack(temp, e.manifestPath(p))
+		return nil
 	}
-	f := &leftover{p, file, durable.Offset, durable.States}
+	f := &leftover{p, file, durable.Offset, max(durable.Offset, written.Offset), durable.States}
 	if written.Offset > 0 && info.Size >= written.Offset && r.proveWritten(f, written, set) {
 		f.offset, f.states = written.Offset, written.States
 	}
-	if f.offset == 0 || info.Size < f.offset && r.opts.Sparse == SparseNever {
+	if f.offset == 0 || info.Size < f.offset {
 		file.Abort()
 		return nil
 	}
@@ -137,7 +153,7 @@ func (r *run) leavePartial(e *entry, movers []*passage, off int64, set *hash.Set
 			p.sink.Behind = nil
 		}
 		if err := p.target.ledger.leavePartial(e, p, off, states); err != nil {
-			r.failLog(p.target, err)
+			p.target.ledger.fail(err)
 		}
 	}
 }

@@ -339,6 +339,20 @@ func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests,
 	return digests, true
 }
 
+// settledSince reports whether a run that began after the time since has finished
+// and listed the file at path, which has not changed since that run.
+func (t *target) settledSince(path string, have fsys.Info, hashes int, since fsys.Time) bool {
+	if _, ok := t.vouched(path, have, hashes); !ok {
+		return false
+	}
+	for _, m := range t.manifests {
+		if m.slot >= 0 && m.prevTime.Compare(since) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // clearWay is called before something gets a name at the destination. It puts
 // the previous manifests out of force if one may list the name.
 func (t *target) clearWay(r *run, act action, name string) error {

@@ -36,7 +36,9 @@ type target struct {
 	tending    sync.WaitGroup
 	unwritten  atomic.Bool // the device did not take something: nothing is known to be there
 	toldTorn   bool        // of files that an interrupted run has left; guarded by mu
-	logErr     error       // why nothing more is noted; guarded by the ledger's lock
+	logErr     error       // why nothing more is noted; guarded by the ledger's lock, as is
+	logTold    bool
+	keepLog    atomic.Bool // something was not forced: the journal stays
 
 	granularity int64 // of time stamps, nanoseconds
 	// ctimeHolds says that programs cannot set a file's change time, so that one
@@ -178,7 +180,7 @@ func (t *target) probe() error {
 			t.granularity = g
 		}
 	}
-	t.ctimeHolds = info.Ctime.Sec > time.Now().Add(-24*time.Hour).Unix()
+	t.ctimeHolds = t.root.KeepsChangeTime() && info.Ctime.Sec > time.Now().Add(-24*time.Hour).Unix()
 	return nil
 }
 

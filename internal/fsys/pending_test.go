@@ -223,7 +223,7 @@ func TestKeepAndReopen(t *testing.T) {
 	}
 	reopen := func(name string) *Pending {
 		t.Helper()
-		p, info, err := d.Reopen(name)
+		p, info, err := d.Reopen(name, me())
 		require.NoError(t, err)
 		require.Equal(t, Regular, info.Kind)
 		require.EqualValues(t, 3, info.Size)
@@ -263,32 +263,32 @@ func TestKeepAndReopen(t *testing.T) {
 	require.NoError(t, p.Keep())
 	require.Equal(t, "onetwo", content(t, filepath.Join(path, name)))
 
-	_, _, err := d.Reopen("none")
+	_, _, err := d.Reopen("none", me())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func TestReopenRefusesWhatIsNotItsOwn(t *testing.T) {
 	d, path := tempRoot(t)
 	require.NoError(t, d.Mkdir("dir"))
-	_, _, err := d.Reopen("dir")
+	_, _, err := d.Reopen("dir", me())
 	require.ErrorIs(t, err, errNotOurTemp)
 
 	put(t, filepath.Join(path, "f"), "x")
-	p, _, err := d.Reopen("f")
+	p, _, err := d.Reopen("f", me())
 	require.NoError(t, err)
 	require.NoError(t, p.Keep())
 	err = d.Link("f", d, "second")
 	need(t, "hard links", err)
 	require.NoError(t, err)
 	for _, name := range []string{"f", "second"} {
-		_, _, err = d.Reopen(name)
+		_, _, err = d.Reopen(name, me())
 		require.ErrorIs(t, err, errNotOurTemp)
 	}
 	require.NoError(t, d.Remove("second"))
 	err = d.Symlink("f", "link")
 	need(t, "symbolic links", err)
 	require.NoError(t, err)
-	_, _, err = d.Reopen("link")
+	_, _, err = d.Reopen("link", me())
 	require.ErrorIs(t, err, errNotOurTemp)
 	require.Equal(t, "x", content(t, filepath.Join(path, "f")), "untouched")
 }
@@ -310,7 +310,7 @@ func TestKeepOfWhatHasNoNameOrDoesNotClose(t *testing.T) {
 		return nil
 	}
 	require.ErrorIs(t, p.Keep(), errBoom)
-	_, _, err := d.Reopen(p.Name())
+	_, _, err := d.Reopen(p.Name(), me())
 	require.ErrorIs(t, err, errBoom)
 	_, err = p.Dup()
 	require.ErrorIs(t, err, errBoom)
@@ -374,4 +374,23 @@ func TestMemory(t *testing.T) {
 	n := Memory()
 	t.Logf("%d bytes", n)
 	require.True(t, n == 0 || n > 1<<20, "%d", n)
+}
+
+// me is who owns what the tests make.
+func me() uint32 {
+	uid, _ := Identity()
+	return uid
+}
+
+func TestPlaceLeavesTheFileOpen(t *testing.T) {
+	d, path := tempRoot(t)
+	put(t, filepath.Join(path, "log"), "old")
+	p := begin(t, d, true, "new")
+	require.NoError(t, p.Place("log"))
+	require.Equal(t, []string{"log"}, names(t, d))
+	require.NoError(t, p.WriteAt([]byte("er"), 3))
+	require.NoError(t, p.Keep())
+	require.Equal(t, "newer", content(t, filepath.Join(path, "log")))
+	p.Abort() // nothing
+	require.Equal(t, []string{"log"}, names(t, d))
 }

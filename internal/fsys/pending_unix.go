@@ -46,9 +46,9 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 
 // Reopen takes up the temporary name that an interrupted run has left in d, for
 // reading and writing; it is then as if Create had just made it. A link, a fifo
-// or a device is not opened, and neither is a file of somebody else's or with
+// or a device is not opened, and neither is a file of another owner or with
 // another name.
-func (d *Dir) Reopen(name string) (*Pending, Info, error) {
+func (d *Dir) Reopen(name string, owner uint32) (*Pending, Info, error) {
 	if err := fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
 	}
@@ -56,7 +56,7 @@ func (d *Dir) Reopen(name string) (*Pending, Info, error) {
 	if err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
 		return nil, Info{}, err
 	}
-	if !isOurTemp(infoOf(&st)) {
+	if !isOurTemp(infoOf(&st), owner) {
 		return nil, Info{}, errNotOurTemp
 	}
 	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
@@ -66,7 +66,7 @@ func (d *Dir) Reopen(name string) (*Pending, Info, error) {
 	}
 	p := &Pending{File: File{Object: Object{fd: fd}}, dir: d, temp: name}
 	info, err := p.Stat()
-	if err == nil && !isOurTemp(info) { // exchanged meanwhile
+	if err == nil && !isOurTemp(info, owner) { // exchanged meanwhile
 		err = errNotOurTemp
 	}
 	if err != nil {
@@ -76,9 +76,8 @@ func (d *Dir) Reopen(name string) (*Pending, Info, error) {
 	return p, info, nil
 }
 
-func isOurTemp(info Info) bool {
-	uid, _ := Identity()
-	return info.Kind == Regular && info.Nlink == 1 && info.UID == uid
+func isOurTemp(info Info, owner uint32) bool {
+	return info.Kind == Regular && info.Nlink == 1 && info.UID == owner
 }
 
 // Name returns the file's temporary name, "" while it has none and when all is
@@ -102,6 +101,19 @@ func (p *Pending) Keep() error {
 	}
 	p.dir = nil
 	return nil
+}
+
+// Place gives the temporary another name, replacing what has it, and leaves it
+// open: Keep closes it.
+func (p *Pending) Place(name string) error {
+	if p.temp == "" {
+		return errNoTemp
+	}
+	err := p.dir.Rename(p.temp, name)
+	if err == nil {
+		p.temp = name
+	}
+	return err
 }
 
 // Commit gives the complete file its name and closes it; EEXIST if the name is

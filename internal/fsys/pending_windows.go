@@ -39,7 +39,7 @@ const pendingAccess = windows.GENERIC_READ | windows.GENERIC_WRITE | windows.DEL
 // Reopen takes up the temporary name that an interrupted run has left in d, for
 // reading and writing; it is then as if Create had just made it. A link or a
 // directory is refused, and so is a file with another name.
-func (d *Dir) Reopen(name string) (*Pending, Info, error) {
+func (d *Dir) Reopen(name string, _ uint32) (*Pending, Info, error) {
 	if err := fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
 	}
@@ -71,6 +71,19 @@ func (p *Pending) Name() string {
 // more.
 func (p *Pending) Keep() error {
 	return p.finish(func() error { return nil })
+}
+
+// Place gives the temporary another name, replacing what has it, and leaves it
+// open: Keep closes it.
+func (p *Pending) Place(name string) error {
+	if err := fault(OpRename, name); err != nil {
+		return err
+	}
+	err := replaceHandle(p.h, p.dir.h, name)
+	if err == nil {
+		p.temp = name
+	}
+	return err
 }
 
 // Commit gives the complete file its name and closes it; EEXIST if the name is

@@ -120,7 +120,7 @@ func TestReopenNeitherWaitsForAFifoNorTakesStrangers(t *testing.T) {
 	require.NoError(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0o600))
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := d.Reopen("fifo")
+		_, _, err := d.Reopen("fifo", me())
 		done <- err
 	}()
 	select {
@@ -133,6 +133,6 @@ func TestReopenNeitherWaitsForAFifoNorTakesStrangers(t *testing.T) {
 	if err := os.Chown(filepath.Join(path, "theirs"), os.Geteuid()+1, -1); err != nil {
 		t.Skip("giving a file away: ", err)
 	}
-	_, _, err := d.Reopen("theirs")
+	_, _, err := d.Reopen("theirs", me())
 	require.ErrorIs(t, err, errNotOurTemp)
 }

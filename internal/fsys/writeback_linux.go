@@ -66,6 +66,14 @@ func (d *Dir) WritesBehind() bool {
 	return false
 }
 
+// KeepsChangeTime reports whether the file system stores when a file was changed.
+// Those of the FAT family do not: after a remount it is the modification time,
+// which programs can set.
+func (d *Dir) KeepsChangeTime() bool {
+	kind := d.fileSystem()
+	return kind != unix.MSDOS_SUPER_MAGIC && kind != unix.EXFAT_SUPER_MAGIC
+}
+
 // InMemory reports whether the directory is on a file system of memory, which has
 // no device to write to.
 func (d *Dir) InMemory() bool {

@@ -22,5 +22,8 @@ func (f *File) SyncPart(_, _ int64) error { return f.Sync() }
 // WritesBehind is false: see StartWriteback.
 func (d *Dir) WritesBehind() bool { return false }
 
+// KeepsChangeTime is true: it is not asked here.
+func (d *Dir) KeepsChangeTime() bool { return true }
+
 // InMemory is false: there is no such file system.
 func (d *Dir) InMemory() bool { return false }

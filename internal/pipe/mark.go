@@ -70,6 +70,11 @@ func (s *Sink) Reached() (Mark, bool) {
 	return s.marks.passed[0].Mark, true
 }
 
+// alignUp rounds up to what direct reads ask for.
+func alignUp(n int64) int64 {
+	return (n + fsys.DirectAlignment - 1) &^ (fsys.DirectAlignment - 1)
+}
+
 // Feed reads src from one offset up to another for its digests alone, and counts
 // nothing: these bytes are counted elsewhere. An end of the file before that is no
 // error here.
@@ -80,7 +85,8 @@ func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests
 	}
 	defer b.Release()
 	for off := from; off < to; {
-		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), to-off)], off)
+		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), alignUp(to)-off)], off)
+		got = int(min(int64(got), to-off))
 		if err == nil {
 			err = p.Pace(ctx, got)
 		}

@@ -61,7 +61,7 @@ const maxHole = 16 << 20 // bytes
 // file: bytes beyond info.Size are not looked for unless it is 0.
 func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
 	holes := p.KeepHoles && info.Blocks*512 < info.Size
-	if info.Size > int64(p.Pool.size) {
+	if info.Size > int64(p.Pool.size) || course.Start > 0 {
 		return p.throughLanes(ctx, src, info, holes, set, sinks, course)
 	}
 	if holes { // a short file: finding zeros is cheaper than asking for holes
@@ -164,7 +164,11 @@ func (p *Pipe) startLanes(set *hash.Set, sinks []*Sink) *lanes {
 			switch {
 			case s.Err != nil:
 			case q.mark != nil:
-				s.marks.pass(q.mark)
+				if s.reach(q.off); s.Err == nil {
+					s.marks.pass(q.mark)
+				} else {
+					l.writing.Add(-1)
+				}
 			case q.block != nil:
 				if s.Write(q.data, q.off); s.Err != nil {
 					l.writing.Add(-1)
@@ -241,7 +245,8 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start i
 			}
 		}
 		if holes {
-			limit = min(limit, dataEnd-off)
+			// Whole units, which direct reads ask for; more than the hole has is zeros.
+			limit = min(limit, alignUp(dataEnd)-off)
 		}
 		b, err := p.Pool.Get(ctx)
 		if err != nil {
@@ -323,6 +328,22 @@ func (s *Sink) Continue(start int64) {
 	if s.Err = s.File.Truncate(start); s.Err == nil {
 		s.end = start
 	}
+}
+
+// reach gives the file at least the size off, where a hole ends there: whoever
+// continues it must not take a shorter file for one.
+func (s *Sink) reach(off int64) {
+	if s.Err == nil && s.end < off {
+		if s.Err = s.File.Truncate(off); s.Err == nil {
+			s.end = off
+		}
+	}
+}
+
+// Stop ends the file at off, for somebody to continue it there.
+func (s *Sink) Stop(off int64) error {
+	s.reach(off)
+	return s.Err
 }
 
 // Finish gives the file its size where the end of it is a hole.

@@ -1,0 +1,309 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// manyFiles are more than one checkpoint has to do with.
+func manyFiles(t *testing.T) (source string, files map[string][]byte) {
+	t.Helper()
+	source = filepath.Join(treetest.MemoryDir(t), "src")
+	files = map[string][]byte{}
+	for i := range 40 {
+		files[fmt.Sprintf("%02d", i)] = treetest.Pattern(1000+i, byte(i))
+	}
+	for name, content := range files {
+		write(t, source, name, content, since)
+	}
+	return source, files
+}
+
+// until waits for something that a checkpoint does.
+func until(what *atomic.Bool) {
+	for range 2000 {
+		if what.Load() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// zero makes of a file what a power cut leaves of one that was not on the device.
+func zero(t *testing.T, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, make([]byte, info.Size()), 0o600))
+	require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+}
+
+// zeroAll does that to every file of a destination.
+func zeroAll(t *testing.T, dir string, files map[string][]byte) (count int) {
+	t.Helper()
+	for name := range files {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			zero(t, filepath.Join(dir, name))
+			count++
+		}
+	}
+	return count
+}
+
+func logs(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, journalName(""), logPrefix+"*"))
+	require.NoError(t, err)
+	return names
+}
+
+// A checkpoint that the device refuses gives its destination up, is told and not
+// tried again. Nothing is listed there, the journal stays, and the next run mends
+// what the device did not take. The other destination does not notice.
+func TestCheckpointRefused(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	source, files := manyFiles(t)
+	o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}, SyncEnd)
+	var refused atomic.Bool
+	hook(t, func(op fsys.Op, name string) error {
+		switch {
+		case op == fsys.OpOpen && name == "30":
+			until(&refused)
+		case op == fsys.OpSyncFS && refused.CompareAndSwap(false, true):
+			return syscall.EIO
+		}
+		return nil
+	})
+	out := watched(t, o)
+	fsys.Fault = nil
+	require.True(t, refused.Load(), "or this tests nothing")
+	require.NoError(t, out.err)
+	require.EqualValues(t, 1, out.summary.Errors, "%s", out)
+	lost, kept := 0, 1
+	if out.summary.Targets[1].Lost != nil {
+		lost, kept = 1, 0
+	}
+	require.ErrorIs(t, out.summary.Targets[lost].Lost, syscall.EIO)
+	require.NoError(t, out.summary.Targets[kept].Lost)
+	require.Empty(t, out.summary.Targets[lost].Manifests)
+	require.NoFileExists(t, filepath.Join(o.Targets[lost], "SHA256SUMS"))
+	require.Len(t, logs(t, o.Targets[lost]), 1)
+	one := o
+	one.Targets = []string{o.Targets[kept]}
+	requireStands(t, one, files)
+
+	require.NotZero(t, zeroAll(t, o.Targets[lost], files))
+	requireCopied(t, o, files)
+}
+
+// It is not tried again, also at the end.
+func TestCheckpointRefusedIsNotRetried(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	source, files := manyFiles(t)
+	for _, refusal := range []error{syscall.EIO, syscall.ENOSPC} {
+		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
+		var refused atomic.Bool
+		var again atomic.Int64
+		hook(t, func(op fsys.Op, name string) error {
+			switch {
+			case op == fsys.OpOpen && name == "30":
+				until(&refused)
+			case op == fsys.OpSyncFS && refused.CompareAndSwap(false, true):
+				return refusal
+			case (op == fsys.OpSyncFS || op == fsys.OpSync) && refused.Load():
+				again.Add(1)
+			}
+			return nil
+		})
+		out := watched(t, o)
+		fsys.Fault = nil
+		require.True(t, refused.Load(), "or this tests nothing")
+		require.NoError(t, out.err)
+		require.Zero(t, again.Load(), "forced again after %v", refusal)
+		require.NoFileExists(t, filepath.Join(o.Targets[0], "SHA256SUMS"))
+		require.Len(t, logs(t, o.Targets[0]), 1)
+		log, err := os.ReadFile(logs(t, o.Targets[0])[0])
+		require.NoError(t, err)
+		require.NotContains(t, string(log), " c ", "a checkpoint that did not take place")
+		require.NotZero(t, zeroAll(t, o.Targets[0], files))
+		requireCopied(t, o, files)
+	}
+}
+
+// The same for a large file that writeback follows.
+func TestWritebackRefused(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	_, source, files := largeSource(t)
+	write(t, source, "a", treetest.Pattern(100, 2), since)
+	files["a"] = treetest.Pattern(100, 2)
+	for _, window := range []int64{DirtyWindowAuto, 1 << 20} {
+		o := largeOptions(source, filepath.Join(t.TempDir(), "dst"))
+		o.DirtyWindow = window
+		var refused atomic.Bool
+		hook(t, func(op fsys.Op, _ string) error {
+			if op == fsys.OpWriteback && refused.CompareAndSwap(false, true) {
+				return syscall.EIO
+			}
+			return nil
+		})
+		out := watched(t, o)
+		fsys.Fault = nil
+		if !refused.Load() {
+			t.Skip("the file system of temporary files is not followed by writeback")
+		}
+		require.NoError(t, out.err)
+		require.EqualValues(t, 1, out.summary.Errors, "%s", out)
+		require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.EIO)
+		require.NoFileExists(t, filepath.Join(o.Targets[0], "SHA256SUMS"))
+		require.Len(t, logs(t, o.Targets[0]), 1)
+		zeroAll(t, o.Targets[0], files)
+		requireCopied(t, o, files)
+	}
+}
+
+// A log that cannot be forced, or not even written, is told of once, and what is
+// listed afterwards is true.
+func TestLogRefused(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	source, files := manyFiles(t)
+	for _, failing := range []fsys.Op{fsys.OpSync, fsys.OpWrite} {
+		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
+		var flushed, refused atomic.Bool
+		hook(t, func(op fsys.Op, name string) error {
+			switch {
+			case op == fsys.OpOpen && name == "30":
+				until(&refused)
+			case op == fsys.OpSyncFS:
+				flushed.Store(true)
+			// After the flush a checkpoint writes to its log and forces it; nobody else does
+			// anything, because the only worker waits.
+			case op == failing && flushed.Load() && refused.CompareAndSwap(false, true):
+				return syscall.EIO
+			}
+			return nil
+		})
+		out := watched(t, o)
+		fsys.Fault = nil
+		require.True(t, refused.Load(), "or this tests nothing")
+		require.NoError(t, out.err)
+		require.EqualValues(t, 1, out.summary.Errors, "%s: %s", failing, out)
+		require.Contains(t, out.String(), "journal")
+		if list, err := os.ReadFile(filepath.Join(o.Targets[0], "SHA256SUMS")); err == nil {
+			for name, digest := range readManifest(t, string(list)) {
+				require.Equal(t, sha(string(files[name])), digest, name)
+			}
+		}
+		zeroAll(t, o.Targets[0], files)
+		again := o
+		again.Policy = PolicyChecksum
+		requireCopied(t, again, files)
+	}
+}
+
+// A journal that cannot be opened or read is no reason to remove it: what it says
+// about the files at the destination still holds.
+func TestLogUnreadable(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	source, files := manyFiles(t)
+	write(t, source, "large", treetest.Pattern(largeSize, 3), since)
+	files["large"] = treetest.Pattern(largeSize, 3)
+	for _, failing := range []fsys.Op{fsys.OpOpen, fsys.OpTruncate} {
+		o := largeOptions(source, filepath.Join(t.TempDir(), "dst"))
+		o.Hashes = nil
+		stopAt(t, o, secondStop)
+		require.Len(t, logs(t, o.Targets[0]), 1)
+		var hit atomic.Bool
+		hook(t, func(op fsys.Op, name string) error {
+			if op == failing && (op != fsys.OpOpen || strings.HasPrefix(name, logPrefix)) && hit.CompareAndSwap(false, true) {
+				return syscall.EIO
+			}
+			return nil
+		})
+		out := watched(t, o)
+		fsys.Fault = nil
+		require.True(t, hit.Load(), "or this tests nothing")
+		require.NoError(t, out.err)
+		require.NotZero(t, out.summary.Errors)
+		require.Len(t, logs(t, o.Targets[0]), 1, "after %s has failed", failing)
+		zeroAll(t, o.Targets[0], files)
+		requireCopied(t, o, files)
+	}
+}
+
+// A run that was stopped has forced what it lists, before it says so.
+func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	source, files := manyFiles(t)
+	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, sync)
+		ctx, cancel := context.WithCancel(t.Context())
+		var stopped, refused atomic.Bool
+		hook(t, func(op fsys.Op, name string) error {
+			if op == fsys.OpOpen && name == "30" {
+				cancel()
+				stopped.Store(true)
+			}
+			if (op == fsys.OpSyncFS || op == fsys.OpSync) && stopped.Load() && refused.CompareAndSwap(false, true) {
+				return syscall.EIO
+			}
+			return nil
+		})
+		_, err := Run(ctx, &o, &tally.Counters{})
+		fsys.Fault = nil
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, refused.Load(), "nothing was forced")
+		log, err := os.ReadFile(logs(t, o.Targets[0])[0])
+		require.NoError(t, err)
+		if sync == SyncEnd {
+			require.NotContains(t, string(log), " c ", "a checkpoint that did not take place")
+			require.NotZero(t, zeroAll(t, o.Targets[0], files))
+		}
+		requireCopied(t, o, files)
+	}
+}
+
+// Nothing is noted, and nothing forced, where nothing is to be.
+func TestWithoutSyncNothingIsNoted(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	_, source, files := largeSource(t)
+	for i := range 10 {
+		name := fmt.Sprintf("%02d", i)
+		files[name] = treetest.Pattern(1000, byte(i))
+		write(t, source, name, files[name], since)
+	}
+	o := largeOptions(source, filepath.Join(t.TempDir(), "dst"))
+	o.Sync, o.DirtyWindow = SyncNone, DirtyWindowOff
+	o.Hashes = nil // so that only the journal tells that the files may be torn
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpSync || op == fsys.OpSyncFS || op == fsys.OpWriteback {
+			return errors.New("it was forced")
+		}
+		return nil
+	})
+	stopAt(t, o, secondStop)
+	fsys.Fault = nil
+	log, err := os.ReadFile(logs(t, o.Targets[0])[0])
+	require.NoError(t, err)
+	require.Equal(t, 1, bytes.Count(log, []byte("\n")), "%s", log)
+	require.Empty(t, temporaries(t, o.Targets[0]))
+	require.NotZero(t, zeroAll(t, o.Targets[0], files))
+	requireCopied(t, o, files)
+}

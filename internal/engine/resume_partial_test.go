@@ -1,0 +1,392 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// A large file's way is long enough to be stopped on, more than once.
+const (
+	largeBlock = 128 << 10
+	largeSize  = 40<<20 + 12345
+	firstStop  = 18 << 20
+	secondStop = 30 << 20
+	thirdStop  = 36 << 20
+)
+
+func largeOptions(source string, targets ...string) Options {
+	o := sweepOptions(source, targets, SyncEnd)
+	o.BlockSize, o.Memory = largeBlock, 8<<20
+	return o
+}
+
+// stopAt runs until so many bytes of the source are done, and is stopped then.
+func stopAt(t *testing.T, o Options, bytes int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &tally.Counters{}
+	before := fsys.Fault
+	fsys.Fault = func(op fsys.Op, name string) error {
+		if op == fsys.OpRead && c.Bytes.Load() >= bytes {
+			cancel()
+		}
+		if before != nil {
+			return before(op, name)
+		}
+		return nil
+	}
+	defer func() { fsys.Fault = before }()
+	_, err := Run(ctx, &o, c)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// temporaries are those directly in a destination.
+func temporaries(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, fsys.Reserved+"*.tmp"))
+	require.NoError(t, err)
+	return names
+}
+
+// duplicate copies a destination as it is at this moment: what a later run would
+// find if everything ended here.
+func duplicate(t *testing.T, from, to string) {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(to))
+	out, err := exec.Command("cp", "-a", from, to).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// requireCopied demands that a run has nothing to complain of and leaves just the
+// files, each with its true line in each manifest.
+func requireCopied(t *testing.T, o Options, files map[string][]byte) *Summary {
+	t.Helper()
+	out := watched(t, o)
+	require.Empty(t, out.panicked)
+	require.NoError(t, out.err)
+	require.False(t, out.anything(), "%s", out)
+	requireStands(t, o, files)
+	return out.summary
+}
+
+func requireStands(t *testing.T, o Options, files map[string][]byte) {
+	t.Helper()
+	for _, target := range o.Targets {
+		nodes := look(t, target)
+		for name, content := range files {
+			require.True(t, nodes[name].content == string(content), "%s is wrong in %s", name, target)
+		}
+		for name := range nodes {
+			require.NotContains(t, name, fsys.Reserved, "left in %s", target)
+		}
+		for _, a := range o.Hashes {
+			list, err := os.ReadFile(filepath.Join(target, strings.ToUpper(string(a))+"SUMS"))
+			require.NoError(t, err)
+			for name, content := range files {
+				h := a.New()
+				h.Write(content)
+				require.Contains(t, string(list), hexString(h.Sum(nil))+"  "+name+"\n", "the %s manifest of %s", a, target)
+			}
+			require.Equal(t, len(files), strings.Count(string(list), "\n"))
+		}
+	}
+}
+
+func largeSource(t *testing.T) (dir, source string, files map[string][]byte) {
+	t.Helper()
+	dir = treetest.MemoryDir(t)
+	source = filepath.Join(dir, "src")
+	files = map[string][]byte{"large": treetest.Pattern(largeSize, 1)}
+	write(t, source, "large", files["large"], since)
+	return dir, source, files
+}
+
+// However often a copy is stopped, its digests are those of the whole, for each
+// digest alone and for all together, and it continues where it was.
+func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir, source, files := largeSource(t)
+	sets := [][]hash.Algorithm{hash.Algorithms(), nil}
+	for _, a := range hash.Algorithms() {
+		sets = append(sets, []hash.Algorithm{a})
+	}
+	for _, hashes := range sets {
+		o := largeOptions(source, filepath.Join(dir, "dst"))
+		o.Hashes = hashes
+		for _, stop := range []int64{firstStop, secondStop, thirdStop} {
+			stopAt(t, o, stop)
+			require.Len(t, temporaries(t, o.Targets[0]), 1, "%v", hashes)
+		}
+		s := requireCopied(t, o, files)
+		require.GreaterOrEqual(t, s.ResumedBytes, int64(thirdStop), "%v", hashes)
+		treetest.Remove(t, o.Targets[0])
+	}
+}
+
+// What a killed run has written is not what was read: its digests must not get
+// into those of the file, which is copied from the beginning.
+func TestResumeForgetsWhatItCouldNotProve(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir, source, files := largeSource(t)
+	o := largeOptions(source, filepath.Join(dir, "dst"))
+	stopAt(t, o, secondStop)
+	asWritten(t, o.Targets[0])
+	temp := temporaries(t, o.Targets[0])[0]
+	require.NoError(t, os.WriteFile(temp, make([]byte, secondStop+1<<20), 0o600)) // a power cut
+	s := requireCopied(t, o, files)
+	require.Zero(t, s.ResumedBytes)
+}
+
+// asWritten makes a log that says of the large file only that so much of it was
+// written.
+func asWritten(t *testing.T, dir string) {
+	t.Helper()
+	rewriteLog(t, dir, func(old *journal.Log, w *journal.Writer) {
+		p, ok := old.Partial("large")
+		require.True(t, ok)
+		require.NoError(t, w.Written(&p))
+	})
+}
+
+// rewriteLog puts another log in the place of a destination's only one, with its
+// header.
+func rewriteLog(t *testing.T, dir string, fill func(old *journal.Log, w *journal.Writer)) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, journalName(""), logPrefix+"*"))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	content, err := os.ReadFile(names[0])
+	require.NoError(t, err)
+	log, err := journal.Read(bytes.NewReader(content), int64(len(content)))
+	require.NoError(t, err)
+	var fresh bytes.Buffer
+	w, err := journal.Create(&fresh, log.Header)
+	require.NoError(t, err)
+	fill(log, w)
+	require.NoError(t, w.Flush())
+	require.NoError(t, os.WriteFile(names[0], fresh.Bytes(), 0o600))
+}
+
+// Where one of two destinations has lost its journal, both are copied from the
+// beginning, although the other has proved what was written there.
+func TestResumeForgetsWhatOnlyOneDestinationHas(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir, source, files := largeSource(t)
+	o := largeOptions(source, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
+	stopAt(t, o, secondStop)
+	asWritten(t, o.Targets[0])
+	treetest.Remove(t, filepath.Join(o.Targets[1], journalName("")))
+	for _, temp := range temporaries(t, o.Targets[1]) {
+		require.NoError(t, os.Remove(temp))
+	}
+	s := requireCopied(t, o, files)
+	require.Zero(t, s.ResumedBytes)
+}
+
+// A destination that was ahead of another goes back to where that one is. What
+// its journal says then must not be what it said before: if the run ends before
+// it has come so far again, there is nothing where the journal says that there
+// is.
+func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir, source, files := largeSource(t)
+	behind, ahead := filepath.Join(dir, "behind"), filepath.Join(dir, "ahead")
+	earlier, killed := filepath.Join(dir, "earlier"), filepath.Join(dir, "killed")
+	o := largeOptions(source, behind, ahead)
+
+	stopAt(t, o, firstStop)
+	duplicate(t, behind, earlier)
+	stopAt(t, o, secondStop)
+	duplicate(t, earlier, behind)
+
+	temp := temporaries(t, ahead)[0]
+	var once sync.Once
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpWrite {
+			if info, err := os.Stat(temp); err == nil && info.Size() < secondStop {
+				once.Do(func() { duplicate(t, ahead, killed) })
+			}
+		}
+		return nil
+	})
+	stopAt(t, o, thirdStop)
+	fsys.Fault = nil
+	_, err := os.Stat(killed)
+	require.NoError(t, err, "or this tests nothing: it did not go back")
+	duplicate(t, killed, ahead)
+
+	requireCopied(t, o, files)
+}
+
+// A run that is stopped while it reads again what was read before, for a digest
+// that cannot tell its state, keeps what there is of the file.
+func TestResumeStoppedBeforeItContinues(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, a := range []hash.Algorithm{hash.BLAKE3, hash.SHA256} {
+		dir, source, files := largeSource(t)
+		o := largeOptions(source, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
+		o.Hashes = []hash.Algorithm{a}
+		stopAt(t, o, secondStop)
+		for reads := range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			begun, count := false, 0
+			hook(t, func(op fsys.Op, name string) error {
+				begun = begun || op == fsys.OpOpen && strings.HasSuffix(name, ".tmp")
+				if begun && op == fsys.OpRead {
+					if count++; count > 2*reads {
+						cancel()
+					}
+				}
+				return nil
+			})
+			_, err := Run(ctx, &o, &tally.Counters{})
+			cancel()
+			fsys.Fault = nil
+			require.ErrorIs(t, err, context.Canceled)
+			for _, target := range o.Targets {
+				require.Len(t, temporaries(t, target), 1, "%s, stopped after %d reads", a, 2*reads)
+			}
+		}
+		s := requireCopied(t, o, files)
+		require.GreaterOrEqual(t, s.ResumedBytes, int64(secondStop), a)
+	}
+}
+
+// A temporary that is shorter than the journal says is not what was left.
+func TestResumeOfWhatIsShorter(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, sparse := range []SparseMode{SparseAuto, SparseAlways, SparseNever} {
+		dir, source, files := largeSource(t)
+		o := largeOptions(source, filepath.Join(dir, "dst"))
+		o.Sparse = sparse
+		stopAt(t, o, secondStop)
+		require.NoError(t, os.Truncate(temporaries(t, o.Targets[0])[0], firstStop))
+		requireCopied(t, o, files)
+	}
+}
+
+// What a hostile destination has under the name of the temporary is left alone,
+// and nothing is waited for.
+func TestResumeHostileTemporaries(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for name, put := range map[string]func(t *testing.T, temp, outside string){
+		"symlink": func(t *testing.T, temp, outside string) { require.NoError(t, os.Symlink(outside, temp)) },
+		"link":    func(t *testing.T, temp, outside string) { require.NoError(t, os.Link(outside, temp)) },
+		"fifo": func(t *testing.T, temp, _ string) {
+			out, err := exec.Command("mkfifo", temp).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		},
+		"nothing": func(*testing.T, string, string) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, source, files := largeSource(t)
+			o := largeOptions(source, filepath.Join(dir, "dst"))
+			stopAt(t, o, secondStop)
+			temp := temporaries(t, o.Targets[0])[0]
+			require.NoError(t, os.Remove(temp))
+			outside := filepath.Join(dir, "outside")
+			secret := treetest.Pattern(largeSize, 9)
+			require.NoError(t, os.WriteFile(outside, secret, 0o640))
+			put(t, temp, outside)
+			s := requireCopied(t, o, files)
+			require.Zero(t, s.ResumedBytes)
+			content, err := os.ReadFile(outside)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(secret, content), "what is outside was changed")
+		})
+	}
+	t.Run("directory", func(t *testing.T) { // which is nobody's to remove
+		dir, source, files := largeSource(t)
+		o := largeOptions(source, filepath.Join(dir, "dst"))
+		stopAt(t, o, secondStop)
+		temp := temporaries(t, o.Targets[0])[0]
+		require.NoError(t, errors.Join(os.Remove(temp), os.Mkdir(temp, 0o700)))
+		watched(t, o)
+		content, err := os.ReadFile(filepath.Join(o.Targets[0], "large"))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(files["large"], content))
+	})
+}
+
+// A journal that names a temporary outside its directory, or one that is none, is
+// damaged from there on.
+func TestResumeTemporaryElsewhere(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, temp := range []string{"../outside.tmp", ".sealift-/../../outside.tmp", "outside.tmp"} {
+		dir, source, files := largeSource(t)
+		o := largeOptions(source, filepath.Join(dir, "dst"))
+		stopAt(t, o, secondStop)
+		left := temporaries(t, o.Targets[0])[0]
+		name := logs(t, o.Targets[0])[0]
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		lines := strings.SplitAfter(string(content), "\n")
+		id := strings.Fields(lines[0])[3]
+		for i, line := range lines[1:] {
+			if len(line) == 0 {
+				continue
+			}
+			rest := strings.ReplaceAll(strings.TrimSuffix(line[9:], "\n"), filepath.Base(left), temp)
+			sum := crc32.Checksum([]byte(id+rest), crc32.MakeTable(crc32.Castagnoli))
+			lines[i+1] = fmt.Sprintf("%08x %s\n", sum, rest)
+		}
+		require.NoError(t, os.WriteFile(name, []byte(strings.Join(lines, "")), 0o600))
+		secret := treetest.Pattern(largeSize, 9)
+		places := []string{filepath.Join(dir, "outside.tmp"), filepath.Join(o.Targets[0], "outside.tmp")}
+		for _, place := range places {
+			require.NoError(t, os.WriteFile(place, secret, 0o600))
+		}
+		out := watched(t, o)
+		require.NoError(t, out.err)
+		require.False(t, out.anything(), "%s", out)
+		require.Zero(t, out.summary.ResumedBytes)
+		for _, place := range places {
+			content, err := os.ReadFile(place)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(secret, content), "%s was changed", place)
+		}
+		require.NoError(t, os.Remove(places[1]))
+		requireStands(t, o, files)
+	}
+}
+
+// The temporary of what the source has no more goes, in whatever directory.
+func TestResumeOfWhatTheSourceHasNoMore(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for _, gone := range []string{"a/b/large", "a/b", "a"} {
+		dir := treetest.MemoryDir(t)
+		source := filepath.Join(dir, "src")
+		write(t, source, "a/b/large", treetest.Pattern(largeSize, 1), since)
+		write(t, source, "z", treetest.Pattern(100, 2), since)
+		o := largeOptions(source, filepath.Join(dir, "dst"))
+		stopAt(t, o, secondStop)
+		treetest.Remove(t, filepath.Join(source, gone))
+		requireCopied(t, o, map[string][]byte{"z": treetest.Pattern(100, 2)})
+		require.NoError(t, filepath.WalkDir(o.Targets[0], func(path string, d fs.DirEntry, err error) error {
+			require.NotContains(t, path, fsys.Reserved)
+			return err
+		}))
+	}
+}
