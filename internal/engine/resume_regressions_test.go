@@ -1,0 +1,183 @@
+//go:build linux
+
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// The collector is the one who finds the log's device full, while its channel is
+// full as well: it must not tell that to itself.
+func TestCollectorDoesNotWaitForItself(t *testing.T) {
+	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), treetest.MemoryDir(t)
+	deep := filepath.Join(src, strings.Repeat(strings.Repeat("d", 250)+"/", 14)) // long lines fill the log's buffer
+	require.NoError(t, os.MkdirAll(deep, 0o755))
+	for i := range 600 {
+		require.NoError(t, os.WriteFile(filepath.Join(deep, fmt.Sprint("f", i)), []byte("x"), 0o600))
+	}
+	var full atomic.Bool
+	hook(t, func(op fsys.Op, _ string) error {
+		if op != fsys.OpWrite {
+			return nil
+		}
+		stack := string(debug.Stack())
+		if strings.Contains(stack, "engine.(*run).collect") && strings.Contains(stack, "engine.(*logFile).Write") {
+			if !full.Swap(true) {
+				time.Sleep(300 * time.Millisecond) // in which the workers fill the channel
+			}
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	stopClock(t) // who writes the log else
+	o := options(src, dst)
+	o.Sync = SyncEnd
+	o.Workers = 8
+	out := watched(t, o)
+	require.NoError(t, out.err)
+	require.True(t, full.Load(), "the collector has not written")
+	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
+}
+
+// An error of writing back was told to the device's goroutine, which has not come
+// to tell it, when a checkpoint asks and hears that all is well.
+func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
+	dir := t.TempDir()
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "big", treetest.Pattern(48<<20, 1), since)
+	require.NoError(t, os.Mkdir(dst, 0o755))
+	root, err := fsys.OpenRoot(dst)
+	require.NoError(t, err)
+	ranges := root.WritesBehind()
+	root.Close()
+	if !ranges {
+		t.Skip("the temporary directory's file system has no writeback of ranges")
+	}
+	var taken atomic.Bool
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpWriteback && strings.Contains(string(debug.Stack()), "pipe.(*Device).run") && !taken.Swap(true) {
+			time.Sleep(time.Second)
+			return syscall.EIO
+		}
+		return nil
+	})
+	o := options(src, dst)
+	o.Sync = SyncEnd
+	o.BlockSize = 0
+	o.BytesPerSecond = 24 << 20
+	out := watched(t, o)
+	require.True(t, taken.Load())
+	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.EIO)
+	logs, err := filepath.Glob(filepath.Join(dst, journalName(""), logPrefix+"*"))
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+	f, err := os.Open(logs[0])
+	require.NoError(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	log, err := journal.Read(f, info.Size())
+	require.NoError(t, err)
+	p, ok := log.Partial("big")
+	require.False(t, ok, "what was lost is noted up to %d", p.Offset)
+	require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
+}
+
+// The clock was ahead during the first run and has been set right: that a file's
+// change is older than a checkpoint proves nothing then.
+func TestCheckpointsOfTheFutureProveNothing(t *testing.T) {
+	for _, ahead := range []string{"all", "checkpoint"} {
+		dir := treetest.MemoryDir(t)
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		write(t, src, "f", []byte("AAAA"), since)
+		write(t, dst, "f", []byte("BBBB"), since) // today, by its change time
+		root, err := fsys.OpenRoot(src)
+		require.NoError(t, err)
+		info, err := root.Lstat("f")
+		root.Close()
+		require.NoError(t, err)
+		o := options(src, dst)
+		o.Sync = SyncEnd
+		real, err := filepath.EvalSymlinks(src)
+		require.NoError(t, err)
+		require.NoError(t, os.Mkdir(filepath.Join(dst, journalName("")), 0o700))
+		f, err := os.Create(filepath.Join(dst, journalName(""), logName(real)))
+		require.NoError(t, err)
+		future := fsys.Time{Sec: time.Now().Unix() + 365*86400}
+		begun := future
+		if ahead == "checkpoint" {
+			begun = fsys.Time{Sec: time.Now().Unix() - 100}
+		}
+		w, err := journal.Create(f, journal.Header{ID: journal.NewID(), Begun: begun, Options: o.logOptions(), Source: real})
+		require.NoError(t, err)
+		set := hash.NewSet(o.Hashes)
+		set.Write([]byte("AAAA"))
+		require.NoError(t, w.File(&journal.File{Path: "f", Size: 4, Mtime: info.Mtime, Ctime: info.Ctime, Digests: set.Digests()}))
+		require.NoError(t, w.Checkpoint(w.Size(), future))
+		require.NoError(t, w.Flush())
+		require.NoError(t, f.Close())
+		s, err := Run(t.Context(), &o, &tally.Counters{})
+		require.NoError(t, err)
+		require.Zero(t, s.Errors)
+		require.Zero(t, s.ResumedFiles)
+		have, err := os.ReadFile(filepath.Join(dst, "f"))
+		require.NoError(t, err)
+		require.Equal(t, "AAAA", string(have))
+	}
+}
+
+// Renaming a directory does not change what is in it, nor its change time.
+func TestListedFileInAnExchangedDirectory(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, filepath.Join(dir, "other"), "f", []byte("BBBB"), before)
+	time.Sleep(20 * time.Millisecond)
+	write(t, src, "dir/f", []byte("AAAA"), since)
+	write(t, src, "z", treetest.Pattern(100, 1), since)
+	o := options(src, dst)
+	o.Sync = SyncEnd
+	o.FailFast = true
+	stop := hook(t, func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "z" {
+			time.Sleep(50 * time.Millisecond) // the other file is done
+			return syscall.EIO
+		}
+		return nil
+	})
+	_, err := Run(t.Context(), &o, &tally.Counters{})
+	stop()
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(dst, "dir", "f"))
+	require.NoError(t, os.RemoveAll(filepath.Join(dst, "dir")))
+	require.NoError(t, os.Rename(filepath.Join(dir, "other"), filepath.Join(dst, "dir")))
+	o.FailFast = false
+	s, err := Run(t.Context(), &o, &tally.Counters{})
+	require.NoError(t, err)
+	require.Zero(t, s.Errors)
+	have, err := os.ReadFile(filepath.Join(dst, "dir", "f"))
+	require.NoError(t, err)
+	require.Equal(t, "AAAA", string(have))
+}
+
+// stopClock keeps checkpoints and what else comes with time from coming.
+func stopClock(t *testing.T) {
+	every := tendEvery
+	tendEvery = time.Hour
+	t.Cleanup(func() { tendEvery = every })
+}
