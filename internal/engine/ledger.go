@@ -648,6 +648,9 @@ func (l *ledger) follow(e *entry, p *passage, start int64) error {
 }
 
 func (l *ledger) unfollow(p *passage) {
+	if !p.noted { // no lock for small files
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.followed[p]; f != nil {
