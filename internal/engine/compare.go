@@ -40,6 +40,9 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 				continue
 			}
 		}
+		if r.drops() {
+			f.SetUncached(true)
+		}
 		compared = append(compared, p)
 		open = append(open, &comparison{passage: p, file: f, differs: differs})
 	}
@@ -191,7 +194,13 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)
+		if e.evict != nil {
+			e.evict.read(off)
+		}
 		if n < half {
+			if e.evict != nil {
+				e.evict.end(off)
+			}
 			return set.Digests(), nil
 		}
 	}

@@ -569,6 +569,7 @@ func (e *entry) changed() (bool, error) {
 		return true, nil
 	}
 	e.close()
+	e.evict = nil // it is about the other file
 	return true, e.openSource()
 }
 

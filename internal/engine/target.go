@@ -253,7 +253,8 @@ func (t *target) flush(r *run) error {
 	if r.opts.Sync == SyncNone {
 		return nil
 	}
-	if t.wholeFS {
+	// Also where every file was forced by itself: symbolic links cannot be.
+	if t.name == "" && t.root.SyncFSReliable() {
 		return t.syncFS()
 	}
 	if err := t.syncMounts(); err != nil {

@@ -1,0 +1,52 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestPowerCut cuts the power of disks that are copied to.
+func TestPowerCut(t *testing.T) { runRig(t, "power-cut") }
+
+// TestSlowDisk looks at what waits in memory for a slow disk, and at what is left
+// in the page cache.
+func TestSlowDisk(t *testing.T) { runRig(t, "slow-disk") }
+
+// lacking is the exit code of a rig that cannot work here.
+const lacking = 77
+
+// runRig runs one of scripts with this program, in its short form.
+func runRig(t *testing.T, name string) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	program, err := exec.LookPath("sealift") // this program again, see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "scripts", name)) //nolint:gosec // ours
+	// The race detector sleeps before it exits, and the cut is to come at once.
+	cmd.Env = append(os.Environ(), "SHORT=1", "SEALIFT="+program, "GORACE=atexit_sleep_ms=0")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it unmounts what it has mounted
+	cmd.WaitDelay = time.Minute
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err = cmd.Run()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() == lacking {
+		t.Skip(strings.TrimSpace(complaints.String()))
+	}
+	t.Logf("%s%s", out.Bytes(), complaints.Bytes())
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
