@@ -275,6 +275,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 // interrupted run has left, and this one has not looked at: they failed, were left
 // alone, or the filters leave them out that were not those of that run.
 func (r *run) leavesOut(t *target) bool {
+	r.sync()
 	return r.summary.Errors > 0 || t.toldTorn || t.ledger.asides && r.opts.part()
 }
 

@@ -252,7 +252,10 @@ func TestResumeStoppedBeforeItContinues(t *testing.T) {
 		for reads := range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			begun, count := false, 0
+			var mu sync.Mutex
 			hook(t, func(op fsys.Op, name string) error {
+				mu.Lock()
+				defer mu.Unlock()
 				begun = begun || op == fsys.OpOpen && strings.HasSuffix(name, ".tmp")
 				if begun && op == fsys.OpRead {
 					if count++; count > 2*reads {
