@@ -154,7 +154,13 @@ func (t *target) force(c *checkpointing, flush bool) (err error) {
 		if t.group != nil {
 			mark = t.group.Mark()
 		}
+		if t.behind != nil {
+			t.behind.Hold()
+		}
 		err = t.syncFS()
+		if t.behind != nil {
+			t.behind.Release()
+		}
 		if t.group != nil {
 			t.group.Flushed(mark)
 		}

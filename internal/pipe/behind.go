@@ -126,6 +126,9 @@ func (b *Behind) extend(off, n int64) {
 // submit makes a chunk of what there is. It releases the lock meanwhile.
 func (b *Behind) submit(last bool) {
 	d := b.device
+	for d.held > 0 && !d.stopped && !last {
+		d.room.Wait()
+	}
 	c := chunk{of: b, off: b.off, n: b.end - b.off, bytes: b.bytes, last: last}
 	b.bytes = 0
 	d.submitted += c.bytes

@@ -64,6 +64,7 @@ type Device struct {
 	submitted int64      // of them, those of chunks that are submitted or just being
 	pending   int64      // of them, those of groups
 	groups    []*Group
+	held      int // Holds under way
 	stopped   bool
 	closed    bool
 	gone      bool   // the goroutine takes nothing from the queue any more
@@ -141,6 +142,24 @@ func (d *Device) Window() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.window
+}
+
+// Hold keeps files that are being written from submitting more, until Release.
+// Flushing a file system waits for pages under writeback from the beginning to the
+// end of each file, and a writer who goes on stays ahead of that. What is submitted
+// already keeps the device busy meanwhile.
+func (d *Device) Hold() {
+	d.mu.Lock()
+	d.held++
+	d.mu.Unlock()
+}
+
+// Release ends one Hold.
+func (d *Device) Release() {
+	d.mu.Lock()
+	d.held--
+	d.room.Broadcast()
+	d.mu.Unlock()
 }
 
 // Drain waits until every chunk that was queued before has been dealt with, its

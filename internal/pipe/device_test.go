@@ -1087,3 +1087,41 @@ func TestDeviceOnARealFile(t *testing.T) {
 		require.True(t, bytes.Equal(content, got))
 	}
 }
+
+func TestDeviceHold(t *testing.T) {
+	modes(t, func(t *testing.T, ranges bool) {
+		disk := &disk{speed: 100e6}
+		d := newDevice(t, DeviceOptions{Window: 100e6, Ranges: ranges})
+		f, short := disk.create(), disk.create()
+		b, last := d.behind(f, noFailure(t)), d.behind(short, noFailure(t))
+		d.Hold()
+		d.Hold()
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for range 30 {
+				b.Wrote(f.write(10e6), 10e6)
+			}
+			b.Finish()
+		})
+		last.Wrote(short.write(1000), 1000)
+		last.Finish() // nobody waits for the end of a file
+		time.Sleep(time.Hour)
+		d.Drain()
+		d.Release()
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, disk.waits, 1, "only the short file is submitted")
+		d.Release()
+		writer.Wait()
+		d.Drain()
+		require.Zero(t, d.Unwritten())
+
+		d.Hold() // Stop ends that waiting, too
+		again := d.behind(disk.create(), noFailure(t))
+		writer.Go(func() { again.Wrote(0, 90e6) })
+		time.Sleep(time.Hour)
+		d.Stop()
+		writer.Wait()
+		again.Finish()
+		d.Close()
+	})
+}
