@@ -277,9 +277,14 @@ func (t *target) syncFS() error {
 	if err := t.syncMounts(); err != nil {
 		return err
 	}
-	err := t.root.SyncFS()
-	if err == nil && !t.root.KeepsChangeTime() { // FAT's does not flush the device's own cache
-		err = t.root.Sync()
+	return syncFS(t.root)
+}
+
+// syncFS flushes one file system. FAT's own way does not flush the device's cache.
+func syncFS(d *fsys.Dir) error {
+	err := d.SyncFS()
+	if err == nil && !d.KeepsChangeTime() {
+		err = d.Sync()
 	}
 	return err
 }
@@ -293,7 +298,7 @@ func (t *target) syncMounts() error {
 	t.mu.Unlock()
 	for _, m := range mounts {
 		if m.SyncFSReliable() {
-			if err := m.SyncFS(); err != nil {
+			if err := syncFS(m); err != nil {
 				return err
 			}
 		}

@@ -165,6 +165,9 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
+	if e.evict != nil {
+		e.evict.dropped = 0
+	}
 	for off := int64(0); ; {
 		going := false
 		for _, c := range open {

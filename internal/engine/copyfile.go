@@ -302,7 +302,7 @@ func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 		}
 		return true
 	}
-	if !l.torn(p.have) || p.target.settledSince(e.manifestPath(p), p.have, len(r.opts.Hashes), l.begun) {
+	if !l.torn(e.meta.info, p.have) || p.target.settledSince(e.manifestPath(p), l.begun) {
 		return false
 	}
 	p.suspect = true
@@ -466,6 +466,9 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 				return false, err
 			}
 		}
+	}
+	if e.evict != nil {
+		e.evict.dropped = start
 	}
 	var sinks []*pipe.Sink
 	for _, p := range movers {

@@ -240,7 +240,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		return written
 	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
-	stays := t.keepLog.Load()
+	stays := t.keepLog.Load() || t.logErr != nil
 	err = nil
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, "")
@@ -276,7 +276,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 // alone, or the filters leave them out that were not those of that run.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || t.toldTorn || t.ledger.asides && r.opts.part()
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.toldTorn || t.ledger.asides && r.opts.part()
 }
 
 // isForeign reports whether something in the journal is of a copy from another

@@ -19,6 +19,8 @@ type journalDir struct {
 	name string
 	dir  *fsys.Dir
 	lock *fsys.Lock // nil where the file system has no locks
+	// since is when the journal was made, as far as its lock tells; 0 for this run.
+	since fsys.Time
 }
 
 const (
@@ -63,12 +65,20 @@ func tryJournal(root *fsys.Dir, name string) (*journalDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := dir.Lock(lockName)
+	j := &journalDir{root: root, name: name, dir: dir}
+	switch info, err := dir.Lstat(lockName); {
+	case err == nil:
+		j.since = info.Ctime
+	case !errors.Is(err, fs.ErrNotExist):
+		dir.Close()
+		return nil, err
+	}
+	j.lock, err = dir.Lock(lockName)
 	if err != nil && !fsys.Unsupported(err) {
 		dir.Close()
 		return nil, err
 	}
-	return &journalDir{root: root, name: name, dir: dir, lock: lock}, nil
+	return j, nil
 }
 
 // ownsRoot reports whether the destination's directory is of our making: of this

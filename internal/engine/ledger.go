@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +40,7 @@ type ledger struct {
 	begun     fsys.Time
 	asides    bool            // there are logs of this source that do not fit
 	foreign   map[string]bool // logs of other sources
+	forces    bool            // what is noted is forced to the device
 	owner     uint32          // that new files at the destination get
 
 	mu       sync.Mutex
@@ -89,7 +89,7 @@ func (o *Options) logOptions() string {
 	}
 	return url.Values{
 		"hash":   {strings.Join(names, ",")},
-		"part":   {strconv.FormatBool(o.part())},
+		"part":   {fmt.Sprintf("%x,%x,%t", o.Filter.Fingerprint(), o.Only.Fingerprint(), o.OneFileSystem)},
 		"sparse": {o.Sparse.String()},
 	}.Encode()
 }
@@ -115,7 +115,7 @@ func (t *target) openLedger(r *run) error {
 		return err
 	}
 	l := &ledger{
-		target: t, name: logName(source), ids: map[string]bool{}, foreign: map[string]bool{}, dirs: map[string]string{},
+		target: t, name: logName(source), forces: r.opts.Sync != SyncNone, ids: map[string]bool{}, foreign: map[string]bool{}, dirs: map[string]string{},
 		followed: map[*passage]*followed{}, left: map[string]string{}, begin: time.Now(), last: time.Now(),
 	}
 	t.ledger = l
@@ -182,6 +182,10 @@ func (l *ledger) readOthers(r *run) error {
 			l.asides = true
 			continue
 		}
+		if l.target.name != "" { // of the same file, which this run looks at in any case
+			l.ids[head.ID] = head.ID != ""
+			continue
+		}
 		l.foreign[name] = true
 		what := "the copy from " + quoteName(head.Source) + " to it"
 		if head.Source == "" {
@@ -230,6 +234,9 @@ func (l *ledger) open(name string) (*fsys.File, *journal.Log, error) {
 
 // suspect notes that a run that began with head was interrupted.
 func (l *ledger) suspect(head journal.Header) {
+	if head.ID == "" { // damaged
+		head.Begun = l.target.journal.since
+	}
 	if !l.unsettled || head.Begun.Compare(l.begun) < 0 {
 		l.begun = head.Begun
 	}
@@ -315,7 +322,10 @@ func (l *ledger) place(write func(*logFile) error) error {
 	if err != nil {
 		return err
 	}
-	if err = write(&logFile{file: p}); err == nil {
+	if err = write(&logFile{file: p}); err == nil && l.forces {
+		err = p.Sync() // it may replace one that is good
+	}
+	if err == nil {
 		err = p.Place(l.name)
 	}
 	if err != nil {
@@ -377,13 +387,10 @@ func (l *ledger) listed(path string, src, have fsys.Info, r *run) (hash.Digests,
 	if at.Sec > time.Now().Unix() { // the clock has been put back: it proves nothing
 		return nil, false
 	}
-	if r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(have.Mtime, src.Mtime) {
-		return nil, false // another file has come to be here, with the directory perhaps
+	if r.opts.Preserve&PreserveTimes == 0 || !t.sameTime(have.Mtime, src.Mtime) {
+		return nil, false // another file may have come to be here, with its directory
 	}
-	if t.ctimeHolds {
-		return f.Digests, have.Ctime.Compare(at) < 0
-	}
-	return f.Digests, r.opts.Preserve&PreserveTimes != 0 || have.Mtime.Compare(at) < 0
+	return f.Digests, !t.ctimeHolds || have.Ctime.Compare(at) < 0
 }
 
 // written returns the digests of a file that an interrupted run has copied, or
@@ -416,8 +423,13 @@ func (r *run) fits(f *journal.File, src, have fsys.Info) bool {
 
 // torn reports whether what stands at the destination may be of an interrupted
 // run: after a power cut, a file can have the right size and time and hold zeros.
-func (l *ledger) torn(have fsys.Info) bool {
-	return l.unsettled && (!l.target.ctimeHolds || have.Ctime.Compare(l.begun) >= 0)
+// Without a change time, the modification time tells: it is the source's already
+// when a file gets its name, or else that of the writing.
+func (l *ledger) torn(src, have fsys.Info) bool {
+	if l.target.ctimeHolds {
+		return l.unsettled && have.Ctime.Compare(l.begun) >= 0
+	}
+	return l.unsettled && (l.target.sameTime(have.Mtime, src.Mtime) || have.Mtime.Compare(l.begun) >= 0)
 }
 
 // warnTorn tells of files that policy "never" leaves as an interrupted run has.
@@ -470,17 +482,23 @@ func (l *ledger) giveBack(temp, path string) {
 	l.left[temp] = path
 }
 
-// cut says, for certain, that no more than some beginning of a large file is to be
-// relied on, before it is cut off.
-func (l *ledger) cut(path string) error {
+// cut says, for certain, that no more of a large file is to be relied on than p
+// says, before it is cut off there.
+func (l *ledger) cut(f *fsys.Pending, p *journal.Partial) error {
 	if !l.notes() {
 		return nil
 	}
-	if err := l.done(path); err != nil {
+	if err := f.Sync(); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.w.Done(p.Path); err != nil {
+		return err
+	}
+	if err := l.w.Partial(p); err != nil {
+		return err
+	}
 	if err := l.w.Flush(); err != nil {
 		return err
 	}
@@ -631,7 +649,7 @@ func (l *ledger) notes() bool {
 
 // follow lets checkpoints note how far a large file has come. unfollow ends it.
 func (l *ledger) follow(e *entry, p *passage, start int64) error {
-	if p.sink.File.Name() == "" || !l.notes() {
+	if e.meta.info.Size <= leastPartial || p.sink.File.Name() == "" || !l.notes() {
 		return nil
 	}
 	file, err := p.sink.File.Dup()
@@ -641,6 +659,14 @@ func (l *ledger) follow(e *entry, p *passage, start int64) error {
 	p.noted = true
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if start == 0 { // nothing that could be proved, but the next run finds it
+		name := &followed{info: e.meta.info, path: e.manifestPath(p), temp: p.sink.File.Name()}
+		if err := l.w.Written(name.partial(pipe.Mark{Off: 1})); err != nil {
+			file.Close()
+			p.noted = false
+			return err
+		}
+	}
 	l.followed[p] = &followed{
 		info: e.meta.info, path: e.manifestPath(p), temp: p.sink.File.Name(), sink: &p.sink, file: file, noted: start, written: start, users: 1,
 	}

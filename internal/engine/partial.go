@@ -48,7 +48,11 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 	for _, f := range found {
 		f.passage.sink = pipe.Sink{File: f.file}
 		if f.noted > start { // which will not be there any more
-			if err := f.passage.target.ledger.cut(e.manifestPath(f.passage)); err != nil {
+			rest := &journal.Partial{
+				Path: e.manifestPath(f.passage), Temp: f.file.Name(), Offset: start, Size: e.meta.info.Size,
+				Mtime: e.meta.info.Mtime, Ctime: e.meta.info.Ctime, States: states,
+			}
+			if err := f.passage.target.ledger.cut(f.file, rest); err != nil {
 				f.passage.sink.Err = err
 				continue
 			}

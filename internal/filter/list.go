@@ -33,6 +33,7 @@ package filter
 
 import (
 	"fmt"
+	"hash/fnv"
 	"io"
 	"strings"
 )
@@ -92,9 +93,22 @@ func (l *List) add(pattern string, include bool) error {
 	if err != nil {
 		return err
 	}
-	r.include = include
+	r.include, r.text = include, pattern
 	l.rules = append(l.rules, r)
 	return nil
+}
+
+// Fingerprint is a number that two lists share if they have the same rules, and
+// hardly otherwise. That of nil is 0.
+func (l *List) Fingerprint() uint64 {
+	if l == nil {
+		return 0
+	}
+	h := fnv.New64a()
+	for _, r := range l.rules {
+		fmt.Fprintf(h, "%t %q\n", r.include, r.text)
+	}
+	return h.Sum64()
 }
 
 // ExcludeFrom appends the rules of a file in the format of .gitignore: one

@@ -3,6 +3,7 @@ package filter
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"slices"
@@ -14,7 +15,17 @@ import (
 //
 // Once read, it may be used from several goroutines.
 type Only struct {
-	root *Node
+	root        *Node
+	fingerprint uint64
+}
+
+// Fingerprint is a number that two lists share if they have the same paths in the
+// same order, and hardly otherwise. That of nil is 0.
+func (o *Only) Fingerprint() uint64 {
+	if o == nil {
+		return 0
+	}
+	return o.fingerprint
 }
 
 // Node is one directory or file that an [Only] wants, or a directory on the
@@ -45,12 +56,14 @@ func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
 	only := &Only{root: &Node{}}
 	sc := newRecordScanner(r, sep)
 	number := 0
+	h := fnv.New64a()
 	for sc.Scan() {
 		number++
 		path := sc.Text()
 		if path == "" {
 			continue
 		}
+		fmt.Fprintf(h, "%q\n", path)
 		if err := checkListed(path); err != nil {
 			return nil, fmt.Errorf("%s %d: path %q: %w", unit, number, path, err)
 		}
@@ -59,6 +72,7 @@ func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
 	if err := sc.Err(); err != nil {
 		return nil, fmt.Errorf("%s %d: %w", unit, number+1, err)
 	}
+	only.fingerprint = h.Sum64()
 	return only, nil
 }
 

@@ -12,6 +12,7 @@ type rule struct {
 	dirOnly bool // the pattern ended in a slash
 	anyBase bool // one segment, matched against the base name at any depth
 	segs    []segment
+	text    string // as it was given
 }
 
 // compile parses a pattern; the error quotes it.
