@@ -90,16 +90,15 @@ func (t *target) loseUnwritten(r *run, path string, err error) {
 func (l *ledger) due(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil {
+	if l.file == nil || l.target.logErr != nil {
 		return false
 	}
-	fresh, parts := l.bytes, int64(0)
+	parts := int64(0)
 	for _, f := range l.followed {
 		if m, ok := f.sink.Reached(); ok {
 			parts += m.Off - f.noted
 		}
 	}
-	fresh += parts
 	if l.noted == 0 && parts == 0 {
 		return false
 	}
@@ -113,7 +112,7 @@ func (l *ledger) due(now time.Time) bool {
 	if since >= max(now.Sub(l.begin)/partLost, leastInterval) {
 		return true
 	}
-	return fresh >= min(max((l.total+parts)/partLost, leastVolume), mostVolume)
+	return l.bytes+parts >= min(max((l.total+parts)/partLost, leastVolume), mostVolume)
 }
 
 // checkpoint forces to the device what was copied so far, and notes that it is
@@ -315,8 +314,8 @@ func (l *ledger) ends(c *checkpointing, force bool) error {
 	}
 	var err error
 	for _, p := range c.parts {
-		if l.w != nil && p.users > 1 && err == nil { // the worker is still at it
-			err = l.w.Partial(p.partial(p.mark))
+		if p.users > 1 && err == nil { // the worker is still at it
+			err = l.w.Partial(p.at(p.mark))
 			l.total += p.mark.Off - p.noted
 			p.noted = p.mark.Off
 			p.written = max(p.written, p.noted)

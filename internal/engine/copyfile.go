@@ -249,82 +249,6 @@ func (r *run) copyRegular(e *entry) {
 	}
 }
 
-// judge turns a verdict into the passage's action. A file that is up to date by
-// size and time still needs a proof before a manifest may list it: a previous
-// manifest that is younger than the file, or a comparison.
-func (r *run) judge(e *entry, p *passage, v verdict) {
-	p.act = v.act
-	p.differs = verdict{act: v.differs, conflict: v.conflict}
-	regular := e.kind == fsys.Regular && p.exists && p.have.Kind == fsys.Regular
-	if regular && !r.opts.DryRun && r.judgeInterrupted(e, p, v) {
-		return
-	}
-	switch v.act {
-	case actConflict:
-		r.conflict(p.target, e.path, v.conflict)
-		p.done = outConflict
-	case actKeep, actLeave:
-		if !regular || r.opts.DryRun || len(r.opts.Hashes) == 0 {
-			break
-		}
-		current := p.have.Size == e.meta.info.Size && p.target.sameTime(p.have.Mtime, e.meta.info.Mtime)
-		if digests, ok := p.target.vouched(e.manifestPath(p), p.have, len(r.opts.Hashes)); ok && current && e.pledged(digests) {
-			p.digests = digests
-			break
-		}
-		if p.have.Size == e.meta.info.Size {
-			p.differs.act = actReplace
-			if v.act == actLeave {
-				p.differs.act = actLeave
-			}
-			p.act = actCompare
-		}
-	}
-	if p.act == actLeave {
-		p.done = outLeft
-	}
-}
-
-// judgeInterrupted judges what an interrupted run may have left. What its journal
-// lists is up to date, whatever the policy. What it does not list and has changed
-// since that run began is compared by content, and replaced if it differs; its
-// size and time prove nothing.
-func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
-	l := p.target.ledger
-	digests, ok := l.listed(e.manifestPath(p), e.meta.info, p.have, r)
-	if ok && e.pledged(digests) {
-		p.known, p.act = true, actKeep
-		if len(digests) > 0 {
-			p.digests = digests
-		}
-		if v.act == actLeave {
-			p.act, p.done = actLeave, outLeft
-		}
-		return true
-	}
-	if !l.torn(e.meta.info, p.have) || p.target.settledSince(e.manifestPath(p), l.begun) {
-		return false
-	}
-	p.suspect = true
-	if digests, ok := l.written(e.manifestPath(p), e.meta.info, p.have, r); ok && e.pledged(digests) {
-		p.promised = digests // reading it there is enough
-	}
-	switch {
-	case v.act == actReplace:
-		return false
-	case v.act == actLeave && p.have.Size == e.meta.info.Size:
-		p.act, p.differs = actCompare, verdict{act: actLeave}
-	case v.act == actLeave:
-		p.target.warnTorn(r, e.path)
-		p.act, p.done = actLeave, outLeft
-	case p.have.Size == e.meta.info.Size:
-		p.act, p.differs = actCompare, verdict{act: actReplace}
-	default:
-		p.act = actReplace
-	}
-	return true
-}
-
 // manifestPath is how a manifest of the passage's destination names the entry.
 func (e *entry) manifestPath(p *passage) string {
 	if p.target.name != "" {
@@ -468,7 +392,7 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 		}
 	}
 	if e.evict != nil {
-		e.evict.dropped = start
+		e.evict.dropped = 0
 	}
 	var sinks []*pipe.Sink
 	for _, p := range movers {

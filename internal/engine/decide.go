@@ -127,4 +127,40 @@ func (r *run) lookUp(p *passage, src fsys.Info, same func() (bool, error)) (verd
 	return r.decide(p.target, src, have, same)
 }
 
+// judge turns a verdict into the passage's action. A file that is up to date by
+// size and time still needs a proof before a manifest may list it: a previous
+// manifest that is younger than the file, or a comparison.
+func (r *run) judge(e *entry, p *passage, v verdict) {
+	p.act = v.act
+	p.differs = verdict{act: v.differs, conflict: v.conflict}
+	regular := e.kind == fsys.Regular && p.exists && p.have.Kind == fsys.Regular
+	if regular && !r.opts.DryRun && r.judgeInterrupted(e, p, v) {
+		return
+	}
+	switch v.act {
+	case actConflict:
+		r.conflict(p.target, e.path, v.conflict)
+		p.done = outConflict
+	case actKeep, actLeave:
+		if !regular || r.opts.DryRun || len(r.opts.Hashes) == 0 {
+			break
+		}
+		current := p.have.Size == e.meta.info.Size && p.target.sameTime(p.have.Mtime, e.meta.info.Mtime)
+		if digests, ok := p.target.vouched(e.manifestPath(p), p.have, len(r.opts.Hashes)); ok && current && e.pledged(digests) {
+			p.digests = digests
+			break
+		}
+		if p.have.Size == e.meta.info.Size {
+			p.differs.act = actReplace
+			if v.act == actLeave {
+				p.differs.act = actLeave
+			}
+			p.act = actCompare
+		}
+	}
+	if p.act == actLeave {
+		p.done = outLeft
+	}
+}
+
 func quoteName(s string) string { return quote.Name(s) }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -101,120 +100,6 @@ func (r *run) stopGauge() {
 	}
 	close(r.gauge)
 	r.gauging.Wait()
-}
-
-// drops reports whether the copy leaves nothing in the page cache.
-func (r *run) drops() bool {
-	switch r.opts.Cache {
-	case CacheDrop, CacheDirect:
-		return true
-	case CacheAuto:
-		// What is known of the run so far, which is all of it where it was counted.
-		size := max(r.counters.TotalBytes.Load(), r.counters.Bytes.Load(), r.largest.Load())
-		return r.memory > 0 && size > r.memory/2
-	}
-	return false
-}
-
-// openCache prepares a file of the source for the way in which it is to be read.
-func (r *run) openCache(e *entry) {
-	if size := e.meta.info.Size; size > r.largest.Load() {
-		r.largest.Store(size) // which of two workers is the last does not matter much
-	}
-	if !r.drops() {
-		return
-	}
-	if r.direct(e.meta.info.Size) {
-		_, err := e.file.SetDirect(true)
-		if e.direct = err == nil; e.direct {
-			return
-		}
-		r.warnDirect("the source", err)
-	}
-	// Faster than reading with RWF_DONTCACHE, see docs/benchmarks.md.
-	if e.evict = newEviction(e.file, e.meta.info.Size); e.evict == nil {
-		e.file.SetUncached(true)
-	}
-}
-
-// direct reports whether a file of this size bypasses the page cache. Comparing
-// reads half a block at a time.
-func (r *run) direct(size int64) bool {
-	return r.opts.Cache == CacheDirect && size > int64(r.opts.BlockSize) && r.opts.BlockSize%(2*fsys.DirectAlignment) == 0
-}
-
-// createCache prepares a file that is to be written. direct says that it bypasses
-// the page cache.
-func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) {
-	if !r.drops() {
-		return false
-	}
-	if r.direct(size) {
-		_, err := f.SetDirect(true)
-		if err == nil {
-			return true
-		}
-		r.warnDirect(quoteName(t.given), err)
-	}
-	if size < leastBehind || t.behind == nil {
-		f.SetUncached(true) // else the device's writeback drops what it has written
-	}
-	return false
-}
-
-// warnDirect says once that the page cache is not bypassed.
-func (r *run) warnDirect(where string, err error) {
-	r.noDirect.Do(func() {
-		r.tell(Event{Kind: EventWarning, Err: fmt.Errorf("the page cache cannot be bypassed at %s; what is copied is dropped from it instead: %w", where, err)})
-	})
-}
-
-// eviction drops what was read of a file from the page cache, but not what was
-// there before.
-type eviction struct {
-	file    *fsys.File
-	dropped int64
-	keep    []bool // windows that had pages before; nil if none had
-}
-
-const evictWindow = 8 << 20 // bytes
-
-// newEviction looks what is cached of a file; nil if the system does not say.
-func newEviction(f *fsys.File, size int64) *eviction {
-	held, known := f.Cached(0, 0)
-	if !known {
-		return nil
-	}
-	v := &eviction{file: f}
-	if held {
-		for off := int64(0); off < size; off += evictWindow {
-			held, known := f.Cached(off, evictWindow)
-			v.keep = append(v.keep, held || !known)
-		}
-	}
-	return v
-}
-
-// read is told how far reading has come.
-func (v *eviction) read(off int64) {
-	for v.dropped+evictWindow <= off {
-		v.drop(evictWindow)
-	}
-}
-
-// end drops the last, shorter window.
-func (v *eviction) end(off int64) {
-	v.read(off)
-	if off > v.dropped {
-		v.drop(off - v.dropped)
-	}
-}
-
-func (v *eviction) drop(n int64) {
-	if i := int(v.dropped / evictWindow); i >= len(v.keep) || !v.keep[i] {
-		v.file.DropCacheBehind(v.dropped, n)
-	}
-	v.dropped += n
 }
 
 // writeBehind lets writeback follow a file that is being written.

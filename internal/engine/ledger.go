@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
-	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // ledger is the log of one destination, in its journal: what of the copy is on
@@ -46,14 +44,14 @@ type ledger struct {
 	mu       sync.Mutex
 	file     *fsys.Pending // the log; nil when nothing is noted
 	w        *journal.Writer
-	noted    int64 // files, bytes and directories since the last checkpoint
-	bytes    int64
-	dirs     map[string]string // directory → a path in it
+	noted    int64             // files noted since the last checkpoint
+	bytes    int64             // of them
+	dirs     map[string]string // with a name that is not forced yet → a path in each
 	followed map[*passage]*followed
-	kept     []*journal.Partial // of a run that was stopped
-	left     map[string]string  // temporaries of large files that nobody has continued yet → path
-	total    int64              // bytes noted in this run
-	worked   bool               // something was given a name in this run
+	kept     []journal.Partial // of a run that was stopped
+	left     map[string]string // temporaries of large files that nobody has continued yet → path
+	total    int64             // bytes noted in this run
+	worked   bool              // something was given a name in this run
 	begin    time.Time
 	last     time.Time     // end of the last checkpoint
 	forcing  time.Duration // spent in forcing the log
@@ -78,10 +76,10 @@ func logName(source string) string {
 	return logPrefix + hexString(set.Digests()[0])[:16]
 }
 
-// logOptions is what a log's lines depend on, as one word, and which files they
-// can be about. The policy and the
-// metadata to keep are not among it: what is listed is equal to the source, and
-// its metadata are brought up to date like those of any file that is.
+// logOptions is what a log's lines depend on, and which files they can be about, as
+// one word. The policy and the metadata to keep are not among it: what is listed is
+// equal to the source, and its metadata are brought up to date like those of any
+// file that is.
 func (o *Options) logOptions() string {
 	names := make([]string, len(o.Hashes))
 	for i, h := range o.Hashes {
@@ -115,8 +113,10 @@ func (t *target) openLedger(r *run) error {
 		return err
 	}
 	l := &ledger{
-		target: t, name: logName(source), forces: r.opts.Sync != SyncNone, ids: map[string]bool{}, foreign: map[string]bool{}, dirs: map[string]string{},
-		followed: map[*passage]*followed{}, left: map[string]string{}, begin: time.Now(), last: time.Now(),
+		target: t, name: logName(source), forces: r.opts.Sync != SyncNone,
+		ids: map[string]bool{}, foreign: map[string]bool{}, dirs: map[string]string{},
+		followed: map[*passage]*followed{}, left: map[string]string{},
+		begin: time.Now(), last: time.Now(),
 	}
 	t.ledger = l
 	if err := l.readOthers(r); err != nil {
@@ -142,7 +142,7 @@ func (t *target) openLedger(r *run) error {
 	l.owner = info.UID
 	t.root.SetTempID(head.ID)
 	l.ids[head.ID] = true
-	if r.opts.Sync == SyncNone { // then nothing is ever known to be on the device
+	if !l.forces { // then nothing is ever known to be on the device
 		err := l.file.Keep()
 		l.file = nil
 		return err
@@ -372,201 +372,6 @@ func (l *ledger) worthKeeping() bool {
 	return l.unsettled || l.worked
 }
 
-// listed returns the digests of a file that an interrupted run has copied, or
-// found equal, and forced to the device, if neither it nor the source's has
-// changed since.
-func (l *ledger) listed(path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
-	if l.known == nil {
-		return nil, false
-	}
-	f, at, ok, err := l.known.File(path)
-	if err != nil || !ok || !r.fits(&f, src, have) { // what cannot be read is not known
-		return nil, false
-	}
-	t := l.target
-	if at.Sec > time.Now().Unix() { // the clock has been put back: it proves nothing
-		return nil, false
-	}
-	if r.opts.Preserve&PreserveTimes == 0 || !t.sameTime(have.Mtime, src.Mtime) {
-		return nil, false // another file may have come to be here, with its directory
-	}
-	return f.Digests, !t.ctimeHolds || have.Ctime.Compare(at) < 0
-}
-
-// written returns the digests of a file that an interrupted run has copied, or
-// found equal, if the source's has not changed since. It need not be on the device.
-func (l *ledger) written(path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
-	if l.known == nil || len(r.opts.Hashes) == 0 {
-		return nil, false
-	}
-	f, ok, err := l.known.Written(path)
-	if err == nil && !ok { // forced, but not proved to be what it was: linked to since, or changed in the clock's last tick
-		f, _, ok, err = l.known.File(path)
-	}
-	return f.Digests, err == nil && ok && r.fits(&f, src, have)
-}
-
-// fits reports whether a line of the log is about the file that the source has
-// now, and has the digests that are wanted.
-func (r *run) fits(f *journal.File, src, have fsys.Info) bool {
-	if f.Size != src.Size || f.Mtime != src.Mtime || f.Ctime != src.Ctime || have.Size != src.Size ||
-		len(f.Digests) != len(r.opts.Hashes) {
-		return false
-	}
-	for i, a := range r.opts.Hashes {
-		if len(f.Digests[i]) != a.Size() {
-			return false
-		}
-	}
-	return true
-}
-
-// torn reports whether what stands at the destination may be of an interrupted
-// run: after a power cut, a file can have the right size and time and hold zeros.
-// Without a change time, the modification time tells: it is the source's already
-// when a file gets its name, or else that of the writing.
-func (l *ledger) torn(src, have fsys.Info) bool {
-	if l.target.ctimeHolds {
-		return l.unsettled && have.Ctime.Compare(l.begun) >= 0
-	}
-	return l.unsettled && (l.target.sameTime(have.Mtime, src.Mtime) || have.Mtime.Compare(l.begun) >= 0)
-}
-
-// warnTorn tells of files that policy "never" leaves as an interrupted run has.
-func (t *target) warnTorn(r *run, path string) {
-	t.mu.Lock()
-	told := t.toldTorn
-	t.toldTorn = true
-	t.mu.Unlock()
-	if !told {
-		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
-		r.tell(Event{Kind: EventWarning, Path: path, Target: t.given, Err: err})
-	}
-}
-
-// partial returns how far an interrupted run has come with a large file: what is
-// on the device for certain, which may be nothing, and what was written besides.
-func (l *ledger) partial(path string, src fsys.Info) (durable, written journal.Partial, ok bool) {
-	if l.known == nil {
-		return durable, written, false
-	}
-	durable, _ = l.known.Partial(path)
-	written, _ = l.known.WrittenPartial(path)
-	fits := func(p journal.Partial) bool {
-		return p.Offset > 0 && p.Size == src.Size && p.Mtime == src.Mtime && p.Ctime == src.Ctime
-	}
-	if !fits(durable) {
-		durable = journal.Partial{}
-	}
-	if !fits(written) || written.Offset <= durable.Offset || durable.Offset > 0 && durable.Temp != written.Temp {
-		written = journal.Partial{}
-	}
-	temp := cmp.Or(durable.Temp, written.Temp)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, left := l.left[temp]
-	return durable, written, left
-}
-
-// takeLeft says that somebody deals with a temporary that was left.
-func (l *ledger) takeLeft(temp string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.left, temp)
-}
-
-// giveBack says that nobody does, after all: it is to be removed.
-func (l *ledger) giveBack(temp, path string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left[temp] = path
-}
-
-// cut says, for certain, that no more of a large file is to be relied on than p
-// says, before it is cut off there.
-func (l *ledger) cut(f *fsys.Pending, p *journal.Partial) error {
-	if !l.notes() {
-		return nil
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.w.Done(p.Path); err != nil {
-		return err
-	}
-	if err := l.w.Partial(p); err != nil {
-		return err
-	}
-	if err := l.w.Flush(); err != nil {
-		return err
-	}
-	return l.file.Sync()
-}
-
-// clean removes the temporaries that interrupted runs have left in a directory,
-// except those that can be continued.
-func (l *ledger) clean(dir *fsys.Dir, listing *fsys.Listing) error {
-	if !l.unsettled {
-		return nil
-	}
-	for i := range listing.Len() {
-		name := listing.Name(i)
-		id, ok := fsys.TempID(name)
-		if !ok || !l.ids[id] {
-			continue
-		}
-		l.mu.Lock()
-		_, left := l.left[name]
-		l.mu.Unlock()
-		if left {
-			continue
-		}
-		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// dropLeft removes the temporaries in the directory rel that nobody has
-// continued; all of them if dir is nil, which finds them from the root.
-func (l *ledger) dropLeft(dir *fsys.Dir, rel string) error {
-	l.mu.Lock()
-	var gone []string
-	paths := map[string]string{}
-	for temp, p := range l.left {
-		if in := path.Dir(p); dir == nil || in == rel || in == "." && rel == "" {
-			gone = append(gone, temp)
-			paths[temp] = p
-			delete(l.left, temp)
-		}
-	}
-	l.mu.Unlock()
-	if len(gone) == 0 {
-		return nil
-	}
-	var look *fsys.Finder
-	if dir == nil {
-		look = newFinder(l.target.root)
-		defer look.Close()
-	}
-	for _, temp := range gone {
-		in := dir
-		if look != nil {
-			var err error
-			if in, _, err = look.Parent(paths[temp]); err != nil {
-				continue // its directory is not there, or not the one that it was
-			}
-		}
-		if err := in.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
 // note adds a file that was copied, or found equal. It counts when the next
 // checkpoint is made. The collector alone calls it.
 func (l *ledger) note(f *journal.File) error {
@@ -610,34 +415,12 @@ func (l *ledger) writeDown() error {
 		if !ok || m.Off < f.written+writtenEvery {
 			continue
 		}
-		if err := l.w.Written(f.partial(m)); err != nil {
+		if err := l.w.Written(f.at(m)); err != nil {
 			return err
 		}
 		f.written = m.Off
 	}
 	return l.w.Flush()
-}
-
-// done says that the temporary of a large file is not there any more.
-func (l *ledger) done(path string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil || l.target.logErr != nil {
-		return nil
-	}
-	return l.w.Done(path)
-}
-
-// followed is a large file on its way to one destination.
-type followed struct {
-	info    fsys.Info // the source's
-	path    string
-	temp    string
-	sink    *pipe.Sink
-	file    *fsys.File // a descriptor of its own: the worker may close the other one
-	noted   int64      // how far it has come on the device, by the last line that says so
-	written int64      // how far it has come, by the last line that says so
-	users   int        // checkpoints at work on it, and the worker
 }
 
 // notes reports whether the log is being written.
@@ -646,102 +429,6 @@ func (l *ledger) notes() bool {
 	defer l.mu.Unlock()
 	return l.file != nil && l.target.logErr == nil
 }
-
-// follow lets checkpoints note how far a large file has come. unfollow ends it.
-func (l *ledger) follow(e *entry, p *passage, start int64) error {
-	if e.meta.info.Size <= leastPartial || p.sink.File.Name() == "" || !l.notes() {
-		return nil
-	}
-	file, err := p.sink.File.Dup()
-	if err != nil {
-		return err
-	}
-	p.noted = true
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if start == 0 { // nothing that could be proved, but the next run finds it
-		name := &followed{info: e.meta.info, path: e.manifestPath(p), temp: p.sink.File.Name()}
-		if err := l.w.Written(name.partial(pipe.Mark{Off: 1})); err != nil {
-			file.Close()
-			p.noted = false
-			return err
-		}
-	}
-	l.followed[p] = &followed{
-		info: e.meta.info, path: e.manifestPath(p), temp: p.sink.File.Name(), sink: &p.sink, file: file, noted: start, written: start, users: 1,
-	}
-	return nil
-}
-
-func (l *ledger) unfollow(p *passage) {
-	if !p.noted { // no lock for small files
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.followed[p]; f != nil {
-		delete(l.followed, p)
-		f.release()
-	}
-}
-
-// partial is the line that says how far the file has come.
-func (f *followed) partial(m pipe.Mark) *journal.Partial {
-	return &journal.Partial{
-		Path: f.path, Temp: f.temp, Offset: m.Off, Size: f.info.Size, Mtime: f.info.Mtime, Ctime: f.info.Ctime, States: m.States,
-	}
-}
-
-// release is called with the ledger's lock held.
-func (f *followed) release() {
-	if f.users--; f.users == 0 {
-		f.file.Close()
-	}
-}
-
-// leavePartial keeps the temporary of a large file of a run that is stopped, for
-// the next one.
-func (l *ledger) leavePartial(e *entry, p *passage, off int64, states [][]byte) error {
-	if !l.notes() || off < leastPartial || p.sink.Err != nil || p.sink.File.Name() == "" {
-		return nil
-	}
-	if err := p.sink.Stop(off); err != nil {
-		return err
-	}
-	if err := p.sink.File.Sync(); err != nil {
-		return err
-	}
-	info := e.meta.info
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.kept = append(l.kept, &journal.Partial{
-		Path: e.manifestPath(p), Temp: p.sink.File.Name(), Offset: off, Size: info.Size, Mtime: info.Mtime, Ctime: info.Ctime, States: states,
-	})
-	p.noted = false
-	l.worked = true
-	return p.sink.File.Keep()
-}
-
-// noteKept notes what leavePartial has kept, when it is known that no error of
-// writing it has been told to others.
-func (l *ledger) noteKept() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.kept {
-		if l.file == nil || l.target.logErr != nil {
-			break
-		}
-		if err := l.w.Partial(p); err != nil {
-			return err
-		}
-	}
-	l.kept = nil
-	return nil
-}
-
-// leastPartial is the least that is worth continuing with. A file that is not
-// longer is copied again; a longer one has a temporary name from the start.
-const leastPartial = 16 << 20 // bytes
 
 // fail says that nothing more is noted, and why. tellLog tells it.
 func (l *ledger) fail(err error) {

@@ -35,23 +35,19 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 			start, states = f.offset, f.states
 		}
 	}
-	if err := r.ctx.Err(); err != nil || start == 0 || len(found) < wanted {
+	if err := r.ctx.Err(); err != nil {
+		return 0, cmp.Or(keepAll(found), err)
+	}
+	if start == 0 || len(found) < wanted {
 		for _, f := range found {
-			if err != nil {
-				err = cmp.Or(f.file.Keep(), err) // for the next run
-			} else {
-				f.file.Abort()
-			}
+			f.giveUp(r, e)
 		}
-		return 0, err
+		return 0, nil
 	}
 	for _, f := range found {
 		f.passage.sink = pipe.Sink{File: f.file}
 		if f.noted > start { // which will not be there any more
-			rest := &journal.Partial{
-				Path: e.manifestPath(f.passage), Temp: f.file.Name(), Offset: start, Size: e.meta.info.Size,
-				Mtime: e.meta.info.Mtime, Ctime: e.meta.info.Ctime, States: states,
-			}
+			rest := f.passage.partial(e, f.file, pipe.Mark{Off: start, States: states})
 			if err := f.passage.target.ledger.cut(f.file, rest); err != nil {
 				f.passage.sink.Err = err
 				continue
@@ -64,11 +60,7 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing)
 	}
 	if err != nil && r.ctx.Err() != nil {
-		for _, f := range found { // for the next run
-			f.passage.sink = pipe.Sink{}
-			err = cmp.Or(f.file.Keep(), err)
-		}
-		return 0, err
+		return 0, cmp.Or(keepAll(found), err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("reading what is there already: %w", err)
@@ -83,6 +75,22 @@ type leftover struct {
 	offset  int64    // what is there for certain
 	noted   int64    // what the journal says is there, perhaps or for certain
 	states  [][]byte // of the digests at the offset
+}
+
+// keepAll leaves the temporaries for the next run.
+func keepAll(found []*leftover) (err error) {
+	for _, f := range found {
+		f.passage.sink = pipe.Sink{}
+		err = cmp.Or(err, f.file.Keep())
+	}
+	return err
+}
+
+// giveUp removes the temporary, of which the journal is not to tell any more.
+func (f *leftover) giveUp(r *run, e *entry) {
+	f.file.Abort()
+	f.passage.noted = true
+	r.forget(e, f.passage)
 }
 
 // takeLeftover takes up what is left of a file at one destination, nil if nothing
@@ -103,8 +111,11 @@ func (r *run) takeLeftover(e *entry, p *passage, set *hash.Set) *leftover {
 	if written.Offset > 0 && info.Size >= written.Offset && r.proveWritten(f, written, set) {
 		f.offset, f.states = written.Offset, written.States
 	}
+	if r.ctx.Err() != nil {
+		return f // nobody knows, and it is for the next run
+	}
 	if f.offset == 0 || info.Size < f.offset {
-		file.Abort()
+		f.giveUp(r, e)
 		return nil
 	}
 	return f

@@ -339,26 +339,6 @@ func (t *target) vouched(path string, have fsys.Info, hashes int) (hash.Digests,
 	return digests, true
 }
 
-// settledSince reports whether a run that began after the time since has finished
-// and listed the file at path. What has become of the file after that is not the
-// work of an interrupted one.
-func (t *target) settledSince(path string, since fsys.Time) bool {
-	settled := false
-	for _, m := range t.manifests {
-		if m.slot < 0 {
-			continue
-		}
-		if m.index == nil || m.foreign || m.prevDir == nil || m.prevTime.Compare(since) <= 0 || m.prevTime.Sec > time.Now().Unix() {
-			return false
-		}
-		if _, ok, err := m.index.Lookup(path); !ok || err != nil {
-			return false
-		}
-		settled = true
-	}
-	return settled
-}
-
 // clearWay is called before something gets a name at the destination. It puts
 // the previous manifests out of force if one may list the name.
 func (t *target) clearWay(r *run, act action, name string) error {

@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+)
+
+// judgeInterrupted judges what an interrupted run may have left. What its journal
+// lists is up to date, whatever the policy. What it does not list and has changed
+// since that run began is compared by content, and replaced if it differs; its
+// size and time prove nothing.
+func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
+	l := p.target.ledger
+	digests, ok := l.listed(e.manifestPath(p), e.meta.info, p.have, r)
+	if ok && e.pledged(digests) {
+		p.known, p.act = true, actKeep
+		if len(digests) > 0 {
+			p.digests = digests
+		}
+		if v.act == actLeave {
+			p.act, p.done = actLeave, outLeft
+		}
+		return true
+	}
+	if !l.torn(e.meta.info, p.have) || p.target.settledSince(e.manifestPath(p), l.begun) {
+		return false
+	}
+	p.suspect = true
+	if digests, ok := l.written(e.manifestPath(p), e.meta.info, p.have, r); ok && e.pledged(digests) {
+		p.promised = digests // reading it there is enough
+	}
+	switch {
+	case v.act == actReplace:
+		return false
+	case v.act == actLeave && p.have.Size == e.meta.info.Size:
+		p.act, p.differs = actCompare, verdict{act: actLeave}
+	case v.act == actLeave:
+		p.target.warnTorn(r, e.path)
+		p.act, p.done = actLeave, outLeft
+	case p.have.Size == e.meta.info.Size:
+		p.act, p.differs = actCompare, verdict{act: actReplace}
+	default:
+		p.act = actReplace
+	}
+	return true
+}
+
+// listed returns the digests of a file that an interrupted run has copied, or
+// found equal, and forced to the device, if neither it nor the source's has
+// changed since.
+func (l *ledger) listed(path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
+	if l.known == nil {
+		return nil, false
+	}
+	f, at, ok, err := l.known.File(path)
+	if err != nil || !ok || !r.fits(&f, src, have) { // what cannot be read is not known
+		return nil, false
+	}
+	t := l.target
+	if at.Sec > time.Now().Unix() { // the clock has been put back: it proves nothing
+		return nil, false
+	}
+	if r.opts.Preserve&PreserveTimes == 0 || !t.sameTime(have.Mtime, src.Mtime) {
+		return nil, false // another file may have come to be here, with its directory
+	}
+	return f.Digests, !t.ctimeHolds || have.Ctime.Compare(at) < 0
+}
+
+// written returns the digests of a file that an interrupted run has copied, or
+// found equal, if the source's has not changed since. It need not be on the device.
+func (l *ledger) written(path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
+	if l.known == nil || len(r.opts.Hashes) == 0 {
+		return nil, false
+	}
+	f, ok, err := l.known.Written(path)
+	if err == nil && !ok { // forced, but not proved to be what it was: linked to since, or changed in the clock's last tick
+		f, _, ok, err = l.known.File(path)
+	}
+	return f.Digests, err == nil && ok && r.fits(&f, src, have)
+}
+
+// fits reports whether a line of the log is about the file that the source has
+// now, and has the digests that are wanted.
+func (r *run) fits(f *journal.File, src, have fsys.Info) bool {
+	if f.Size != src.Size || f.Mtime != src.Mtime || f.Ctime != src.Ctime || have.Size != src.Size ||
+		len(f.Digests) != len(r.opts.Hashes) {
+		return false
+	}
+	for i, a := range r.opts.Hashes {
+		if len(f.Digests[i]) != a.Size() {
+			return false
+		}
+	}
+	return true
+}
+
+// torn reports whether what stands at the destination may be of an interrupted
+// run: after a power cut, a file can have the right size and time and hold zeros.
+// Without a change time, the modification time tells: it is the source's already
+// when a file gets its name, or else that of the writing.
+func (l *ledger) torn(src, have fsys.Info) bool {
+	if l.target.ctimeHolds {
+		return l.unsettled && have.Ctime.Compare(l.begun) >= 0
+	}
+	return l.unsettled && (l.target.sameTime(have.Mtime, src.Mtime) || have.Mtime.Compare(l.begun) >= 0)
+}
+
+// warnTorn tells of files that policy "never" leaves as an interrupted run has.
+func (t *target) warnTorn(r *run, path string) {
+	t.mu.Lock()
+	told := t.toldTorn
+	t.toldTorn = true
+	t.mu.Unlock()
+	if !told {
+		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
+		r.tell(Event{Kind: EventWarning, Path: path, Target: t.given, Err: err})
+	}
+}
+
+// partial returns how far an interrupted run has come with a large file: what is
+// on the device for certain, which may be nothing, and what was written besides.
+func (l *ledger) partial(path string, src fsys.Info) (durable, written journal.Partial, ok bool) {
+	if l.known == nil {
+		return durable, written, false
+	}
+	durable, _ = l.known.Partial(path)
+	written, _ = l.known.WrittenPartial(path)
+	fits := func(p journal.Partial) bool {
+		return p.Offset > 0 && p.Size == src.Size && p.Mtime == src.Mtime && p.Ctime == src.Ctime
+	}
+	if !fits(durable) {
+		durable = journal.Partial{}
+	}
+	if !fits(written) || written.Offset <= durable.Offset || durable.Offset > 0 && durable.Temp != written.Temp {
+		written = journal.Partial{}
+	}
+	temp := cmp.Or(durable.Temp, written.Temp)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, left := l.left[temp]
+	return durable, written, left
+}
+
+// takeLeft says that somebody deals with a temporary that was left.
+func (l *ledger) takeLeft(temp string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.left, temp)
+}
+
+// giveBack says that nobody does, after all: it is to be removed.
+func (l *ledger) giveBack(temp, path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left[temp] = path
+}
+
+// clean removes the temporaries that interrupted runs have left in a directory,
+// except those that can be continued.
+func (l *ledger) clean(dir *fsys.Dir, listing *fsys.Listing) error {
+	if !l.unsettled {
+		return nil
+	}
+	for i := range listing.Len() {
+		name := listing.Name(i)
+		id, ok := fsys.TempID(name)
+		if !ok || !l.ids[id] {
+			continue
+		}
+		l.mu.Lock()
+		_, left := l.left[name]
+		l.mu.Unlock()
+		if left {
+			continue
+		}
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropLeft removes the temporaries in the directory rel that nobody has
+// continued; all of them if dir is nil, which finds them from the root.
+func (l *ledger) dropLeft(dir *fsys.Dir, rel string) error {
+	if !l.unsettled {
+		return nil
+	}
+	gone := map[string]string{} // temporary → path
+	l.mu.Lock()
+	for temp, p := range l.left {
+		if in := path.Dir(p); dir == nil || in == rel || in == "." && rel == "" {
+			gone[temp] = p
+			delete(l.left, temp)
+		}
+	}
+	l.mu.Unlock()
+	if len(gone) == 0 {
+		return nil
+	}
+	var look *fsys.Finder
+	if dir == nil {
+		look = newFinder(l.target.root)
+		defer look.Close()
+	}
+	for temp, p := range gone {
+		in := dir
+		if look != nil {
+			var err error
+			if in, _, err = look.Parent(p); err != nil {
+				continue // its directory is not there, or not the one that it was
+			}
+		}
+		if err := in.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// settledSince reports whether a run that began after the time since has finished
+// and listed the file at path. What has become of the file after that is not the
+// work of an interrupted one.
+func (t *target) settledSince(path string, since fsys.Time) bool {
+	settled := false
+	for _, m := range t.manifests {
+		if m.slot < 0 {
+			continue
+		}
+		if m.index == nil || m.foreign || m.prevDir == nil || m.prevTime.Compare(since) <= 0 || m.prevTime.Sec > time.Now().Unix() {
+			return false
+		}
+		if _, ok, err := m.index.Lookup(path); !ok || err != nil {
+			return false
+		}
+		settled = true
+	}
+	return settled
+}

@@ -1,0 +1,143 @@
+//go:build linux
+
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
+	for _, c := range []struct {
+		mode                   CacheMode
+		total, copied, largest int64
+		memory                 int64
+		want                   bool
+	}{
+		{CacheAuto, 0, 0, 0, 100, false},
+		{CacheAuto, 50, 50, 50, 100, false},
+		{CacheAuto, 51, 0, 0, 100, true},
+		{CacheAuto, 0, 51, 0, 100, true},
+		{CacheAuto, 0, 0, 51, 100, true},
+		{CacheAuto, 51, 51, 51, 0, false}, // not known
+		{CacheKeep, 200, 200, 200, 100, false},
+		{CacheDrop, 0, 0, 0, 100, true},
+		{CacheDirect, 0, 0, 0, 100, true},
+	} {
+		r := &run{opts: &Options{Cache: c.mode}, counters: &tally.Counters{}, memory: c.memory}
+		r.counters.TotalBytes.Store(c.total)
+		r.counters.Bytes.Store(c.copied)
+		r.largest.Store(c.largest)
+		require.Equal(t, c.want, r.drops(), "%+v", c)
+	}
+}
+
+// What was cached before stays, window by window, also in a second reading and in
+// one that begins between two windows.
+func TestEvictionLeavesWhatWasThere(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	require.NoError(t, os.WriteFile(path, treetest.Pattern(4*evictWindow+5000, 1), 0o600))
+	root, err := fsys.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	f, info, err := root.Open("f")
+	require.NoError(t, err)
+	defer f.Close()
+	if fromDevice, err := f.DropCache(); err != nil || !fromDevice {
+		t.Skip("the temporary directory's file system does not tell what is cached")
+	}
+	buf := make([]byte, evictWindow)
+	cached := func() (windows []bool) {
+		for off := int64(0); off < info.Size; off += evictWindow {
+			held, known := f.Cached(off, evictWindow)
+			require.True(t, known)
+			windows = append(windows, held)
+		}
+		return windows
+	}
+	_, err = f.ReadAt(buf[:4096], evictWindow+4096) // somebody has a page of the second window
+	require.NoError(t, err)
+	before := cached()
+	require.True(t, before[1])
+	v := newEviction(f, info.Size)
+	require.NotNil(t, v)
+	for _, start := range []int64{0, evictWindow/2 + 4096, evictWindow + 4096} {
+		v.dropped = 0
+		off := start
+		for off < info.Size {
+			n, err := f.ReadAt(buf[:1<<20], off)
+			require.NoError(t, err)
+			off += int64(n)
+			v.read(off)
+		}
+		v.end(off)
+		now := cached()
+		for i := range now {
+			require.True(t, !now[i] || before[i], "window %d was not cached, and is, after a reading from %d", i, start)
+		}
+		require.True(t, now[1], "what was there has gone, after a reading from %d", start)
+	}
+}
+
+// Blocks that direct reads cannot take are told once, and dropped instead.
+func TestDirectWithOddBlocksIsToldOnce(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	for _, name := range []string{"a", "b", "c"} {
+		write(t, src, name, treetest.Pattern(50_000, 1), since)
+	}
+	for block, want := range map[int]int{10_000: 1, 4096: 1, 8192: 0, 1 << 20: 0} { // the last: no file is longer
+		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
+		o.Cache, o.BlockSize = CacheDirect, block
+		out := runTold(t, o, &tally.Counters{})
+		require.Zero(t, out.summary.Errors)
+		told := slices.DeleteFunc(out.events, func(e Event) bool {
+			return e.Kind != EventWarning || !strings.Contains(e.Err.Error(), "cannot be bypassed")
+		})
+		require.Len(t, told, want, "blocks of %d", block)
+	}
+}
+
+// The counter of what is unwritten follows a device that takes its time, and ends
+// at 0.
+func TestUnwrittenIsCounted(t *testing.T) {
+	dir := t.TempDir()
+	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(dir, "dst")
+	write(t, src, "big", treetest.Pattern(24<<20, 1), since)
+	root, err := fsys.OpenRoot(dir)
+	require.NoError(t, err)
+	ranges := root.WritesBehind()
+	root.Close()
+	if !ranges {
+		t.Skip("the temporary directory's file system has no writeback of ranges")
+	}
+	c := &tally.Counters{}
+	var most atomic.Int64
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpWriteback {
+			time.Sleep(60 * time.Millisecond)
+			most.Store(max(most.Load(), c.Unwritten.Load()))
+		}
+		return nil
+	})
+	const window = 8 << 20
+	o := options(src, dst)
+	o.Sync, o.BlockSize, o.DirtyWindow = SyncEnd, 128<<10, window
+	out := runTold(t, o, c)
+	require.Zero(t, out.summary.Errors)
+	require.Positive(t, most.Load())
+	require.LessOrEqual(t, most.Load(), int64(window+o.BlockSize))
+	require.Zero(t, c.Unwritten.Load())
+}
