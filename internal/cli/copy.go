@@ -40,6 +40,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		"overwrite-policy": engine.PolicyNames(),
 		"dirty-window":     {"auto", "off"}, // or a size
 		"cache":            engine.CacheNames(),
+		"reflink":          engine.ReflinkNames(),
 		"sparse":           engine.SparseNames(),
 		"sync":             engine.SyncNames(),
 		"verify":           engine.VerifyNames(),

@@ -110,6 +110,7 @@ func (f *copyFlags) groups() []flagGroup {
 			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", policyHelp)
 			s.Var(newParsed(&o.Preserve, "all", engine.ParsePreserve), "preserve", "metadata to keep: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
 			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
+			s.Var(newParsed(&o.Reflink, "auto", engine.ParseReflink), "reflink", "`MODE`: whether copies share blocks with the source: auto where the file system can, always or the file fails, never")
 			s.Var(newParsed(&o.Sync, "end", engine.ParseSync), "sync", "`MODE`: when data is forced to the device: end (before the manifest), file (after each), none")
 		}},
 		{"Speed and memory", func(s *pflag.FlagSet) {
@@ -172,6 +173,8 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.quiet && f.verbose:
 		return usagef("--quiet and --verbose contradict each other")
+	case o.Reflink == engine.ReflinkAlways && o.Sparse != engine.SparseAuto:
+		return usagef("--reflink=always shares holes as they are, and --sparse=%s asks for others", o.Sparse)
 	case o.Verify != engine.VerifyOff && len(o.Hashes) == 0:
 		return usagef("--verify needs a digest to compare with, and --hash none computes none")
 	case given("source-manifest") && o.SourceManifest != engine.SourceManifestIgnore && len(o.Hashes) == 0:

@@ -378,7 +378,7 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 	defer r.sets.Put(set)
 	set.Reset()
 	var start int64
-	if resume && e.meta.info.Size > leastPartial {
+	if resume && e.meta.info.Size > leastPartial && r.opts.Reflink != ReflinkAlways {
 		if start, err = r.continuePartial(e, movers, set); err != nil {
 			return false, err
 		}
@@ -399,16 +399,15 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 		if !p.open() {
 			continue
 		}
+		err := p.sink.Err
 		if start == 0 {
-			p.sink = pipe.Sink{}
-			p.sink.File, p.sink.Err = p.dir.Create(e.meta.info.Size > leastPartial && p.target.ledger.notes())
+			err = r.create(e, p)
 		}
-		if p.sink.Err != nil {
-			r.failPassage(e, p, failure.StageCreate, p.sink.Err)
+		if err != nil {
+			r.failPassage(e, p, failure.StageCreate, err)
 			continue
 		}
-		p.sink.Sparse = r.opts.Sparse == SparseAlways
-		if p.bypass = r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
+		if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
 			r.writeBehind(e, p)
 		}
 		if err := p.target.ledger.follow(e, p, start); err != nil {
@@ -429,7 +428,7 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 	}
 	e.resumed = start
 	r.countMoved(e, start)
-	total, err := r.pipe.Transfer(r.ctx, e.file, e.meta.info, set, sinks, course)
+	total, err := r.transfer(e, movers, sinks, set, course)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
 		e.evict.end(total)

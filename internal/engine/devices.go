@@ -14,7 +14,50 @@ const leastBehind = 1 << 20 // bytes
 // device is what destinations on one device share.
 type device struct {
 	*pipe.Device
-	copies int64 // destinations
+	copies int64         // destinations
+	turn   chan struct{} // of writing a long file to a disk that spins; nil for others
+}
+
+// fastest is a speed that no disk reaches that spins, whatever the system takes it
+// for: bytes per second.
+const fastest = 400 << 20
+
+// takeTurns lets one long file at a time be written to a disk that spins, whose head
+// would go to and fro between several. end must be called; the error is the
+// context's.
+func (r *run) takeTurns(e *entry, movers []*passage) (end func(), err error) {
+	var taken []*device
+	end = func() {
+		for _, d := range taken {
+			<-d.turn
+		}
+	}
+	if e.meta.info.Size < leastBehind {
+		return end, nil
+	}
+	for _, d := range r.devices { // in one order for all
+		if d.turn == nil || d.Rate() > fastest || !d.takes(movers) {
+			continue
+		}
+		select {
+		case d.turn <- struct{}{}:
+			taken = append(taken, d)
+		case <-r.ctx.Done():
+			end()
+			return func() {}, r.ctx.Err()
+		}
+	}
+	return end, nil
+}
+
+// takes reports whether one of the passages leads to the device.
+func (d *device) takes(movers []*passage) bool {
+	for _, p := range movers {
+		if p.open() && p.target.behind == d.Device && !p.sink.Clone {
+			return true
+		}
+	}
+	return false
 }
 
 // startTending begins what goes on beside the copy at every destination: bounding
@@ -37,6 +80,9 @@ func (r *run) startTending() {
 					Ranges: t.root.WritesBehind(),
 					Drop:   r.drops,
 				})}
+				if t.root.Rotational() {
+					d.turn = make(chan struct{}, 1)
+				}
 				devices[t.dev] = d
 				r.devices = append(r.devices, d)
 			}

@@ -35,6 +35,7 @@ type run struct {
 
 	pipe     *pipe.Pipe
 	sets     sync.Pool // of *hash.Set
+	pairs    sync.Map  // pairKey → *pair
 	noXattrs sync.Map  // devices of the source without extended attributes
 	begun    fsys.Time // when the run began
 	toVerify int64     // bytes that verifying will read; the collector's

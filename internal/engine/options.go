@@ -20,6 +20,7 @@ type Options struct {
 	Policy   Policy
 	Sync     SyncMode
 	Sparse   SparseMode
+	Reflink  ReflinkMode
 	Preserve Preserve
 
 	Verify         VerifyMode         // needs a hash
@@ -153,6 +154,29 @@ func SparseNames() []string { return sparseNames }
 func ParseSparse(s string) (SparseMode, error) {
 	i, err := choose("sparse mode", s, sparseNames)
 	return SparseMode(i), err
+}
+
+// ReflinkMode says whether files may share blocks with the source.
+type ReflinkMode uint8
+
+// The reflink modes.
+const (
+	ReflinkAuto   ReflinkMode = iota // where the file system can
+	ReflinkAlways                    // or else the file fails
+	ReflinkNever                     // every copy has blocks of its own
+)
+
+var reflinkNames = []string{"auto", "always", "never"}
+
+func (m ReflinkMode) String() string { return reflinkNames[m] }
+
+// ReflinkNames lists the values of --reflink.
+func ReflinkNames() []string { return reflinkNames }
+
+// ParseReflink reads the value of --reflink.
+func ParseReflink(s string) (ReflinkMode, error) {
+	i, err := choose("reflink mode", s, reflinkNames)
+	return ReflinkMode(i), err
 }
 
 // VerifyMode says what is read back when everything is on the device.

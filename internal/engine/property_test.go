@@ -84,6 +84,7 @@ func newTrial(t *rapid.T) *trial {
 			{hash.SHA256}, {hash.SHA256}, {hash.MD5, hash.SHA256}, {hash.SHA256, hash.BLAKE3, hash.XXH128, hash.SHA512},
 		}).Draw(t, "hashes"),
 		Sync:      engine.SyncNone,
+		Reflink:   rapid.SampledFrom([]engine.ReflinkMode{engine.ReflinkAuto, engine.ReflinkNever}).Draw(t, "reflink"),
 		Sparse:    rapid.SampledFrom([]engine.SparseMode{engine.SparseAuto, engine.SparseAlways, engine.SparseNever}).Draw(t, "sparse"),
 		Preserve:  engine.PreserveAll,
 		BlockSize: c.block,

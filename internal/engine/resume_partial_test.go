@@ -49,7 +49,7 @@ func stopAt(t *testing.T, o Options, bytes int64) {
 	c := &tally.Counters{}
 	before := fsys.Fault
 	fsys.Fault = func(op fsys.Op, name string) error {
-		if op == fsys.OpRead && c.Bytes.Load() >= bytes {
+		if (op == fsys.OpRead || op == fsys.OpCopyRange) && c.Bytes.Load() >= bytes {
 			cancel()
 		}
 		if before != nil {

@@ -14,8 +14,7 @@ import (
 // Dir is an open directory.
 type Dir struct {
 	Object
-	caps   *capabilities
-	listed bool // the descriptor's read position has moved
+	caps *capabilities
 }
 
 // capabilities remembers what a tree's file system has refused, so that a tree
@@ -57,17 +56,15 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return &Dir{Object: Object{fd: fd}, caps: d.caps}, nil
 }
 
-// List reads the names in the directory.
+// List reads the names in the directory. It begins anew each time: btrfs lists
+// what was there when the directory was opened, or wound back.
 func (d *Dir) List() (*Listing, error) {
 	if err := fault(OpList, ""); err != nil {
 		return nil, err
 	}
-	if d.listed {
-		if _, err := unix.Seek(d.fd, 0, 0); err != nil {
-			return nil, err
-		}
+	if _, err := unix.Seek(d.fd, 0, 0); err != nil {
+		return nil, err
 	}
-	d.listed = true
 	return d.list()
 }
 

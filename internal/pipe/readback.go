@@ -40,12 +40,12 @@ func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set
 		}
 	}
 	dropped := int64(0)
-	n, err = p.digest(ctx, src, info, set, func(off int64) {
+	n, err = p.Transfer(ctx, src, info, set, nil, Course{Read: func(off int64) {
 		if off-dropped >= dropUnit {
 			src.DropCacheBehind(dropped, off-dropped)
 			dropped = off
 		}
-	})
+	}})
 	if n > dropped {
 		src.DropCacheBehind(dropped, n-dropped)
 	}

@@ -1,10 +1,7 @@
 package pipe
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
@@ -21,17 +18,7 @@ type Pipe struct {
 	KeepHoles bool          // holes of the source become holes of the sinks
 	Limiter   *rate.Limiter // of the bytes read
 	Bytes     *atomic.Int64 // counts the bytes read while they are
-	inFlight  atomic.Int64  // files being read for their digests alone
-}
-
-// Sink is where the bytes of one file go at one destination.
-type Sink struct {
-	File   *fsys.Pending
-	Behind *Behind // told what is written; nil for nobody
-	Sparse bool    // make holes of zeros
-	Err    error   // the first error; nothing is written after it
-	end    int64   // end of the last byte written
-	marks  marks
+	inFlight  atomic.Int64  // files under way
 }
 
 // Course says how a file is moved that need not be moved from its beginning, or
@@ -60,9 +47,11 @@ const maxHole = 16 << 20 // bytes
 // be finished with their size by the caller, who also proves the end of the
 // file: bytes beyond info.Size are not looked for unless it is 0.
 func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
-	holes := p.KeepHoles && info.Blocks*512 < info.Size
+	holes := p.KeepHoles && len(sinks) > 0 && info.Blocks*512 < info.Size
+	p.inFlight.Add(1)
+	defer p.inFlight.Add(-1)
 	if info.Size > int64(p.Pool.size) || course.Start > 0 {
-		return p.throughLanes(ctx, src, info, holes, set, sinks, course)
+		return p.stream(ctx, src, info, holes, set, sinks, course)
 	}
 	if holes { // a short file: finding zeros is cheaper than asking for holes
 		for _, s := range sinks {
@@ -75,7 +64,7 @@ func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set
 	}
 	// It is longer than it said: /proc, or it grew. What was written is written again.
 	set.Reset()
-	return p.throughLanes(ctx, src, info, false, set, sinks, Course{})
+	return p.stream(ctx, src, info, false, set, sinks, Course{Read: course.Read})
 }
 
 // inline moves a file of at most one block: one buffer, no channel, no
@@ -111,17 +100,16 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 	return int64(n), false, nil
 }
 
-// throughLanes moves a longer file: the caller reads, each digest and each sink
-// has a lane of its own, and buffered channels even out their stalls.
-func (p *Pipe) throughLanes(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
-	l := p.startLanes(set, sinks)
-	wanted := func() bool { return l.writing.Load() > 0 && ctx.Err() == nil }
+// stream moves a longer file, piece by piece.
+func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
+	f := newFlow(p, set, sinks)
+	wanted := func() bool { return f.wanted() && ctx.Err() == nil }
 	read := course.Read
 	if course.MarkEvery > 0 {
 		next := course.Start + course.MarkEvery
 		read = func(off int64) {
 			if off >= next {
-				l.send(piece{off: off, mark: newMark(off, set.Len())})
+				f.send(piece{off: off, mark: newMark(off, set.Len())})
 				next = off + course.MarkEvery
 			}
 			if course.Read != nil {
@@ -129,96 +117,25 @@ func (p *Pipe) throughLanes(ctx context.Context, src *fsys.File, info fsys.Info,
 			}
 		}
 	}
-	total, err := p.read(ctx, src, info, course.Start, holes, wanted, l.send, read)
-	l.close()
+	start := course.Start
+	var err error
+	if f.offloads() {
+		start, err = f.offload(ctx, src, info.Size, start, holes, read)
+	}
+	total := start
+	if err == nil {
+		total, err = p.read(ctx, src, info, start, holes, wanted, f.send, read)
+	}
+	f.close()
 	if err == nil {
 		err = ctx.Err()
 	}
 	return total, err
 }
 
-// lanes take the pieces of one file.
-type lanes struct {
-	channels []chan piece
-	group    sync.WaitGroup
-	writing  atomic.Int64 // sinks that have not failed
-}
-
-// startLanes starts a lane for each digest and each sink. The caller must close
-// them.
-func (p *Pipe) startLanes(set *hash.Set, sinks []*Sink) *lanes {
-	l := &lanes{}
-	for i := range set.Len() {
-		h := set.Hash(i)
-		l.add(p.QueueSize, func(q piece) {
-			if q.mark != nil {
-				q.mark.setState(i, hash.State(h))
-				return
-			}
-			q.feed(h)
-		})
-	}
-	l.writing.Store(int64(len(sinks)))
-	for _, s := range sinks {
-		l.add(p.QueueSize, func(q piece) {
-			switch {
-			case s.Err != nil:
-			case q.mark != nil:
-				if s.reach(q.off); s.Err == nil {
-					s.marks.pass(q.mark)
-				} else {
-					l.writing.Add(-1)
-				}
-			case q.block != nil:
-				if s.Write(q.data, q.off); s.Err != nil {
-					l.writing.Add(-1)
-				}
-			}
-		})
-	}
-	return l
-}
-
-func (l *lanes) add(queue int, consume func(piece)) {
-	c := make(chan piece, queue)
-	l.channels = append(l.channels, c)
-	l.group.Go(func() {
-		for q := range c {
-			consume(q)
-			if q.block != nil {
-				q.block.Release()
-			}
-		}
-	})
-}
-
-func (l *lanes) send(q piece) {
-	if q.block != nil {
-		q.block.refs.Store(int32(len(l.channels)))
-	}
-	for _, c := range l.channels {
-		c <- q
-	}
-}
-
-// close waits until the lanes have taken everything.
-func (l *lanes) close() {
-	for _, c := range l.channels {
-		close(c)
-	}
-	l.group.Wait()
-}
-
-// feed gives the piece to a digest.
-func (q piece) feed(w io.Writer) {
-	for hole := q.hole; hole > 0; hole -= int64(len(zeros)) {
-		_, _ = w.Write(zeros[:min(hole, int64(len(zeros)))]) // digests take everything
-	}
-	_, _ = w.Write(q.data)
-}
-
 // read sends the file piece by piece from start until it ends, nobody wants
-// more, or an error, and returns how far it has come. It holds one block at a time and none while it waits for the next.
+// more, or an error, and returns how far it has come. It holds one block at a
+// time and none while it waits for the next.
 // behind, if not nil, is told how far it has come after each block.
 func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start int64, holes bool, wanted func() bool, send func(piece), behind func(off int64)) (int64, error) {
 	off, dataEnd := start, int64(0)
@@ -282,89 +199,4 @@ func (p *Pipe) Pace(ctx context.Context, n int) error {
 		return nil
 	}
 	return p.Limiter.WaitN(ctx, n)
-}
-
-// Write puts data at the offset off, unless an earlier write failed.
-func (s *Sink) Write(data []byte, off int64) {
-	if s.Err != nil {
-		return
-	}
-	if !s.Sparse {
-		s.put(data, off)
-		return
-	}
-	for len(data) > 0 && s.Err == nil {
-		n := min(len(data), sparseUnit-int(off%sparseUnit))
-		zero := isZero(data[:n])
-		for n < len(data) {
-			end := min(n+sparseUnit, len(data))
-			if isZero(data[n:end]) != zero {
-				break
-			}
-			n = end
-		}
-		if !zero {
-			s.put(data[:n], off)
-		}
-		data, off = data[n:], off+int64(n)
-	}
-}
-
-func (s *Sink) put(data []byte, off int64) {
-	if len(data) == 0 {
-		return
-	}
-	if s.Err = s.File.WriteAt(data, off); s.Err != nil {
-		return
-	}
-	s.end = max(s.end, off+int64(len(data)))
-	if s.Behind != nil {
-		s.Behind.Wrote(off, int64(len(data)))
-	}
-}
-
-// Continue makes the sink one of a file whose first start bytes are there.
-func (s *Sink) Continue(start int64) {
-	if s.Err = s.File.Truncate(start); s.Err == nil {
-		s.end = start
-	}
-}
-
-// reach gives the file at least the size off, where a hole ends there: whoever
-// continues it must not take a shorter file for one.
-func (s *Sink) reach(off int64) {
-	if s.Err == nil && s.end < off {
-		if s.Err = s.File.Truncate(off); s.Err == nil {
-			s.end = off
-		}
-	}
-}
-
-// Stop ends the file at off, for somebody to continue it there.
-func (s *Sink) Stop(off int64) error {
-	s.reach(off)
-	return s.Err
-}
-
-// Finish gives the file its size where the end of it is a hole.
-func (s *Sink) Finish(size int64) {
-	if s.Err == nil && s.end != size {
-		s.Err = s.File.Truncate(size)
-	}
-}
-
-// sparseUnit is the least run of zeros that becomes a hole: a page, which is
-// also the block size of most file systems.
-const sparseUnit = 4096 // bytes
-
-var zeros [64 << 10]byte
-
-func isZero(p []byte) bool {
-	for len(p) > len(zeros) {
-		if !bytes.Equal(p[:len(zeros)], zeros[:]) {
-			return false
-		}
-		p = p[len(zeros):]
-	}
-	return bytes.Equal(p, zeros[:len(p)])
 }

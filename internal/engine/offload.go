@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+)
+
+// pair is what is known of the ways to copy from one device to another without
+// moving bytes through the program. A tree costs one refused call and not one for
+// each file. Devices of different numbers can still clone: subvolumes of btrfs.
+type pair struct {
+	noClone atomic.Bool
+	noRange atomic.Bool
+}
+
+type pairKey struct{ from, to uint64 }
+
+func (r *run) pairOf(e *entry, p *passage) *pair {
+	key := pairKey{e.meta.info.ID.Dev, p.dd.info.ID.Dev}
+	if known, ok := r.pairs.Load(key); ok {
+		return known.(*pair)
+	}
+	known, _ := r.pairs.LoadOrStore(key, &pair{})
+	return known.(*pair)
+}
+
+// setSink makes f what the passage is written to; it has nothing yet, or the
+// beginning.
+func (r *run) setSink(e *entry, p *passage, f *fsys.Pending) {
+	p.sink = pipe.Sink{File: f, Sparse: r.opts.Sparse == SparseAlways}
+	if r.opts.Sparse == SparseAuto && r.opts.Reflink == ReflinkAuto {
+		p.sink.Refused = &r.pairOf(e, p).noRange
+	}
+}
+
+// create makes the passage's temporary: a clone of the source where that can be.
+func (r *run) create(e *entry, p *passage) error {
+	p.sink = pipe.Sink{}
+	named := e.meta.info.Size > leastPartial && p.target.ledger.notes()
+	pair := r.pairOf(e, p)
+	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
+		f, err := p.dir.CreateClone(e.file, named)
+		if err == nil {
+			r.setSink(e, p, f)
+			p.sink.Clone, err = r.sameSize(e, f)
+			return err
+		}
+		switch refusal := fsys.RefusalOf(err); {
+		case refusal == fsys.NotRefused:
+			return err
+		case always:
+			return fmt.Errorf("it cannot share blocks with the source: %w", err)
+		case refusal == fsys.RefusedPair:
+			pair.noClone.Store(true)
+		}
+	}
+	f, err := p.dir.Create(named)
+	if err != nil {
+		return err
+	}
+	r.setSink(e, p, f)
+	if r.opts.Sparse == SparseNever {
+		if err = f.Preallocate(e.meta.info.Size); fsys.Unsupported(err) {
+			err = nil
+		}
+	}
+	return err
+}
+
+// clones reports whether a clone of the file is wanted. What has no size has
+// nothing to share, or does not tell, as in /proc.
+func (r *run) clones(e *entry) bool {
+	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.meta.info.Size > 0
+}
+
+// sameSize reports whether a clone has what the source had when it was described;
+// if not, it is emptied and written.
+func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size == e.meta.info.Size {
+		return err == nil, err
+	}
+	return false, f.Truncate(0)
+}
+
+// transfer fills the sinks and feeds the digests, and returns how far it has come.
+func (r *run) transfer(e *entry, movers []*passage, sinks []*pipe.Sink, set *hash.Set, course pipe.Course) (int64, error) {
+	if r.nothingToRead(sinks) {
+		r.counters.Bytes.Add(e.meta.info.Size)
+		return e.meta.info.Size, nil
+	}
+	end, err := r.takeTurns(e, movers)
+	if err != nil {
+		return course.Start, err
+	}
+	defer end()
+	return r.pipe.Transfer(r.ctx, r.readFrom(e, sinks), e.meta.info, set, sinks, course)
+}
+
+// readFrom is the file to read for the digests: the source, unless all
+// destinations have clones of it and nothing of it is in memory. Then that of a
+// clone is what stands at the destination.
+func (r *run) readFrom(e *entry, sinks []*pipe.Sink) *fsys.File {
+	for _, s := range sinks {
+		if !s.Clone {
+			return e.file
+		}
+	}
+	if held, known := e.file.Cached(0, 0); held || !known || r.drops() {
+		return e.file
+	}
+	return &sinks[0].File.File
+}
+
+// nothingToRead reports whether clones are all that is wanted.
+func (r *run) nothingToRead(sinks []*pipe.Sink) bool {
+	for _, s := range sinks {
+		if !s.Clone {
+			return false
+		}
+	}
+	return len(r.opts.Hashes) == 0
+}

@@ -1,0 +1,18 @@
+package fsys
+
+import "golang.org/x/sys/unix"
+
+// Preallocate reserves room on the device for a file that will have size bytes,
+// in few and long extents where there are some, and leaves the size that it has:
+// fallocate(2) with FALLOC_FL_KEEP_SIZE. What stays unused is held until the file
+// is truncated or removed. An error for which Unsupported holds says that the
+// file system cannot; a full device is ENOSPC, and may have taken a part.
+func (f *File) Preallocate(size int64) error {
+	if err := fault(OpPreallocate, ""); err != nil {
+		return err
+	}
+	if size <= 0 {
+		return nil
+	}
+	return retry(func() error { return unix.Fallocate(f.fd, unix.FALLOC_FL_KEEP_SIZE, 0, size) })
+}

@@ -1,0 +1,42 @@
+package fsys
+
+import "errors"
+
+// Refusal tells how far it reaches that a fast path (CreateClone, CopyRange) was
+// refused, so that a tree costs one refused call and not one per file.
+type Refusal uint8
+
+// The reaches. A refusal has moved and changed nothing: another way is open.
+const (
+	NotRefused  Refusal = iota // no error, or one of doing it: no other way makes it good
+	RefusedFile                // for this file only: the next one may be taken
+	RefusedPair                // for every file from the one device to the other
+)
+
+// RefusalOf classifies an error of CreateClone or CopyRange.
+func RefusalOf(err error) Refusal {
+	var r *refusedError
+	if errors.As(err, &r) {
+		return r.reach
+	}
+	return NotRefused
+}
+
+// refusedError is an error of the system that stands for a refusal. What it
+// means depends on the call and the file system, so they say it with it.
+type refusedError struct {
+	err   error
+	reach Refusal
+}
+
+func (r *refusedError) Error() string { return r.err.Error() }
+
+func (r *refusedError) Unwrap() error { return r.err }
+
+// refused marks err, if that is what it is.
+func refused(err error, reach Refusal) error {
+	if reach == NotRefused {
+		return err
+	}
+	return &refusedError{err, reach}
+}

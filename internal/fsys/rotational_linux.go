@@ -1,0 +1,85 @@
+package fsys
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rotational reports whether the kernel takes the disk that the directory's file
+// system lies on, or one of several, for one that spins, so that moving its head
+// costs time (queue/rotational in sysfs). It says so of many a virtual disk and USB
+// stick, too, because it cannot know: the speed has to tell. false is also said
+// where that is not known: of a disk behind a network or FUSE.
+func (d *Dir) Rotational() bool {
+	var st unix.Stat_t
+	if err := retry(func() error { return d.fstat(&st) }); err != nil {
+		return false
+	}
+	device := st.Dev
+	if unix.Major(device) == 0 { // btrfs, and whatever has no device
+		var ok bool
+		if device, ok = d.mountedDevice(); !ok {
+			return false
+		}
+	}
+	return rotates(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(device), unix.Minor(device)))
+}
+
+// mountedDevice returns the device that was mounted, of several the first.
+func (d *Dir) mountedDevice() (device uint64, ok bool) {
+	var st unix.Statx_t // STATX_MNT_ID is of Linux 5.8
+	if unix.Statx(d.fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {
+		return 0, false
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return 0, false
+	}
+	source := mountSource(string(mounts), st.Mnt_id)
+	if !strings.HasPrefix(source, "/dev/") { // what is mounted over a network is not to be touched
+		return 0, false
+	}
+	var node unix.Stat_t
+	if unix.Stat(source, &node) != nil || node.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return 0, false
+	}
+	return node.Rdev, true
+}
+
+// mountSource takes the source of a mount out of /proc/self/mountinfo, "" if it
+// is not there: "36 35 98:0 /root /mnt rw shared:1 - ext3 /dev/root rw".
+func mountSource(mounts string, id uint64) string {
+	for line := range strings.Lines(mounts) {
+		if first, _, _ := strings.Cut(line, " "); first != strconv.FormatUint(id, 10) {
+			continue
+		}
+		_, after, _ := strings.Cut(line, " - ")
+		if fields := strings.Fields(after); len(fields) > 1 {
+			return fields[1]
+		}
+	}
+	return ""
+}
+
+// rotates looks at a block device in sysfs: the path of its directory, which may
+// be a link, so ".." is the kernel's to follow.
+func rotates(dir string) bool {
+	if _, err := os.Stat(dir + "/partition"); err == nil {
+		dir += "/.."
+	}
+	// What lies on others, as of the device mapper and md, is what they are.
+	if below, err := os.ReadDir(dir + "/slaves"); err == nil && len(below) > 0 {
+		for _, b := range below {
+			if rotates(dir + "/slaves/" + b.Name()) {
+				return true
+			}
+		}
+		return false
+	}
+	claim, err := os.ReadFile(dir + "/queue/rotational")
+	return err == nil && strings.TrimSpace(string(claim)) == "1"
+}

@@ -1,0 +1,83 @@
+package pipe
+
+import (
+	"context"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// offloadStep is how much the system is asked to copy at once: few calls, and a
+// say for the context, the window and the checkpoints in between.
+const offloadStep = 8 << 20 // bytes
+
+// offloads reports whether the system may copy the file by itself: no byte of it
+// has to be seen, or to wait.
+func (f *flow) offloads() bool {
+	if f.set.Len() > 0 || len(f.sinks) != 1 || f.pipe.Limiter != nil {
+		return false
+	}
+	s := f.sinks[0]
+	return !s.Clone && !s.Sparse && s.Refused != nil && !s.Refused.Load()
+}
+
+// offload lets the system copy src from start on, and returns how far it has come:
+// to the end, or to where reading and writing has to take over. It does so after
+// every refusal and at every end that comes too early, because whether the file
+// has shrunk or cannot be copied in this way is for reading to find out. What was
+// copied until then is right.
+func (f *flow) offload(ctx context.Context, src *fsys.File, size, start int64, holes bool, read func(off int64)) (off int64, err error) {
+	s := f.sinks[0]
+	dataEnd := size
+	if holes {
+		dataEnd = start
+	}
+	for off = start; off < size && s.Err == nil && ctx.Err() == nil; {
+		if off >= dataEnd {
+			data, hole, end, err := src.NextData(off)
+			switch {
+			case err != nil:
+				return off, nil // reading knows what to do
+			case end:
+				data, hole = size, size
+			}
+			f.pipe.count(min(data, size) - off)
+			off, dataEnd = min(data, size), min(hole, size)
+			continue
+		}
+		n, handled, err := s.File.CopyRange(src, off, min(dataEnd-off, offloadStep))
+		switch {
+		case !handled:
+			if fsys.RefusalOf(err) == fsys.RefusedPair {
+				s.Refused.Store(true)
+			}
+			return off, nil
+		case err != nil:
+			return off, f.blame(ctx, src, off, err)
+		case n == 0:
+			return off, nil
+		}
+		s.wrote(off, n)
+		off += n
+		f.pipe.count(n)
+		if read != nil {
+			read(off)
+		}
+	}
+	return off, nil
+}
+
+// blame finds out whether copying has failed because of the source, whose error is
+// returned, or because of the sink, which gets it.
+func (f *flow) blame(ctx context.Context, src *fsys.File, off int64, err error) error {
+	b, noBlock := f.pipe.Pool.Get(ctx)
+	if noBlock != nil {
+		return noBlock
+	}
+	defer b.Release()
+	if _, err := src.ReadAt(b.Buf, off); err != nil {
+		return err
+	}
+	f.sinks[0].Err = err
+	f.writing.Add(-1)
+	return nil
+}

@@ -1,0 +1,114 @@
+package pipe
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// Sink is where the bytes of one file go at one destination.
+type Sink struct {
+	File   *fsys.Pending
+	Behind *Behind // told what is written; nil for nobody
+	Sparse bool    // make holes of zeros
+	Clone  bool    // File holds everything already: nothing is written, only read
+	Err    error   // the first error; nothing is written after it
+
+	// Refused is set when the system does not copy between the two devices by
+	// itself, and spares the next file the question; nil: it is never asked.
+	Refused *atomic.Bool
+
+	end   int64 // end of the last byte written
+	marks marks
+}
+
+// Write puts data at the offset off, unless an earlier write failed.
+func (s *Sink) Write(data []byte, off int64) {
+	if s.Err != nil || s.Clone {
+		return
+	}
+	if !s.Sparse {
+		s.put(data, off)
+		return
+	}
+	for len(data) > 0 && s.Err == nil {
+		n := min(len(data), sparseUnit-int(off%sparseUnit))
+		zero := isZero(data[:n])
+		for n < len(data) {
+			end := min(n+sparseUnit, len(data))
+			if isZero(data[n:end]) != zero {
+				break
+			}
+			n = end
+		}
+		if !zero {
+			s.put(data[:n], off)
+		}
+		data, off = data[n:], off+int64(n)
+	}
+}
+
+func (s *Sink) put(data []byte, off int64) {
+	if len(data) == 0 {
+		return
+	}
+	if s.Err = s.File.WriteAt(data, off); s.Err != nil {
+		return
+	}
+	s.wrote(off, int64(len(data)))
+}
+
+// wrote accounts for n bytes that were written at the offset off.
+func (s *Sink) wrote(off, n int64) {
+	s.end = max(s.end, off+n)
+	if s.Behind != nil {
+		s.Behind.Wrote(off, n)
+	}
+}
+
+// Continue makes the sink one of a file whose first start bytes are there.
+func (s *Sink) Continue(start int64) {
+	if s.Err = s.File.Truncate(start); s.Err == nil {
+		s.end = start
+	}
+}
+
+// reach gives the file at least the size off, where a hole ends there: whoever
+// continues it must not take a shorter file for one.
+func (s *Sink) reach(off int64) {
+	if s.Err == nil && s.end < off && !s.Clone {
+		if s.Err = s.File.Truncate(off); s.Err == nil {
+			s.end = off
+		}
+	}
+}
+
+// Stop ends the file at off, for somebody to continue it there.
+func (s *Sink) Stop(off int64) error {
+	s.reach(off)
+	return s.Err
+}
+
+// Finish gives the file its size where the end of it is a hole.
+func (s *Sink) Finish(size int64) {
+	if s.Err == nil && s.end != size && !s.Clone {
+		s.Err = s.File.Truncate(size)
+	}
+}
+
+// sparseUnit is the least run of zeros that becomes a hole: a page, which is
+// also the block size of most file systems.
+const sparseUnit = 4096 // bytes
+
+var zeros [64 << 10]byte
+
+func isZero(p []byte) bool {
+	for len(p) > len(zeros) {
+		if !bytes.Equal(p[:len(zeros)], zeros[:]) {
+			return false
+		}
+		p = p[len(zeros):]
+	}
+	return bytes.Equal(p, zeros[:len(p)])
+}
