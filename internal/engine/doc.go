@@ -7,9 +7,10 @@
 //	walk ──jobs──▶ workers: one entry each ──notes──▶ collector ──▶ manifests, summary
 //	                 │
 //	                 ├─ at most one block: read → hash → write, in turn, in one buffer
-//	                 └─ longer: the worker reads ──piece──▶ lane: digest
-//	                                             ├────────▶ lane: writer of destination 1
-//	                                             └────────▶ lane: writer of destination 2 ...
+//	                 ├─ longer: the worker reads ──piece──▶ lane: digest
+//	                 │                           ├────────▶ lane: writer of destination 1
+//	                 │                           └────────▶ lane: writer of destination 2 ...
+//	                 └─ a clone, or copied by the system: only what has to be hashed is read
 //
 // A directory is completed, with its own metadata, when nothing in it is held
 // any more; that is deepest first by itself. At the end everything is forced to

@@ -2,6 +2,7 @@
 // number of sinks.
 //
 //   - sink: where the bytes of a file go at one destination
+//   - flow: a file's way to its digests and sinks, in turn or through lanes
 //   - lane: a channel and the goroutine behind it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole, on their way
 //
