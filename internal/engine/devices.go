@@ -22,18 +22,18 @@ type device struct {
 // for: bytes per second.
 const fastest = 400 << 20
 
+// Tests exchange it: not every disk that they find spins.
+var rotational = (*fsys.Dir).Rotational
+
 // takeTurns lets one long file at a time be written to a disk that spins, whose head
 // would go to and fro between several. end must be called; the error is the
 // context's.
-func (r *run) takeTurns(e *entry, movers []*passage) (end func(), err error) {
+func (r *run) takeTurns(movers []*passage) (end func(), err error) {
 	var taken []*device
 	end = func() {
 		for _, d := range taken {
 			<-d.turn
 		}
-	}
-	if e.meta.info.Size < leastBehind {
-		return end, nil
 	}
 	for _, d := range r.devices { // in one order for all
 		if d.turn == nil || d.Rate() > fastest || !d.takes(movers) {
@@ -80,7 +80,7 @@ func (r *run) startTending() {
 					Ranges: t.root.WritesBehind(),
 					Drop:   r.drops,
 				})}
-				if t.root.Rotational() {
+				if rotational(t.root) {
 					d.turn = make(chan struct{}, 1)
 				}
 				devices[t.dev] = d

@@ -63,12 +63,21 @@ func (r *run) create(e *entry, p *passage) error {
 		return err
 	}
 	r.setSink(e, p, f)
-	if r.opts.Sparse == SparseNever {
-		if err = f.Preallocate(e.meta.info.Size); fsys.Unsupported(err) {
-			err = nil
-		}
+	return r.preallocate(e, p)
+}
+
+// preallocate reserves room for the whole file, where every byte is to have its
+// own, or where that makes long extents of a long file.
+func (r *run) preallocate(e *entry, p *passage) error {
+	src := e.meta.info
+	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
+	if r.opts.Sparse != SparseNever && !(full && src.Size >= leastBehind && p.dir.PreallocatesWell()) {
+		return nil
 	}
-	return err
+	if err := p.sink.File.Preallocate(src.Size); !fsys.Unsupported(err) {
+		return err
+	}
+	return nil
 }
 
 // clones reports whether a clone of the file is wanted. What has no size has
@@ -93,11 +102,13 @@ func (r *run) transfer(e *entry, movers []*passage, sinks []*pipe.Sink, set *has
 		r.counters.Bytes.Add(e.meta.info.Size)
 		return e.meta.info.Size, nil
 	}
-	end, err := r.takeTurns(e, movers)
-	if err != nil {
-		return course.Start, err
+	if e.meta.info.Size >= leastBehind {
+		end, err := r.takeTurns(movers)
+		if err != nil {
+			return course.Start, err
+		}
+		defer end()
 	}
-	defer end()
 	return r.pipe.Transfer(r.ctx, r.readFrom(e, sinks), e.meta.info, set, sinks, course)
 }
 

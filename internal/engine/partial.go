@@ -53,7 +53,9 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 				continue
 			}
 		}
-		f.passage.sink.Continue(start)
+		if f.passage.sink.Continue(start); f.passage.sink.Err == nil {
+			f.passage.sink.Err = r.preallocate(e, f.passage)
+		}
 	}
 	// What cannot tell its state has to see the beginning again.
 	if missing := set.Restore(states); len(missing) > 0 {

@@ -1,14 +1,11 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package fsys
 
 // CreateClone is Create of a file that shares all blocks of another, which is not
 // done here: always refused for the pair. FreeBSD has no call for it. That of
 // Windows (FSCTL_DUPLICATE_EXTENTS_TO_FILE) wants ReFS, whole clusters, at most
-// 4 GiB a call, and a target that is sparse or checksummed as the source is. That
-// of macOS (fclonefileat) fills no file of ours but makes one, with the source's
-// permissions and attributes and under a name from the first instant: whoever may
-// enter the directory could open it before they are taken away.
+// 4 GiB a call, and a target that is sparse or checksummed as the source is.
 func (d *Dir) CreateClone(*File, bool) (*Pending, error) {
 	err := fault(OpClone, "")
 	if err == nil {

@@ -22,9 +22,8 @@ var (
 // CopyRange moves at most n bytes from the offset off of src to the same offset
 // of f inside the kernel, or on a server, by one call of copy_file_range(2). moved
 // is how many; it may be fewer than asked for, 2,147,479,552 at most. Neither
-// file's position plays a part. What is moved goes through the page cache,
-// whatever SetUncached has asked for, or becomes a clone where the file system
-// likes to make one.
+// file's position plays a part. What is moved goes through the page cache, or
+// becomes a clone where the file system likes to make one.
 //
 // handled is false, with 0 bytes moved by this call, where the way is closed:
 // RefusalOf(err) tells for how many files. Only before the first byte of a file
@@ -33,13 +32,13 @@ var (
 //
 // 0 bytes without an error are the end of src, or what a file system says that
 // cannot do it: FUSE, procfs and sysfs, before Linux 5.19 even if there is
-// content. The caller knows which, by the size. After SetDirect of either file
-// it is refused for this file.
+// content. The caller knows which, by the size. After SetDirect or SetUncached of
+// either file it is refused for this file.
 func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, err error) {
 	if err := fault(OpCopyRange, ""); err != nil {
 		return f.rangeFailed(src, err)
 	}
-	if f.direct.Load() || src.direct.Load() {
+	if f.direct.Load() || src.direct.Load() || f.uncached.Load() || src.uncached.Load() {
 		return 0, false, refused(errNoFastPath, RefusedFile)
 	}
 	if !rangesTrusted() { // as in Go's internal/poll: copies between file systems are new in 5.3

@@ -6,9 +6,21 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// offloadStep is how much the system is asked to copy at once: few calls, and a
-// say for the context, the window and the checkpoints in between.
+// offloadStep is how much the system is asked to copy at once, at most: few calls,
+// and a say for the context and the checkpoints in between.
 const offloadStep = 8 << 20 // bytes
+
+// step is how much of the sink's file the system is asked to copy at once: no more
+// than a chunk of what may be unwritten.
+func (s *Sink) step() int64 {
+	if s.Behind == nil {
+		return offloadStep
+	}
+	d := s.Behind.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return min(offloadStep, d.chunkSize())
+}
 
 // offloads reports whether the system may copy the file by itself: no byte of it
 // has to be seen, or to wait.
@@ -44,7 +56,8 @@ func (f *flow) offload(ctx context.Context, src *fsys.File, size, start int64, h
 			off, dataEnd = min(data, size), min(hole, size)
 			continue
 		}
-		n, handled, err := s.File.CopyRange(src, off, min(dataEnd-off, offloadStep))
+		step := min(dataEnd-off, s.step())
+		n, handled, err := s.File.CopyRange(src, off, step)
 		switch {
 		case !handled:
 			if fsys.RefusalOf(err) == fsys.RefusedPair {
@@ -52,7 +65,7 @@ func (f *flow) offload(ctx context.Context, src *fsys.File, size, start int64, h
 			}
 			return off, nil
 		case err != nil:
-			return off, f.blame(ctx, src, off, err)
+			return off, f.blame(ctx, src, off, off+step, err)
 		case n == 0:
 			return off, nil
 		}
@@ -66,16 +79,27 @@ func (f *flow) offload(ctx context.Context, src *fsys.File, size, start int64, h
 	return off, nil
 }
 
-// blame finds out whether copying has failed because of the source, whose error is
-// returned, or because of the sink, which gets it.
-func (f *flow) blame(ctx context.Context, src *fsys.File, off int64, err error) error {
+// blame finds out whether copying the bytes from off to end has failed because of
+// the source, whose error is returned, or because of the sink, which gets it. A
+// server does not say how far it has come, so all of them are read.
+func (f *flow) blame(ctx context.Context, src *fsys.File, off, end int64, err error) error {
 	b, noBlock := f.pipe.Pool.Get(ctx)
 	if noBlock != nil {
 		return noBlock
 	}
 	defer b.Release()
-	if _, err := src.ReadAt(b.Buf, off); err != nil {
-		return err
+	for off < end {
+		n, failed := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), end-off)], off)
+		if failed == nil {
+			failed = ctx.Err()
+		}
+		if failed != nil {
+			return failed
+		}
+		if n == 0 {
+			break
+		}
+		off += int64(n)
 	}
 	f.sinks[0].Err = err
 	f.writing.Add(-1)

@@ -84,9 +84,12 @@ func (s *Sink) reach(off int64) {
 	}
 }
 
-// Stop ends the file at off, for somebody to continue it there.
+// Stop ends the file at off, for somebody to continue it there, and gives back what
+// was preallocated.
 func (s *Sink) Stop(off int64) error {
-	s.reach(off)
+	if s.Err == nil && !s.Clone {
+		s.Err = s.File.Truncate(off)
+	}
 	return s.Err
 }
 

@@ -1,0 +1,524 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// cloneDisk mounts a fresh file system of the kind that can clone, or skips the
+// test with the reason.
+func cloneDisk(t *testing.T, kind string) (path string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	image, path := filepath.Join(t.TempDir(), "image"), filepath.Join(t.TempDir(), "mounted")
+	require.NoError(t, os.WriteFile(image, nil, 0o600))
+	require.NoError(t, os.Truncate(image, 300<<20))
+	require.NoError(t, os.Mkdir(path, 0o755))
+	for _, args := range [][]string{{"mkfs." + kind, "-q", image}, {"mount", "-o", "loop", image, path}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("%v: %v %s", args, err, out)
+		}
+	}
+	t.Cleanup(func() {
+		out, err := exec.Command("umount", path).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	})
+	return path
+}
+
+// fastTree has files of all the lengths that are moved in different ways.
+func fastTree(t *testing.T, root string) (files map[string][]byte) {
+	t.Helper()
+	files = map[string][]byte{}
+	for i, size := range []int{0, 1, sweepBlock - 1, sweepBlock, sweepBlock + 1, bigSize, 50 * sweepBlock} {
+		name := fmt.Sprintf("d%d/%d", i%2, size)
+		files[name] = treetest.Pattern(size, byte(i))
+		write(t, root, name, files[name], since)
+	}
+	files["holes"] = slices.Concat(make([]byte, 3*sweepBlock), files["d1/20603"], make([]byte, 20*sweepBlock))
+	require.Len(t, files["d1/20603"], bigSize)
+	write(t, root, "holes", nil, since)
+	f, err := os.OpenFile(filepath.Join(root, "holes"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(files["d1/20603"], 3*sweepBlock)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(int64(len(files["holes"]))))
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Chtimes(filepath.Join(root, "holes"), since, since))
+	return files
+}
+
+// attempts counts the fast paths that were tried, and makes them fail.
+type attempts struct {
+	mu             sync.Mutex
+	clones, ranges int
+}
+
+func refusing(t *testing.T, clone, ranges func(nth int) error) *attempts {
+	t.Helper()
+	a := &attempts{}
+	answer := func(n *int, f func(int) error) error {
+		*n++
+		if f == nil {
+			return nil
+		}
+		return f(*n)
+	}
+	hook(t, func(op fsys.Op, _ string) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		switch op {
+		case fsys.OpClone:
+			return answer(&a.clones, clone)
+		case fsys.OpCopyRange:
+			return answer(&a.ranges, ranges)
+		}
+		return nil
+	})
+	return a
+}
+
+func always(err error) func(int) error { return func(int) error { return err } }
+
+// Refusals leave the ordinary way open, with the right content and digests. That
+// of the devices is remembered for the tree, that of a file is not.
+func TestRefusedFastPaths(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	files := fastTree(t, src)
+	const cloned, ranged = 7, 4 // files that have content, and those that are longer than a block
+	for _, hashes := range [][]hash.Algorithm{nil, {hash.SHA256, hash.BLAKE3}} {
+		for _, c := range []struct {
+			err  error
+			pair bool
+		}{
+			{syscall.EXDEV, true}, {syscall.ENOSYS, true}, {syscall.EOPNOTSUPP, true},
+			{syscall.EINVAL, false}, {syscall.EPERM, false}, {syscall.ETXTBSY, false},
+		} {
+			for _, targets := range [][]string{{"one"}, {"one", "two"}} {
+				t.Run(fmt.Sprint(hashes, c.err, len(targets)), func(t *testing.T) {
+					o := options(src)
+					for _, name := range targets {
+						o.Targets = append(o.Targets, filepath.Join(dir, name))
+						defer treetest.Remove(t, filepath.Join(dir, name))
+					}
+					o.Hashes, o.Workers = hashes, 1
+					a := refusing(t, always(c.err), always(c.err))
+					s := requireCopied(t, o, files)
+					size := int64(0)
+					for _, content := range files {
+						size += int64(len(content))
+					}
+					require.Equal(t, size, s.Bytes)
+					wantClones, wantRanges := cloned*len(targets), ranged
+					if c.pair {
+						wantClones, wantRanges = 1, 1
+					}
+					if hashes != nil || len(targets) > 1 {
+						wantRanges = 0 // the bytes have to be seen
+					}
+					require.Equal(t, wantClones, a.clones)
+					require.Equal(t, wantRanges, a.ranges)
+				})
+			}
+		}
+	}
+}
+
+// Which fast paths are asked for depends on what was asked for.
+func TestFastPathsAreAskedFor(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	files := fastTree(t, src)
+	for name, c := range map[string]struct {
+		change         func(o *Options)
+		clones, ranges bool
+	}{
+		"auto":           {func(*Options) {}, true, true},
+		"with a hash":    {func(o *Options) { o.Hashes = []hash.Algorithm{hash.SHA256} }, true, false},
+		"never":          {func(o *Options) { o.Reflink = ReflinkNever }, false, false},
+		"sparse: never":  {func(o *Options) { o.Sparse = SparseNever }, false, false},
+		"sparse: always": {func(o *Options) { o.Sparse = SparseAlways }, false, false},
+		"limited":        {func(o *Options) { o.BytesPerSecond = 1 << 30 }, true, false},
+		"never, limited": {func(o *Options) { o.Reflink, o.BytesPerSecond = ReflinkNever, 1<<30 }, false, false},
+		"dry run":        {func(o *Options) { o.DryRun = true }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(src, filepath.Join(dir, "dst"))
+			defer treetest.Remove(t, o.Targets[0])
+			o.Hashes = nil
+			c.change(&o)
+			a := refusing(t, always(syscall.EINVAL), nil)
+			out := watched(t, o)
+			require.False(t, out.anything(), "%s", out)
+			if !o.DryRun {
+				requireStands(t, o, files)
+			}
+			require.Equal(t, c.clones, a.clones > 0)
+			require.Equal(t, c.ranges, a.ranges > 0)
+		})
+	}
+}
+
+// always: each file that cannot be cloned fails, and is told; what has no content
+// needs no clone.
+func TestReflinkAlways(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	files := fastTree(t, src)
+	for _, refusal := range []error{syscall.EXDEV, syscall.EINVAL} {
+		o := options(src, filepath.Join(dir, "dst"))
+		o.Reflink = ReflinkAlways
+		a := refusing(t, always(refusal), nil)
+		out := watched(t, o)
+		require.NoError(t, out.err)
+		require.EqualValues(t, len(files)-1, out.summary.Errors)
+		require.Equal(t, len(files)-1, a.clones)
+		require.Zero(t, a.ranges)
+		require.Nil(t, out.summary.Targets[0].Lost)
+		for _, e := range out.events {
+			if e.Kind == EventFailed {
+				require.ErrorIs(t, e.Err, refusal)
+				require.ErrorContains(t, e.Err, "cannot share blocks with the source")
+			}
+		}
+		require.Equal(t, 1, requireWhole(t, o.Targets[0], files))
+		treetest.Remove(t, o.Targets[0])
+	}
+}
+
+// Errors that are no refusals fail the file at one destination, or give that up,
+// after progress too; the other one is complete, and running again mends all.
+func TestFastPathsThatFail(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	large := 20<<20 + 5
+	files := map[string][]byte{"large": treetest.Pattern(large, 1), "small": treetest.Pattern(100, 2)}
+	for name, content := range files {
+		write(t, src, name, content, since)
+	}
+	for _, c := range []struct {
+		op   fsys.Op
+		nth  int
+		err  error
+		lost bool
+	}{
+		{fsys.OpClone, 1, syscall.EIO, false},
+		{fsys.OpClone, 1, syscall.ENOSPC, true},
+		{fsys.OpCopyRange, 1, syscall.EIO, false},
+		{fsys.OpCopyRange, 2, syscall.EIO, false},
+		{fsys.OpCopyRange, 1, syscall.ENOSPC, true},
+		{fsys.OpCopyRange, 3, syscall.ENOSPC, true},
+		{fsys.OpCopyRange, 2, syscall.EDQUOT, true},
+		{fsys.OpPreallocate, 1, syscall.EIO, false},
+		{fsys.OpPreallocate, 1, syscall.ENOSPC, true},
+	} {
+		t.Run(fmt.Sprint(c.op, c.nth, c.err), func(t *testing.T) {
+			o := options(src, filepath.Join(dir, "one"))
+			o.Workers, o.BlockSize, o.Hashes = 1, largeBlock, nil
+			if c.op != fsys.OpCopyRange { // which is for one alone
+				o.Targets = append(o.Targets, filepath.Join(dir, "two"))
+			}
+			for _, target := range o.Targets {
+				defer treetest.Remove(t, target)
+			}
+			if c.op == fsys.OpPreallocate {
+				o.Sparse = SparseNever
+			}
+			inj := &injector{fail: operation{c.op, c.nth - 1}, err: c.err}
+			var out *told
+			inj.while(func() { out = watched(t, o) })
+			require.True(t, inj.hit)
+			require.NoError(t, out.err)
+			require.EqualValues(t, 1, out.summary.Errors, "%s", out)
+			require.Equal(t, c.lost, out.summary.Targets[0].Lost != nil)
+			for _, e := range out.events {
+				if e.Kind == EventFailed || e.Kind == EventTargetLost {
+					require.Equal(t, o.Targets[0], e.Target)
+					require.ErrorIs(t, e.Err, c.err)
+				}
+			}
+			require.Less(t, requireWhole(t, o.Targets[0], files), len(files))
+			if len(o.Targets) > 1 {
+				require.Equal(t, len(files), requireWhole(t, o.Targets[1], files))
+			}
+			requireCopied(t, o, files)
+		})
+	}
+}
+
+// What cannot be read while the system copies is the source's failure, everywhere.
+func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	write(t, src, "large", treetest.Pattern(20<<20, 1), since)
+	write(t, src, "small", []byte("small"), since)
+	o := options(src, filepath.Join(dir, "dst"))
+	o.Workers, o.Hashes = 1, nil
+	ranges := 0
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpCopyRange {
+			ranges++
+		}
+		if ranges >= 2 && (op == fsys.OpCopyRange || op == fsys.OpRead) {
+			return syscall.ENOSPC // which would give a destination up
+		}
+		return nil
+	})
+	out := watched(t, o)
+	require.Equal(t, 2, ranges)
+	require.Nil(t, out.summary.Targets[0].Lost)
+	failed := 0
+	for _, e := range out.events {
+		if e.Kind == EventFailed {
+			failed++
+			require.Empty(t, e.Target, "%v", e.Err)
+		}
+	}
+	require.Positive(t, failed)
+	require.NoFileExists(t, filepath.Join(o.Targets[0], "large"))
+	require.Empty(t, temporaries(t, o.Targets[0]))
+}
+
+// A source that is shorter than it was, early or late, is noticed: what stands in
+// the end is what the source is then, or nothing.
+func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
+	for _, nth := range []int{1, 2} {
+		for _, to := range []int64{0, 9 << 20} {
+			dir := treetest.MemoryDir(t)
+			src := filepath.Join(dir, "src")
+			content := treetest.Pattern(20<<20+3, 1)
+			write(t, src, "large", content, since)
+			o := options(src, filepath.Join(dir, "dst"))
+			o.Workers, o.Hashes = 1, nil
+			ranges := 0
+			hook(t, func(op fsys.Op, _ string) error {
+				if op == fsys.OpCopyRange {
+					if ranges++; ranges == nth {
+						return os.Truncate(filepath.Join(src, "large"), to)
+					}
+				}
+				return nil
+			})
+			c := &tally.Counters{}
+			s, err := Run(t.Context(), &o, c)
+			require.NoError(t, err)
+			require.Zero(t, s.Errors)
+			require.Equal(t, to, c.Bytes.Load(), "what was read in vain does not count")
+			requireStands(t, o, map[string][]byte{"large": content[:to]})
+		}
+	}
+}
+
+// Every operation of a copy that the system does fails once. Nothing torn stands,
+// what fails is told, and the next run completes it.
+func TestFaultsWhereTheSystemCopies(t *testing.T) {
+	stopClock(t)
+	defer goleak.VerifyNone(t)
+	t.Run("ranges", func(t *testing.T) { sweepFast(t, treetest.MemoryDir(t), nil) })
+	t.Run("clones", func(t *testing.T) {
+		disk := cloneDisk(t, "xfs")
+		sweepFast(t, disk, []hash.Algorithm{hash.SHA256})
+		sweepFast(t, disk, nil)
+	})
+}
+
+func sweepFast(t *testing.T, dir string, hashes []hash.Algorithm) {
+	t.Helper()
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	require.NoError(t, os.RemoveAll(src))
+	files := fastTree(t, src)
+	o := options(src, dst)
+	o.Workers, o.Hashes = 1, hashes
+	var clean injector
+	clean.while(func() { requireCopied(t, o, files) })
+	require.Positive(t, clean.counts[fsys.OpClone])
+	treetest.Remove(t, dst)
+	for _, op := range []fsys.Op{
+		fsys.OpClone, fsys.OpCopyRange, fsys.OpCreate, fsys.OpStat, fsys.OpRead, fsys.OpTruncate, fsys.OpCloseFile, fsys.OpLink,
+	} {
+		for nth := range clean.counts[op] {
+			inj := &injector{fail: operation{op, nth}, err: syscall.EIO}
+			var out *told
+			inj.while(func() { out = watched(t, o) })
+			require.Empty(t, out.panicked)
+			requireWhole(t, dst, files)
+			if inj.hit && excuse(inj.stack) == "" {
+				require.True(t, out.anything(), "%s %q is silent\n%s", inj.fail, inj.name, ourFrames(inj.stack))
+			}
+			if !out.anything() {
+				requireStands(t, o, files)
+			}
+			requireCopied(t, o, files)
+			treetest.Remove(t, dst)
+		}
+	}
+}
+
+// A source that changes while its clone is hashed is noticed, and read again.
+func TestASourceThatChangesWhileItsCloneIsHashed(t *testing.T) {
+	for _, kind := range []string{"xfs", "btrfs"} {
+		t.Run(kind, func(t *testing.T) {
+			disk := cloneDisk(t, kind)
+			src, path := filepath.Join(disk, "src"), filepath.Join(disk, "src", "file")
+			for _, cached := range []bool{false, true} {
+				for name, mutate := range mutations {
+					for _, size := range []int{100, bigSize, 3 << 20} {
+						for _, times := range []int{1, 99} {
+							what := fmt.Sprint(name, size, "x", times, " cached ", cached)
+							content := treetest.Pattern(size, 3)
+							write(t, src, "file", content, since)
+							if !cached {
+								d, err := fsys.OpenRoot(src)
+								require.NoError(t, err)
+								f, _, err := d.Open("file")
+								require.NoError(t, err)
+								_, err = f.DropCache()
+								require.NoError(t, err)
+								f.Close()
+								d.Close()
+							}
+							clones, done := 0, 0
+							hook(t, func(op fsys.Op, _ string) error {
+								switch {
+								case op == fsys.OpClone:
+									clones++
+								case op == fsys.OpRead && clones > done && done < times:
+									done++
+									return mutate(path, done)
+								}
+								return nil
+							})
+							o := options(src, filepath.Join(disk, "dst"))
+							o.Workers, o.BlockSize = 1, largeBlock
+							out := watched(t, o)
+							fsys.Fault = nil
+							now, err := os.ReadFile(path)
+							require.NoError(t, err)
+							if times == 1 {
+								require.False(t, out.anything(), "%s\n%s", what, out)
+								require.Equal(t, 2, clones, what)
+								requireStands(t, o, map[string][]byte{"file": now})
+							} else {
+								require.EqualValues(t, 1, out.summary.Errors, what)
+								require.Equal(t, maxAttempts, clones, what)
+								require.NoFileExists(t, filepath.Join(o.Targets[0], "file"), what)
+							}
+							treetest.Remove(t, o.Targets[0])
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// Stopped while a clone is hashed, the next run continues with the digests of what
+// was read, and what it writes is no longer the source's.
+func TestResumeOfAClone(t *testing.T) {
+	for _, kind := range []string{"xfs", "btrfs"} {
+		t.Run(kind, func(t *testing.T) {
+			disk := cloneDisk(t, kind)
+			src := filepath.Join(disk, "src")
+			files := map[string][]byte{"large": treetest.Pattern(largeSize, 1)}
+			write(t, src, "large", files["large"], since)
+			o := largeOptions(src, filepath.Join(disk, "dst"))
+			stopAt(t, o, firstStop)
+			temps := temporaries(t, o.Targets[0])
+			require.Len(t, temps, 1)
+			info, err := os.Stat(temps[0])
+			require.NoError(t, err)
+			require.EqualValues(t, largeSize, info.Size(), "it is a clone, or this tests nothing")
+			stopAt(t, o, secondStop)
+			s := requireCopied(t, o, files)
+			require.GreaterOrEqual(t, s.ResumedBytes, int64(secondStop))
+			now, err := os.ReadFile(filepath.Join(src, "large"))
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(files["large"], now))
+			treetest.Remove(t, o.Targets[0])
+
+			// always begins anew, which costs nothing, and leaves nothing else.
+			o.Reflink = ReflinkAlways
+			stopAt(t, o, firstStop)
+			s = requireCopied(t, o, files)
+			require.Zero(t, s.ResumedBytes)
+		})
+	}
+}
+
+// One destination can share, the other cannot: it is written from the same reading.
+func TestACloneBesideACopy(t *testing.T) {
+	disk := cloneDisk(t, "xfs")
+	src := filepath.Join(disk, "src")
+	files := fastTree(t, src)
+	for _, hashes := range [][]hash.Algorithm{nil, {hash.SHA256}} {
+		o := options(src, filepath.Join(disk, "dst"), filepath.Join(treetest.MemoryDir(t), "dst"))
+		o.Hashes, o.Workers = hashes, 1
+		a := refusing(t, nil, nil)
+		c := &tally.Counters{}
+		s, err := Run(context.Background(), &o, c)
+		require.NoError(t, err)
+		require.Zero(t, s.Errors)
+		require.Equal(t, s.Bytes, c.Bytes.Load())
+		require.Equal(t, 7+1, a.clones, "one refusal for the pair")
+		require.Zero(t, a.ranges)
+		requireStands(t, o, files)
+		treetest.Remove(t, o.Targets[0])
+	}
+}
+
+// Where nothing of the source is in memory the clone is read, which has the
+// source's metadata all the same.
+func TestACloneIsReadWhereItIsNotInMemory(t *testing.T) {
+	disk := cloneDisk(t, "xfs")
+	src := filepath.Join(disk, "src")
+	content := treetest.Pattern(bigSize, 1)
+	write(t, src, "file", content, since)
+	require.NoError(t, os.Chmod(filepath.Join(src, "file"), os.ModeSetuid|0o751))
+	require.NoError(t, os.Chtimes(filepath.Join(src, "file"), since, since))
+	d, err := fsys.OpenRoot(src)
+	require.NoError(t, err)
+	defer d.Close()
+	f, _, err := d.Open("file")
+	require.NoError(t, err)
+	defer f.Close()
+	fromDevice, err := f.DropCache()
+	require.NoError(t, err)
+	if !fromDevice {
+		t.Skip("the page cache keeps the file")
+	}
+	o := options(src, filepath.Join(disk, "dst"))
+	requireCopied(t, o, map[string][]byte{"file": content})
+	held, known := f.Cached(0, 0)
+	if known {
+		require.False(t, held, "the clone was to be read")
+	}
+	info, err := os.Stat(filepath.Join(o.Targets[0], "file"))
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSetuid|0o751, info.Mode())
+	require.True(t, info.ModTime().Equal(since))
+	require.WithinDuration(t, time.Now(), time.Unix(info.Sys().(*syscall.Stat_t).Ctim.Unix()), time.Hour)
+}

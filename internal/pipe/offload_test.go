@@ -1,0 +1,462 @@
+//go:build linux
+
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/time/rate"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// offloadUnit is how much the system copies at once with the window of offloadWindow.
+const (
+	offloadUnit   = chunkUnit
+	offloadWindow = 2 * chunkUnit
+)
+
+// stretch is a part of a file: data, or a hole.
+type stretch struct {
+	n    int64
+	hole bool
+}
+
+// makeStretches makes a file, of which it returns the content.
+func makeStretches(t *testing.T, path string, parts ...stretch) []byte {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	var content []byte
+	for i, p := range parts {
+		data := make([]byte, p.n)
+		if !p.hole {
+			data = treetest.Pattern(int(p.n), byte(i))
+			_, err = f.WriteAt(data, int64(len(content)))
+			require.NoError(t, err)
+		}
+		content = append(content, data...)
+	}
+	require.NoError(t, errors.Join(f.Truncate(int64(len(content))), f.Close()))
+	return content
+}
+
+// watchedFile is a file that notes what of it is submitted.
+type watchedFile struct {
+	mu     sync.Mutex
+	chunks [][2]int64 // begin, end
+}
+
+func (f *watchedFile) StartWriteback(off, n int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.chunks = append(f.chunks, [2]int64{off, off + n})
+	return nil
+}
+
+func (f *watchedFile) WaitWriteback(_, _ int64) error { return nil }
+func (f *watchedFile) Datasync() error                { return nil }
+func (f *watchedFile) DropCacheBehind(_, _ int64)     {}
+func (f *watchedFile) Close()                         {}
+func (f *watchedFile) dup() (file, error)             { return f, nil }
+
+// calls counts operations until the end of the test, and can make one fail.
+type calls struct {
+	ranges, reads, writes, truncates int
+	step                             int64 // the largest, as counted
+	at                               func(c *calls, op fsys.Op) error
+}
+
+func count(t *testing.T, p *Pipe, at func(c *calls, op fsys.Op) error) *calls {
+	c := &calls{at: at}
+	last := p.Bytes.Load()
+	hook(t, func(op fsys.Op, _ string) error {
+		switch op {
+		case fsys.OpRead:
+			c.reads++
+		case fsys.OpWrite:
+			c.writes++
+		case fsys.OpTruncate:
+			c.truncates++
+		case fsys.OpCopyRange:
+			c.ranges++
+			c.step = max(c.step, p.Bytes.Load()-last)
+			last = p.Bytes.Load()
+		}
+		if c.at != nil {
+			return c.at(c, op)
+		}
+		return nil
+	})
+	return c
+}
+
+// rangeSource is a file to be copied by the system, in dir.
+func rangeSource(t *testing.T, dir string, parts ...stretch) (d *fsys.Dir, src *fsys.File, info fsys.Info, content []byte) {
+	t.Helper()
+	content = makeStretches(t, filepath.Join(dir, "src"), parts...)
+	d = openDir(t, dir)
+	src, info, err := d.Open("src")
+	require.NoError(t, err)
+	t.Cleanup(src.Close)
+	return d, src, info, content
+}
+
+// rangeSink may be written by the system. The device is told, where there is one.
+func rangeSink(t *testing.T, d *fsys.Dir, device *Device) (*Sink, *watchedFile) {
+	t.Helper()
+	s := sinks(t, d, 1)[0]
+	t.Cleanup(s.File.Abort)
+	s.Refused = new(atomic.Bool)
+	watched := &watchedFile{}
+	if device != nil {
+		s.Behind = device.behind(watched, noFailure(t))
+	}
+	return s, watched
+}
+
+// dense is a file of data that takes so many calls, and a bit.
+func dense(calls int64) stretch { return stretch{n: calls*offloadUnit + 123} }
+
+// skipWithoutRanges skips where the system does not copy between two files in dir.
+func skipWithoutRanges(t *testing.T, d *fsys.Dir, src *fsys.File) {
+	t.Helper()
+	p, err := d.Create(false)
+	require.NoError(t, err)
+	defer p.Abort()
+	if n, handled, err := p.CopyRange(src, 0, 1); !handled || n != 1 {
+		t.Skip("copy_file_range does not work here: ", err)
+	}
+}
+
+// What the system copies is the file, with its holes, and is seen while it grows:
+// it is counted, the device is told, and marks say how far it has come.
+func TestOffload(t *testing.T) {
+	const unit = offloadUnit
+	files := map[string][]stretch{
+		"data":            {dense(20)},
+		"a hole first":    {{3 * unit, true}, dense(9)},
+		"a hole between":  {{5 * unit, false}, {40 * unit, true}, dense(7)},
+		"a hole at last":  {dense(6), {7 * unit, true}},
+		"nothing but one": {{50*unit + 1, true}},
+		"two":             {{unit, true}, {2 * unit, false}, {3 * unit, true}, {unit, false}, {1, true}},
+	}
+	for _, dir := range []string{treetest.MemoryDir(t), t.TempDir()} {
+		for name, parts := range files {
+			for _, start := range []int64{0, 2*unit + 17} {
+				t.Run(fmt.Sprint(name, " from ", start), func(t *testing.T) {
+					t.Cleanup(func() { goleak.VerifyNone(t) })
+					d, src, info, content := rangeSource(t, dir, parts...)
+					skipWithoutRanges(t, d, src)
+					device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
+					s, watched := rangeSink(t, d, device)
+					require.NoError(t, s.File.WriteAt(content[:start], 0))
+					s.Continue(start)
+					p := mover(testBlock, 2, 2*testBlock, true)
+					read := int64(0)
+					course := Course{Start: start, MarkEvery: 2 * unit, Read: func(off int64) {
+						require.Greater(t, off, read)
+						read = off
+						if m, ok := s.Reached(); ok {
+							have, err := s.File.Stat()
+							require.NoError(t, err)
+							require.LessOrEqual(t, m.Off, have.Size, "who continues there must not take it for another file")
+							require.Greater(t, m.Off, off-2*unit-int64(len(content)))
+						}
+					}}
+					c := count(t, p, nil)
+					n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, course)
+					require.NoError(t, err)
+					require.Equal(t, info.Size, n)
+					require.Equal(t, info.Size-start, p.Bytes.Load())
+					require.Zero(t, c.reads)
+					require.Zero(t, c.writes)
+					require.Zero(t, p.Pool.Out())
+					s.Finish(n)
+					require.NoError(t, s.Err)
+					s.Behind.Finish()
+					device.Drain()
+					require.Zero(t, device.Unwritten())
+					if name == "data" {
+						require.LessOrEqual(t, c.step, int64(unit), "the window is for a step, too")
+						m, ok := s.Reached()
+						require.True(t, ok)
+						require.Greater(t, m.Off, info.Size-4*unit)
+						end := start
+						for _, chunk := range watched.chunks {
+							require.Equal(t, end, chunk[0], "the device is told of all that is written")
+							end = chunk[1]
+						}
+						require.Equal(t, info.Size, end)
+					}
+					require.LessOrEqual(t, blocksOf(t, s), info.Blocks*512+3*unit)
+					require.True(t, string(content) == string(written(t, s)))
+				})
+			}
+		}
+	}
+}
+
+// Refused, whenever that is, the file is read and written from there on.
+func TestOffloadRefused(t *testing.T) {
+	for _, refusal := range []struct {
+		err  error
+		pair bool
+	}{{syscall.EXDEV, true}, {syscall.ENOSYS, true}, {syscall.EOPNOTSUPP, true}, {syscall.EINVAL, false}, {syscall.EPERM, false}} {
+		for _, nth := range []int{1, 2, 5} {
+			t.Run(fmt.Sprint(refusal.err, nth), func(t *testing.T) {
+				d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(3), stretch{4 * offloadUnit, true}, dense(5))
+				skipWithoutRanges(t, d, src)
+				device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
+				s, _ := rangeSink(t, d, device)
+				p := mover(testBlock, 2, 2*testBlock, true)
+				c := count(t, p, func(c *calls, op fsys.Op) error {
+					if op == fsys.OpCopyRange && c.ranges >= nth {
+						return refusal.err
+					}
+					return nil
+				})
+				course := Course{MarkEvery: offloadUnit}
+				n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, course)
+				require.NoError(t, err)
+				require.Equal(t, info.Size, n)
+				require.Equal(t, info.Size, p.Bytes.Load())
+				require.Equal(t, nth, c.ranges, "asked once")
+				require.Positive(t, c.reads)
+				require.Equal(t, refusal.pair, s.Refused.Load())
+				s.Finish(n)
+				require.NoError(t, s.Err)
+				m, ok := s.Reached()
+				require.True(t, ok)
+				require.Greater(t, m.Off, n-2*offloadUnit)
+				s.Behind.Finish()
+				require.True(t, string(content) == string(written(t, s)))
+
+				// The next file is told.
+				next, _ := rangeSink(t, d, nil)
+				next.Refused = s.Refused
+				before := c.ranges
+				_, err = p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{next}, Course{})
+				require.NoError(t, err)
+				require.Equal(t, refusal.pair, c.ranges == before)
+				next.Finish(n)
+				require.True(t, string(content) == string(written(t, next)))
+			})
+		}
+	}
+}
+
+// A file that turns out to be shorter ends the copying, early or late: 0 bytes are
+// no reason to ask again.
+func TestOffloadOfAFileThatShrinks(t *testing.T) {
+	for _, nth := range []int{1, 4} {
+		for _, to := range []int64{0, 2 * offloadUnit, 5*offloadUnit + 1} {
+			for _, parts := range [][]stretch{{dense(12)}, {dense(8), {3 * offloadUnit, true}, dense(1)}} {
+				dir := treetest.MemoryDir(t)
+				d, src, info, content := rangeSource(t, dir, parts...)
+				skipWithoutRanges(t, d, src)
+				device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
+				s, _ := rangeSink(t, d, device)
+				p := mover(testBlock, 2, 2*testBlock, true)
+				c := count(t, p, func(c *calls, op fsys.Op) error {
+					if op == fsys.OpCopyRange && c.ranges == nth {
+						return os.Truncate(filepath.Join(dir, "src"), to)
+					}
+					return nil
+				})
+				n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, Course{})
+				require.NoError(t, err)
+				require.NoError(t, s.Err)
+				require.Equal(t, n, p.Bytes.Load())
+				if len(parts) == 1 { // else what is missing is taken for a hole, and the caller looks
+					require.Equal(t, max(to, int64(nth-1)*offloadUnit), n)
+				}
+				require.Less(t, c.ranges, 20)
+				s.Behind.Finish()
+				got := written(t, s)
+				require.True(t, string(content[:min(int64(len(got)), to)]) == string(got[:min(int64(len(got)), to)]))
+			}
+		}
+	}
+}
+
+// What says that it ends at once may have content.
+func TestOffloadOfWhatTheSystemCannotTell(t *testing.T) {
+	want, err := os.ReadFile("/proc/version")
+	require.NoError(t, err)
+	src, info, err := openDir(t, "/proc").Open("version")
+	require.NoError(t, err)
+	defer src.Close()
+	info.Size = int64(len(want))
+	s, _ := rangeSink(t, openDir(t, treetest.MemoryDir(t)), nil)
+	p := mover(16, 2, 64, false)
+	c := count(t, p, nil)
+	n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, Course{})
+	require.NoError(t, err)
+	require.Equal(t, info.Size, n)
+	require.Equal(t, 1, c.ranges)
+	s.Finish(n)
+	require.Equal(t, string(want), string(written(t, s)))
+}
+
+// An error of copying is the sink's, unless the source cannot be read there; then
+// it is the source's. Nothing is copied after it.
+func TestOffloadBlames(t *testing.T) {
+	for _, nth := range []int{1, 4} {
+		for _, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT} {
+			for _, badRead := range []int{0, 1, 9} { // 9: far behind where copying began
+				t.Run(fmt.Sprint(err, nth, badRead), func(t *testing.T) {
+					d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(12))
+					skipWithoutRanges(t, d, src)
+					device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
+					s, _ := rangeSink(t, d, device)
+					p := mover(testBlock, 2, testBlock, true)
+					broken := errors.New("the source")
+					c := count(t, p, func(c *calls, op fsys.Op) error {
+						switch {
+						case op == fsys.OpCopyRange && c.ranges == nth:
+							return err
+						case op == fsys.OpRead && c.reads == badRead:
+							return broken
+						}
+						return nil
+					})
+					n, got := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, Course{})
+					if badRead > 0 {
+						require.ErrorIs(t, got, broken)
+						require.NoError(t, s.Err)
+					} else {
+						require.NoError(t, got)
+						require.ErrorIs(t, s.Err, err)
+						require.EqualValues(t, offloadUnit/testBlock, c.reads, "what may have failed, and no more")
+					}
+					require.Equal(t, nth, c.ranges)
+					require.Zero(t, c.writes)
+					require.Equal(t, int64(nth-1)*offloadUnit, n)
+					require.Equal(t, n, p.Bytes.Load())
+					require.Zero(t, p.Pool.Out())
+					require.False(t, s.Refused.Load())
+					s.Behind.Finish()
+					require.True(t, string(content[:n]) == string(written(t, s)))
+				})
+			}
+		}
+	}
+}
+
+// Stopped, the sink has all that was counted.
+func TestOffloadStops(t *testing.T) {
+	d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(4), stretch{4 * offloadUnit, true}, dense(8))
+	skipWithoutRanges(t, d, src)
+	for nth := 1; nth < 12; nth++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
+		s, _ := rangeSink(t, d, device)
+		p := mover(testBlock, 2, testBlock, true)
+		c := count(t, p, func(c *calls, op fsys.Op) error {
+			if op == fsys.OpCopyRange && c.ranges == nth {
+				cancel()
+			}
+			return nil
+		})
+		n, err := p.Transfer(ctx, src, info, hash.NewSet(nil), []*Sink{s}, Course{MarkEvery: offloadUnit})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, nth, c.ranges)
+		require.Less(t, n, info.Size)
+		require.Equal(t, n, p.Bytes.Load())
+		require.NoError(t, s.Stop(n))
+		s.Behind.Finish()
+		require.True(t, string(content[:n]) == string(written(t, s)))
+	}
+}
+
+// Whoever has to see the bytes, or to bound them, keeps the system from it.
+func TestOffloadIsNotForAll(t *testing.T) {
+	d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(3))
+	for name, change := range map[string]func(p *Pipe, s *Sink){
+		"limited":      func(p *Pipe, _ *Sink) { p.Limiter = rate.NewLimiter(rate.Inf, testBlock) },
+		"sparse":       func(_ *Pipe, s *Sink) { s.Sparse = true },
+		"never":        func(_ *Pipe, s *Sink) { s.Refused = nil },
+		"refused":      func(_ *Pipe, s *Sink) { s.Refused.Store(true) },
+		"digest":       nil,
+		"second sink":  nil,
+		"direct write": func(_ *Pipe, s *Sink) { _, _ = s.File.SetDirect(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := rangeSink(t, d, nil)
+			out, set := []*Sink{s}, hash.NewSet(nil)
+			p := mover(testBlock, 2, 4*testBlock, true)
+			switch name {
+			case "digest":
+				set = freshSet()
+			case "second sink":
+				second, _ := rangeSink(t, d, nil)
+				out = append(out, second)
+			default:
+				change(p, s)
+			}
+			c := count(t, p, nil)
+			n, err := p.Transfer(t.Context(), src, info, set, out, Course{})
+			require.NoError(t, err)
+			if name != "direct write" { // which the seam refuses by itself
+				require.Zero(t, c.ranges)
+			}
+			require.Positive(t, c.writes)
+			for _, s := range out {
+				s.Finish(n)
+				require.NoError(t, s.Err)
+				require.True(t, string(content) == string(written(t, s)))
+			}
+			if name == "digest" {
+				require.Equal(t, digestsOf(content), set.Digests())
+			}
+		})
+	}
+}
+
+// A clone is read, for its digests and marks, and never written.
+func TestACloneIsOnlyRead(t *testing.T) {
+	const markAt = 4 * testBlock
+	for _, size := range []int64{1, testBlock, testBlock + 1, 30*testBlock + 5} {
+		d, src, info, content := rangeSource(t, treetest.MemoryDir(t), stretch{n: size})
+		clone, _ := rangeSink(t, d, nil)
+		require.NoError(t, clone.File.WriteAt(content, 0))
+		clone.Clone = true
+		other, _ := rangeSink(t, d, nil)
+		for _, out := range [][]*Sink{{clone}, {clone, other}} {
+			p := mover(testBlock, 2, 4*testBlock, true)
+			c := count(t, p, nil)
+			set := freshSet()
+			n, err := p.Transfer(t.Context(), src, info, set, out, Course{MarkEvery: markAt})
+			require.NoError(t, err)
+			require.Equal(t, size, n)
+			require.Equal(t, size, p.Bytes.Load())
+			require.Equal(t, digestsOf(content), set.Digests())
+			require.Equal(t, len(out) > 1, c.writes > 0)
+			if size > 2*markAt {
+				m, ok := clone.Reached()
+				require.True(t, ok)
+				require.Equal(t, size/markAt*markAt, m.Off)
+				require.NotEmpty(t, m.States)
+			}
+			clone.Finish(n - 1)
+			require.NoError(t, clone.Stop(n-1), "nothing is cut off")
+			require.Zero(t, c.ranges)
+			require.Zero(t, c.truncates)
+		}
+		require.Equal(t, content, written(t, clone))
+		require.Equal(t, content, written(t, other))
+	}
+}
