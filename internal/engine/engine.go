@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +46,8 @@ type run struct {
 	largest  atomic.Int64 // bytes of the largest file met
 	noDirect sync.Once
 	links    linkGroups
-	promises []*promise // manifests of the source that are checked
+	names    maphash.Seed // of all name sets
+	promises []*promise   // manifests of the source that are checked
 	jobs     chan job
 	notes    chan note
 	summary  *Summary
@@ -75,7 +77,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged()}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
 	if r.source, err = fsys.OpenRoot(rt.dir); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}

@@ -57,18 +57,21 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return &Dir{Object: Object{fd: fd}, caps: d.caps}, nil
 }
 
-// List reads the names in the directory.
-func (d *Dir) List() (*Listing, error) {
+// Each calls yield for the names in the directory, without "." and "..", in the
+// system's order, until it returns false. The name is valid during the call; ino is
+// 0, and kind Unknown, where a listing does not tell. Nothing else may list the
+// directory meanwhile.
+func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	if err := fault(OpList, ""); err != nil {
-		return nil, err
+		return err
 	}
 	if d.listed {
 		if _, err := unix.Seek(d.fd, 0, 0); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	d.listed = true
-	return d.list()
+	return d.each(yield)
 }
 
 // Lstat describes the entry name, not following a link.
