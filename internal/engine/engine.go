@@ -99,7 +99,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups = map[fsys.ID]*linkGroup{}
+	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), r.newParkedFile)
 	r.deferred = map[string]job{}
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
