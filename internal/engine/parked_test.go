@@ -120,48 +120,63 @@ func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
 		p := newParked(targets, func() (parkedFile, error) { return file, nil })
 		p.limit = rapid.SampledFrom([]int{0, 300, 2000, 1 << 20}).Draw(t, "limit")
 		model := map[fsys.ID]*linkGroup{}
+		files := rapid.SampledFrom([]uint64{0, 1, 40}).Draw(t, "files")
+		var out []*linkGroup // that somebody works on
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			file.noWrites = rapid.IntRange(0, 9).Draw(t, "full") == 0
-			id := fsys.ID{Dev: rapid.Uint64Range(0, 1).Draw(t, "dev"), Ino: rapid.Uint64Range(0, 40).Draw(t, "ino")}
-			got, err := p.take(id)
-			require.NoError(t, err)
-			want := model[id]
-			require.Equal(t, want == nil, got == nil)
-			switch {
-			case got == nil:
-				got = &linkGroup{id: id, leaders: make([]leader, targets)}
-			default:
-				require.Equal(t, want.seen, got.seen)
-				require.Equal(t, want.broken, got.broken)
-				require.Equal(t, want.leaders, got.leaders)
+			id := fsys.ID{Dev: rapid.Uint64Range(0, 1).Draw(t, "dev"), Ino: rapid.Uint64Range(0, files).Draw(t, "ino")}
+			isOut := slices.ContainsFunc(out, func(g *linkGroup) bool { return g.id == id })
+			if !isOut && len(out) < 3 {
+				got, err := p.take(id)
+				require.NoError(t, err)
+				want := model[id]
+				require.Equal(t, want == nil, got == nil)
+				if got == nil {
+					got = &linkGroup{id: id, leaders: make([]leader, targets)}
+				} else {
+					require.Equal(t, want.seen, got.seen)
+					require.Equal(t, want.broken, got.broken)
+					require.Equal(t, want.leaders, got.leaders)
+				}
+				delete(model, id)
+				out = append(out, got)
 			}
-			delete(model, id)
-			got.seen++
-			got.broken = rapid.Bool().Draw(t, "broken")
+			if rapid.Bool().Draw(t, "stays out") {
+				continue
+			}
+			i := rapid.IntRange(0, len(out)-1).Draw(t, "back")
+			g := out[i]
+			out = slices.Delete(out, i, i+1)
+			g.seen++
+			g.broken = rapid.Bool().Draw(t, "broken")
 			if rapid.Bool().Draw(t, "change") {
 				var before *leader
-				for i := range got.leaders {
-					if held := got.leaders[i].held; held != nil {
+				for i := range g.leaders {
+					if held := g.leaders[i].held; held != nil {
 						held.Done()
 					}
-					got.leaders[i] = drawLeader(t, dirs, i, before)
-					if held := got.leaders[i].held; held != nil {
+					g.leaders[i] = drawLeader(t, dirs, i, before)
+					if held := g.leaders[i].held; held != nil {
 						held.Hold()
-						before = &got.leaders[i]
+						before = &g.leaders[i]
 					}
 				}
 			}
 			if rapid.IntRange(0, 3).Draw(t, "complete") == 0 {
-				got.release()
+				g.release()
 				continue
 			}
-			model[id] = &linkGroup{seen: got.seen, broken: got.broken, leaders: slices.Clone(got.leaders)}
-			p.put(got)
+			model[g.id] = &linkGroup{seen: g.seen, broken: g.broken, leaders: slices.Clone(g.leaders)}
+			p.put(g)
 			require.Equal(t, len(model), p.used)
+		}
+		for _, g := range out {
+			g.release()
 		}
 		for _, d := range dirs {
 			d.Done()
-			require.Equal(t, p.number[d] == 0 && (len(p.dirs) == 0 || p.dirs[0].dir != d), left.times[d] == 1, "left while it is held, or not left")
+			_, holds := p.number[d]
+			require.Equal(t, !holds, left.times[d] == 1, "left while it is held, or not left")
 		}
 		asked := p.file != nil
 		p.close()
