@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"strings"
@@ -24,8 +25,8 @@ type destDir struct {
 	info   fsys.Info
 	// fresh: this run made it, so it holds only what this run has put there.
 	fresh bool
-	// existing are the names that were there before, in byte order; nil if fresh.
-	existing *fsys.Listing
+	// existing are the names that were there before; nil if fresh.
+	existing *nameSet
 	// given back when it is left, if the policy forbids to touch it
 	originalMode uint32
 	tookOver     bool
@@ -234,27 +235,38 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 		}
 	}
 	if t.name != "" && !r.opts.DryRun && t.ledger.unsettled {
-		listing, err := dir.List()
-		if err == nil {
-			err = t.ledger.clean(dir, listing)
-		}
-		if err != nil {
+		if err = dd.list(r, dir, nil); err != nil {
 			return fail(err)
 		}
 	}
 	// A single file is looked up by name; its directory may be huge.
 	if !dd.fresh && t.name == "" {
-		if dd.existing, err = dir.List(); err != nil {
+		dd.existing = &nameSet{seed: r.names}
+		if err = dd.list(r, dir, dd.existing); err != nil {
 			return fail(err)
 		}
-		if !r.opts.DryRun {
-			if err := t.ledger.clean(dir, dd.existing); err != nil {
-				return fail(err)
-			}
-		}
-		dd.existing.SortByName()
+		dd.existing.sort()
 	}
 	return destReady
+}
+
+// list adds what there is in the opened directory to names, if that is not nil, and
+// removes what interrupted runs have left in it.
+func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
+	var reserved []string
+	err := dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if names != nil {
+			names.add(name)
+		}
+		if bytes.HasPrefix(name, []byte(fsys.Reserved)) {
+			reserved = append(reserved, string(name))
+		}
+		return true
+	})
+	if err != nil || r.opts.DryRun {
+		return err
+	}
+	return dd.target.ledger.clean(dir, reserved)
 }
 
 // stripACL reports whether entries made in dir inherit an ACL. A fresh
@@ -283,7 +295,7 @@ func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
 func (dd *destDir) maybeExists(name string) bool {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
-	return dd.appeared[name] || !dd.fresh && (dd.existing == nil || dd.existing.Has(name))
+	return dd.appeared[name] || !dd.fresh && (dd.existing == nil || dd.existing.has(name))
 }
 
 // collision explains why name exists although it was neither there before nor
@@ -293,16 +305,12 @@ func (dd *destDir) maybeExists(name string) bool {
 func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsys.Info) error {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
-	listing, err := dir.List()
-	if err != nil {
-		return err
-	}
-	other, err := aliasOf(dir, listing, name)
+	other, err := aliasOf(dir, name)
 	if err != nil {
 		return err
 	}
 	if other != name {
-		if other == "" || dd.existing == nil || !dd.existing.Has(other) {
+		if other == "" || dd.existing == nil || !dd.existing.has(other) {
 			return &collisionError{other}
 		}
 		if in, err := src.Acquire(); err != nil {
@@ -344,23 +352,34 @@ func (dd *destDir) aliasFor(name string) (other string, ok bool) {
 
 // aliasOf returns the name under which dir lists the entry that it finds by
 // name; "" if it cannot be told.
-func aliasOf(dir *fsys.Dir, listing *fsys.Listing, name string) (string, error) {
-	for i := range listing.Len() {
-		if listing.Name(i) == name {
-			return name, nil
+func aliasOf(dir *fsys.Dir, name string) (string, error) {
+	alias := ""
+	err := dir.Each(func(listed []byte, _ uint64, _ fsys.Kind) bool {
+		switch {
+		case string(listed) == name:
+			alias = name
+			return false
+		case alias == "" && strings.EqualFold(string(listed), name):
+			alias = string(listed)
 		}
+		return true
+	})
+	if err != nil || alias == name {
+		return alias, err
 	}
 	info, err := dir.Lstat(name)
 	if err != nil {
 		return "", err
 	}
-	for i := range listing.Len() {
-		if strings.EqualFold(listing.Name(i), name) {
-			return listing.Name(i), nil
-		}
+	if alias == "" && info.ID.Ino != 0 {
+		err = dir.Each(func(listed []byte, ino uint64, _ fsys.Kind) bool {
+			if ino == info.ID.Ino {
+				alias = string(listed)
+			}
+			return alias == ""
+		})
 	}
-	other, _ := listing.NameOf(info.ID.Ino)
-	return other, nil
+	return alias, err
 }
 
 // collisionError says that a file system folds two names of the source together.

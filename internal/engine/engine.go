@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,7 +47,8 @@ type run struct {
 	largest  atomic.Int64 // bytes of the largest file met
 	noDirect sync.Once
 	links    linkGroups
-	promises []*promise // manifests of the source that are checked
+	names    maphash.Seed // of all name sets
+	promises []*promise   // manifests of the source that are checked
 	jobs     chan job
 	notes    chan note
 	summary  *Summary
@@ -76,7 +78,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged()}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
 	if r.source, err = fsys.OpenRoot(rt.dir); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
@@ -98,7 +100,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups = map[fsys.ID]*linkGroup{}
+	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), r.newParkedFile)
 	r.deferred = map[string]job{}
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)

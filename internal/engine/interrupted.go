@@ -163,13 +163,12 @@ func (l *ledger) giveBack(temp, path string) {
 }
 
 // clean removes the temporaries that interrupted runs have left in a directory,
-// except those that can be continued.
-func (l *ledger) clean(dir *fsys.Dir, listing *fsys.Listing) error {
+// of which names has all that can be such, except those that can be continued.
+func (l *ledger) clean(dir *fsys.Dir, names []string) error {
 	if !l.unsettled {
 		return nil
 	}
-	for i := range listing.Len() {
-		name := listing.Name(i)
+	for _, name := range names {
 		id, ok := fsys.TempID(name)
 		if !ok || !l.ids[id] {
 			continue

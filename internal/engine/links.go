@@ -17,18 +17,23 @@ import (
 // name that is met copies; the others are linked to it.
 type linkGroups struct {
 	mu     sync.Mutex
-	groups map[fsys.ID]*linkGroup
+	groups map[fsys.ID]*linkGroup // that somebody works on
+	parked *parked                // the others
+	warned bool                   // that parked cannot be read
 }
 
 // linkGroup is one file with several names. One worker at a time works on it;
 // names that are met meanwhile wait, and that worker does them as well.
 type linkGroup struct {
 	id      fsys.ID
-	busy    bool
 	waiting []*entry // their directories are held
 	seen    uint64   // names dealt with
 	broken  bool     // one of its names is not what a manifest of the source lists
 	leaders []leader // for each target: a name that stands there
+
+	place  int64 // of the record that it had when it was parked
+	length int   // of that
+	era    int   // when it was written; 0 if there was none
 }
 
 // leader is a name at a destination that further names can be linked to. Its
@@ -39,7 +44,8 @@ type leader struct {
 	name    string
 	digests hash.Digests
 	held    *walk.Dir
-	source  fsys.Info // of the file when it was copied
+	size    int64     // of the source's file when it was copied
+	mtime   fsys.Time // the same
 	id      fsys.ID   // of what stands at the destination
 	pledged bool      // a manifest of the source lists the name, and was right
 }
@@ -48,7 +54,10 @@ type leader struct {
 // group that come while it is at it.
 func (r *run) processLinked(e *entry) {
 	id, names := e.meta.info.ID, e.meta.info.Nlink
-	g := r.links.enter(id, e, len(r.targets))
+	g, err := r.links.enter(id, e, len(r.targets))
+	if err != nil {
+		r.tell(Event{Kind: EventWarning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
+	}
 	var exchanged []*entry
 	defer func() {
 		for _, e := range exchanged {
@@ -81,23 +90,27 @@ func (r *run) processLinked(e *entry) {
 }
 
 // enter returns the group of a file for the caller to work on, or nil if
-// another worker is at it, who will do e as well.
-func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) *linkGroup {
+// another worker is at it, who will do e as well. The error, of which only the
+// first is returned, is why it is not known what names there were before.
+func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.groups[id]
-	if g == nil {
-		g = &linkGroup{id: id, leaders: make([]leader, targets)}
-		l.groups[id] = g
-	}
-	if g.busy {
+	if g := l.groups[id]; g != nil {
 		e.close()
 		e.dir.Hold()
 		g.waiting = append(g.waiting, e)
-		return nil
+		return nil, nil
 	}
-	g.busy = true
-	return g
+	g, err := l.parked.take(id)
+	if g == nil {
+		g = &linkGroup{id: id, leaders: make([]leader, targets)}
+	}
+	l.groups[id] = g
+	if l.warned {
+		err = nil
+	}
+	l.warned = l.warned || err != nil
+	return g, err
 }
 
 // tellCopied tells where a file stands already that turns out not to be what the
@@ -111,8 +124,8 @@ func (r *run) tellCopied(e *entry, g *linkGroup) {
 	}
 }
 
-// next returns the next name that waits, nil if there is none. A group of which
-// all names were seen is forgotten.
+// next returns the next name that waits, nil if there is none. Then the group is
+// parked, or forgotten if all its names were seen.
 func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	l.mu.Lock()
 	g.seen++
@@ -122,10 +135,10 @@ func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 		l.mu.Unlock()
 		return e
 	}
-	g.busy = false
+	delete(l.groups, id)
 	complete := g.seen >= names
-	if complete {
-		delete(l.groups, id)
+	if !complete {
+		l.parked.put(g)
 	}
 	l.mu.Unlock()
 	if complete { // without the lock: leaving directories takes time
@@ -136,10 +149,7 @@ func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 
 // release lets go of all groups, of which not all names were in the tree.
 func (l *linkGroups) release() {
-	for _, g := range l.groups {
-		g.release()
-	}
-	l.groups = nil
+	l.parked.close()
 }
 
 func (g *linkGroup) release() {
@@ -158,7 +168,7 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 	if l.dd == nil || r.opts.Policy == PolicyNever {
 		return
 	}
-	if src := e.meta.info; src.Size != l.source.Size || src.Mtime != l.source.Mtime {
+	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime {
 		// The file has changed since, or it is another one with the same inode number.
 		l.held.Done()
 		*l = leader{}
@@ -260,7 +270,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 				}
 			}
 			e.dir.Hold()
-			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, source: e.meta.info, id: stands.ID, pledged: len(e.pledges) > 0}
+			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, pledged: len(e.pledges) > 0}
 		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
 			// It was equal to the source, found by comparing, but a file of its own.
 			r.link(e, p, g, actKeep)

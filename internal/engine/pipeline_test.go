@@ -519,3 +519,41 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 		require.EqualValues(t, 100, c.Bytes.Load())
 	})
 }
+
+// What is in the temporary file is linked like the rest.
+func TestHardLinksThatOutgrowMemory(t *testing.T) {
+	old := parkedMemory
+	parkedMemory = 1 << 10
+	t.Cleanup(func() { parkedMemory = old })
+	src := filepath.Join(treetest.MemoryDir(t), "src")
+	const n = 200
+	for i := range n {
+		write(t, src, fmt.Sprintf("a/%03d", i), []byte(fmt.Sprint(i)), since)
+	}
+	for _, dir := range []string{"b", "c"} {
+		require.NoError(t, os.Mkdir(filepath.Join(src, dir), 0o755))
+		for i := range n {
+			require.NoError(t, os.Link(filepath.Join(src, fmt.Sprintf("a/%03d", i)), filepath.Join(src, fmt.Sprintf("%s/%03d", dir, i))))
+		}
+	}
+	targets := threeTargets(treetest.MemoryDir(t))
+	o := options(src, targets...)
+	s, err := Run(t.Context(), &o, &tally.Counters{})
+	require.NoError(t, err)
+	require.Zero(t, s.Errors)
+	require.EqualValues(t, 2*n, s.HardLinks)
+	for _, target := range targets {
+		for i := range n {
+			first, err := os.Stat(filepath.Join(target, fmt.Sprintf("a/%03d", i)))
+			require.NoError(t, err)
+			for _, dir := range []string{"b", "c"} {
+				other, err := os.Stat(filepath.Join(target, fmt.Sprintf("%s/%03d", dir, i)))
+				require.NoError(t, err)
+				require.True(t, os.SameFile(first, other))
+			}
+		}
+	}
+	s, err = Run(t.Context(), &o, &tally.Counters{})
+	require.NoError(t, err)
+	require.EqualValues(t, 3*n, s.Skipped)
+}

@@ -36,7 +36,7 @@ func (r *run) startScan() (stop func()) {
 		root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, walk.Count(c, r.readings()))
 		walk.Walk(ctx, root, walk.Options{
 			Workers: 1, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
-			SkipReserved: func(*walk.Dir, string) {},
+			SkipReserved: func(*walk.Dir, string) {}, AnyOrder: true,
 		})
 		if ctx.Err() == nil {
 			c.ScanDone.Store(true)

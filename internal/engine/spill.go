@@ -16,6 +16,22 @@ func (t *target) newSpill() (manifest.Spill, error) {
 	return &spill{Pending: p}, nil
 }
 
+// newParkedFile makes the temporary of hard links that outgrow memory, at the first
+// destination that is there.
+func (r *run) newParkedFile() (parkedFile, error) {
+	for _, t := range r.targets {
+		if t.journal == nil || t.journal.dir == nil || t.isLost() {
+			continue
+		}
+		p, err := t.journal.dir.Create(false)
+		if err != nil {
+			return nil, err
+		}
+		return &spill{Pending: p}, nil
+	}
+	return nil, errNoTarget // a dry run has none, either
+}
+
 // spill is a pending file that is never committed.
 type spill struct {
 	*fsys.Pending
@@ -23,12 +39,16 @@ type spill struct {
 }
 
 func (s *spill) Read(p []byte) (int, error) {
-	n, err := fsys.ReaderAt{File: &s.File}.ReadAt(p, s.off)
+	n, err := s.ReadAt(p, s.off)
 	s.off += int64(n)
 	if n > 0 {
 		err = nil
 	}
 	return n, err
+}
+
+func (s *spill) ReadAt(p []byte, off int64) (int, error) {
+	return fsys.ReaderAt{File: &s.File}.ReadAt(p, off)
 }
 
 func (s *spill) Write(p []byte) (int, error) {

@@ -8,27 +8,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// list reads names only: os.File.ReadDir would look an entry of unknown kind up
+// each reads names only: os.File.ReadDir would look an entry of unknown kind up
 // by a path, and drop it when that fails. Kinds come from Lstat.
 // Descriptor-based readdir is all that macOS offers: getdirentries is private.
-func (d *Dir) list() (*Listing, error) {
+func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0) })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f := os.NewFile(uintptr(fd), ".")
 	defer f.Close()
-	var b listingBuilder
 	for {
 		names, err := f.Readdirnames(1024)
 		for _, name := range names {
-			b.add([]byte(name), 0, Unknown)
+			if !yield([]byte(name), 0, Unknown) {
+				return nil
+			}
 		}
 		if err == io.EOF {
-			return b.done(), nil
+			return nil
 		}
 		if err != nil {
-			return nil, bare(err)
+			return bare(err)
 		}
 	}
 }

@@ -15,27 +15,24 @@ const (
 	atEmptyPath = 0x4000
 )
 
-// list reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
+// each reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
 // Field by field: the last record is shorter than the structure, and a pointer
 // to that would reach beyond the buffer.
-func (d *Dir) list() (*Listing, error) {
+func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	buf := make([]byte, 64<<10)
-	var b listingBuilder
 	for {
 		n, err := retryN(func() (int, error) { return unix.Getdirentries(d.fd, buf, nil) })
-		if err != nil {
-			return nil, err
-		}
-		if n <= 0 {
-			return b.done(), nil
+		if err != nil || n <= 0 {
+			return err
 		}
 		for rest := buf[:n]; len(rest) > 0; {
 			ino := binary.NativeEndian.Uint64(rest[unsafe.Offsetof(unix.Dirent{}.Fileno):])
 			size := binary.NativeEndian.Uint16(rest[unsafe.Offsetof(unix.Dirent{}.Reclen):])
 			length := binary.NativeEndian.Uint16(rest[unsafe.Offsetof(unix.Dirent{}.Namlen):])
 			name := rest[unsafe.Offsetof(unix.Dirent{}.Name):][:length]
-			if s := string(name); ino != 0 && s != "." && s != ".." {
-				b.add(name, ino, kindOfDirent(rest[unsafe.Offsetof(unix.Dirent{}.Type)]))
+			kind := kindOfDirent(rest[unsafe.Offsetof(unix.Dirent{}.Type)])
+			if s := string(name); ino != 0 && s != "." && s != ".." && !yield(name, ino, kind) {
+				return nil
 			}
 			rest = rest[size:]
 		}

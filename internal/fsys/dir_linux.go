@@ -9,18 +9,14 @@ import (
 
 var direntBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// list reads linux_dirent64 records: ino, offset, record length, type, name.
-func (d *Dir) list() (*Listing, error) {
+// each reads linux_dirent64 records: ino, offset, record length, type, name.
+func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	buf := direntBuffers.Get().(*[64 << 10]byte)
 	defer direntBuffers.Put(buf)
-	var b listingBuilder
 	for {
 		n, err := retryN(func() (int, error) { return unix.Getdents(d.fd, buf[:]) })
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			return b.done(), nil
+		if err != nil || n == 0 {
+			return err
 		}
 		for rest := buf[:n]; len(rest) > 0; {
 			ino := binary.NativeEndian.Uint64(rest)
@@ -32,8 +28,8 @@ func (d *Dir) list() (*Listing, error) {
 					break
 				}
 			}
-			if s := string(name); s != "." && s != ".." {
-				b.add(name, ino, kindOfDirent(rest[18]))
+			if s := string(name); s != "." && s != ".." && !yield(name, ino, kindOfDirent(rest[18])) {
+				return nil
 			}
 			rest = rest[size:]
 		}

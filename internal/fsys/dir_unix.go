@@ -56,16 +56,19 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return &Dir{Object: Object{fd: fd}, caps: d.caps}, nil
 }
 
-// List reads the names in the directory. It begins anew each time: btrfs lists
-// what was there when the directory was opened, or wound back.
-func (d *Dir) List() (*Listing, error) {
+// Each calls yield for the names in the directory, without "." and "..", in the
+// system's order, until it returns false. The name is valid during the call; ino is
+// 0, and kind Unknown, where a listing does not tell. Nothing else may list the
+// directory meanwhile. It begins anew each time: btrfs lists what was there when the
+// directory was opened, or wound back.
+func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	if err := fault(OpList, ""); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := unix.Seek(d.fd, 0, 0); err != nil {
-		return nil, err
+		return err
 	}
-	return d.list()
+	return d.each(yield)
 }
 
 // Lstat describes the entry name, not following a link.

@@ -101,29 +101,32 @@ func (d *Dir) openThing(name string, access uint32) (windows.Handle, Info, error
 	return h, info, nil
 }
 
-// List reads the names in the directory. A name that is not UTF-16 is given in
-// WTF-8, as package os does.
-func (d *Dir) List() (*Listing, error) {
+// Each calls yield for the names in the directory, without "." and "..", in the
+// system's order, until it returns false. The name is valid during the call; ino is
+// 0, and kind Unknown, where a listing does not tell. A name that is not UTF-16 is
+// given in WTF-8, as package os does.
+func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	if err := fault(OpList, ""); err != nil {
-		return nil, err
+		return err
 	}
 	h, err := reopen(d.h, dirAccess) // with a reading position of its own
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f := os.NewFile(uintptr(h), ".")
 	defer f.Close()
-	var b listingBuilder
 	for {
 		entries, err := f.ReadDir(1024)
 		for _, e := range entries {
-			b.add([]byte(e.Name()), 0, kindOfEntry(e.Type()))
+			if !yield([]byte(e.Name()), 0, kindOfEntry(e.Type())) {
+				return nil
+			}
 		}
 		if errors.Is(err, io.EOF) {
-			return b.done(), nil
+			return nil
 		}
 		if err != nil {
-			return nil, bare(err)
+			return bare(err)
 		}
 	}
 }

@@ -455,3 +455,43 @@ func TestRotational(t *testing.T) {
 	_, ok := d.mountedDevice()
 	require.False(t, ok)
 }
+
+// What is to leave nothing in the page cache is not copied through it.
+func TestCopyRangeIsRefusedWithoutTheCache(t *testing.T) {
+	d := newDisk(t, "ext4", t.TempDir())
+	src := d.file(t, "f", noise(1, 100_000))
+	p, err := d.Create(true)
+	require.NoError(t, err)
+	defer p.Abort()
+	for _, f := range []*File{src, &p.File} {
+		if !f.SetUncached(true) {
+			t.Skip("RWF_DONTCACHE is not supported")
+		}
+		_, handled, err := p.CopyRange(src, 0, 4096)
+		require.False(t, handled)
+		require.Equal(t, RefusedFile, RefusalOf(err))
+		f.SetUncached(false)
+		moved, handled, err := p.CopyRange(src, 0, 4096)
+		require.NoError(t, err)
+		require.True(t, handled)
+		require.EqualValues(t, 4096, moved)
+	}
+}
+
+// btrfs notes where a directory ends when it is opened.
+func TestListAfterCreating(t *testing.T) {
+	for _, kind := range []string{"ext4", "xfs", "btrfs"} {
+		d := newDisk(t, kind, t.TempDir())
+		dir, err := OpenRoot(d.path)
+		require.NoError(t, err)
+		defer dir.Close()
+		require.NoError(t, os.WriteFile(filepath.Join(d.path, "new"), nil, 0o600))
+		list, err := dir.List()
+		require.NoError(t, err)
+		var names []string
+		for i := range list.Len() {
+			names = append(names, list.Name(i))
+		}
+		require.Contains(t, names, "new", kind)
+	}
+}

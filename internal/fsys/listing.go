@@ -2,23 +2,42 @@ package fsys
 
 import (
 	"slices"
-	"sort"
 	"unsafe"
 )
 
-// Listing holds the names of one directory, without "." and "..", packed into
-// one string: a directory of a million entries costs about 12 bytes a name
-// beyond the names themselves.
+// Listing holds the names of one directory, without "." and "..", packed into a few
+// strings: each entry costs 8 bytes beyond its name.
 type Listing struct {
-	names   string
+	names   []string
 	entries []listed
 }
 
 type listed struct {
-	ino  uint64
-	off  uint32 // into names; 4 GiB of names in one directory is beyond any file system here
+	part uint16 // of names; 4 GiB of names in one directory is beyond any file system here
+	off  uint16 // into it
 	size uint16
 	kind Kind
+}
+
+// partSize is how many bytes of names are packed into one string, and partEntries
+// how many entries are collected at once: what grows by doubling would leave as much
+// garbage as it has.
+const (
+	partSize    = 64 << 10
+	partEntries = 8 << 10
+)
+
+// List reads the names in the directory.
+func (d *Dir) List() (*Listing, error) {
+	var b listingBuilder
+	err := d.Each(func(name []byte, _ uint64, kind Kind) bool {
+		b.add(name, kind)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b.done(), nil
 }
 
 // Len is the number of entries.
@@ -26,10 +45,9 @@ func (l *Listing) Len() int { return len(l.entries) }
 
 // Name returns the name of entry i. It shares memory with the whole listing:
 // clone it to keep it longer than the directory's work.
-func (l *Listing) Name(i int) string {
-	e := l.entries[i]
-	return l.names[e.off : e.off+uint32(e.size)]
-}
+func (l *Listing) Name(i int) string { return l.name(l.entries[i]) }
+
+func (l *Listing) name(e listed) string { return l.names[e.part][e.off:][:e.size] }
 
 // Kind returns the kind of entry i, or Unknown.
 func (l *Listing) Kind(i int) Kind { return l.entries[i].kind }
@@ -44,39 +62,6 @@ func (l *Listing) SortForManifest() {
 		return compareForManifest(l.name(a), a.kind == Directory, l.name(b), b.kind == Directory)
 	})
 }
-
-// SortByName puts the entries in byte order of their names, as Find needs it.
-func (l *Listing) SortByName() {
-	slices.SortFunc(l.entries, func(a, b listed) int {
-		x, y := l.name(a), l.name(b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
-}
-
-// Has reports whether a listing in the order of SortByName holds exactly name.
-func (l *Listing) Has(name string) bool {
-	i := sort.Search(len(l.entries), func(i int) bool { return l.Name(i) >= name })
-	return i < len(l.entries) && l.Name(i) == name
-}
-
-// NameOf returns the name of the entry with the inode number ino, as far as
-// the listing knows inode numbers.
-func (l *Listing) NameOf(ino uint64) (name string, ok bool) {
-	for i, e := range l.entries {
-		if e.ino == ino && ino != 0 {
-			return l.Name(i), true
-		}
-	}
-	return "", false
-}
-
-func (l *Listing) name(e listed) string { return l.names[e.off : e.off+uint32(e.size)] }
 
 func compareForManifest(a string, aDir bool, b string, bDir bool) int {
 	n := min(len(a), len(b))
@@ -100,27 +85,45 @@ func nextByte(name string, dir bool, n int) int {
 	return 0
 }
 
-// listingBuilder collects names; its buffer becomes the listing's one string.
+// listingBuilder collects names.
 type listingBuilder struct {
-	buf     []byte
-	entries []listed
+	names   []string // of the parts that are full
+	part    []byte   // the one after them
+	full    [][]listed
+	entries []listed // that are not in full
 }
 
-func (b *listingBuilder) add(name []byte, ino uint64, kind Kind) {
-	b.entries = append(b.entries, listed{ino: ino, off: uint32(len(b.buf)), size: uint16(len(name)), kind: kind})
-	b.buf = append(b.buf, name...)
+func (b *listingBuilder) add(name []byte, kind Kind) {
+	if len(b.part)+len(name) > partSize && len(b.part) > 0 {
+		b.seal()
+		b.part = make([]byte, 0, max(partSize, len(name)))
+	}
+	if len(b.entries) == partEntries {
+		b.full = append(b.full, b.entries)
+		b.entries = make([]listed, 0, partEntries)
+	}
+	b.entries = append(b.entries, listed{part: uint16(len(b.names)), off: uint16(len(b.part)), size: uint16(len(name)), kind: kind})
+	b.part = append(b.part, name...)
+}
+
+// seal makes a string of the part, which is not touched again.
+func (b *listingBuilder) seal() {
+	b.names = append(b.names, unsafe.String(unsafe.SliceData(b.part), len(b.part)))
 }
 
 func (b *listingBuilder) done() *Listing {
-	// The buffer is not touched again: no need for a copy of a million names.
-	return &Listing{names: unsafe.String(unsafe.SliceData(b.buf), len(b.buf)), entries: b.entries}
+	b.seal()
+	if len(b.full) == 0 {
+		return &Listing{names: b.names, entries: b.entries}
+	}
+	return &Listing{names: b.names, entries: slices.Concat(append(b.full, b.entries)...)}
 }
 
 // NewListing makes a listing of given names, all of Unknown kind.
 func NewListing(names []string) *Listing {
 	var b listingBuilder
 	for _, name := range names {
-		b.add([]byte(name), 0, Unknown)
+		b.add([]byte(name), Unknown)
 	}
 	return b.done()
 }

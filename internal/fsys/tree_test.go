@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,11 +80,11 @@ func names(t *testing.T, d *Dir) []string {
 	t.Helper()
 	l, err := d.List()
 	require.NoError(t, err)
-	l.SortByName()
 	list := []string{}
 	for i := range l.Len() {
 		list = append(list, strings.Clone(l.Name(i)))
 	}
+	slices.Sort(list)
 	return list
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -31,10 +32,10 @@ const (
 // ErrDamaged says that a log has no header: nothing in it can be used.
 var ErrDamaged = errors.New("journal is damaged")
 
-// Log is what a log says, up to its first line that cannot be trusted. Of each
-// file record it keeps a 64-bit hash of the path and the
-// line's offset, so that a million take 16 MB; the lines stay on disk. Its methods
-// may be called from several goroutines if ReadAt of the source may.
+// Log is what a log says, up to its first line that cannot be trusted. Of each file
+// record it keeps 8 bytes, which hold the line's offset and as much of a hash of the
+// path as there is room for, so that a million take 8 MB; the lines stay on disk. Its
+// methods may be called from several goroutines if ReadAt of the source may.
 type Log struct {
 	Header Header
 	Size   int64 // bytes of the good part, where a Writer continues
@@ -43,6 +44,7 @@ type Log struct {
 
 	src         io.ReaderAt
 	hash        func([]byte) uint64
+	offBits     int                // of an entry, for the offset
 	entries     []entry            // file records that are covered, by hash, then offset
 	covered     int                // of entries, while the log is read
 	upto        int64              // of the last checkpoint
@@ -55,14 +57,18 @@ type Log struct {
 	scratch     sync.Pool          // of *lookup
 }
 
-type entry struct {
-	hash   uint64 // of the path, escaped
-	offset int64
+// entry is the highest bits of the hash of a path, escaped, above the offset of its
+// line.
+type entry uint64
+
+func (l *Log) entry(path []byte, offset int64) entry {
+	return entry(l.hash(path)&^l.offMask() | uint64(offset))
 }
 
-func compareEntries(a, b entry) int {
-	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.offset, b.offset))
-}
+func (l *Log) offMask() uint64 { return 1<<l.offBits - 1 }
+
+// offset is that of the line of an entry.
+func (l *Log) offset(e entry) int64 { return int64(uint64(e) & l.offMask()) }
 
 // checkpoint covers the lines that begin before upto.
 type checkpoint struct {
@@ -91,7 +97,7 @@ func Read(r io.ReaderAt, size int64) (*Log, error) {
 }
 
 func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
-	l := &Log{src: r, hash: hash, partials: map[string]partial{}, written: map[string]partial{}}
+	l := &Log{src: r, hash: hash, offBits: bits.Len64(uint64(size)), partials: map[string]partial{}, written: map[string]partial{}}
 	l.scratch.New = func() any { return &lookup{buf: make([]byte, 0, firstRead)} }
 	in := lineReader{in: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), bufferSize)}
 	for l.Size < size && l.Why == nil {
@@ -118,8 +124,8 @@ func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 		l.Torn, l.Why = true, fmt.Errorf("at byte %d: %w", l.Size, l.Why)
 	}
 	l.setLoose()
-	slices.SortFunc(l.entries, compareEntries)
-	slices.SortFunc(l.loose, compareEntries)
+	slices.Sort(l.entries)
+	slices.Sort(l.loose)
 	return l, nil
 }
 
@@ -135,7 +141,7 @@ func (l *Log) take(line []byte) error {
 	}
 	switch f.letter {
 	case fileLetter:
-		l.entries = append(l.entries, entry{l.hash(f.path), l.Size})
+		l.entries = append(l.entries, l.entry(f.path, l.Size))
 	case partialLetter, writtenLetter:
 		return l.takePartial(f, len(line))
 	case doneLetter:
@@ -146,7 +152,7 @@ func (l *Log) take(line []byte) error {
 		}
 		l.upto = f.offset
 		before := l.covered
-		for l.covered < len(l.entries) && l.entries[l.covered].offset < f.offset {
+		for l.covered < len(l.entries) && l.offset(l.entries[l.covered]) < f.offset {
 			l.covered++
 		}
 		if l.covered > before {
@@ -291,14 +297,15 @@ func (l *Log) find(entries []entry, path string) (f File, offset int64, ok bool,
 	look := l.scratch.Get().(*lookup)
 	defer l.scratch.Put(look)
 	look.path = appendEscaped(look.path[:0], path)
-	hash := l.hash(look.path)
-	i, _ := slices.BinarySearchFunc(entries, hash, func(e entry, hash uint64) int { return cmp.Compare(e.hash, hash) })
+	first := l.entry(look.path, 0)
+	i, _ := slices.BinarySearch(entries, first)
 	end := i
-	for end < len(entries) && entries[end].hash == hash {
+	for end < len(entries) && entries[end]>>l.offBits == first>>l.offBits {
 		end++
 	}
 	for _, e := range slices.Backward(entries[i:end]) {
-		found, err := look.read(l, e.offset)
+		offset := l.offset(e)
+		found, err := look.read(l, offset)
 		if err != nil {
 			return File{}, 0, false, err
 		}
@@ -307,9 +314,9 @@ func (l *Log) find(entries []entry, path string) (f File, offset int64, ok bool,
 		}
 		digests, err := decodeDigests(found.list)
 		if err != nil {
-			return File{}, 0, false, changedAt(e.offset)
+			return File{}, 0, false, changedAt(offset)
 		}
-		return File{Path: path, Size: found.size, Mtime: found.mtime, Ctime: found.ctime, Digests: digests}, e.offset, true, nil
+		return File{Path: path, Size: found.size, Mtime: found.mtime, Ctime: found.ctime, Digests: digests}, offset, true, nil
 	}
 	return File{}, 0, false, nil
 }

@@ -294,7 +294,7 @@ func BenchmarkRead(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(cap(l.entries)*16)/float64(l.Files()), "B/record")
+		b.ReportMetric(float64(cap(l.entries)*8)/float64(l.Files()), "B/record")
 	}
 }
 

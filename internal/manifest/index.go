@@ -2,11 +2,11 @@ package manifest
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,9 +16,9 @@ import (
 // lines are shorter than 200.
 const firstRead = 512
 
-// Index finds paths in a manifest that stays on disk. Of each line it keeps a
-// 64-bit hash of the path, the line's offset and a bit for Meet, so that a
-// million lines take 16 MB.
+// Index finds paths in a manifest that stays on disk. Of each line it keeps 8 bytes,
+// which hold its offset and as much of a hash of the path as there is room for, and
+// a bit for Meet, so that a million lines take 8 MB.
 //
 // Paths are compared as a walk of the tree spells them: "./a" and "b//c" of
 // the file, as "find . -exec sha256sum" writes them, are found as "a" and
@@ -32,19 +32,35 @@ type Index struct {
 	want      filter
 	hash      func([]byte) uint64
 	entries   []entry         // by hash, then offset
+	offBits   int             // of an entry, for the offset
 	met       []atomic.Uint32 // a bit for each entry, in their order
 	malformed int
 	scratch   sync.Pool // of *lookup
 	checking  bool      // lines are read as NewCheckReader does
 }
 
-type entry struct {
-	hash   uint64
-	offset int64
+// entry is the highest bits of a path's hash, above the offset of its line. A manifest
+// of a million lines leaves 37 bits or so to the hash, so that a path which is not
+// listed costs the reading of a line once in 100,000 times.
+type entry uint64
+
+func (ix *Index) entry(path []byte, offset int64) entry {
+	return entry(ix.hash(path)&^ix.offMask() | uint64(offset))
 }
 
-func compareEntries(a, b entry) int {
-	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.offset, b.offset))
+func (ix *Index) offMask() uint64 { return 1<<ix.offBits - 1 }
+
+// offset is that of the line of entry i.
+func (ix *Index) offset(i int) int64 { return int64(uint64(ix.entries[i]) & ix.offMask()) }
+
+// sameHash reports whether nothing but their lines tells the paths of two entries apart.
+func (ix *Index) sameHash(a, b entry) bool { return a>>ix.offBits == b>>ix.offBits }
+
+// first returns the place of the first entry that path can have.
+func (ix *Index) first(path []byte) (e entry, i int) {
+	e = ix.entry(path, 0)
+	i, _ = slices.BinarySearch(ix.entries, e)
+	return e, i
 }
 
 // filter says which lines count: digests of this many bytes, untagged or with
@@ -92,6 +108,7 @@ func (ix *Index) build() (*Index, error) {
 		seed := maphash.MakeSeed()
 		ix.hash = func(path []byte) uint64 { return maphash.Bytes(seed, path) }
 	}
+	ix.offBits = bits.Len64(uint64(ix.size))
 	r := ix.reader()
 	ix.scratch.New = func() any {
 		// The first lines have decided how all are to be read.
@@ -109,13 +126,19 @@ func (ix *Index) build() (*Index, error) {
 			r.reject()
 			continue
 		}
-		ix.entries = append(ix.entries, entry{ix.hash(canonical(f.path)), r.offset})
+		if n := len(ix.entries); n == cap(ix.entries) {
+			// As many as the lines so far let expect: append would leave a few times as
+			// much garbage, and spare room.
+			more := int64(n) * (ix.size - r.offset) / max(r.offset, 1)
+			ix.entries = slices.Grow(ix.entries, int(more)+n/16+64)
+		}
+		ix.entries = append(ix.entries, ix.entry(canonical(f.path), r.offset))
 	}
 	if r.next != ix.size {
 		return nil, fmt.Errorf("manifest: read for index: %w", io.ErrUnexpectedEOF)
 	}
 	ix.malformed, _ = r.Malformed()
-	slices.SortFunc(ix.entries, compareEntries)
+	slices.Sort(ix.entries)
 	ix.met = make([]atomic.Uint32, (len(ix.entries)+31)/32)
 	return ix, nil
 }
@@ -127,16 +150,15 @@ func (ix *Index) Len() int { return len(ix.entries) }
 // comments aside.
 func (ix *Index) Malformed() int { return ix.malformed }
 
-// MayList reports whether the manifest has a line for path, trusted or not. It
-// goes by the hash alone: very rarely it says yes to a path that is not listed.
+// MayList reports whether the manifest has a line for path, trusted or not, or
+// cannot be read.
 func (ix *Index) MayList(path string) bool {
-	l := ix.scratch.Get().(*lookup)
-	defer ix.scratch.Put(l)
-	l.path = append(l.path[:0], path...)
-	_, found := slices.BinarySearchFunc(ix.entries, ix.hash(l.path), func(e entry, hash uint64) int {
-		return cmp.Compare(e.hash, hash)
+	listed := false
+	err := ix.find(path, func(int, fields) (more bool) {
+		listed = true
+		return false
 	})
-	return found
+	return listed || err != nil
 }
 
 // Lookup returns the digest that the manifest gives for path. It reads the
@@ -170,12 +192,9 @@ func (ix *Index) find(path string, yield func(i int, f fields) (more bool)) erro
 	l := ix.scratch.Get().(*lookup)
 	defer ix.scratch.Put(l)
 	l.path = append(l.path[:0], path...)
-	hash := ix.hash(l.path)
-	i, _ := slices.BinarySearchFunc(ix.entries, hash, func(e entry, hash uint64) int {
-		return cmp.Compare(e.hash, hash)
-	})
-	for ; i < len(ix.entries) && ix.entries[i].hash == hash; i++ {
-		f, err := l.read(ix, ix.entries[i].offset)
+	e, i := ix.first(l.path)
+	for ; i < len(ix.entries) && ix.sameHash(ix.entries[i], e); i++ {
+		f, err := l.read(ix, ix.offset(i))
 		if err != nil {
 			return err
 		}

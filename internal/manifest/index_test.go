@@ -225,3 +225,24 @@ func TestCanonical(t *testing.T) {
 		require.Equal(t, want, string(canonical([]byte(path))), "%q", path)
 	}
 }
+
+// The index makes room for as many lines as the first ones let expect.
+func TestIndexOfLinesThatGetLongerOrShorter(t *testing.T) {
+	long, short := strings.Repeat("d/", 500), ""
+	for _, prefixes := range [][]string{{long, short}, {short, long}, {short, long, short}} {
+		var text strings.Builder
+		for n, prefix := range prefixes {
+			for i := range 700 {
+				fmt.Fprintf(&text, "%s  %s%d-%d\n", hexA, prefix, n, i)
+			}
+		}
+		ix := indexOf(t, text.String())
+		require.Equal(t, 700*len(prefixes), ix.Len())
+		for n, prefix := range prefixes {
+			for i := range 700 {
+				requireListed(t, ix, fmt.Sprintf("%s%d-%d", prefix, n, i), hexA)
+			}
+		}
+		requireListed(t, ix, "0-700", "")
+	}
+}

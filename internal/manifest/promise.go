@@ -71,8 +71,7 @@ func (ix *Index) Unmet(yield func(path string) error) error {
 			continue
 		}
 		path := canonical(f.path)
-		e := entry{ix.hash(path), r.offset}
-		i, found := slices.BinarySearchFunc(ix.entries, e, compareEntries)
+		i, found := slices.BinarySearch(ix.entries, ix.entry(path, r.offset))
 		if !found {
 			return changedAt(r.offset)
 		}
@@ -97,7 +96,7 @@ func (ix *Index) Unmet(yield func(path string) error) error {
 
 // listedBefore reports whether an entry before the i-th has the same path.
 func (ix *Index) listedBefore(path string, i int) (yes bool, err error) {
-	if i == 0 || ix.entries[i-1].hash != ix.entries[i].hash {
+	if i == 0 || !ix.sameHash(ix.entries[i-1], ix.entries[i]) {
 		return false, nil
 	}
 	err = ix.find(path, func(first int, _ fields) (more bool) {

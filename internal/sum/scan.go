@@ -26,7 +26,8 @@ func (r *run) startScan(ctx context.Context, args []argument) (stop func()) {
 				}
 				continue
 			}
-			if r.walk(ctx, a, walk.Count(c, 1), 1, func(*walk.Dir, string) {}) != nil {
+			o := walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}, AnyOrder: true}
+			if r.walk(ctx, a, walk.Count(c, 1), o) != nil {
 				return // the work will report it
 			}
 		}

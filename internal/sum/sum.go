@@ -207,7 +207,7 @@ func (r *run) hash(ctx context.Context, args []argument) {
 			continue
 		}
 		v := &visitor{run: r, ctx: ctx, prefix: a.prefix}
-		if err := r.walk(ctx, a, v, min(r.workers, 4), v.skipReserved); err != nil {
+		if err := r.walk(ctx, a, v, walk.Options{Workers: min(r.workers, 4), SkipReserved: v.skipReserved}); err != nil {
 			v.fail("", err)
 		}
 	}
@@ -249,8 +249,8 @@ func (r *run) fail(name string, stage failure.Stage, err error) {
 	r.results <- result{event: &Event{Path: name, Err: &failure.FileError{Path: name, Stage: stage, Err: err}}}
 }
 
-// walk visits a directory.
-func (r *run) walk(ctx context.Context, a argument, v walk.Visitor, goroutines int, skip func(*walk.Dir, string)) error {
+// walk visits a directory. The options say how, those of the run say what.
+func (r *run) walk(ctx context.Context, a argument, v walk.Visitor, o walk.Options) error {
 	root, err := fsys.OpenRoot(a.given)
 	if err != nil {
 		return err
@@ -261,13 +261,8 @@ func (r *run) walk(ctx context.Context, a argument, v walk.Visitor, goroutines i
 		return err
 	}
 	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256)) // twice, with the scan
-	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), walk.Options{
-		Workers:       goroutines,
-		Filter:        r.opts.Filter,
-		Only:          r.opts.Only,
-		OneFileSystem: r.opts.OneFileSystem,
-		SkipReserved:  skip,
-	})
+	o.Filter, o.Only, o.OneFileSystem = r.opts.Filter, r.opts.Only, r.opts.OneFileSystem
+	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), o)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -201,19 +202,21 @@ func (t *tree) openWithin(name string) error {
 
 // find opens the manifests in the directory's root.
 func (t *tree) find() error {
-	listing, err := t.root.List()
+	var names []string
+	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if _, _, ok := manifest.Recognize(string(name)); ok {
+			names = append(names, string(name))
+		}
+		return true
+	})
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
 	}
-	listing.SortByName()
+	slices.Sort(names)
 	look := fsys.NewFinder(t.root, 1)
 	defer look.Close()
-	for i := range listing.Len() {
-		name := listing.Name(i)
-		algorithm, format, ok := manifest.Recognize(name)
-		if !ok {
-			continue
-		}
+	for _, name := range names {
+		algorithm, format, _ := manifest.Recognize(name)
 		f, info, err := look.Open(name)
 		if other := (*fsys.KindError)(nil); errors.As(err, &other) {
 			continue // a directory of such a name

@@ -41,6 +41,9 @@ type Options struct {
 	Filter        *filter.List
 	Only          *filter.Only
 	OneFileSystem bool // enter no directory of another device
+	// AnyOrder visits entries as the system lists them, while it does, so that only
+	// the names of subdirectories are held in memory.
+	AnyOrder bool
 	// SkipReserved, if set, is called for each name that Sealift made for itself
 	// (fsys.Reserved), which is then not visited.
 	SkipReserved func(d *Dir, name string)
@@ -205,7 +208,11 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 
 // list reads the names in d that are wanted and pushes them.
 func (w *walker) list(d *Dir) {
-	listing, err := w.read(d)
+	read := w.read
+	if w.opts.AnyOrder && (d.only == nil || d.only.All()) {
+		read = w.stream
+	}
+	listing, err := read(d)
 	if err != nil {
 		d.visitor.Failed(d, "", err)
 		return
@@ -232,26 +239,61 @@ func (w *walker) read(d *Dir) (*fsys.Listing, error) {
 	} else if listing, err = dir.List(); err != nil {
 		return nil, err
 	}
-	listing.Retain(func(name string, kind fsys.Kind) (fsys.Kind, bool) {
-		if w.opts.SkipReserved != nil && strings.HasPrefix(name, fsys.Reserved) {
-			w.opts.SkipReserved(d, name)
-			return kind, false
-		}
-		if kind == fsys.Unknown {
-			info, err := dir.Lstat(name)
-			if err != nil {
-				d.visitor.Failed(d, name, err)
-				return kind, false
-			}
-			kind = info.Kind
-		}
-		if d.only != nil && !d.only.All() && !d.only.Child(name).All() && kind != fsys.Directory {
-			d.visitor.Failed(d, name, errNotDirectory)
-			return kind, false
-		}
-		return kind, kind == fsys.Directory || w.opts.Filter == nil ||
-			w.opts.Filter.Match(d.Join(name), false, d.verdict) != filter.Excluded
-	})
+	listing.Retain(func(name string, kind fsys.Kind) (fsys.Kind, bool) { return w.wanted(d, dir, name, kind) })
 	listing.SortForManifest()
 	return listing, nil
+}
+
+// stream visits the entries of d while it lists them, and returns its
+// subdirectories.
+func (w *walker) stream(d *Dir) (*fsys.Listing, error) {
+	dir, err := d.handle.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer d.handle.Release()
+	var below []string
+	err = dir.Each(func(listed []byte, _ uint64, kind fsys.Kind) bool {
+		name := string(listed)
+		kind, ok := w.wanted(d, dir, name, kind)
+		switch {
+		case !ok:
+		case kind == fsys.Directory:
+			below = append(below, name)
+		default:
+			d.visitor.Entry(d, name, kind)
+		}
+		return w.ctx.Err() == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	listing := fsys.NewListing(below)
+	for i := range below {
+		listing.SetKind(i, fsys.Directory)
+	}
+	return listing, nil
+}
+
+// wanted reports whether the entry name of d, which is open as dir, is to be visited,
+// and what it is.
+func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsys.Kind, bool) {
+	if w.opts.SkipReserved != nil && strings.HasPrefix(name, fsys.Reserved) {
+		w.opts.SkipReserved(d, name)
+		return kind, false
+	}
+	if kind == fsys.Unknown {
+		info, err := dir.Lstat(name)
+		if err != nil {
+			d.visitor.Failed(d, name, err)
+			return kind, false
+		}
+		kind = info.Kind
+	}
+	if d.only != nil && !d.only.All() && !d.only.Child(name).All() && kind != fsys.Directory {
+		d.visitor.Failed(d, name, errNotDirectory)
+		return kind, false
+	}
+	return kind, kind == fsys.Directory || w.opts.Filter == nil ||
+		w.opts.Filter.Match(d.Join(name), false, d.verdict) != filter.Excluded
 }

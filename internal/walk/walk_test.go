@@ -253,6 +253,51 @@ func TestSeveralWorkersVisitEverythingOnce(t *testing.T) {
 	})
 }
 
+func TestAnyOrderVisitsEverythingOnce(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	rapid.Check(t, func(t *rapid.T) {
+		paths := drawTree(t)
+		root := makeTree(t, paths...)
+		defer os.RemoveAll(root)
+		v := newRecorder()
+		walkTree(context.Background(), t, root, rapid.IntRange(1, 8).Draw(t, "handles"), v,
+			Options{Workers: rapid.IntRange(1, 4).Draw(t, "workers"), AnyOrder: true})
+		files, dirs := split(paths)
+		require.ElementsMatch(t, files, v.paths("entry"))
+		require.ElementsMatch(t, dirs, v.paths("enter"))
+		require.ElementsMatch(t, dirs, v.paths("leave"))
+		require.Empty(t, v.failed)
+		requireOrderly(t, v)
+	})
+}
+
+// What is listed while it is visited obeys the same filters, lists of paths and
+// reserved names.
+func TestAnyOrderVisitsTheSame(t *testing.T) {
+	root := tree(t, "a/1.txt", "a/2.bin", "b/c/3.txt", "d.bin", ".sealift-x", "a/.sealift-journal/log", "e/")
+	rules := &filter.List{}
+	require.NoError(t, rules.Exclude("*.bin"))
+	only, err := filter.ReadOnly(strings.NewReader("a\nd.bin\nb/c/3.txt\nb/none\n"), false)
+	require.NoError(t, err)
+	for _, o := range []Options{{}, {Filter: rules}, {Only: only}, {Filter: rules, Only: only}} {
+		o.Workers, o.SkipReserved = 1, func(*Dir, string) {}
+		visit := func(anyOrder bool) (entries, left, failed []string) {
+			v, o := newRecorder(), o
+			o.AnyOrder = anyOrder
+			walkTree(t.Context(), t, root, 4, v, o)
+			for path := range v.failed {
+				failed = append(failed, path)
+			}
+			return v.paths("entry"), v.paths("leave"), failed
+		}
+		entries, left, failed := visit(false)
+		gotEntries, gotLeft, gotFailed := visit(true)
+		require.ElementsMatch(t, entries, gotEntries)
+		require.ElementsMatch(t, left, gotLeft)
+		require.ElementsMatch(t, failed, gotFailed)
+	}
+}
+
 func TestAListingLargerThanOneBatch(t *testing.T) {
 	var paths []string
 	for i := range 5*batchSize + 3 {
@@ -327,7 +372,11 @@ func TestCancellationAtAnyInstant(t *testing.T) {
 		paths = append(paths, fmt.Sprintf("d%d/e%d/f%d", i%7, i%5, i), fmt.Sprintf("g%d", i))
 	}
 	root := tree(t, paths...)
-	for _, workers := range []int{1, 4} {
+	for _, c := range []struct {
+		workers  int
+		anyOrder bool
+	}{{1, false}, {4, false}, {1, true}} {
+		workers := c.workers
 		for at := int64(0); at < 300; at += 1 + at/20 {
 			before := openFiles(t)
 			ctx, cancel := context.WithCancel(context.Background())
@@ -348,7 +397,7 @@ func TestCancellationAtAnyInstant(t *testing.T) {
 			v.onEnter = func(*Dir) bool { step(); return true }
 			v.onEntry = func(*Dir, string) { step() }
 			r := openRoot(t, root, 3, v)
-			Walk(ctx, r, Options{Workers: workers})
+			Walk(ctx, r, Options{Workers: workers, AnyOrder: c.anyOrder})
 			ended.Store(true)
 			<-v.left
 			cancel()
