@@ -85,11 +85,15 @@ func (o *Options) logOptions() string {
 	for i, h := range o.Hashes {
 		names[i] = string(h)
 	}
-	return url.Values{
+	values := url.Values{
 		"hash":   {strings.Join(names, ",")},
 		"part":   {fmt.Sprintf("%x,%x,%t", o.Filter.Fingerprint(), o.Only.Fingerprint(), o.OneFileSystem)},
 		"sparse": {o.Sparse.String()},
-	}.Encode()
+	}
+	if o.Reflink == ReflinkNever { // the beginning of a large file may be a clone's
+		values.Set("reflink", o.Reflink.String())
+	}
+	return values.Encode()
 }
 
 // part reports whether the run may leave out files of the source.

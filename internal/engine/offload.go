@@ -74,10 +74,11 @@ func (r *run) preallocate(e *entry, p *passage) error {
 	if r.opts.Sparse != SparseNever && !(full && src.Size >= leastBehind && p.dir.PreallocatesWell()) {
 		return nil
 	}
-	if err := p.sink.File.Preallocate(src.Size); !fsys.Unsupported(err) {
-		return err
+	err := p.sink.File.Preallocate(src.Size)
+	if fsys.Unsupported(err) || full && !fsys.DestinationLost(err) { // a full one is told now
+		return nil
 	}
-	return nil
+	return err
 }
 
 // clones reports whether a clone of the file is wanted. What has no size has

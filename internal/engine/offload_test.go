@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -278,18 +279,18 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 	write(t, src, "small", []byte("small"), since)
 	o := options(src, filepath.Join(dir, "dst"))
 	o.Workers, o.Hashes = 1, nil
-	ranges := 0
+	var ranges atomic.Int64
 	hook(t, func(op fsys.Op, _ string) error {
 		if op == fsys.OpCopyRange {
-			ranges++
+			ranges.Add(1)
 		}
-		if ranges >= 2 && (op == fsys.OpCopyRange || op == fsys.OpRead) {
+		if ranges.Load() >= 2 && (op == fsys.OpCopyRange || op == fsys.OpRead) {
 			return syscall.ENOSPC // which would give a destination up
 		}
 		return nil
 	})
 	out := watched(t, o)
-	require.Equal(t, 2, ranges)
+	require.EqualValues(t, 2, ranges.Load())
 	require.Nil(t, out.summary.Targets[0].Lost)
 	failed := 0
 	for _, e := range out.events {
@@ -378,62 +379,80 @@ func sweepFast(t *testing.T, dir string, hashes []hash.Algorithm) {
 	}
 }
 
-// A source that changes while its clone is hashed is noticed, and read again.
+// uncache takes a file out of the page cache.
+func uncache(t *testing.T, path string) (f *fsys.File) {
+	t.Helper()
+	d, err := fsys.OpenRoot(filepath.Dir(path))
+	require.NoError(t, err)
+	defer d.Close()
+	f, _, err = d.Open(filepath.Base(path))
+	require.NoError(t, err)
+	t.Cleanup(f.Close)
+	_, err = f.DropCache()
+	require.NoError(t, err)
+	if held, known := f.Cached(0, 0); held || !known {
+		t.Skip("the page cache keeps the file")
+	}
+	return f
+}
+
+// A source that changes just before it is cloned, or while its clone is hashed, is
+// noticed, and read again.
 func TestASourceThatChangesWhileItsCloneIsHashed(t *testing.T) {
 	for _, kind := range []string{"xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
 			disk := cloneDisk(t, kind)
-			src, path := filepath.Join(disk, "src"), filepath.Join(disk, "src", "file")
-			for _, cached := range []bool{false, true} {
+			for _, when := range []fsys.Op{fsys.OpClone, fsys.OpRead} {
 				for name, mutate := range mutations {
-					for _, size := range []int{100, bigSize, 3 << 20} {
+					for i, size := range []int{100, 20_000, 3 << 20, 3 << 20} {
 						for _, times := range []int{1, 99} {
-							what := fmt.Sprint(name, size, "x", times, " cached ", cached)
-							content := treetest.Pattern(size, 3)
-							write(t, src, "file", content, since)
-							if !cached {
-								d, err := fsys.OpenRoot(src)
-								require.NoError(t, err)
-								f, _, err := d.Open("file")
-								require.NoError(t, err)
-								_, err = f.DropCache()
-								require.NoError(t, err)
-								f.Close()
-								d.Close()
-							}
-							clones, done := 0, 0
-							hook(t, func(op fsys.Op, _ string) error {
-								switch {
-								case op == fsys.OpClone:
-									clones++
-								case op == fsys.OpRead && clones > done && done < times:
-									done++
-									return mutate(path, done)
-								}
-								return nil
+							t.Run(fmt.Sprint(when, name, i, " x", times), func(t *testing.T) {
+								changeWhileCloned(t, disk, when, mutate, size, times, i > 2)
 							})
-							o := options(src, filepath.Join(disk, "dst"))
-							o.Workers, o.BlockSize = 1, largeBlock
-							out := watched(t, o)
-							fsys.Fault = nil
-							now, err := os.ReadFile(path)
-							require.NoError(t, err)
-							if times == 1 {
-								require.False(t, out.anything(), "%s\n%s", what, out)
-								require.Equal(t, 2, clones, what)
-								requireStands(t, o, map[string][]byte{"file": now})
-							} else {
-								require.EqualValues(t, 1, out.summary.Errors, what)
-								require.Equal(t, maxAttempts, clones, what)
-								require.NoFileExists(t, filepath.Join(o.Targets[0], "file"), what)
-							}
-							treetest.Remove(t, o.Targets[0])
 						}
 					}
 				}
 			}
 		})
 	}
+}
+
+func changeWhileCloned(t *testing.T, disk string, when fsys.Op, mutate func(string, int) error, size, times int, cold bool) {
+	src, path := filepath.Join(disk, "src"), filepath.Join(disk, "src", "file")
+	write(t, src, "file", treetest.Pattern(size, 3), since)
+	if cold {
+		uncache(t, path)
+	}
+	var mu sync.Mutex
+	clones, done := 0, 0
+	unhook := hook(t, func(op fsys.Op, _ string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == fsys.OpClone {
+			clones++
+		}
+		if op == when && clones > done && done < times {
+			done++
+			return mutate(path, done)
+		}
+		return nil
+	})
+	o := options(src, filepath.Join(disk, "dst"))
+	o.Workers, o.BlockSize = 1, largeBlock
+	out := watched(t, o)
+	unhook()
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	if times == 1 {
+		require.False(t, out.anything(), "%s", out)
+		require.Equal(t, 2, clones)
+		requireStands(t, o, map[string][]byte{"file": now})
+	} else {
+		require.EqualValues(t, 1, out.summary.Errors)
+		require.Equal(t, maxAttempts, clones)
+		require.NoFileExists(t, filepath.Join(o.Targets[0], "file"))
+	}
+	treetest.Remove(t, o.Targets[0])
 }
 
 // Stopped while a clone is hashed, the next run continues with the digests of what
@@ -470,23 +489,34 @@ func TestResumeOfAClone(t *testing.T) {
 }
 
 // One destination can share, the other cannot: it is written from the same reading.
+// What is counted does not depend on who is read or written.
 func TestACloneBesideACopy(t *testing.T) {
 	disk := cloneDisk(t, "xfs")
 	src := filepath.Join(disk, "src")
 	files := fastTree(t, src)
 	for _, hashes := range [][]hash.Algorithm{nil, {hash.SHA256}} {
-		o := options(src, filepath.Join(disk, "dst"), filepath.Join(treetest.MemoryDir(t), "dst"))
-		o.Hashes, o.Workers = hashes, 1
-		a := refusing(t, nil, nil)
-		c := &tally.Counters{}
-		s, err := Run(context.Background(), &o, c)
-		require.NoError(t, err)
-		require.Zero(t, s.Errors)
-		require.Equal(t, s.Bytes, c.Bytes.Load())
-		require.Equal(t, 7+1, a.clones, "one refusal for the pair")
-		require.Zero(t, a.ranges)
-		requireStands(t, o, files)
-		treetest.Remove(t, o.Targets[0])
+		for _, others := range [][]string{nil, {filepath.Join(treetest.MemoryDir(t), "dst")}} {
+			o := options(src, append(others, filepath.Join(disk, "dst"))...)
+			o.Hashes, o.Workers = hashes, 1
+			for name := range files {
+				uncache(t, filepath.Join(src, name))
+			}
+			a := refusing(t, nil, nil)
+			c := &tally.Counters{}
+			s, err := Run(context.Background(), &o, c)
+			require.NoError(t, err)
+			require.Zero(t, s.Errors)
+			size := int64(0)
+			for _, content := range files {
+				size += int64(len(content))
+			}
+			require.Equal(t, size, s.Bytes)
+			require.Equal(t, size, c.Bytes.Load())
+			require.Equal(t, 7+len(others), a.clones, "one refusal for the pair")
+			require.Zero(t, a.ranges)
+			requireStands(t, o, files)
+			treetest.Remove(t, filepath.Join(disk, "dst"))
+		}
 	}
 }
 
@@ -499,23 +529,11 @@ func TestACloneIsReadWhereItIsNotInMemory(t *testing.T) {
 	write(t, src, "file", content, since)
 	require.NoError(t, os.Chmod(filepath.Join(src, "file"), os.ModeSetuid|0o751))
 	require.NoError(t, os.Chtimes(filepath.Join(src, "file"), since, since))
-	d, err := fsys.OpenRoot(src)
-	require.NoError(t, err)
-	defer d.Close()
-	f, _, err := d.Open("file")
-	require.NoError(t, err)
-	defer f.Close()
-	fromDevice, err := f.DropCache()
-	require.NoError(t, err)
-	if !fromDevice {
-		t.Skip("the page cache keeps the file")
-	}
+	f := uncache(t, filepath.Join(src, "file"))
 	o := options(src, filepath.Join(disk, "dst"))
 	requireCopied(t, o, map[string][]byte{"file": content})
-	held, known := f.Cached(0, 0)
-	if known {
-		require.False(t, held, "the clone was to be read")
-	}
+	held, _ := f.Cached(0, 0)
+	require.False(t, held, "the clone was to be read")
 	info, err := os.Stat(filepath.Join(o.Targets[0], "file"))
 	require.NoError(t, err)
 	require.Equal(t, os.ModeSetuid|0o751, info.Mode())

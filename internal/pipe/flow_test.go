@@ -126,7 +126,7 @@ func TestFilesGetLanesWhereADeviceWaits(t *testing.T) {
 // A mark in turn is what it is through lanes: the digests can go on from there, and
 // the sinks have all that is before it. In turn nothing is behind it.
 func TestMarksInTurnAreThoseOfLanes(t *testing.T) {
-	const size, every, blocks = 41*testBlock + 99, 4 * testBlock, 41
+	const size, every = 41*testBlock + 99, 4 * testBlock
 	cores := int64(runtime.GOMAXPROCS(0))
 	dir := treetest.MemoryDir(t)
 	content := makeStretches(t, filepath.Join(dir, "f"),
@@ -139,9 +139,10 @@ func TestMarksInTurnAreThoseOfLanes(t *testing.T) {
 			src, info, err := d.Open("f")
 			require.NoError(t, err)
 			defer src.Close()
-			p := mover(testBlock, 2, 4*testBlock, true)
+			p := mover(testBlock, 2, 4*testBlock, false)
 			p.inFlight.Add(others)
 			set, s := freshSet(), sinks(t, d, 1)[0]
+			s.Sparse = true // so that some marks are in a hole
 			seen := map[int64]Mark{}
 			course := Course{MarkEvery: every, Read: func(off int64) {
 				m, ok := s.Reached()
@@ -224,7 +225,7 @@ func TestASinkFailsAlone(t *testing.T) {
 				if all {
 					require.Zero(t, whole)
 					require.EqualValues(t, 2, failed.Load())
-					require.Less(t, reads.Load(), int64(41), "nobody wants the rest")
+					require.Less(t, reads.Load(), int64(40), "nobody wants the rest")
 				} else {
 					require.Equal(t, 1, whole)
 				}

@@ -82,7 +82,10 @@ type calls struct {
 func count(t *testing.T, p *Pipe, at func(c *calls, op fsys.Op) error) *calls {
 	c := &calls{at: at}
 	last := p.Bytes.Load()
+	var mu sync.Mutex
 	hook(t, func(op fsys.Op, _ string) error {
+		mu.Lock()
+		defer mu.Unlock()
 		switch op {
 		case fsys.OpRead:
 			c.reads++
