@@ -48,7 +48,7 @@ $(addprefix cross/,$(PLATFORMS)): cross/%:
 	@export CGO_ENABLED=0 GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)); \
 	$(GO) build -o /dev/null ./cmd/sealift && $(GO) vet ./...
 
-bench: ## compare whole commands with cp and openssl (see docs/benchmarks.md)
+bench: ## compare whole commands with those of other tools (see docs/benchmarks.md)
 	scripts/bench
 
 # A package can be fuzzed by one target at a time.
