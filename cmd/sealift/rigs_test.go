@@ -21,11 +21,23 @@ func TestPowerCut(t *testing.T) { runRig(t, "power-cut") }
 // in the page cache.
 func TestSlowDisk(t *testing.T) { runRig(t, "slow-disk") }
 
+// TestBench lets every kind of measurement happen once, with little data; what it
+// takes is not looked at.
+func TestBench(t *testing.T) {
+	out := runRig(t, "bench", "--quick", "--peers=cp,openssl", "--fs=tmpfs,ext4,btrfs", "many", "none", "clones", "check", "walk", "cache", "uneven")
+	for _, table := range []string{"many, tmpfs:", "none one, tmpfs:", "check eight, tmpfs:", "walk, tmpfs:", "goal: the time of"} {
+		if !strings.Contains(out, table) {
+			t.Errorf("%q is missing", table)
+		}
+	}
+}
+
 // lacking is the exit code of a rig that cannot work here.
 const lacking = 77
 
-// runRig runs one of scripts with this program, in its short form.
-func runRig(t *testing.T, name string) {
+// runRig runs one of scripts with this program, in its short form, and returns what
+// it prints.
+func runRig(t *testing.T, name string, args ...string) string {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -34,7 +46,7 @@ func runRig(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "scripts", name)) //nolint:gosec // ours
+	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "scripts", name), args...) //nolint:gosec // ours
 	// The race detector sleeps before it exits, and the cut is to come at once.
 	cmd.Env = append(os.Environ(), "SHORT=1", "SEALIFT="+program, "GORACE=atexit_sleep_ms=0")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it unmounts what it has mounted
@@ -49,4 +61,5 @@ func runRig(t *testing.T, name string) {
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
+	return out.String()
 }
