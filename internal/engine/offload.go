@@ -30,10 +30,10 @@ func (r *run) pairOf(e *entry, p *passage) *pair {
 
 // setSink makes f what the passage is written to; it has nothing yet, or the
 // beginning.
-func (r *run) setSink(e *entry, p *passage, f *fsys.Pending) {
+func (r *run) setSink(p *passage, f *fsys.Pending, pair *pair) {
 	p.sink = pipe.Sink{File: f, Sparse: r.opts.Sparse == SparseAlways}
 	if r.opts.Sparse == SparseAuto && r.opts.Reflink == ReflinkAuto {
-		p.sink.Refused = &r.pairOf(e, p).noRange
+		p.sink.Refused = &pair.noRange
 	}
 }
 
@@ -45,7 +45,7 @@ func (r *run) create(e *entry, p *passage) error {
 	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
 		f, err := p.dir.CreateClone(e.file, named)
 		if err == nil {
-			r.setSink(e, p, f)
+			r.setSink(p, f, pair)
 			p.sink.Clone, err = r.sameSize(e, f)
 			return err
 		}
@@ -62,7 +62,7 @@ func (r *run) create(e *entry, p *passage) error {
 	if err != nil {
 		return err
 	}
-	r.setSink(e, p, f)
+	r.setSink(p, f, pair)
 	return r.preallocate(e, p)
 }
 
@@ -99,7 +99,8 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 
 // transfer fills the sinks and feeds the digests, and returns how far it has come.
 func (r *run) transfer(e *entry, movers []*passage, sinks []*pipe.Sink, set *hash.Set, course pipe.Course) (int64, error) {
-	if r.nothingToRead(sinks) {
+	cloned := allClones(sinks)
+	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.meta.info.Size)
 		return e.meta.info.Size, nil
 	}
@@ -110,30 +111,22 @@ func (r *run) transfer(e *entry, movers []*passage, sinks []*pipe.Sink, set *has
 		}
 		defer end()
 	}
-	return r.pipe.Transfer(r.ctx, r.readFrom(e, sinks), e.meta.info, set, sinks, course)
-}
-
-// readFrom is the file to read for the digests: the source, unless all
-// destinations have clones of it and nothing of it is in memory. Then that of a
-// clone is what stands at the destination.
-func (r *run) readFrom(e *entry, sinks []*pipe.Sink) *fsys.File {
-	for _, s := range sinks {
-		if !s.Clone {
-			return e.file
+	src := e.file
+	if cloned && !r.drops() {
+		// What is in memory is read, or else what stands at the destination.
+		if held, known := src.Cached(0, 0); known && !held {
+			src = &sinks[0].File.File
 		}
 	}
-	if held, known := e.file.Cached(0, 0); held || !known || r.drops() {
-		return e.file
-	}
-	return &sinks[0].File.File
+	return r.pipe.Transfer(r.ctx, src, e.meta.info, set, sinks, course)
 }
 
-// nothingToRead reports whether clones are all that is wanted.
-func (r *run) nothingToRead(sinks []*pipe.Sink) bool {
+// allClones reports whether nothing has to be written.
+func allClones(sinks []*pipe.Sink) bool {
 	for _, s := range sinks {
 		if !s.Clone {
 			return false
 		}
 	}
-	return len(r.opts.Hashes) == 0
+	return true
 }

@@ -239,9 +239,10 @@ const (
 	leaderHashed  // it has digests
 )
 
-// pack makes a record, valid until the next call of anything: its length, the id, the names seen, whether the group is
-// broken, then for each target a byte that says what there is of a leader, and that.
-// Two records of a group differ in length only if their leaders do.
+// pack makes a record, valid until the next call of anything: its length, the id, the
+// names seen, whether the group is broken, then for each target a byte that says what
+// there is of a leader, and that. Two records of a group differ in length only if
+// their leaders do.
 func (p *parked) pack(g *linkGroup) []byte {
 	b := append(p.buf[:0], 0, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint64(b, g.id.Dev)

@@ -45,7 +45,7 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 		return 0, nil
 	}
 	for _, f := range found {
-		r.setSink(e, f.passage, f.file)
+		r.setSink(f.passage, f.file, r.pairOf(e, f.passage))
 		if f.noted > start { // which will not be there any more
 			rest := f.passage.partial(e, f.file, pipe.Mark{Off: start, States: states})
 			if err := f.passage.target.ledger.cut(f.file, rest); err != nil {
