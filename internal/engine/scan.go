@@ -33,10 +33,11 @@ func (r *run) startScan() (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	var scan sync.WaitGroup
 	scan.Go(func() {
-		root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, walk.Count(c, r.readings()))
+		counter := walk.Counter{Counters: c, Times: r.readings()}
+		root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, counter)
 		walk.Walk(ctx, root, walk.Options{
 			Workers: 1, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
-			SkipReserved: func(*walk.Dir, string) {}, AnyOrder: true,
+			SkipReserved: func(*walk.Dir, string) {}, Found: counter.Found,
 		})
 		if ctx.Err() == nil {
 			c.ScanDone.Store(true)

@@ -26,8 +26,9 @@ func (r *run) startScan(ctx context.Context, args []argument) (stop func()) {
 				}
 				continue
 			}
-			o := walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}, AnyOrder: true}
-			if r.walk(ctx, a, walk.Count(c, 1), o) != nil {
+			counter := walk.Counter{Counters: c, Times: 1}
+			o := walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}, Found: counter.Found}
+			if r.walk(ctx, a, counter, o) != nil {
 				return // the work will report it
 			}
 		}

@@ -5,32 +5,30 @@ import (
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
-// Count returns a visitor that adds up the regular files as the totals of c, of
-// which each byte will be read so many times. What it cannot see it passes over:
+// Counter is a visitor that adds up the regular files as the totals of Counters.
+// Options.Found is to be its method of that name. What it cannot see it passes over:
 // whoever does the work will report it.
-func Count(c *tally.Counters, times int64) Visitor { return counter{c, times} }
-
-type counter struct {
-	c     *tally.Counters
-	times int64
+type Counter struct {
+	Counters *tally.Counters
+	Times    int64 // how often each byte will be read
 }
 
-func (s counter) Enter(*Dir) bool { return true }
-func (s counter) Leave(*Dir)      {}
-
-func (s counter) Entry(d *Dir, name string, kind fsys.Kind) {
-	if kind != fsys.Regular {
-		return
-	}
-	dir, err := d.Acquire()
-	if err != nil {
-		return
-	}
-	defer d.Release()
-	if info, err := dir.Lstat(name); err == nil {
-		s.c.TotalFiles.Add(1)
-		s.c.TotalBytes.Add(s.times * info.Size)
+// Found adds up one entry.
+func (c Counter) Found(_ *Dir, _ string, _ int, info fsys.Info) {
+	if info.Kind == fsys.Regular {
+		c.Counters.TotalFiles.Add(1)
+		c.Counters.TotalBytes.Add(c.Times * info.Size)
 	}
 }
 
-func (s counter) Failed(*Dir, string, error) {}
+// Enter implements Visitor.
+func (c Counter) Enter(*Dir) bool { return true }
+
+// Entry implements Visitor.
+func (c Counter) Entry(*Dir, string, fsys.Kind) {}
+
+// Leave implements Visitor.
+func (c Counter) Leave(*Dir) {}
+
+// Failed implements Visitor.
+func (c Counter) Failed(*Dir, string, error) {}

@@ -15,6 +15,7 @@ type Dir struct {
 	Parent *Dir      // nil for the root
 	Name   string    // "" for the root
 	Info   fsys.Info // as found when it was opened
+	Place  int       // where the system lists it in Parent; set where Options.Found is
 	State  any       // the visitor's own
 
 	handle  *fsys.Handle

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -41,9 +42,12 @@ type Options struct {
 	Filter        *filter.List
 	Only          *filter.Only
 	OneFileSystem bool // enter no directory of another device
-	// AnyOrder visits entries as the system lists them, while it does, so that only
-	// the names of subdirectories are held in memory.
-	AnyOrder bool
+	// Found, if set, is called instead of the visitor's Entry for whoever only wants
+	// to know what there is. Each entry is looked at while its directory is listed, so
+	// that only the names of subdirectories are held in memory, and Dir.Place and
+	// place say where the system lists it. A large directory is shared: Found is
+	// called for it by several goroutines.
+	Found func(d *Dir, name string, place int, info fsys.Info)
 	// SkipReserved, if set, is called for each name that Sealift made for itself
 	// (fsys.Reserved), which is then not visited.
 	SkipReserved func(d *Dir, name string)
@@ -56,6 +60,11 @@ var errNotDirectory = errors.New("it is not a directory, and something below it 
 // lock cheap, few enough to share a directory.
 const batchSize = 64
 
+// shareSize is how many entries of a directory are looked at by the goroutine that
+// lists it before it asks whether others have nothing to do, and how many it then
+// leaves to them.
+const shareSize = 512
+
 // Walk visits the tree below root, which it holds until everything was visited.
 // It returns when the last call of Entry has returned; directories that the
 // visitor still holds are left later. When ctx ends, it stops early.
@@ -66,16 +75,21 @@ func Walk(ctx context.Context, root *Dir, o Options) {
 	if o.Only != nil {
 		root.only = o.Only.Root()
 	}
-	if root.visitor.Enter(root) {
-		w.list(root)
-	}
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		w.wake.Broadcast()
 		w.mu.Unlock()
 	})
 	var group sync.WaitGroup
-	for range max(o.Workers, 1) {
+	w.active = 1
+	group.Go(func() {
+		if root.visitor.Enter(root) {
+			w.list(root)
+		}
+		w.finish()
+		w.run()
+	})
+	for range max(o.Workers, 1) - 1 {
 		group.Go(w.run)
 	}
 	group.Wait()
@@ -93,15 +107,25 @@ type walker struct {
 
 	mu     sync.Mutex
 	wake   sync.Cond
-	stack  []*cursor // the top is worked on first: depth first
-	active int       // goroutines that may still push
+	stack  []*cursor    // the top is worked on first: depth first
+	active int          // goroutines that may still push
+	idle   atomic.Int64 // goroutines that wait for something to take
 }
 
-// cursor is the rest of one directory's listing. It holds its directory.
+// cursor is the rest of one directory's listing, or of a part of it. It holds its
+// directory.
 type cursor struct {
 	dir     *Dir
 	listing *fsys.Listing
+	places  []int // of the entries in the system's listing; nil where nobody asks
 	next    int
+}
+
+func (c *cursor) place(i int) int {
+	if c.places == nil {
+		return 0
+	}
+	return c.places[i]
 }
 
 func (w *walker) run() {
@@ -111,18 +135,53 @@ func (w *walker) run() {
 			return
 		}
 		if c.listing.Kind(from) == fsys.Directory {
-			w.descend(c.dir, c.listing.Name(from))
+			w.descend(c.dir, c.listing.Name(from), c.place(from))
 		} else {
-			for i := from; i < to && w.ctx.Err() == nil; i++ {
-				c.dir.visitor.Entry(c.dir, c.listing.Name(i), c.listing.Kind(i))
-			}
+			w.visit(c, from, to)
 		}
 		c.dir.Done()
-		w.mu.Lock()
-		w.active--
-		w.wake.Broadcast()
-		w.mu.Unlock()
+		w.finish()
 	}
+}
+
+// finish says that what was taken is done.
+func (w *walker) finish() {
+	w.mu.Lock()
+	if w.active--; w.active == 0 && len(w.stack) == 0 {
+		w.wake.Broadcast() // the end
+	}
+	w.mu.Unlock()
+}
+
+// visit visits the entries [from, to), none of which is a directory.
+func (w *walker) visit(c *cursor, from, to int) {
+	if w.opts.Found == nil {
+		for i := from; i < to && w.ctx.Err() == nil; i++ {
+			c.dir.visitor.Entry(c.dir, c.listing.Name(i), c.listing.Kind(i))
+		}
+		return
+	}
+	dir, err := c.dir.handle.Acquire()
+	if err != nil {
+		for i := from; i < to; i++ {
+			c.dir.visitor.Failed(c.dir, c.listing.Name(i), err)
+		}
+		return
+	}
+	defer c.dir.handle.Release()
+	for i := from; i < to && w.ctx.Err() == nil; i++ {
+		w.look(c.dir, dir, c.listing.Name(i), c.place(i))
+	}
+}
+
+// look tells what the entry name of d, which is open as dir, is.
+func (w *walker) look(d *Dir, dir *fsys.Dir, name string, place int) {
+	info, err := dir.Lstat(name)
+	if err != nil {
+		d.visitor.Failed(d, name, err)
+		return
+	}
+	w.opts.Found(d, name, place, info)
 }
 
 // take returns the next entries to visit, [from, to): one directory, or some
@@ -135,7 +194,9 @@ func (w *walker) take() (c *cursor, from, to int) {
 			if w.active == 0 {
 				return nil, 0, 0
 			}
+			w.idle.Add(1)
 			w.wake.Wait()
+			w.idle.Add(-1)
 			continue
 		}
 		c := w.stack[len(w.stack)-1]
@@ -153,13 +214,16 @@ func (w *walker) take() (c *cursor, from, to int) {
 			w.stack = w.stack[:len(w.stack)-1]
 			c.dir.Done() // its listing is exhausted; the batch holds it on
 		}
+		if len(w.stack) > 0 {
+			w.wake.Signal() // whoever wakes wakes the next
+		}
 		return c, from, to
 	}
 	return nil, 0, 0
 }
 
 // descend opens the subdirectory name of parent and pushes its listing.
-func (w *walker) descend(parent *Dir, name string) {
+func (w *walker) descend(parent *Dir, name string, place int) {
 	verdict := filter.Included
 	if w.opts.Filter != nil {
 		verdict = w.opts.Filter.Match(parent.Join(name), true, parent.verdict)
@@ -172,7 +236,7 @@ func (w *walker) descend(parent *Dir, name string) {
 		parent.visitor.Failed(parent, name, err)
 		return
 	}
-	d.verdict = verdict
+	d.verdict, d.Place = verdict, place
 	if d.visitor.Enter(d) && (!w.opts.OneFileSystem || d.Info.ID.Dev == w.device) {
 		w.list(d)
 	}
@@ -209,25 +273,30 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 // list reads the names in d that are wanted and pushes them.
 func (w *walker) list(d *Dir) {
 	read := w.read
-	if w.opts.AnyOrder && (d.only == nil || d.only.All()) {
-		read = w.stream
+	if w.opts.Found != nil && (d.only == nil || d.only.All()) {
+		read = w.survey
 	}
-	listing, err := read(d)
+	c, err := read(d)
 	if err != nil {
 		d.visitor.Failed(d, "", err)
 		return
 	}
-	if listing.Len() == 0 {
+	w.push(c)
+}
+
+// push puts what is left to do on the stack.
+func (w *walker) push(c *cursor) {
+	if c.listing.Len() == 0 {
 		return
 	}
-	d.Hold()
+	c.dir.Hold()
 	w.mu.Lock()
-	w.stack = append(w.stack, &cursor{dir: d, listing: listing})
-	w.wake.Broadcast()
+	w.stack = append(w.stack, c)
+	w.wake.Signal()
 	w.mu.Unlock()
 }
 
-func (w *walker) read(d *Dir) (*fsys.Listing, error) {
+func (w *walker) read(d *Dir) (*cursor, error) {
 	dir, err := d.handle.Acquire()
 	if err != nil {
 		return nil, err
@@ -241,38 +310,62 @@ func (w *walker) read(d *Dir) (*fsys.Listing, error) {
 	}
 	listing.Retain(func(name string, kind fsys.Kind) (fsys.Kind, bool) { return w.wanted(d, dir, name, kind) })
 	listing.SortForManifest()
-	return listing, nil
+	return &cursor{dir: d, listing: listing}, nil
 }
 
-// stream visits the entries of d while it lists them, and returns its
-// subdirectories.
-func (w *walker) stream(d *Dir) (*fsys.Listing, error) {
+// survey looks at the entries of d while it lists them, and returns its
+// subdirectories. Of a large directory it leaves shares to goroutines that have
+// nothing to do.
+func (w *walker) survey(d *Dir) (*cursor, error) {
 	dir, err := d.handle.Acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer d.handle.Release()
-	var below []string
+	var below, share part
+	sharing, place := false, -1
 	err = dir.Each(func(listed []byte, _ uint64, kind fsys.Kind) bool {
+		place++
+		if place%shareSize == 0 && place > 0 {
+			w.push(share.cursor(d))
+			share, sharing = part{}, w.idle.Load() > 0
+		}
 		name := string(listed)
 		kind, ok := w.wanted(d, dir, name, kind)
 		switch {
 		case !ok:
 		case kind == fsys.Directory:
-			below = append(below, name)
+			below.add(name, place)
+		case sharing:
+			share.add(name, place)
 		default:
-			d.visitor.Entry(d, name, kind)
+			w.look(d, dir, name, place)
 		}
 		return w.ctx.Err() == nil
 	})
+	w.push(share.cursor(d))
 	if err != nil {
 		return nil, err
 	}
-	listing := fsys.NewListing(below)
-	for i := range below {
-		listing.SetKind(i, fsys.Directory)
+	c := below.cursor(d)
+	for i := range below.names {
+		c.listing.SetKind(i, fsys.Directory)
 	}
-	return listing, nil
+	return c, nil
+}
+
+// part is some of a directory's names.
+type part struct {
+	names  []string
+	places []int
+}
+
+func (p *part) add(name string, place int) {
+	p.names, p.places = append(p.names, name), append(p.places, place)
+}
+
+func (p *part) cursor(d *Dir) *cursor {
+	return &cursor{dir: d, listing: fsys.NewListing(p.names), places: p.places}
 }
 
 // wanted reports whether the entry name of d, which is open as dir, is to be visited,

@@ -63,6 +63,14 @@ func (v *recorder) Entry(d *Dir, name string, _ fsys.Kind) {
 	}
 }
 
+// found is for Options.Found: it demands that the entry is described.
+func (v *recorder) found(d *Dir, name string, _ int, info fsys.Info) {
+	if info.ID == (fsys.ID{}) {
+		panic(name + " is not described")
+	}
+	v.Entry(d, name, info.Kind)
+}
+
 func (v *recorder) Leave(d *Dir) {
 	v.note("leave", d.Path())
 	if d.Parent == nil {
@@ -164,6 +172,99 @@ func tree(t *testing.T, paths ...string) string {
 	return root
 }
 
+// Where the system lists an entry is told with it, whoever looks at it.
+func TestPlacesAreThoseOfTheListing(t *testing.T) {
+	paths := []string{"d/", "d/e/", "f/"}
+	for i := range 3*shareSize + 7 {
+		paths = append(paths, fmt.Sprintf("n%d", i), fmt.Sprintf("d/m%d", i%9))
+	}
+	root := tree(t, paths...)
+	for _, workers := range []int{1, 5} {
+		v := newRecorder()
+		var mu sync.Mutex
+		places := map[string]int{}
+		note := func(path string, place int) {
+			mu.Lock()
+			defer mu.Unlock()
+			places[path] = place
+		}
+		v.onEnter = func(d *Dir) bool {
+			if d.Parent != nil {
+				note(d.Path(), d.Place)
+			}
+			return true
+		}
+		walkTree(t.Context(), t, root, 8, v, Options{Workers: workers, Found: func(d *Dir, name string, place int, info fsys.Info) {
+			v.found(d, name, place, info)
+			note(d.Join(name), place)
+		}})
+		want := map[string]int{}
+		for _, prefix := range []string{"", "d/", "d/e/", "f/"} {
+			d, err := fsys.OpenRoot(filepath.Join(root, prefix))
+			require.NoError(t, err)
+			at := 0
+			require.NoError(t, d.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+				want[prefix+string(name)] = at
+				at++
+				return true
+			}))
+			d.Close()
+		}
+		require.Equal(t, want, places, "%d workers", workers)
+	}
+}
+
+// Goroutines that have nothing else to do look at entries of a large directory.
+func TestALargeDirectoryIsShared(t *testing.T) {
+	var paths []string
+	for i := range 4 * shareSize {
+		paths = append(paths, fmt.Sprint(i))
+	}
+	root := tree(t, paths...)
+	v := newRecorder()
+	var inside atomic.Int64
+	met := make(chan struct{})
+	walkTree(t.Context(), t, root, 4, v, Options{Workers: 3, Found: func(d *Dir, name string, place int, info fsys.Info) {
+		v.found(d, name, place, info)
+		if place < shareSize {
+			return
+		}
+		if inside.Add(1) == 2 {
+			close(met)
+		}
+		select {
+		case <-met:
+		case <-time.After(10 * time.Second):
+			t.Error("one goroutine looks at everything")
+		}
+	}})
+	require.ElementsMatch(t, paths, v.paths("entry"))
+}
+
+// One listing wakes as many goroutines as there are batches in it.
+func TestAllWorkersShareOneListing(t *testing.T) {
+	const workers = 5
+	var paths []string
+	for i := range 2 * workers * batchSize {
+		paths = append(paths, fmt.Sprint(i))
+	}
+	root := tree(t, paths...)
+	v := newRecorder()
+	var inside atomic.Int64
+	met := make(chan struct{})
+	v.onEntry = func(*Dir, string) {
+		if inside.Add(1) == workers {
+			close(met)
+		}
+		select {
+		case <-met:
+		case <-time.After(10 * time.Second):
+			t.Error("some goroutines sleep on")
+		}
+	}
+	walkTree(t.Context(), t, root, 4, v, Options{Workers: workers})
+}
+
 // drawTree draws a tree whose names are full of bytes around the slash.
 func drawTree(t *rapid.T) []string {
 	name := rapid.StringOfN(rapid.SampledFrom([]rune("ab!-.0 ~é")), 1, 3, -1).Filter(func(s string) bool {
@@ -242,8 +343,11 @@ func TestEverythingIsVisitedOnce(t *testing.T) {
 		root := makeTree(t, paths...)
 		defer os.RemoveAll(root)
 		v := newRecorder()
-		walkTree(context.Background(), t, root, rapid.IntRange(1, 8).Draw(t, "handles"), v,
-			Options{Workers: rapid.IntRange(1, 8).Draw(t, "workers"), AnyOrder: rapid.Bool().Draw(t, "any order")})
+		o := Options{Workers: rapid.IntRange(1, 8).Draw(t, "workers")}
+		if rapid.Bool().Draw(t, "found") {
+			o.Found = v.found
+		}
+		walkTree(context.Background(), t, root, rapid.IntRange(1, 8).Draw(t, "handles"), v, o)
 		files, dirs := split(paths)
 		require.ElementsMatch(t, files, v.paths("entry"))
 		require.ElementsMatch(t, dirs, v.paths("enter"))
@@ -253,9 +357,9 @@ func TestEverythingIsVisitedOnce(t *testing.T) {
 	})
 }
 
-// What is listed while it is visited obeys the same filters, lists of paths and
+// What is looked at while it is listed obeys the same filters, lists of paths and
 // reserved names.
-func TestAnyOrderVisitsTheSame(t *testing.T) {
+func TestTheSameIsFound(t *testing.T) {
 	root := tree(t, "a/1.txt", "a/2.bin", "b/c/3.txt", "d.bin", ".sealift-x", "a/.sealift-journal/log", "e/")
 	rules := &filter.List{}
 	require.NoError(t, rules.Exclude("*.bin"))
@@ -263,9 +367,11 @@ func TestAnyOrderVisitsTheSame(t *testing.T) {
 	require.NoError(t, err)
 	for _, o := range []Options{{}, {Filter: rules}, {Only: only}, {Filter: rules, Only: only}} {
 		o.Workers, o.SkipReserved = 1, func(*Dir, string) {}
-		visit := func(anyOrder bool) (entries, left, failed []string) {
+		visit := func(found bool) (entries, left, failed []string) {
 			v, o := newRecorder(), o
-			o.AnyOrder = anyOrder
+			if found {
+				o.Found = v.found
+			}
 			walkTree(t.Context(), t, root, 4, v, o)
 			for path := range v.failed {
 				failed = append(failed, path)
@@ -355,9 +461,9 @@ func TestCancellationAtAnyInstant(t *testing.T) {
 	}
 	root := tree(t, paths...)
 	for _, c := range []struct {
-		workers  int
-		anyOrder bool
-	}{{1, false}, {4, false}, {1, true}} {
+		workers int
+		found   bool
+	}{{1, false}, {4, false}, {1, true}, {4, true}} {
 		workers := c.workers
 		for at := int64(0); at < 300; at += 1 + at/20 {
 			before := openFiles(t)
@@ -379,7 +485,11 @@ func TestCancellationAtAnyInstant(t *testing.T) {
 			v.onEnter = func(*Dir) bool { step(); return true }
 			v.onEntry = func(*Dir, string) { step() }
 			r := openRoot(t, root, 3, v)
-			Walk(ctx, r, Options{Workers: workers, AnyOrder: c.anyOrder})
+			o := Options{Workers: workers}
+			if c.found {
+				o.Found = v.found
+			}
+			Walk(ctx, r, o)
 			ended.Store(true)
 			<-v.left
 			cancel()
