@@ -84,6 +84,18 @@ func (d *Dir) Lstat(name string) (Info, error) {
 	return infoOf(&st), nil
 }
 
+// Lstat describes what a user named, and of a symbolic link the link itself.
+func Lstat(path string) (Info, error) {
+	if err := fault(OpStat, path); err != nil {
+		return Info{}, err
+	}
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Lstat(path, &st) }); err != nil {
+		return Info{}, err
+	}
+	return infoOf(&st), nil
+}
+
 // Readlink returns the target of the symbolic link name, byte for byte.
 func (d *Dir) Readlink(name string) (string, error) {
 	if err := fault(OpReadlink, name); err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 
@@ -143,6 +144,28 @@ func kindOfEntry(mode fs.FileMode) Kind {
 		return Symlink
 	}
 	return Unknown
+}
+
+// Lstat describes what a user named, and of a symbolic link the link itself.
+func Lstat(path string) (Info, error) {
+	dir, name := filepath.Split(path)
+	if name == "" || name == "." || name == ".." { // a directory in any case
+		d, err := OpenRoot(path)
+		if err != nil {
+			return Info{}, err
+		}
+		defer d.Close()
+		return d.Stat()
+	}
+	if dir == "" {
+		dir = "."
+	}
+	d, err := OpenRoot(dir)
+	if err != nil {
+		return Info{}, err
+	}
+	defer d.Close()
+	return d.Lstat(name)
 }
 
 // Lstat describes the entry name, not following a link.

@@ -1,0 +1,110 @@
+package usage
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// top keeps the largest entries of a tree.
+type top struct {
+	size  int
+	least atomic.Int64 // what is smaller is not among them; -1 while there is room
+	mu    sync.Mutex
+	heap  candidates
+}
+
+// candidate is an entry that may be among the largest.
+type candidate struct {
+	dir   *node
+	name  string
+	kind  fsys.Kind
+	bytes int64
+}
+
+func newTop(size int) *top {
+	t := &top{size: size}
+	t.least.Store(-1)
+	return t
+}
+
+// offer keeps c if it is among the largest so far. Its name is cloned then.
+func (t *top) offer(c candidate) {
+	if c.bytes < t.least.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.heap) == t.size {
+		if compareCandidates(c, t.heap[0]) >= 0 {
+			return
+		}
+		heap.Pop(&t.heap)
+	}
+	c.name = strings.Clone(c.name)
+	heap.Push(&t.heap, c)
+	if len(t.heap) == t.size {
+		t.least.Store(t.heap[0].bytes)
+	}
+}
+
+// tellTop tells the path and its largest entries.
+func (t *tree) tellTop() {
+	t.run.tell(Entry{Path: t.path, Kind: fsys.Directory, Bytes: t.root.bytes.Load()})
+	t.root.each(func(n *node) {
+		t.top.offer(candidate{n.parent, n.name, fsys.Directory, n.bytes.Load()})
+	})
+	slices.SortFunc(t.top.heap, compareCandidates)
+	for _, c := range t.top.heap {
+		t.run.tell(Entry{Path: t.join(c.path()), Kind: c.kind, Bytes: c.bytes, Depth: c.dir.depth + 1})
+	}
+}
+
+// each calls f for the directories below n that are told.
+func (n *node) each(f func(*node)) {
+	for _, c := range n.children {
+		f(c)
+		c.each(f)
+	}
+}
+
+// path returns the path below the root.
+func (c candidate) path() string {
+	names := []string{c.name}
+	for n := c.dir; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/")
+}
+
+// compareCandidates puts the larger first, and of equal ones the first path.
+func compareCandidates(a, b candidate) int {
+	if c := cmp.Compare(b.bytes, a.bytes); c != 0 {
+		return c
+	}
+	return strings.Compare(a.path(), b.path())
+}
+
+// candidates is a heap with the last in their order on top.
+type candidates []candidate
+
+func (h candidates) Len() int           { return len(h) }
+func (h candidates) Less(i, j int) bool { return compareCandidates(h[i], h[j]) > 0 }
+func (h candidates) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *candidates) Push(x any) { *h = append(*h, x.(candidate)) }
+
+// Pop implements heap.Interface.
+func (h *candidates) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	return c
+}

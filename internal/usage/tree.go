@@ -1,0 +1,301 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// tree is what is known of one path: a visitor of its walk.
+type tree struct {
+	run    *run
+	path   string
+	device uint64
+	most   int  // depth of what is told; -1: all
+	exact  bool // places matter
+	root   *node
+	top    *top // nil where all is told
+}
+
+// node is a directory. One below the depth that is told is kept only while it is
+// walked, or for the places of the names in it.
+type node struct {
+	parent *node
+	name   string
+	place  place
+	depth  int
+	bytes  atomic.Int64 // of itself, what is in it, and the directories below it that are not told
+	end    atomic.Int64 // the last place in it so far
+
+	// byInode says that du would sort a large directory here by inode.
+	byInode bool
+
+	mu       sync.Mutex
+	children []*node // that are told
+	files    []*file // that are told
+}
+
+// file is a line of its own.
+type file struct {
+	name  string
+	kind  fsys.Kind
+	place place
+	bytes int64
+}
+
+// place is where a directory's listing has an entry.
+type place struct {
+	at  int64
+	ino uint64
+}
+
+// last is the place of what cannot be opened: after everything else.
+const last = 1 << 62
+
+func newTree(r *run, p path) *tree {
+	t := &tree{run: r, path: p.name, device: p.info.ID.Dev, most: r.opts.MaxDepth}
+	t.exact = t.most != 0
+	if r.opts.Top > 0 {
+		t.top = newTop(r.opts.Top)
+	}
+	return t
+}
+
+// unread makes the path one whose entries cannot be read.
+func (t *tree) unread(info fsys.Info) {
+	t.root = &node{}
+	t.root.bytes.Store(t.run.size(info))
+}
+
+// told reports whether what is that deep has a line of its own.
+func (t *tree) told(depth int) bool { return t.most < 0 || depth <= t.most }
+
+// Enter implements walk.Visitor.
+func (t *tree) Enter(d *walk.Dir) bool {
+	if t.run.opts.OneFileSystem && d.Info.ID.Dev != t.device || !t.run.once(d.Info.ID) {
+		return false
+	}
+	n := &node{}
+	n.bytes.Store(t.run.size(d.Info))
+	if d.Parent == nil {
+		t.root, t.device = n, d.Info.ID.Dev
+	} else {
+		t.adopt(d.Parent.State.(*node), n, d.Name, place{int64(d.Place), d.Info.ID.Ino})
+	}
+	if t.exact {
+		n.byInode = t.run.visitsByInode(d)
+	}
+	d.State = n
+	return true
+}
+
+// adopt puts n into its parent.
+func (t *tree) adopt(parent, n *node, name string, p place) {
+	n.parent, n.depth = parent, parent.depth+1
+	if !t.exact {
+		return
+	}
+	n.name, n.place = strings.Clone(name), p
+	parent.reach(p)
+	if t.told(n.depth) {
+		parent.mu.Lock()
+		parent.children = append(parent.children, n)
+		parent.mu.Unlock()
+	}
+}
+
+// Leave implements walk.Visitor.
+func (t *tree) Leave(d *walk.Dir) {
+	n, entered := d.State.(*node)
+	if entered && n.parent != nil && !t.told(n.depth) {
+		n.parent.bytes.Add(n.bytes.Load())
+	}
+}
+
+// Entry implements walk.Visitor.
+func (t *tree) Entry(*walk.Dir, string, fsys.Kind) {}
+
+// Found takes one entry that is not a directory.
+func (t *tree) Found(d *walk.Dir, name string, at int, info fsys.Info) {
+	if t.run.opts.OneFileSystem && info.ID.Dev != t.device {
+		return
+	}
+	n := d.State.(*node)
+	where := place{int64(at), info.ID.Ino}
+	if t.exact {
+		n.reach(where)
+	}
+	if t.run.countsFile(info) {
+		t.link(n, name, where, info)
+		return
+	}
+	bytes := t.run.size(info)
+	n.bytes.Add(bytes)
+	t.line(n, name, where, info.Kind, bytes)
+}
+
+// line notes a file that is told.
+func (t *tree) line(n *node, name string, where place, kind fsys.Kind, bytes int64) {
+	switch {
+	case !t.told(n.depth + 1):
+	case t.top != nil:
+		t.top.offer(candidate{n, name, kind, bytes})
+	case t.run.opts.Files:
+		n.mu.Lock()
+		n.files = append(n.files, &file{name, kind, where, bytes})
+		n.mu.Unlock()
+	}
+}
+
+// link takes one name of a file with several.
+func (t *tree) link(n *node, name string, where place, info fsys.Info) {
+	if t.exact {
+		t.run.links.meet(info.ID, link{dir: n, name: name, place: where, kind: info.Kind, bytes: t.run.size(info)})
+	} else if t.run.links.first(info.ID) {
+		n.bytes.Add(t.run.size(info))
+	}
+}
+
+// Failed implements walk.Visitor. A directory that cannot be read takes room all
+// the same.
+func (t *tree) Failed(d *walk.Dir, name string, err error) {
+	if name == "" {
+		t.run.fail(t.join(d.Path()), err)
+		return
+	}
+	t.run.fail(t.join(d.Join(name)), err)
+	dir, err := d.Acquire()
+	if err != nil {
+		return
+	}
+	defer d.Release()
+	info, err := dir.Lstat(name)
+	if err != nil || info.Kind != fsys.Directory || t.run.opts.OneFileSystem && info.ID.Dev != t.device || !t.run.once(info.ID) {
+		return
+	}
+	n := &node{}
+	n.bytes.Store(t.run.size(info))
+	parent := d.State.(*node)
+	t.adopt(parent, n, name, place{last, info.ID.Ino})
+	if !t.told(n.depth) {
+		parent.bytes.Add(n.bytes.Load())
+	}
+}
+
+func (t *tree) join(rel string) string {
+	switch {
+	case rel == "":
+		return t.path
+	case strings.HasSuffix(t.path, "/"):
+		return t.path + rel
+	}
+	return t.path + "/" + rel
+}
+
+// tell tells the tree, and forgets it.
+func (t *tree) tell() {
+	t.settle()
+	t.root.total()
+	if t.top != nil {
+		t.tellTop()
+		return
+	}
+	t.tellNode(t.root, []byte(t.path))
+}
+
+// settle gives each file with several names to the one that du meets first.
+func (t *tree) settle() {
+	t.run.links.settle(func(l *link) {
+		owner := l.dir
+		for !t.told(owner.depth) {
+			owner = owner.parent
+		}
+		owner.bytes.Add(l.bytes)
+		t.line(l.dir, l.name, l.place, l.kind, l.bytes)
+	})
+}
+
+// total adds up what is told below n.
+func (n *node) total() int64 {
+	for _, c := range n.children {
+		n.bytes.Add(c.total())
+	}
+	return n.bytes.Load()
+}
+
+// tellNode tells what is in n, and n after it. path is that of n.
+func (t *tree) tellNode(n *node, path []byte) {
+	below := path
+	if len(path) > 0 && path[len(path)-1] != '/' {
+		below = append(path, '/')
+	}
+	slices.SortFunc(n.children, func(a, b *node) int { return n.compare(a.place, b.place) })
+	slices.SortFunc(n.files, func(a, b *file) int { return n.compare(a.place, b.place) })
+	files := n.files
+	for _, c := range n.children {
+		for len(files) > 0 && n.compare(files[0].place, c.place) < 0 {
+			files = t.tellFile(n, files, below)
+		}
+		t.tellNode(c, append(below, c.name...))
+	}
+	for len(files) > 0 {
+		files = t.tellFile(n, files, below)
+	}
+	n.children, n.files = nil, nil
+	t.run.tell(Entry{Path: string(path), Kind: fsys.Directory, Bytes: n.bytes.Load(), Depth: n.depth})
+}
+
+// tellFile tells the first of the files and returns the others.
+func (t *tree) tellFile(n *node, files []*file, below []byte) []*file {
+	f := files[0]
+	t.run.tell(Entry{Path: string(append(below, f.name...)), Kind: f.kind, Bytes: f.bytes, Depth: n.depth + 1})
+	return files[1:]
+}
+
+// reach notes that the listing of n goes on to p.
+func (n *node) reach(p place) {
+	for at := n.end.Load(); p.at > at && p.at < last; at = n.end.Load() {
+		if n.end.CompareAndSwap(at, p.at) {
+			return
+		}
+	}
+}
+
+// du reads so many entries of a directory at once, and visits them by inode number
+// if they are more than so many (gnulib's fts.c).
+const (
+	readAtOnce = 100_000
+	fewEntries = 10_000
+)
+
+// compare says in which order du visits two entries of n.
+func (n *node) compare(a, b place) int {
+	batch := a.at / readAtOnce
+	if n.byInode && batch == b.at/readAtOnce && min(n.end.Load()+1-batch*readAtOnce, readAtOnce) > fewEntries {
+		if c := cmp.Compare(a.ino, b.ino); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(a.at, b.at)
+}
+
+// visitsByInode reports whether du visits large directories on the device of d by
+// inode.
+func (r *run) visitsByInode(d *walk.Dir) bool {
+	if known, ok := r.byInode.Load(d.Info.ID.Dev); ok {
+		return known.(bool)
+	}
+	dir, err := d.Acquire()
+	if err != nil {
+		return true
+	}
+	defer d.Release()
+	byInode := dir.SeeksByInode()
+	r.byInode.Store(d.Info.ID.Dev, byInode)
+	return byInode
+}

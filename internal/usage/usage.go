@@ -1,0 +1,200 @@
+// Package usage measures what trees take on their devices.
+//
+// The numbers are those of GNU du, and so is the order in which they are told: a
+// directory's entries as the system lists them, and the directory after them. A file
+// with several names counts where du would meet it first.
+//
+// Goroutines meet things in another order. So each directory whose number is told,
+// and the names of files with several, have their places noted, and the rest is
+// settled when a path has been walked. Where only the paths themselves are told
+// nothing is noted, and memory does not grow with the tree.
+package usage
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// Options say what to measure and what to tell of it.
+type Options struct {
+	Paths         []string // as the user named them; a symbolic link stands for itself
+	MaxDepth      int      // of what is told below each path; 0: the paths alone, -1: everything
+	Files         bool     // tell files too, not only directories
+	Apparent      bool     // sizes instead of allocated blocks
+	CountLinks    bool     // count each name of a file with several
+	OneFileSystem bool     // count nothing on other devices than the path's
+	Filter        *filter.List
+	Workers       int // goroutines; 0: DefaultWorkers
+	Top           int // tell each path, and the so many largest entries below it within MaxDepth, files too; 0: off
+
+	Tell   func(Entry)                  // told one by one, in the order of printing
+	Report func(path string, err error) // what could not be seen; called concurrently
+}
+
+// DefaultWorkers is how many goroutines look at entries. Most of them wait for the
+// device, if there is one to wait for; docs/du.md has the measurements.
+const DefaultWorkers = 16
+
+// Entry is what is told.
+type Entry struct {
+	Path  string // the user's path and what is below it
+	Kind  fsys.Kind
+	Bytes int64 // allocated, or apparent, with everything below it
+	Depth int   // 0: a path that the user named
+}
+
+// Summary is the account of a run.
+type Summary struct {
+	Bytes  int64 // of all paths together
+	Errors int64 // calls of Report
+}
+
+// Run measures the paths one after another. The error is the cause of ctx's end, of
+// which the path under way is not told.
+func Run(ctx context.Context, o *Options) (*Summary, error) {
+	r := &run{opts: o}
+	if r.workers = o.Workers; r.workers == 0 {
+		r.workers = DefaultWorkers
+	}
+	if len(o.Paths) > 1 && !o.CountLinks {
+		r.dirs = map[fsys.ID]bool{}
+	}
+	paths := r.look()
+	for _, p := range paths {
+		r.measure(ctx, p)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	r.summary.Errors = r.errors.Load()
+	return &r.summary, context.Cause(ctx)
+}
+
+type run struct {
+	opts    *Options
+	workers int
+	summary Summary
+	errors  atomic.Int64
+
+	links links
+	// What several paths may have in common is counted once.
+	mu    sync.Mutex
+	dirs  map[fsys.ID]bool // directories that were met; nil for a single path
+	files map[fsys.ID]bool // files that were named
+
+	byInode sync.Map // device → bool: du visits large directories there by inode
+}
+
+// path is one that the user named.
+type path struct {
+	name string
+	info fsys.Info
+}
+
+// look finds out what the paths are.
+func (r *run) look() (paths []path) {
+	for _, name := range r.opts.Paths {
+		name = trim(name)
+		info, err := fsys.Lstat(name)
+		if err != nil {
+			r.fail(name, err)
+			continue
+		}
+		paths = append(paths, path{name, info})
+		if info.Kind != fsys.Directory && r.dirs != nil {
+			if r.files == nil {
+				r.files = map[fsys.ID]bool{}
+			}
+			r.files[info.ID] = true
+		}
+	}
+	return paths
+}
+
+// trim leaves one of several slashes at the end, as du does.
+func trim(name string) string {
+	if len(name) == 2 {
+		return name // "//" is another root on some systems
+	}
+	for strings.HasSuffix(name, "//") {
+		name = name[:len(name)-1]
+	}
+	return name
+}
+
+// measure walks one path and tells what it found.
+func (r *run) measure(ctx context.Context, p path) {
+	if p.info.Kind != fsys.Directory {
+		if r.countsFile(p.info) && !r.links.first(p.info.ID) {
+			return
+		}
+		r.tell(Entry{Path: p.name, Kind: p.info.Kind, Bytes: r.size(p.info)})
+		return
+	}
+	t := newTree(r, p)
+	open, err := fsys.OpenRoot(p.name)
+	if err == nil {
+		if p.info, err = open.Stat(); err != nil {
+			open.Close()
+		}
+	}
+	if err != nil {
+		if !r.once(p.info.ID) {
+			return
+		}
+		r.fail(p.name, err)
+		t.unread(p.info)
+	} else {
+		handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 512))
+		walk.Walk(ctx, walk.NewRoot(handles.Root(open), p.info, t), walk.Options{
+			Workers: r.workers, Filter: r.opts.Filter, OneFileSystem: r.opts.OneFileSystem, Found: t.Found,
+		})
+	}
+	if ctx.Err() == nil && t.root != nil {
+		t.tell()
+	}
+}
+
+func (r *run) tell(e Entry) {
+	if e.Depth == 0 {
+		r.summary.Bytes += e.Bytes
+	}
+	r.opts.Tell(e)
+}
+
+func (r *run) fail(path string, err error) {
+	r.errors.Add(1)
+	r.opts.Report(path, err)
+}
+
+// size returns what counts of an object, in bytes.
+func (r *run) size(info fsys.Info) int64 {
+	if r.opts.Apparent {
+		return max(info.Size, 0)
+	}
+	return info.Blocks * 512
+}
+
+// once reports whether the directory has not been met by way of another path.
+func (r *run) once(id fsys.ID) bool {
+	if r.dirs == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	met := r.dirs[id]
+	r.dirs[id] = true
+	return !met
+}
+
+// countsFile reports whether the file may be met under another name, of which only
+// one counts.
+func (r *run) countsFile(info fsys.Info) bool {
+	return !r.opts.CountLinks && (info.Nlink > 1 || r.files != nil && r.files[info.ID])
+}
