@@ -39,7 +39,7 @@ type Options struct {
 
 // DefaultWorkers is how many goroutines look at entries. Most of them wait for the
 // device, if there is one to wait for; docs/du.md has the measurements.
-const DefaultWorkers = 16
+const DefaultWorkers = 32
 
 // Entry is what is told.
 type Entry struct {
