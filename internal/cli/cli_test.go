@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/usage"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
@@ -62,6 +63,7 @@ type runs struct {
 	copy   runCopy
 	verify runVerify
 	sum    runSum
+	du     runDu
 }
 
 // rootThat makes the whole program of them.
@@ -79,7 +81,10 @@ func rootThat(r runs) *cobra.Command {
 			return &sum.Summary{}, nil
 		}
 	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum),
+	if r.du == nil {
+		r.du = func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }
+	}
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newDuCmd(r.du),
 		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 

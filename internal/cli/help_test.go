@@ -16,7 +16,7 @@ import (
 )
 
 func TestHelpBeginsWithUseAndEndsWithExitCodes(t *testing.T) {
-	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "sum --help", "help sum"} {
+	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "sum --help", "help sum", "du --help", "help du"} {
 		r := command(t, succeeds, "", strings.Fields(line)...)
 		if r.code != 0 || r.stderr != "" || r.options != nil {
 			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
@@ -31,7 +31,7 @@ func TestHelpBeginsWithUseAndEndsWithExitCodes(t *testing.T) {
 			want = "0 1 2 3 4 130 143"
 		case strings.Contains(line, "verify"):
 			want = "0 1 2 3 130 143"
-		case strings.Contains(line, "sum"):
+		case strings.Contains(line, "sum"), strings.Contains(line, "du"):
 			want = "0 1 2 130 143"
 		}
 		if got := strings.Join(regexp.MustCompile(`(?m)^  \d+`).FindAllString(list, -1), ""); strings.Join(strings.Fields(got), " ") != want {
@@ -103,7 +103,7 @@ func TestCommandsThatExist(t *testing.T) {
 	for line := range strings.Lines(list) {
 		names = append(names, strings.Fields(line)[0])
 	}
-	if got := strings.Join(names, " "); got != "copy verify sum completion man version help" {
+	if got := strings.Join(names, " "); got != "copy verify sum du completion man version help" {
 		t.Errorf("commands: %s", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestCompletion(t *testing.T) {
 		"__complete copy --inc":                  "--include\tcopy what matches the gitignore-style PATTERN;",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
-		"__complete help ":                       "copy\nverify\nsum\ncompletion\n",
+		"__complete help ":                       "copy\nverify\nsum\ndu\ncompletion\n",
 		"__complete copy --verify=":              "off\ndest\nfull\n",
 		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",
@@ -141,6 +141,10 @@ func TestCompletion(t *testing.T) {
 		"__complete sum --hash ":                 "sha256\nblake3\n",
 		"__complete sum --hash md5,":             "md5,sha256\n",
 		"__complete sum ":                        ":0\n", // files
+		"__complete du ":                         ":0\n",
+		"__complete du --block-size ":            "human-readable\nsi\n",
+		"__complete du -d ":                      ":4\n",
+		"__complete du --top ":                   ":4\n",
 		"__complete copy --preserv":              "--preserve\t",
 	} {
 		r := command(t, succeeds, "", strings.Split(line, " ")...)
@@ -155,7 +159,7 @@ func TestManPages(t *testing.T) {
 	if r := command(t, succeeds, "", "man", dir); r.code != 0 || r.stdout != "" || r.stderr != "" {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
 	}
-	for _, name := range []string{"sealift", "sealift-copy", "sealift-verify", "sealift-sum", "sealift-completion", "sealift-man", "sealift-version"} {
+	for _, name := range []string{"sealift", "sealift-copy", "sealift-verify", "sealift-sum", "sealift-du", "sealift-completion", "sealift-man", "sealift-version"} {
 		page, err := os.ReadFile(filepath.Join(dir, name+".1"))
 		if err != nil {
 			t.Error(err)
@@ -167,7 +171,7 @@ func TestManPages(t *testing.T) {
 			}
 		}
 		for code, pages := range map[string]string{
-			"\n143\n": "sealift sealift-copy sealift-verify sealift-sum",
+			"\n143\n": "sealift sealift-copy sealift-verify sealift-sum sealift-du",
 			"\n3\n":   "sealift sealift-copy sealift-verify",
 			"\n4\n":   "sealift sealift-copy",
 		} {

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// unit is how du writes sizes: the same digits and letters as GNU's, which is
+// what human_readable of gnulib makes of them. Sizes are rounded up. The zero
+// unit means that none was asked for.
+type unit struct {
+	base   uint64 // 1024 or 1000 if each size has the largest unit that it fills, else 0
+	size   uint64 // bytes, if all have the same
+	suffix string // of those, "" for plain numbers
+}
+
+var (
+	unitHuman = unit{base: 1024}
+	unitBytes = unit{size: 1}
+	unitKibi  = unit{size: 1024} // GNU's default
+)
+
+// parseUnit reads what --block-size of GNU takes. A unit without a number, such
+// as M, KiB or GB, also stands behind each size.
+func parseUnit(s string) (unit, error) {
+	switch s {
+	case "human-readable":
+		return unitHuman, nil
+	case "si":
+		return unit{base: 1000}, nil
+	case "", "B":
+	default:
+		if factor, ok := unitFactor(s); ok {
+			suffix := strings.ToUpper(s[:1]) + s[1:]
+			if suffix == "KB" {
+				suffix = "kB"
+			}
+			return unit{size: uint64(factor), suffix: suffix}, nil
+		}
+	}
+	size, err := parseSize(s)
+	switch {
+	case err != nil:
+		return unit{}, fmt.Errorf("%q is neither a size, such as 4096 or 1M, nor a unit, such as K, MiB, GB, human-readable or si", s)
+	case size == 0:
+		return unit{}, fmt.Errorf("%s is no size to count in; it must be at least 1", s)
+	}
+	return unit{size: uint64(size)}, nil
+}
+
+// append writes a number of bytes behind b.
+func (u unit) append(b []byte, bytes int64) []byte {
+	n := uint64(bytes)
+	if u.base == 0 {
+		b = strconv.AppendUint(b, divideUp(n, u.size), 10)
+		return append(b, u.suffix...)
+	}
+	power, size := 0, uint64(1)
+	for n/size >= u.base {
+		power, size = power+1, size*u.base
+	}
+	if power == 0 {
+		return strconv.AppendUint(b, n, 10)
+	}
+	whole := divideUp(n, size)
+	// One decimal below 10, unless it rounds up to that.
+	if tenths := n/size*10 + divideUp(n%size*10, size); tenths < 100 {
+		b = strconv.AppendUint(b, tenths/10, 10)
+		b = append(b, '.', '0'+byte(tenths%10))
+	} else if whole == u.base {
+		b, power = append(b, "1.0"...), power+1
+	} else {
+		b = strconv.AppendUint(b, whole, 10)
+	}
+	if power == 1 && u.base == 1000 {
+		return append(b, 'k')
+	}
+	return append(b, "KMGTPE"[power-1])
+}
+
+func (u unit) format(bytes int64) string { return string(u.append(nil, bytes)) }
+
+func divideUp(n, by uint64) uint64 {
+	q := n / by
+	if n%by != 0 {
+		q++
+	}
+	return q
+}
