@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/usage"
 )
@@ -72,7 +73,9 @@ func duAndTell(cmd *cobra.Command, flags *duFlags, options *usage.Options, run r
 			out = newDuLines(stdout, t.results, flags)
 		}
 	}
-	options.Report = func(path string, err error) { t.failure(path, "", "", err) }
+	options.Report = func(path string, err error) {
+		t.failure("", "", "", &failure.FileError{Path: path, Stage: failure.StageScan, Err: err})
+	}
 	options.Tell = func(e usage.Entry) {
 		if err := out.entry(e); err != nil {
 			cancel(err)

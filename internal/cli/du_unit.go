@@ -41,8 +41,10 @@ func parseUnit(s string) (unit, error) {
 	}
 	size, err := parseSize(s)
 	switch {
-	case err != nil:
+	case err != nil && strings.TrimLeft(s, "0123456789") == s:
 		return unit{}, fmt.Errorf("%q is neither a size, such as 4096 or 1M, nor a unit, such as K, MiB, GB, human-readable or si", s)
+	case err != nil:
+		return unit{}, err
 	case size == 0:
 		return unit{}, fmt.Errorf("%s is no size to count in; it must be at least 1", s)
 	}

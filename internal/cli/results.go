@@ -68,8 +68,10 @@ func (r *results) Flush() {
 	r.put(r.whole())
 }
 
-// whole returns how much of what is pending is whole lines.
-func (r *results) whole() int { return bytes.LastIndexByte(r.pending, '\n') + 1 }
+// whole returns how much of what is pending is whole lines. They may also end in
+// NUL bytes, which no text holds, and then hold line feeds, which harms nobody: such
+// lines are not for a terminal.
+func (r *results) whole() int { return bytes.LastIndexAny(r.pending, "\n\x00") + 1 }
 
 // Close writes all that is left. Nothing may be written afterwards.
 func (r *results) Close() {

@@ -93,6 +93,19 @@ func TestResultsWriteWholeLines(t *testing.T) {
 	}
 }
 
+// Those that end in NUL bytes do not wait for the end of the run.
+func TestResultsMayEndInNUL(t *testing.T) {
+	out := &notedWriter{}
+	r := newResults(out, &printer{w: io.Discard})
+	_, _ = io.WriteString(r, "one\x00t")
+	r.Flush()
+	_, _ = io.WriteString(r, "wo\x00")
+	r.Close()
+	if w := out.noted(); !slices.Equal(w, []string{"one\x00", "two\x00"}) {
+		t.Errorf("written: %q", w)
+	}
+}
+
 func TestResultsRememberTheFirstError(t *testing.T) {
 	out := &notedWriter{fails: errors.New("full")}
 	r := newResults(out, &printer{w: io.Discard})

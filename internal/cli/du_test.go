@@ -1,0 +1,304 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/usage"
+)
+
+// duResult is what one command line of du came to.
+type duResult struct {
+	code           int
+	stdout, stderr string
+	options        *usage.Options // what was asked for, nil if nothing was
+}
+
+// duCommand runs du with that run.
+func duCommand(t *testing.T, run runDu, args ...string) duResult {
+	t.Helper()
+	var stdout bytes.Buffer
+	r := duCommandTo(t, &stdout, run, args...)
+	r.stdout = stdout.String()
+	return r
+}
+
+func duCommandTo(t *testing.T, stdout io.Writer, run runDu, args ...string) duResult {
+	t.Helper()
+	var r duResult
+	spy := func(ctx context.Context, o *usage.Options) (*usage.Summary, error) {
+		r.options = o
+		return run(ctx, o)
+	}
+	var stderr bytes.Buffer
+	r.code = execute(t.Context(), rootThat(runs{du: spy}), append([]string{"du"}, args...), strings.NewReader(""), stdout, &stderr)
+	r.stderr = stderr.String()
+	return r
+}
+
+// measures is a run that tells these entries; all of them together is the sum of
+// what the user has named.
+func measures(entries ...usage.Entry) runDu {
+	return func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
+		s := &usage.Summary{}
+		for _, e := range entries {
+			o.Tell(e)
+			if e.Depth == 0 {
+				s.Bytes += e.Bytes
+			}
+		}
+		return s, nil
+	}
+}
+
+func directory(path string, bytes int64, depth int) usage.Entry {
+	return usage.Entry{Path: path, Kind: fsys.Directory, Bytes: bytes, Depth: depth}
+}
+
+func file(path string, bytes int64, depth int) usage.Entry {
+	return usage.Entry{Path: path, Kind: fsys.Regular, Bytes: bytes, Depth: depth}
+}
+
+// eventfulDu tells of two paths, and fails in between.
+func eventfulDu(_ context.Context, o *usage.Options) (*usage.Summary, error) {
+	o.Tell(directory("d/e\n", 4096, 1))
+	o.Report("d/it's", errors.New("permission \u202edenied"))
+	o.Tell(directory("d", 1_536_000, 0))
+	o.Report("gone", errors.New("no such file or directory"))
+	o.Tell(file("\xff", 731, 0))
+	return &usage.Summary{Bytes: 1_536_731, Errors: 2}, nil
+}
+
+func TestLinesAndMessagesOfDu(t *testing.T) {
+	const failed = "sealift: $'d/it\\'s': scan: permission \\u202edenied\nsealift: 'gone': scan: no such file or directory\n"
+	for flags, want := range map[string]string{
+		"":                    "4\td/e\n\n1500\td\n1\t\xff\n",
+		"-d 3":                "4\td/e\n\n1500\td\n1\t\xff\n",
+		"-c":                  "4\td/e\n\n1500\td\n1\t\xff\n1501\ttotal\n",
+		"-ch":                 "4.0K\td/e\n\n1.5M\td\n731\t\xff\n1.5M\ttotal\n",
+		"-0c":                 "4\td/e\n\x001500\td\x001\t\xff\x001501\ttotal\x00",
+		"-b":                  "4096\td/e\n\n1536000\td\n731\t\xff\n",
+		"-B M":                "1M\td/e\n\n2M\td\n1M\t\xff\n",
+		"-h -k":               "4\td/e\n\n1500\td\n1\t\xff\n",
+		"-k -h":               "4.0K\td/e\n\n1.5M\td\n731\t\xff\n",
+		"-b -B1K":             "4\td/e\n\n1500\td\n1\t\xff\n",
+		"-B 1K -b":            "4096\td/e\n\n1536000\td\n731\t\xff\n",
+		"-B si":               "4.1k\td/e\n\n1.6M\td\n731\t\xff\n",
+		"-h --bytes=false":    "4.0K\td/e\n\n1.5M\td\n731\t\xff\n",
+		"--human-readable -x": "4.0K\td/e\n\n1.5M\td\n731\t\xff\n",
+	} {
+		r := duCommand(t, eventfulDu, strings.Fields(flags)...)
+		if r.code != 1 || r.stdout != want || r.stderr != failed {
+			t.Errorf("%q: exit code %d\nstdout\n%q want\n%q\nstderr\n%swant\n%s", flags, r.code, r.stdout, want, r.stderr, failed)
+		}
+	}
+}
+
+func TestExitCodesOfDu(t *testing.T) {
+	ends := func(s *usage.Summary, err error) runDu {
+		return func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
+			o.Tell(file("f", 1, 0))
+			return s, err
+		}
+	}
+	for name, c := range map[string]struct {
+		run            runDu
+		code           int
+		stdout, stderr string
+	}{
+		"all well": {ends(&usage.Summary{Bytes: 2048}, nil), 0, "1\tf\n2\ttotal\n", ""},
+		"failed":   {ends(&usage.Summary{Errors: 1}, nil), 1, "1\tf\n0\ttotal\n", ""},
+		// Half a total would look like a whole one.
+		"interrupted": {ends(&usage.Summary{Bytes: 1}, Interrupt{os.Interrupt}), 130, "1\tf\n", "sealift: stopped by SIGINT; the numbers are incomplete\n"},
+		"cancelled":   {ends(nil, context.Canceled), 1, "1\tf\n", "sealift: stopped\n"},
+	} {
+		if r := duCommand(t, c.run, "-c"); r.code != c.code || r.stderr != c.stderr || r.stdout != c.stdout {
+			t.Errorf("%s: exit code %d, stderr %q, stdout %q; want %d, %q, %q", name, r.code, r.stderr, r.stdout, c.code, c.stderr, c.stdout)
+		}
+	}
+	r := duCommand(t, ends(&usage.Summary{Bytes: 1}, Interrupt{os.Interrupt}), "-c", "--top=3")
+	if r.code != 130 || strings.Contains(r.stdout, "total") {
+		t.Errorf("chart: exit code %d, stdout %q", r.code, r.stdout)
+	}
+}
+
+// The walk ends, and the error is told once.
+func TestDuEndsWithItsStandardOutput(t *testing.T) {
+	many := func(ctx context.Context, o *usage.Options) (*usage.Summary, error) {
+		for i := range 1_000_000 {
+			if ctx.Err() != nil {
+				return &usage.Summary{}, context.Cause(ctx)
+			}
+			o.Tell(file(fmt.Sprint("a/", i), 1, 1))
+			o.Tell(file("a", 1, 0))
+		}
+		t.Error("no error")
+		return &usage.Summary{}, nil
+	}
+	for name, run := range map[string]runDu{"many": many, "few": measures(file("file", 1, 0))} {
+		for _, flags := range []string{"-a", "-0", "--top=1"} {
+			r := duCommandTo(t, &fullDisk{room: 3}, run, flags)
+			if want := "sealift: standard output: no space left on device\n"; r.code != 1 || r.stderr != want {
+				t.Errorf("%s %s: exit code %d, stderr %q", name, flags, r.code, r.stderr)
+			}
+		}
+	}
+}
+
+func TestDefaultsOfDu(t *testing.T) {
+	o := duCommand(t, measures()).options
+	if o == nil || o.Report == nil || o.Tell == nil {
+		t.Fatalf("options %+v", o)
+	}
+	o.Report, o.Tell = nil, nil
+	if want := (usage.Options{Paths: []string{"."}}); !reflect.DeepEqual(*o, want) {
+		t.Errorf("\n got %+v\nwant %+v", *o, want)
+	}
+}
+
+func TestEachFlagOfDuReachesItsOption(t *testing.T) {
+	depth := func(o *usage.Options) any { return o.MaxDepth }
+	for _, c := range []struct {
+		line string
+		get  func(*usage.Options) any
+		want any
+	}{
+		{"a - b", func(o *usage.Options) any { return o.Paths }, []string{"a", "-", "b"}},
+		{"-- -a", func(o *usage.Options) any { return o.Paths }, []string{"-a"}},
+		{"-s", depth, 0},
+		{"-sd0", depth, 0},
+		{"-d 2", depth, 2},
+		{"--max-depth=0", depth, 0},
+		{"-a", depth, -1},
+		{"-ad1", depth, 1},
+		{"-a -d 0", depth, 0},
+		{"--top=3", depth, -1},
+		{"--top=3 -d 2", depth, 2},
+		{"-d 2", func(o *usage.Options) any { return o.Files }, false},
+		{"-a", func(o *usage.Options) any { return o.Files }, true},
+		{"-b", func(o *usage.Options) any { return o.Apparent }, true},
+		{"-b -k", func(o *usage.Options) any { return o.Apparent }, true},
+		{"--apparent-size", func(o *usage.Options) any { return o.Apparent }, true},
+		{"-k", func(o *usage.Options) any { return o.Apparent }, false},
+		{"-l", func(o *usage.Options) any { return o.CountLinks }, true},
+		{"--count-links", func(o *usage.Options) any { return o.CountLinks }, true},
+		{"-x", func(o *usage.Options) any { return o.OneFileSystem }, true},
+		{"--workers=3", func(o *usage.Options) any { return o.Workers }, 3},
+		{"--top=off", func(o *usage.Options) any { return o.Top }, 0},
+		{"--top 20", func(o *usage.Options) any { return o.Top }, 20},
+		{"--exclude=*.c", func(o *usage.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()) }, filter.Excluded},
+		{"--exclude=*.c", func(o *usage.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()) }, filter.Included},
+	} {
+		r := duCommand(t, measures(), strings.Fields(c.line)...)
+		if r.code != 0 || r.options == nil {
+			t.Errorf("%s: exit code %d, stderr %q", c.line, r.code, r.stderr)
+			continue
+		}
+		if got := c.get(r.options); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s gives %v, want %v", c.line, got, c.want)
+		}
+	}
+}
+
+func TestUsageErrorsOfDu(t *testing.T) {
+	for line, want := range map[string]string{
+		"-s -a":            "--summarize and --all contradict each other",
+		"-s -d 1":          "--summarize and --max-depth 1 contradict each other",
+		"-s --top=1":       "--summarize and --top contradict each other",
+		"-0 --top=1":       "--null and --top contradict each other",
+		"-0 --json":        "--null and --json contradict each other",
+		"-d -1":            "-d/--max-depth: -1 is out of range; it must be 0 to 2147483647",
+		"-d all":           "-d/--max-depth: \"all\" is not a whole number",
+		"--top=0":          "--top: 0 is out of range; it must be 1 to 1000000",
+		"-B 0":             "-B/--block-size: 0 is no size to count in",
+		"--block-size=":    "-B/--block-size: \"\" is neither a size",
+		"-B":               "-B/--block-size needs a value",
+		"-h=maybe":         "-h/--human-readable: \"maybe\" is neither true nor false",
+		"--exclude=[":      "--exclude: pattern \"[\"",
+		"--workers=0":      "--workers: 0 is out of range",
+		"--aparent-size":   "unknown flag --aparent-size; did you mean --apparent-size?",
+		"--include=x":      "unknown flag --include",
+		"--dereference -L": "unknown flag --dereference",
+		"--helo":           "unknown flag --helo; did you mean --help?",
+	} {
+		r := duCommand(t, measures(), strings.Fields(line)...)
+		if r.code != 2 || r.options != nil || r.stdout != "" && !strings.Contains(line, "json") {
+			t.Errorf("%s: exit code %d, options %v, stdout %q", line, r.code, r.options, r.stdout)
+		}
+		if !strings.HasPrefix(r.stderr, "sealift: ") || !strings.Contains(r.stderr, want) || !strings.HasSuffix(r.stderr, "Try 'sealift du --help'.\n") {
+			t.Errorf("%s: stderr %q lacks %q", line, r.stderr, want)
+		}
+	}
+	if r := duCommand(t, measures(), "a", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a path is empty") {
+		t.Errorf("empty name: exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+func TestHelpOfDu(t *testing.T) {
+	help := duCommand(t, measures(), "--help").stdout
+	for _, flag := range strings.Fields(`-s, --summarize -d, --max-depth -a, --all -b, --bytes --apparent-size -c, --total -h, --human-readable -k,
+		-B, --block-size -x, --one-file-system -l, --count-links -0, --null --exclude --top --json --workers --help`) {
+		if !strings.Contains(help, " "+flag) {
+			t.Errorf("%s is missing", flag)
+		}
+	}
+	var at []int
+	for _, heading := range []string{"Examples:", "What to measure:", "What to print:", "Sizes:", "How to run:", "Other flags:", "Exit codes:"} {
+		at = append(at, strings.Index(help, "\n"+heading+"\n"))
+	}
+	if at[0] < 0 || !slices.IsSorted(at) {
+		t.Errorf("headings at %v", at)
+	}
+	if strings.Contains(help, "-h, --help") || !strings.Contains(strings.Join(strings.Fields(help), " "), "(for this help: --help)") {
+		t.Errorf("what -h is:\n%s", help)
+	}
+}
+
+func TestJSONOfDu(t *testing.T) {
+	r := duCommand(t, eventfulDu, "--json", "-abch")
+	want := `{"schema":1,"apparent":true,"paths":[` +
+		`{"path":"d","kind":"directory","bytes":1536000,"entries":[{"path":"d/e\n","kind":"directory","bytes":4096,"depth":1}]},` +
+		`{"path":"\ufffd","path_base64":"/w==","kind":"regular file","bytes":731,"entries":[]}],"total":1536731,"failures":[` +
+		`{"path":"d/it's","target":"","stage":"scan","error":"permission \u202edenied"},` +
+		`{"path":"gone","target":"","stage":"scan","error":"no such file or directory"}],"exit_code":1}` + "\n"
+	if r.code != 1 || r.stdout != want {
+		t.Errorf("exit code %d\n got %s\nwant %s", r.code, r.stdout, want)
+	}
+	if strings.Count(r.stderr, "sealift: ") != 2 {
+		t.Errorf("stderr %q", r.stderr)
+	}
+
+	r = duCommand(t, measures(directory("a", 9, 0), file("a/b", 8, 1), directory("c", 7, 0), file("c/d/e", 6, 2)), "--json", "--top=1")
+	want = `{"schema":1,"apparent":false,"paths":[` +
+		`{"path":"a","kind":"directory","bytes":9,"entries":[{"path":"a/b","kind":"regular file","bytes":8,"depth":1}]},` +
+		`{"path":"c","kind":"directory","bytes":7,"entries":[{"path":"c/d/e","kind":"regular file","bytes":6,"depth":2}]}],"total":16,"failures":[],"exit_code":0}` + "\n"
+	if r.stdout != want {
+		t.Errorf("with --top\n got %s\nwant %s", r.stdout, want)
+	}
+
+	// What is below a path of which the size is not known is left out.
+	interrupted := func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
+		o.Tell(file("a/b", 1, 1))
+		return &usage.Summary{}, Interrupt{os.Interrupt}
+	}
+	r = duCommand(t, interrupted, "--json", "-a")
+	want = `{"schema":1,"apparent":false,"paths":[],"total":0,"failures":[],"exit_code":130}` + "\n"
+	if r.stdout != want || r.code != 130 || r.stderr != "sealift: stopped by SIGINT; the numbers are incomplete\n" {
+		t.Errorf("interrupted: exit code %d, stderr %q\n got %s\nwant %s", r.code, r.stderr, r.stdout, want)
+	}
+
+	r = duCommand(t, measures(), "--json", "-s", "-a")
+	if want := `{"schema":1,"exit_code":2,"error":"--summarize and --all contradict each other"}` + "\n"; r.stdout != want {
+		t.Errorf("refused: %s", r.stdout)
+	}
+}
