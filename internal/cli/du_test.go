@@ -226,7 +226,7 @@ func TestUsageErrorsOfDu(t *testing.T) {
 		"-h=maybe":         "-h/--human-readable: \"maybe\" is neither true nor false",
 		"--exclude=[":      "--exclude: pattern \"[\"",
 		"--workers=0":      "--workers: 0 is out of range",
-		"--aparent-size":   "unknown flag --aparent-size; did you mean --apparent-size?",
+		"--apparnt-size":   "unknown flag --apparnt-size; did you mean --apparent-size?",
 		"--include=x":      "unknown flag --include",
 		"--dereference -L": "unknown flag --dereference",
 		"--helo":           "unknown flag --helo; did you mean --help?",
