@@ -59,6 +59,11 @@ func (h *Handle) Child(name string, d *Dir, id ID) *Handle {
 	return c
 }
 
+// Unopened makes a handle of the directory name in h that the first Acquire opens.
+func (h *Handle) Unopened(name string, id ID) *Handle {
+	return &Handle{set: h.set, parent: h, name: name, id: id}
+}
+
 // Acquire returns the open directory for use until Release.
 func (h *Handle) Acquire() (*Dir, error) {
 	if d := h.use(); d != nil {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // links are the files that may have several names, of which one counts. They are
@@ -23,7 +24,7 @@ type link struct {
 	next  *link // another name of it
 	dir   *node
 	name  string
-	place place
+	place walk.Place
 	kind  fsys.Kind
 	bytes int64
 }

@@ -27,13 +27,12 @@ type tree struct {
 type node struct {
 	parent *node
 	name   string
-	place  place
+	place  walk.Place
 	depth  int
 	bytes  atomic.Int64 // of itself, what is in it, and the directories below it that are not told
-	end    atomic.Int64 // the last place in it so far
 
-	// byInode says that du would sort a large directory here by inode.
-	byInode bool
+	entries int  // how many it has
+	byInode bool // du would sort a large directory here by inode
 
 	mu       sync.Mutex
 	children []*node // that are told
@@ -44,18 +43,9 @@ type node struct {
 type file struct {
 	name  string
 	kind  fsys.Kind
-	place place
+	place walk.Place
 	bytes int64
 }
-
-// place is where a directory's listing has an entry.
-type place struct {
-	at  int64
-	ino uint64
-}
-
-// last is the place of what cannot be opened: after everything else.
-const last = 1 << 62
 
 func newTree(r *run, p path) *tree {
 	t := &tree{run: r, path: p.name, device: p.info.ID.Dev, most: r.opts.MaxDepth}
@@ -77,7 +67,7 @@ func (t *tree) told(depth int) bool { return t.most < 0 || depth <= t.most }
 
 // Enter implements walk.Visitor.
 func (t *tree) Enter(d *walk.Dir) bool {
-	if t.run.opts.OneFileSystem && d.Info.ID.Dev != t.device || !t.run.once(d.Info.ID) {
+	if t.run.opts.OneFileSystem && d.Info.ID.Dev != t.device || insideItself(d) || !t.run.once(d.Info.ID) {
 		return false
 	}
 	n := &node{}
@@ -85,7 +75,7 @@ func (t *tree) Enter(d *walk.Dir) bool {
 	if d.Parent == nil {
 		t.root, t.device = n, d.Info.ID.Dev
 	} else {
-		t.adopt(d.Parent.State.(*node), n, d.Name, place{int64(d.Place), d.Info.ID.Ino})
+		t.adopt(d.Parent.State.(*node), n, d)
 	}
 	if t.exact {
 		n.byInode = t.run.visitsByInode(d)
@@ -94,14 +84,23 @@ func (t *tree) Enter(d *walk.Dir) bool {
 	return true
 }
 
-// adopt puts n into its parent.
-func (t *tree) adopt(parent, n *node, name string, p place) {
+// insideItself reports whether d is mounted somewhere below itself, and met there.
+func insideItself(d *walk.Dir) bool {
+	for up := d.Parent; up != nil; up = up.Parent {
+		if up.Info.ID == d.Info.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// adopt puts n, which is d, into its parent.
+func (t *tree) adopt(parent, n *node, d *walk.Dir) {
 	n.parent, n.depth = parent, parent.depth+1
 	if !t.exact {
 		return
 	}
-	n.name, n.place = strings.Clone(name), p
-	parent.reach(p)
+	n.name, n.place = strings.Clone(d.Name), d.Place
 	if t.told(n.depth) {
 		parent.mu.Lock()
 		parent.children = append(parent.children, n)
@@ -112,7 +111,11 @@ func (t *tree) adopt(parent, n *node, name string, p place) {
 // Leave implements walk.Visitor.
 func (t *tree) Leave(d *walk.Dir) {
 	n, entered := d.State.(*node)
-	if entered && n.parent != nil && !t.told(n.depth) {
+	if !entered {
+		return
+	}
+	n.entries = d.Entries
+	if n.parent != nil && !t.told(n.depth) {
 		n.parent.bytes.Add(n.bytes.Load())
 	}
 }
@@ -121,70 +124,45 @@ func (t *tree) Leave(d *walk.Dir) {
 func (t *tree) Entry(*walk.Dir, string, fsys.Kind) {}
 
 // Found takes one entry that is not a directory.
-func (t *tree) Found(d *walk.Dir, name string, at int, info fsys.Info) {
+func (t *tree) Found(d *walk.Dir, name string, place walk.Place, info fsys.Info) {
 	if t.run.opts.OneFileSystem && info.ID.Dev != t.device {
 		return
 	}
 	n := d.State.(*node)
-	where := place{int64(at), info.ID.Ino}
-	if t.exact {
-		n.reach(where)
-	}
 	if t.run.countsFile(info) {
-		t.link(n, name, where, info)
+		t.link(n, name, place, info)
 		return
 	}
 	bytes := t.run.size(info)
 	n.bytes.Add(bytes)
-	t.line(n, name, where, info.Kind, bytes)
+	t.line(n, name, place, info.Kind, bytes)
 }
 
 // line notes a file that is told.
-func (t *tree) line(n *node, name string, where place, kind fsys.Kind, bytes int64) {
+func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, bytes int64) {
 	switch {
 	case !t.told(n.depth + 1):
 	case t.top != nil:
 		t.top.offer(candidate{n, name, kind, bytes})
 	case t.run.opts.Files:
 		n.mu.Lock()
-		n.files = append(n.files, &file{name, kind, where, bytes})
+		n.files = append(n.files, &file{name, kind, place, bytes})
 		n.mu.Unlock()
 	}
 }
 
 // link takes one name of a file with several.
-func (t *tree) link(n *node, name string, where place, info fsys.Info) {
+func (t *tree) link(n *node, name string, place walk.Place, info fsys.Info) {
 	if t.exact {
-		t.run.links.meet(info.ID, link{dir: n, name: name, place: where, kind: info.Kind, bytes: t.run.size(info)})
+		t.run.links.meet(info.ID, link{dir: n, name: name, place: place, kind: info.Kind, bytes: t.run.size(info)})
 	} else if t.run.links.first(info.ID) {
 		n.bytes.Add(t.run.size(info))
 	}
 }
 
-// Failed implements walk.Visitor. A directory that cannot be read takes room all
-// the same.
+// Failed implements walk.Visitor.
 func (t *tree) Failed(d *walk.Dir, name string, err error) {
-	if name == "" {
-		t.run.fail(t.join(d.Path()), err)
-		return
-	}
 	t.run.fail(t.join(d.Join(name)), err)
-	dir, err := d.Acquire()
-	if err != nil {
-		return
-	}
-	defer d.Release()
-	info, err := dir.Lstat(name)
-	if err != nil || info.Kind != fsys.Directory || t.run.opts.OneFileSystem && info.ID.Dev != t.device || !t.run.once(info.ID) {
-		return
-	}
-	n := &node{}
-	n.bytes.Store(t.run.size(info))
-	parent := d.State.(*node)
-	t.adopt(parent, n, name, place{last, info.ID.Ino})
-	if !t.told(n.depth) {
-		parent.bytes.Add(n.bytes.Load())
-	}
 }
 
 func (t *tree) join(rel string) string {
@@ -257,15 +235,6 @@ func (t *tree) tellFile(n *node, files []*file, below []byte) []*file {
 	return files[1:]
 }
 
-// reach notes that the listing of n goes on to p.
-func (n *node) reach(p place) {
-	for at := n.end.Load(); p.at > at && p.at < last; at = n.end.Load() {
-		if n.end.CompareAndSwap(at, p.at) {
-			return
-		}
-	}
-}
-
 // du reads so many entries of a directory at once, and visits them by inode number
 // if they are more than so many (gnulib's fts.c).
 const (
@@ -274,14 +243,14 @@ const (
 )
 
 // compare says in which order du visits two entries of n.
-func (n *node) compare(a, b place) int {
-	batch := a.at / readAtOnce
-	if n.byInode && batch == b.at/readAtOnce && min(n.end.Load()+1-batch*readAtOnce, readAtOnce) > fewEntries {
-		if c := cmp.Compare(a.ino, b.ino); c != 0 {
+func (n *node) compare(a, b walk.Place) int {
+	batch := a.At / readAtOnce
+	if n.byInode && batch == b.At/readAtOnce && min(n.entries-batch*readAtOnce, readAtOnce) > fewEntries {
+		if c := cmp.Compare(a.Ino, b.Ino); c != 0 {
 			return c
 		}
 	}
-	return cmp.Compare(a.at, b.at)
+	return cmp.Compare(a.At, b.At)
 }
 
 // visitsByInode reports whether du visits large directories on the device of d by

@@ -14,7 +14,7 @@ type Counter struct {
 }
 
 // Found adds up one entry.
-func (c Counter) Found(_ *Dir, _ string, _ int, info fsys.Info) {
+func (c Counter) Found(_ *Dir, _ string, _ Place, info fsys.Info) {
 	if info.Kind == fsys.Regular {
 		c.Counters.TotalFiles.Add(1)
 		c.Counters.TotalBytes.Add(c.Times * info.Size)

@@ -12,17 +12,24 @@ import (
 // listing is exhausted, every Hold is given back by Done, and all its
 // subdirectories have been left; then the visitor's Leave is called.
 type Dir struct {
-	Parent *Dir      // nil for the root
-	Name   string    // "" for the root
-	Info   fsys.Info // as found when it was opened
-	Place  int       // where the system lists it in Parent; set where Options.Found is
-	State  any       // the visitor's own
+	Parent  *Dir      // nil for the root
+	Name    string    // "" for the root
+	Info    fsys.Info // as found when it was opened
+	Place   Place     // in Parent; set where Options.Found is
+	Entries int       // how many the system lists, known when d is left; set where Options.Found is
+	State   any       // the visitor's own
 
 	handle  *fsys.Handle
 	visitor Visitor
 	verdict filter.Verdict
 	only    *filter.Node // what --files-from wants of it; nil for everything
 	pending atomic.Int64
+}
+
+// Place is where the system lists an entry.
+type Place struct {
+	At  int    // how many entries are listed before it
+	Ino uint64 // as listed: of a mount point, what it hides; 0 where listings do not tell
 }
 
 // NewRoot makes the root of a walk of the open directory behind h, held once by

@@ -44,10 +44,11 @@ type Options struct {
 	OneFileSystem bool // enter no directory of another device
 	// Found, if set, is called instead of the visitor's Entry for whoever only wants
 	// to know what there is. Each entry is looked at while its directory is listed, so
-	// that only the names of subdirectories are held in memory, and Dir.Place and
-	// place say where the system lists it. A large directory is shared: Found is
-	// called for it by several goroutines.
-	Found func(d *Dir, name string, place int, info fsys.Info)
+	// that only the names of subdirectories are held in memory, and it is told where
+	// the system lists it. A large directory is shared: Found is called for it by
+	// several goroutines. A directory that cannot be opened, but looked at, is entered
+	// and cannot be listed.
+	Found func(d *Dir, name string, place Place, info fsys.Info)
 	// SkipReserved, if set, is called for each name that Sealift made for itself
 	// (fsys.Reserved), which is then not visited.
 	SkipReserved func(d *Dir, name string)
@@ -117,13 +118,13 @@ type walker struct {
 type cursor struct {
 	dir     *Dir
 	listing *fsys.Listing
-	places  []int // of the entries in the system's listing; nil where nobody asks
+	places  []Place // of the entries; nil where nobody asks
 	next    int
 }
 
-func (c *cursor) place(i int) int {
+func (c *cursor) place(i int) Place {
 	if c.places == nil {
-		return 0
+		return Place{}
 	}
 	return c.places[i]
 }
@@ -175,7 +176,7 @@ func (w *walker) visit(c *cursor, from, to int) {
 }
 
 // look tells what the entry name of d, which is open as dir, is.
-func (w *walker) look(d *Dir, dir *fsys.Dir, name string, place int) {
+func (w *walker) look(d *Dir, dir *fsys.Dir, name string, place Place) {
 	info, err := dir.Lstat(name)
 	if err != nil {
 		d.visitor.Failed(d, name, err)
@@ -223,7 +224,7 @@ func (w *walker) take() (c *cursor, from, to int) {
 }
 
 // descend opens the subdirectory name of parent and pushes its listing.
-func (w *walker) descend(parent *Dir, name string, place int) {
+func (w *walker) descend(parent *Dir, name string, place Place) {
 	verdict := filter.Included
 	if w.opts.Filter != nil {
 		verdict = w.opts.Filter.Match(parent.Join(name), true, parent.verdict)
@@ -232,15 +233,25 @@ func (w *walker) descend(parent *Dir, name string, place int) {
 		return
 	}
 	d, err := w.open(parent, name)
-	if err != nil {
+	if err != nil && w.opts.Found != nil {
+		d = unopened(parent, name)
+	}
+	if d == nil {
 		parent.visitor.Failed(parent, name, err)
 		return
 	}
 	d.verdict, d.Place = verdict, place
-	if d.visitor.Enter(d) && (!w.opts.OneFileSystem || d.Info.ID.Dev == w.device) {
+	enter := d.visitor.Enter(d) && (!w.opts.OneFileSystem || d.Info.ID.Dev == w.device)
+	switch {
+	case !enter:
+	case err != nil:
+		d.visitor.Failed(d, "", err)
+	default:
 		w.list(d)
 	}
-	d.handle.Release()
+	if err == nil {
+		d.handle.Release()
+	}
 	d.Done()
 }
 
@@ -260,14 +271,33 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 		dir.Close()
 		return nil, err
 	}
+	return newDir(parent, name, info, parent.handle.Child(name, dir, info.ID)), nil
+}
+
+// unopened is for open having failed. It returns nil where there is no directory to
+// be seen.
+func unopened(parent *Dir, name string) *Dir {
+	up, err := parent.handle.Acquire()
+	if err != nil {
+		return nil
+	}
+	defer parent.handle.Release()
+	info, err := up.Lstat(name)
+	if err != nil || info.Kind != fsys.Directory {
+		return nil
+	}
+	return newDir(parent, name, info, parent.handle.Unopened(name, info.ID))
+}
+
+// newDir makes a subdirectory of parent, held by the caller.
+func newDir(parent *Dir, name string, info fsys.Info, h *fsys.Handle) *Dir {
 	parent.Hold()
-	d := &Dir{Parent: parent, Name: name, Info: info, visitor: parent.visitor}
+	d := &Dir{Parent: parent, Name: name, Info: info, visitor: parent.visitor, handle: h}
 	if parent.only != nil && !parent.only.All() {
 		d.only = parent.only.Child(name)
 	}
-	d.handle = parent.handle.Child(name, dir, info.ID)
 	d.pending.Store(1)
-	return d, nil
+	return d
 }
 
 // list reads the names in d that are wanted and pushes them.
@@ -279,9 +309,10 @@ func (w *walker) list(d *Dir) {
 	c, err := read(d)
 	if err != nil {
 		d.visitor.Failed(d, "", err)
-		return
 	}
-	w.push(c)
+	if c != nil {
+		w.push(c)
+	}
 }
 
 // push puts what is left to do on the stack.
@@ -314,8 +345,8 @@ func (w *walker) read(d *Dir) (*cursor, error) {
 }
 
 // survey looks at the entries of d while it lists them, and returns its
-// subdirectories. Of a large directory it leaves shares to goroutines that have
-// nothing to do.
+// subdirectories, those before an error too. Of a large directory it leaves shares to
+// goroutines that have nothing to do.
 func (w *walker) survey(d *Dir) (*cursor, error) {
 	dir, err := d.handle.Acquire()
 	if err != nil {
@@ -323,10 +354,10 @@ func (w *walker) survey(d *Dir) (*cursor, error) {
 	}
 	defer d.handle.Release()
 	var below, share part
-	sharing, place := false, -1
-	err = dir.Each(func(listed []byte, _ uint64, kind fsys.Kind) bool {
-		place++
-		if place%shareSize == 0 && place > 0 {
+	sharing := false
+	err = dir.Each(func(listed []byte, ino uint64, kind fsys.Kind) bool {
+		place := Place{d.Entries, ino}
+		if d.Entries++; place.At%shareSize == 0 && place.At > 0 {
 			w.push(share.cursor(d))
 			share, sharing = part{}, w.idle.Load() > 0
 		}
@@ -344,23 +375,20 @@ func (w *walker) survey(d *Dir) (*cursor, error) {
 		return w.ctx.Err() == nil
 	})
 	w.push(share.cursor(d))
-	if err != nil {
-		return nil, err
-	}
 	c := below.cursor(d)
 	for i := range below.names {
 		c.listing.SetKind(i, fsys.Directory)
 	}
-	return c, nil
+	return c, err
 }
 
 // part is some of a directory's names.
 type part struct {
 	names  []string
-	places []int
+	places []Place
 }
 
-func (p *part) add(name string, place int) {
+func (p *part) add(name string, place Place) {
 	p.names, p.places = append(p.names, name), append(p.places, place)
 }
 

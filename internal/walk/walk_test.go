@@ -64,7 +64,7 @@ func (v *recorder) Entry(d *Dir, name string, _ fsys.Kind) {
 }
 
 // found is for Options.Found: it demands that the entry is described.
-func (v *recorder) found(d *Dir, name string, _ int, info fsys.Info) {
+func (v *recorder) found(d *Dir, name string, _ Place, info fsys.Info) {
 	if info.ID == (fsys.ID{}) {
 		panic(name + " is not described")
 	}
@@ -182,8 +182,8 @@ func TestPlacesAreThoseOfTheListing(t *testing.T) {
 	for _, workers := range []int{1, 5} {
 		v := newRecorder()
 		var mu sync.Mutex
-		places := map[string]int{}
-		note := func(path string, place int) {
+		places := map[string]Place{}
+		note := func(path string, place Place) {
 			mu.Lock()
 			defer mu.Unlock()
 			places[path] = place
@@ -194,23 +194,129 @@ func TestPlacesAreThoseOfTheListing(t *testing.T) {
 			}
 			return true
 		}
-		walkTree(t.Context(), t, root, 8, v, Options{Workers: workers, Found: func(d *Dir, name string, place int, info fsys.Info) {
+		walkTree(t.Context(), t, root, 8, v, Options{Workers: workers, Found: func(d *Dir, name string, place Place, info fsys.Info) {
 			v.found(d, name, place, info)
 			note(d.Join(name), place)
 		}})
-		want := map[string]int{}
+		want := map[string]Place{}
 		for _, prefix := range []string{"", "d/", "d/e/", "f/"} {
 			d, err := fsys.OpenRoot(filepath.Join(root, prefix))
 			require.NoError(t, err)
 			at := 0
-			require.NoError(t, d.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-				want[prefix+string(name)] = at
+			require.NoError(t, d.Each(func(name []byte, ino uint64, _ fsys.Kind) bool {
+				want[prefix+string(name)] = Place{at, ino}
 				at++
 				return true
 			}))
 			d.Close()
 		}
 		require.Equal(t, want, places, "%d workers", workers)
+	}
+}
+
+// All that is listed is told, whether it is wanted or not.
+func TestEntriesAreCounted(t *testing.T) {
+	root := tree(t, "a", "b.o", "c.o", "d/1.o", "d/e/", "f/")
+	rules := &filter.List{}
+	require.NoError(t, rules.Exclude("*.o"))
+	require.NoError(t, rules.Exclude("f"))
+	v := &counting{recorder: newRecorder(), entries: map[string]int{}}
+	r := openRoot(t, root, 4, v)
+	Walk(t.Context(), r, Options{Workers: 1, Filter: rules, Found: v.found})
+	require.Equal(t, map[string]int{"": 5, "d": 2, "d/e": 0}, v.entries)
+}
+
+// counting notes how many entries directories had when they were left.
+type counting struct {
+	*recorder
+	entries map[string]int
+}
+
+func (v *counting) Leave(d *Dir) {
+	v.entries[d.Path()] = d.Entries
+	v.recorder.Leave(d)
+}
+
+// For whoever only wants to know what there is, a directory that cannot be opened is
+// there.
+func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
+	root := tree(t, "a/1", "bad/2", "bad/c/3", "file", "gone/5", "z")
+	for _, workers := range []int{1, 3} {
+		for _, refused := range []bool{false, true} {
+			withFault(t, func(op fsys.Op, name string) error {
+				switch {
+				case op == fsys.OpOpenDir && name == "bad":
+					return syscall.EACCES
+				case op == fsys.OpOpenDir && name == "gone", op == fsys.OpStat && name == "gone":
+					return syscall.ENOENT
+				}
+				return nil
+			})
+			v := newRecorder()
+			v.onEnter = func(d *Dir) bool {
+				if d.Path() != "bad" {
+					return true
+				}
+				require.NotZero(t, d.Info.ID)
+				_, err := d.Acquire()
+				require.ErrorIs(t, err, syscall.EACCES)
+				return !refused
+			}
+			walkTree(t.Context(), t, root, 4, v, Options{Workers: workers, Found: v.found})
+			require.ElementsMatch(t, []string{"a/1", "file", "z"}, v.paths("entry"))
+			require.ElementsMatch(t, []string{"", "a", "bad"}, v.paths("enter"))
+			require.ElementsMatch(t, []string{"", "a", "bad"}, v.paths("leave"))
+			require.ErrorIs(t, v.failed["gone"], fs.ErrNotExist)
+			if refused {
+				require.Len(t, v.failed, 1)
+			} else {
+				require.Len(t, v.failed, 2)
+				require.ErrorIs(t, v.failed["bad"], syscall.EACCES)
+			}
+			requireOrderly(t, v)
+			v = newRecorder()
+			root := openRoot(t, root, 4, v)
+			root.Info.ID.Dev++ // so that everything is on another device
+			Walk(t.Context(), root, Options{Workers: workers, OneFileSystem: true, Found: v.found})
+			require.NotContains(t, v.failed, "bad")
+			require.Contains(t, v.paths("enter"), "bad")
+		}
+	}
+}
+
+// What is listed before an error is visited.
+func TestAListingThatBreaksOff(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a removed directory ends in an error on Linux only")
+	}
+	var paths []string
+	for i := range 6000 { // more than the system lists at once
+		paths = append(paths, fmt.Sprintf("d/%d", i))
+		if i%100 == 0 {
+			paths = append(paths, fmt.Sprintf("d/sub%d/", i))
+		}
+	}
+	for _, workers := range []int{1, 3} {
+		root := tree(t, paths...)
+		var once sync.Once
+		withFault(t, func(op fsys.Op, name string) error {
+			if op == fsys.OpStat && name != "" {
+				once.Do(func() { require.NoError(t, os.RemoveAll(root+"/d")) })
+			}
+			return nil
+		})
+		v := newRecorder()
+		walkTree(t.Context(), t, root, 4, v, Options{Workers: workers, Found: v.found})
+		subdirs := 0
+		for path, err := range v.failed {
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			if strings.HasPrefix(path, "d/sub") {
+				subdirs++
+			}
+		}
+		require.Contains(t, v.failed, "d")
+		require.NotZero(t, subdirs)
+		requireOrderly(t, v)
 	}
 }
 
@@ -224,9 +330,9 @@ func TestALargeDirectoryIsShared(t *testing.T) {
 	v := newRecorder()
 	var inside atomic.Int64
 	met := make(chan struct{})
-	walkTree(t.Context(), t, root, 4, v, Options{Workers: 3, Found: func(d *Dir, name string, place int, info fsys.Info) {
+	walkTree(t.Context(), t, root, 4, v, Options{Workers: 3, Found: func(d *Dir, name string, place Place, info fsys.Info) {
 		v.found(d, name, place, info)
-		if place < shareSize {
+		if place.At < shareSize {
 			return
 		}
 		if inside.Add(1) == 2 {
