@@ -8,6 +8,11 @@
 // and the names of files with several, have their places noted, and the rest is
 // settled when a path has been walked. Where only the paths themselves are told
 // nothing is noted, and memory does not grow with the tree.
+//
+// There is one difference. Of several paths, GNU du remembers all that it has met, and
+// this package only directories, files with several names, and files that the user
+// named. So a file with one name that is mounted on another file counts twice; and of
+// a directory that one of the paths contains twice, by a mount, either counts.
 package usage
 
 import (
@@ -138,12 +143,7 @@ func (r *run) measure(ctx context.Context, p path) {
 		return
 	}
 	t := newTree(r, p)
-	open, err := fsys.OpenRoot(p.name)
-	if err == nil {
-		if p.info, err = open.Stat(); err != nil {
-			open.Close()
-		}
-	}
+	open, info, err := openRoot(p.name)
 	if err != nil {
 		if !r.once(p.info.ID) {
 			return
@@ -152,13 +152,25 @@ func (r *run) measure(ctx context.Context, p path) {
 		t.unread(p.info)
 	} else {
 		handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 512))
-		walk.Walk(ctx, walk.NewRoot(handles.Root(open), p.info, t), walk.Options{
+		walk.Walk(ctx, walk.NewRoot(handles.Root(open), info, t), walk.Options{
 			Workers: r.workers, Filter: r.opts.Filter, OneFileSystem: r.opts.OneFileSystem, Found: t.Found,
 		})
 	}
 	if ctx.Err() == nil && t.root != nil {
 		t.tell()
 	}
+}
+
+func openRoot(name string) (*fsys.Dir, fsys.Info, error) {
+	dir, err := fsys.OpenRoot(name)
+	if err != nil {
+		return nil, fsys.Info{}, err
+	}
+	info, err := dir.Stat()
+	if err != nil {
+		dir.Close()
+	}
+	return dir, info, err
 }
 
 func (r *run) tell(e Entry) {

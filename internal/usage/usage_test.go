@@ -1,0 +1,469 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// account is what a run tells.
+type account struct {
+	Entries []Entry
+	Failed  []string // paths, sorted
+	Bytes   int64
+}
+
+// numbersOfWorkers is how many goroutines a tree is measured with, one after another:
+// what is told must not depend on it.
+var numbersOfWorkers = []int{1, 2, 16}
+
+// take measures with every number of workers.
+func take(t require.TestingT, o Options) account {
+	var first account
+	for i, n := range numbersOfWorkers {
+		o.Workers = n
+		a, err := run1(context.Background(), o)
+		require.NoError(t, err)
+		if i == 0 {
+			first = a
+		}
+		require.Equal(t, first, a, "%d workers", n)
+	}
+	return first
+}
+
+func run1(ctx context.Context, o Options) (account, error) {
+	var a account
+	var mu sync.Mutex
+	o.Tell = func(e Entry) { a.Entries = append(a.Entries, e) }
+	o.Report = func(path string, err error) {
+		if err == nil {
+			panic("no error is reported")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		a.Failed = append(a.Failed, path)
+	}
+	s, err := Run(ctx, &o)
+	slices.Sort(a.Failed)
+	a.Bytes = s.Bytes
+	if int(s.Errors) != len(a.Failed) {
+		panic(fmt.Sprintf("%d errors in the summary, reported were %q", s.Errors, a.Failed))
+	}
+	return a, err
+}
+
+// lines are entries as "BYTES PATH".
+func (a account) lines() []string {
+	list := []string{}
+	for _, e := range a.Entries {
+		list = append(list, fmt.Sprint(e.Bytes, " ", e.Path))
+	}
+	return list
+}
+
+// sized is a tree with files of known sizes, and those of its directories.
+func sized(t *testing.T, tree treetest.Dir) (root string, dir map[string]int64) {
+	t.Helper()
+	root = filepath.Join(treetest.MemoryDir(t), "r")
+	treetest.Create(t, root, tree)
+	dir = map[string]int64{}
+	require.NoError(t, filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			info, err := fsys.Lstat(p)
+			require.NoError(t, err)
+			rel, err := filepath.Rel(root, p)
+			require.NoError(t, err)
+			dir[filepath.ToSlash(rel)] = max(info.Size, 0)
+		}
+		return err
+	}))
+	return root, dir
+}
+
+func sizedFile(size int) treetest.Node { return treetest.File(strings.Repeat("x", size)) }
+
+// find returns the bytes told for a path; ok is whether it was told.
+func (a account) find(path string) (n int64, ok bool) {
+	for _, e := range a.Entries {
+		if e.Path == path {
+			return e.Bytes, true
+		}
+	}
+	return 0, false
+}
+
+func TestDepths(t *testing.T) {
+	root, dir := sized(t, treetest.Dir{"f": sizedFile(1), "a": treetest.Dir{"g": sizedFile(20), "b": treetest.Dir{"h": sizedFile(300), "c": treetest.Dir{"i": sizedFile(4000)}}}})
+	c := dir["a/b/c"] + 4000
+	b := dir["a/b"] + 300 + c
+	a := dir["a"] + 20 + b
+	want := map[string]int64{"": dir["."] + 1 + a, "/f": 1, "/a": a, "/a/g": 20, "/a/b": b, "/a/b/h": 300, "/a/b/c": c, "/a/b/c/i": 4000}
+	for _, files := range []bool{false, true} {
+		for depth := -1; depth < 6; depth++ {
+			got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Files: files, Apparent: true})
+			require.Equal(t, want[""], got.Bytes)
+			told := map[string]int64{}
+			for _, e := range got.Entries {
+				rel := strings.TrimPrefix(e.Path, root)
+				require.Equal(t, strings.Count(rel, "/"), e.Depth)
+				require.Equal(t, rel == "" || rel == "/a" || strings.HasSuffix(rel, "b") || strings.HasSuffix(rel, "c"), e.Kind == fsys.Directory)
+				told[rel] = e.Bytes
+			}
+			expected := map[string]int64{}
+			for rel, n := range want {
+				if (depth < 0 || strings.Count(rel, "/") <= depth) && (files || !strings.ContainsAny(rel, "fghi")) {
+					expected[rel] = n
+				}
+			}
+			require.Equal(t, expected, told, "depth %d", depth)
+			require.Equal(t, root, got.Entries[len(got.Entries)-1].Path, "the path comes last")
+		}
+	}
+}
+
+func TestLinksCountOnce(t *testing.T) {
+	pair := func() treetest.Node { return treetest.File("12345", treetest.Linked("p")) }
+	root, dir := sized(t, treetest.Dir{"a": treetest.Dir{"x": pair(), "y": pair()}, "b": treetest.Dir{"z": pair()}})
+	dirs := dir["."] + dir["a"] + dir["b"]
+	for depth := -1; depth < 3; depth++ {
+		got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Apparent: true})
+		require.Equal(t, dirs+5, got.Bytes)
+		got = take(t, Options{Paths: []string{root}, MaxDepth: depth, Apparent: true, CountLinks: true})
+		require.Equal(t, dirs+15, got.Bytes)
+	}
+	// Of two paths, the first has it.
+	a, b := root+"/a", root+"/b"
+	for _, depth := range []int{0, -1} {
+		got := take(t, Options{Paths: []string{b, a}, MaxDepth: depth, Apparent: true})
+		require.Equal(t, []string{fmt.Sprint(dir["b"]+5, " ", b), fmt.Sprint(dir["a"], " ", a)}, got.lines())
+		got = take(t, Options{Paths: []string{root + "/a/x", b, root + "/b/z", a}, MaxDepth: depth, Apparent: true})
+		require.Equal(t, []string{"5 " + root + "/a/x", fmt.Sprint(dir["b"], " ", b), fmt.Sprint(dir["a"], " ", a)}, got.lines())
+	}
+	// The names that are told are those that count.
+	got := take(t, Options{Paths: []string{root}, MaxDepth: -1, Apparent: true, Files: true})
+	require.Len(t, got.Entries, 4)
+	got = take(t, Options{Paths: []string{root}, MaxDepth: -1, Apparent: true, Files: true, CountLinks: true})
+	require.Len(t, got.Entries, 6)
+}
+
+// What several paths have in common counts for the first of them.
+func TestOverlappingPaths(t *testing.T) {
+	root, dir := sized(t, treetest.Dir{"a": treetest.Dir{"b": treetest.Dir{"f": sizedFile(7)}, "g": sizedFile(70)}})
+	paths := []string{root + "/a/b/f", root + "/a/b", root + "/a", root + "/a/g", root + "/a", root}
+	got := take(t, Options{Paths: paths, Apparent: true})
+	require.Equal(t, []string{
+		"7 " + root + "/a/b/f", fmt.Sprint(dir["a/b"], " ", root, "/a/b"), fmt.Sprint(dir["a"]+70, " ", root, "/a"), fmt.Sprint(dir["."], " ", root),
+	}, got.lines())
+	require.Equal(t, dir["."]+dir["a"]+dir["a/b"]+77, got.Bytes)
+	// Unless links are counted: then nobody remembers anything.
+	got = take(t, Options{Paths: paths, Apparent: true, CountLinks: true})
+	require.Len(t, got.Entries, 6)
+	require.Equal(t, 7+dir["."]+3*(dir["a"]+70)+4*(dir["a/b"]+7)+70, got.Bytes)
+}
+
+func TestSlashesAtTheEnd(t *testing.T) {
+	for given, want := range map[string]string{
+		"": "", "/": "/", "//": "//", "///": "/", "a": "a", "a/": "a/", "a//": "a/", "a///": "a/", "a//b": "a//b", ".": ".",
+	} {
+		require.Equal(t, want, trim(given), given)
+	}
+	root, _ := sized(t, treetest.Dir{"f": sizedFile(7)})
+	got := take(t, Options{Paths: []string{root + "//"}, MaxDepth: -1, Files: true})
+	require.Equal(t, []string{root + "/f", root + "/"}, []string{got.Entries[0].Path, got.Entries[1].Path})
+}
+
+func TestFilters(t *testing.T) {
+	root, dir := sized(t, treetest.Dir{"a": treetest.Dir{"x.o": sizedFile(1), "y": sizedFile(20)}, "b": treetest.Dir{"z": sizedFile(300)}})
+	rules := &filter.List{}
+	require.NoError(t, rules.Exclude("*.o"))
+	require.NoError(t, rules.Exclude("b"))
+	for depth := -1; depth < 3; depth++ {
+		got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Apparent: true, Filter: rules})
+		require.Equal(t, dir["."]+dir["a"]+20, got.Bytes)
+	}
+}
+
+func TestMissingPaths(t *testing.T) {
+	root, dir := sized(t, treetest.Dir{"f": sizedFile(7)})
+	got := take(t, Options{Paths: []string{root + "/none//", root + "/f", root, root + "/f/"}, Apparent: true})
+	require.Equal(t, []string{"7 " + root + "/f", fmt.Sprint(dir["."], " ", root)}, got.lines())
+	require.Equal(t, []string{root + "/f/", root + "/none/"}, got.Failed)
+	require.Equal(t, dir["."]+7, got.Bytes)
+}
+
+// topOf picks the largest from everything that there is.
+func topOf(all []Entry, n int) (want []Entry) {
+	var below []Entry
+	tell := func(root Entry) {
+		slices.SortFunc(below, func(a, b Entry) int {
+			return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Path, b.Path))
+		})
+		want = append(append(want, root), below[:min(n, len(below))]...)
+		below = nil
+	}
+	for _, e := range all {
+		if e.Depth == 0 {
+			tell(e)
+		} else {
+			below = append(below, e)
+		}
+	}
+	return want
+}
+
+func TestTop(t *testing.T) {
+	tree := treetest.Dir{"equal-2": sizedFile(50), "equal-10": sizedFile(50), "equal": treetest.Dir{"e": sizedFile(50), "d": sizedFile(50)}}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 40 {
+		d := treetest.Dir{"big": sizedFile(r.IntN(5000))}
+		for j := range 10 {
+			d[fmt.Sprint("f", j)] = sizedFile(r.IntN(20) * 10)
+		}
+		d["pair"] = treetest.File("pair", treetest.Linked(fmt.Sprint("p", i%7)))
+		tree[fmt.Sprint("d", i)] = treetest.Dir{"in": d, "on": sizedFile(r.IntN(300))}
+	}
+	root, _ := sized(t, tree)
+	other, _ := sized(t, treetest.Dir{"only": sizedFile(3)})
+	o := Options{Paths: []string{root, root + "/d1", other, other + "/only"}, Apparent: true}
+	for _, links := range []bool{false, true} {
+		for _, depth := range []int{-1, 0, 1, 2, 3} {
+			o.MaxDepth, o.CountLinks, o.Files, o.Top = depth, links, true, 0
+			all := take(t, o)
+			o.Files = false // has nothing to say here
+			for _, n := range []int{1, 2, 3, 10, 57, 100_000} {
+				o.Top = n
+				got := take(t, o)
+				require.Equal(t, topOf(all.Entries, n), got.Entries, "%d, depth %d", n, depth)
+				require.Equal(t, all.Bytes, got.Bytes)
+			}
+		}
+	}
+}
+
+// Of equal entries the first path is chosen, in whatever order they come.
+func TestTopOfEqualEntries(t *testing.T) {
+	dir := &node{}
+	sub := &node{parent: dir, name: "m", depth: 1}
+	names := []string{"a", "b", "c", "d", "e", "x", "y", "z"}
+	for range 200 {
+		rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		top := newTop(4)
+		for _, name := range names {
+			at := dir
+			if name < "c" {
+				at = sub // "m/a"
+			}
+			top.offer(candidate{at, name, fsys.Regular, 7})
+		}
+		slices.SortFunc(top.heap, compareCandidates)
+		var got []string
+		for _, c := range top.heap {
+			got = append(got, c.path())
+		}
+		require.Equal(t, []string{"c", "d", "e", "m/a"}, got)
+	}
+}
+
+// withFault installs a fault hook until the end of f.
+func withFault(hook func(op fsys.Op, name string) error, f func()) {
+	fsys.Fault = hook
+	defer func() { fsys.Fault = nil }()
+	f()
+}
+
+// faulty is a tree in which every name occurs once, and the sizes of all in it.
+func faulty(t *testing.T) (root string, own map[string]int64) {
+	t.Helper()
+	tree := treetest.Dir{"f0": sizedFile(1), "f1": sizedFile(2), "d0": treetest.Dir{}}
+	n := 2
+	for _, d := range []string{"d1", "d2", "d3"} {
+		sub := treetest.Dir{}
+		for range 3 {
+			sub[fmt.Sprint("f", n)] = sizedFile(1 << n)
+			n++
+		}
+		tree[d] = treetest.Dir{"e" + d: sub, "f" + d: sizedFile(1 << n)}
+		n++
+	}
+	root, dir := sized(t, tree)
+	own = map[string]int64{}
+	for _, e := range take(t, Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true}).Entries {
+		own[e.Path] = e.Bytes
+	}
+	for rel, n := range dir {
+		own[filepath.Join(root, rel)] = n
+	}
+	return root, own
+}
+
+// Each look that fails is reported once, and everything else counts: of a directory
+// that cannot be read its own size.
+func TestFaults(t *testing.T) {
+	root, own := faulty(t)
+	byName := map[string]string{"": "?", root: root}
+	for p := range own {
+		byName[filepath.Base(p)] = p
+	}
+	for _, depth := range []int{-1, 0, 1} {
+		for _, workers := range numbersOfWorkers {
+			ops := operations(t, root)
+			for nth := int64(1); nth <= ops; nth++ {
+				var count atomic.Int64
+				var what fsys.Op
+				var path string
+				hook := func(op fsys.Op, name string) error {
+					if count.Add(1) == nth {
+						what, path = op, byName[name]
+						return syscall.EIO
+					}
+					return nil
+				}
+				withFault(hook, func() {
+					got, err := run1(t.Context(), Options{Paths: []string{root}, MaxDepth: depth, Files: true, Apparent: true, Workers: workers})
+					require.NoError(t, err)
+					ops = max(ops, count.Load())
+					if nth > count.Load() {
+						return // one that is not always needed
+					}
+					context := fmt.Sprintf("%s of %q, the %d. of %d", what, path, nth, ops)
+					require.Len(t, got.Failed, 1, context)
+					if path != "?" {
+						require.Equal(t, path, got.Failed[0], context)
+					}
+					failed := got.Failed[0]
+					want := int64(0)
+					for p, n := range own {
+						inside := strings.HasPrefix(p, failed+"/")
+						isDir := filepath.Base(p)[0] != 'f'
+						if inside || p == failed && (!isDir || what == fsys.OpStat && path != "?") {
+							continue
+						}
+						want += n
+						if _, told := got.find(p); depth < 0 || strings.Count(p[len(root):], "/") <= depth {
+							require.True(t, told, "%s: %s", context, p)
+						}
+					}
+					require.Equal(t, want, got.Bytes, context)
+				})
+			}
+		}
+	}
+}
+
+// operations is how many a run takes at least.
+func operations(t *testing.T, paths ...string) int64 {
+	t.Helper()
+	var count atomic.Int64
+	withFault(func(fsys.Op, string) error { count.Add(1); return nil }, func() {
+		_, err := run1(t.Context(), Options{Paths: paths, Workers: 1})
+		require.NoError(t, err)
+	})
+	require.Greater(t, count.Load(), int64(30))
+	return count.Load()
+}
+
+func TestCancellation(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	root, _ := faulty(t)
+	enough := errors.New("enough")
+	paths := []string{root + "/d1", root + "/d2", root}
+	whole := take(t, Options{Paths: paths, MaxDepth: -1})
+	for _, workers := range numbersOfWorkers {
+		ops := operations(t, paths...)
+		for nth := int64(0); nth <= ops; nth++ {
+			for _, depth := range []int{0, -1} {
+				before := openFiles(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if nth == 0 {
+					cancel(enough)
+				}
+				var count atomic.Int64
+				hook := func(fsys.Op, string) error {
+					if count.Add(1) == nth {
+						cancel(enough)
+					}
+					return nil
+				}
+				withFault(hook, func() {
+					got, err := run1(ctx, Options{Paths: paths, MaxDepth: depth, Workers: workers})
+					if nth <= count.Load() {
+						require.ErrorIs(t, err, enough)
+						require.Less(t, len(got.Entries), len(whole.Entries), "what was not finished is told")
+					}
+					require.Empty(t, got.Failed)
+					if depth == -1 {
+						require.Equal(t, whole.lines()[:len(got.Entries)], got.lines())
+					}
+					ops = max(ops, count.Load())
+				})
+				cancel(nil)
+				require.Equal(t, before, openFiles(t), "descriptors")
+			}
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	l, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(l)
+}
+
+// Where only the paths are told, nothing is kept of their trees.
+func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes 110,000 files")
+	}
+	live := func(files int) int64 {
+		root := treetest.MemoryDir(t)
+		for i := range files {
+			if i%100 == 0 {
+				require.NoError(t, os.Mkdir(fmt.Sprint(root, "/", i/100), 0o700))
+			}
+			f, err := os.Create(fmt.Sprint(root, "/", i/100, "/", i))
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		}
+		heap := func() int64 {
+			runtime.GC()
+			runtime.GC() // what the first has finalized
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		var at int64
+		before := heap()
+		s, err := Run(t.Context(), &Options{Paths: []string{root}, Apparent: true, Tell: func(Entry) { at = heap() }, Report: func(string, error) { t.Error("failed") }})
+		require.NoError(t, err)
+		require.NotZero(t, s.Bytes)
+		return at - before
+	}
+	live(1000)
+	small, large := live(10_000), live(100_000)
+	t.Logf("%d bytes for 10,000 files, %d for 100,000", small, large)
+	require.Less(t, large-small, int64(64<<10), "bytes that 90,000 files more take")
+}
