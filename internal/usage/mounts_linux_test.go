@@ -62,6 +62,14 @@ func TestLikeDuWithMounts(t *testing.T) {
 	mount(t, "r/0", "r/0/sub")
 	requireAllLikeDu(t, "r")
 	requireAllLikeDu(t, "r/0/sub")
+	// So it does on another device, whose directories may have the same inode numbers.
+	treetest.Create(t, "r/tmpfs", treetest.Dir{"n": treetest.Dir{"up": treetest.Dir{}}})
+	mount(t, "tmpfs", "r/last")
+	treetest.Create(t, "r/last", treetest.Dir{"f": big(), "in": treetest.Dir{"up": treetest.Dir{}}})
+	mount(t, "r/tmpfs", "r/last/in/up")
+	mount(t, "r/last", "r/tmpfs/n/up")
+	requireAllLikeDu(t, "r")
+	requireAllLikeDu(t, "r/last")
 }
 
 // Entries have the inode numbers of their listing when du sorts by them, and all that

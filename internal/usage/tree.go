@@ -29,6 +29,7 @@ type node struct {
 	name   string
 	place  walk.Place
 	depth  int
+	mount  *walk.Dir    // the last mount point on the way to it, if any
 	bytes  atomic.Int64 // of itself, what is in it, and the directories below it that are not told
 
 	entries int  // how many it has
@@ -67,10 +68,11 @@ func (t *tree) told(depth int) bool { return t.most < 0 || depth <= t.most }
 
 // Enter implements walk.Visitor.
 func (t *tree) Enter(d *walk.Dir) bool {
-	if t.run.opts.OneFileSystem && d.Info.ID.Dev != t.device || insideItself(d) || !t.run.once(d.Info.ID) {
+	mount := mountAbove(d)
+	if t.run.opts.OneFileSystem && d.Info.ID.Dev != t.device || insideItself(d, mount) || !t.run.once(d.Info.ID) {
 		return false
 	}
-	n := &node{}
+	n := &node{mount: mount}
 	n.bytes.Store(t.run.size(d.Info))
 	if d.Parent == nil {
 		t.root, t.device = n, d.Info.ID.Dev
@@ -84,9 +86,24 @@ func (t *tree) Enter(d *walk.Dir) bool {
 	return true
 }
 
-// insideItself reports whether d is mounted somewhere below itself, and met there.
-func insideItself(d *walk.Dir) bool {
-	for up := d.Parent; up != nil; up = up.Parent {
+// mountAbove returns the last mount point on the way to d, or nil.
+func mountAbove(d *walk.Dir) *walk.Dir {
+	switch {
+	case d.Parent == nil:
+		return nil
+	case d.Info.ID.Ino != d.Place.Ino || d.Info.ID.Dev != d.Parent.Info.ID.Dev:
+		return d
+	}
+	return d.Parent.State.(*node).mount
+}
+
+// insideItself reports whether d, which was reached through a mount point, is above it
+// as well.
+func insideItself(d, mount *walk.Dir) bool {
+	if mount == nil {
+		return false
+	}
+	for up := mount.Parent; up != nil; up = up.Parent {
 		if up.Info.ID == d.Info.ID {
 			return true
 		}

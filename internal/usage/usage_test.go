@@ -284,6 +284,90 @@ func TestTopOfEqualEntries(t *testing.T) {
 	}
 }
 
+// Paths may be longer than the system takes.
+func TestADeepTree(t *testing.T) {
+	root := treetest.MemoryDir(t)
+	d, err := fsys.OpenRoot(root)
+	require.NoError(t, err)
+	const name, depth = "a name of twenty one", 1000
+	for range depth {
+		require.NoError(t, d.Mkdir(name))
+		sub, err := d.OpenDir(name)
+		require.NoError(t, err)
+		p, err := sub.Create(true)
+		require.NoError(t, err)
+		require.NoError(t, p.Commit("file"))
+		d.Close()
+		d = sub
+	}
+	d.Close()
+	var want []int64 // sizes of the directories
+	d, err = fsys.OpenRoot(root)
+	require.NoError(t, err)
+	for {
+		info, err := d.Stat()
+		require.NoError(t, err)
+		want = append(want, max(info.Size, 0))
+		sub, err := d.OpenDir(name)
+		d.Close()
+		if err != nil {
+			break
+		}
+		d = sub
+	}
+	require.Len(t, want, depth+1)
+	for _, most := range []int{depth + 1, depth, depth / 2, 0} {
+		got := take(t, Options{Paths: []string{root}, MaxDepth: most, Apparent: true})
+		require.Empty(t, got.Failed)
+		require.Len(t, got.Entries, min(most, depth)+1)
+		total := int64(0)
+		for i := depth; i >= 0; i-- {
+			total += want[i]
+			if i > most {
+				continue
+			}
+			e := got.Entries[len(got.Entries)-1-i]
+			require.Equal(t, i, e.Depth)
+			require.Equal(t, total, e.Bytes)
+			require.Equal(t, root+strings.Repeat("/"+name, i), e.Path)
+		}
+	}
+}
+
+// What vanishes while it is looked at is reported, and the rest counts.
+func TestThingsThatVanish(t *testing.T) {
+	for _, workers := range numbersOfWorkers {
+		root, own := faulty(t)
+		for _, gone := range []string{"fd1", "ed2", "d3", "d0"} {
+			var path string
+			for p := range own {
+				if filepath.Base(p) == gone {
+					path = p
+				}
+			}
+			hook := func(_ fsys.Op, name string) error {
+				if name == gone {
+					return os.RemoveAll(path)
+				}
+				return nil
+			}
+			withFault(hook, func() {
+				got, err := run1(t.Context(), Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true, Workers: workers})
+				require.NoError(t, err)
+				require.Equal(t, []string{path}, got.Failed)
+				_, told := got.find(path)
+				require.False(t, told)
+			})
+			again := take(t, Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true})
+			require.Empty(t, again.Failed)
+			own = map[string]int64{}
+			for _, e := range again.Entries {
+				own[e.Path] = e.Bytes
+			}
+		}
+	}
+}
+
 // withFault installs a fault hook until the end of f.
 func withFault(hook func(op fsys.Op, name string) error, f func()) {
 	fsys.Fault = hook
@@ -311,7 +395,7 @@ func faulty(t *testing.T) (root string, own map[string]int64) {
 		own[e.Path] = e.Bytes
 	}
 	for rel, n := range dir {
-		own[filepath.Join(root, rel)] = n
+		own[strings.TrimSuffix(root+"/"+rel, "/.")] = n
 	}
 	return root, own
 }
