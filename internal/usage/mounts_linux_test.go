@@ -70,6 +70,16 @@ func TestLikeDuWithMounts(t *testing.T) {
 	mount(t, "r/last", "r/tmpfs/n/up")
 	requireAllLikeDu(t, "r")
 	requireAllLikeDu(t, "r/last")
+	mount(t, "tmpfs", "other/p")
+	treetest.Create(t, "spare", treetest.Dir{})
+	mount(t, "tmpfs", "spare")
+	for _, dir := range []string{"other/p/x", "other/p/x/b", "spare/y", "spare/d"} { // inodes 2, 3; 2, 3
+		require.NoError(t, os.Mkdir(dir, 0o755))
+	}
+	require.NoError(t, os.Rename("spare/y", "spare/d/y"))
+	mount(t, "spare/d", "other/p/x/b")
+	mount(t, "other/p/x", "other/p/x/b/y")
+	requireAllLikeDu(t, "other")
 }
 
 // Entries have the inode numbers of their listing when du sorts by them, and all that
