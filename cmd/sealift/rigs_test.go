@@ -21,6 +21,9 @@ func TestPowerCut(t *testing.T) { runRig(t, "power-cut") }
 // in the page cache.
 func TestSlowDisk(t *testing.T) { runRig(t, "slow-disk") }
 
+// TestDuCompare holds du to that of GNU, on a file system that takes no time.
+func TestDuCompare(t *testing.T) { runRig(t, "du-compare", "tmpfs") }
+
 // TestBench lets every kind of measurement happen once, with little data; what it
 // takes is not looked at.
 func TestBench(t *testing.T) {
