@@ -423,8 +423,10 @@ func TestFaults(t *testing.T) {
 					return nil
 				}
 				withFault(hook, func() {
+					before := openFiles(t)
 					got, err := run1(t.Context(), Options{Paths: []string{root}, MaxDepth: depth, Files: true, Apparent: true, Workers: workers})
 					require.NoError(t, err)
+					require.Equal(t, before, openFiles(t), "descriptors")
 					ops = max(ops, count.Load())
 					if nth > count.Load() {
 						return // one that is not always needed
