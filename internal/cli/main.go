@@ -1,5 +1,5 @@
-// Package cli is the command line: flags become the options of engine, verify
-// and sum, what these report becomes messages and lines, outcomes become exit
+// Package cli is the command line: flags become the options of engine, verify,
+// sum and stream, what these report becomes messages and lines, outcomes become exit
 // codes.
 //
 // Results go to standard output, everything else to standard error through
@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -40,6 +41,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		newCopyCmd(engine.Run),
 		newVerifyCmd(verify.Run),
 		newSumCmd(sum.Run),
+		newStreamCmd(stream.Run),
 		newCompletionCmd(),
 		newManCmd(),
 		newVersionCmd(readBuild()),
