@@ -83,7 +83,9 @@ func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	s, err = newStream(fd, path, stop, true)
+	if s, err = newStream(fd, path, stop, true); err != nil && created {
+		_ = unix.Unlink(path)
+	}
 	return s, created && err == nil, err
 }
 

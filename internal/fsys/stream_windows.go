@@ -97,7 +97,9 @@ func OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	s, err = newStream(h, path)
+	if s, err = newStream(h, path); err != nil && created {
+		_ = os.Remove(path)
+	}
 	return s, created && err == nil, err
 }
 

@@ -60,27 +60,27 @@ func (o *output) canBeListed(seek int64) bool { return hasContent(o.name, o.to) 
 
 // isStream reports whether the output holds the stream and nothing else. It is asked
 // before the output is closed.
-func (o *output) isStream() bool {
+func (o *output) isStream() (bool, error) {
 	if o.failed || !o.canBeListed(o.base) {
-		return false
+		return false, nil
 	}
 	if o.to.Info.Kind == fsys.BlockDevice {
-		return o.written == o.to.Size
+		return o.written == o.to.Size, nil
 	}
 	now, err := o.to.Stat()
-	return err == nil && now.Size == o.written
+	return now.Size == o.written, err
 }
 
 // isStream reports whether the input, as it stands, is the stream.
-func (in *input) isStream() bool {
+func (in *input) isStream() (bool, error) {
 	if !in.run.inputCanBeListed() {
-		return false
+		return false, nil
 	}
 	if in.Info.Kind == fsys.BlockDevice {
-		return in.total == in.Size
+		return in.total == in.Size, nil
 	}
 	now, err := in.Stat()
-	return err == nil && now.Size == in.total && now.Mtime == in.Info.Mtime && now.Ctime == in.Info.Ctime
+	return now.Size == in.total && now.Mtime == in.Info.Mtime && now.Ctime == in.Info.Ctime, err
 }
 
 // writeManifest lists what is the stream: the outputs, or else the input.
@@ -106,8 +106,14 @@ func (r *run) list() error {
 			names = append(names, out.name)
 		}
 	}
-	if len(names) == 0 && r.in.isStream() {
-		names = append(names, r.opts.Input)
+	if len(names) == 0 {
+		is, err := r.in.isStream()
+		if err != nil {
+			return err
+		}
+		if is {
+			names = append(names, r.opts.Input)
+		}
 	}
 	if len(names) == 0 {
 		return errors.New("it was not written, since there is nothing to list: no output holds the stream and nothing else, and the input was not read as a whole")

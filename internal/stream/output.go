@@ -201,7 +201,13 @@ func (o *output) leave() {
 			o.run.fail(o.name, failure.StageWrite, err)
 		}
 	}
-	o.listed = o.isStream()
+	if o.run.manifest != nil {
+		var err error
+		if o.listed, err = o.isStream(); err != nil {
+			o.failed = true
+			o.run.fail(o.name, failure.StageManifest, err)
+		}
+	}
 	o.closed = true
 	if err := o.to.CloseWritten(); err != nil && !o.failed {
 		o.failed = true

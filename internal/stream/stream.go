@@ -19,8 +19,11 @@ import (
 )
 
 const (
-	unitSize  = 128 << 10 // bytes that are moved at once: pipe.DefaultBlockSize has the reason
-	queueSize = pipe.DefaultQueueSize
+	// unitSize is how much is moved at once, in bytes. With a single stream there are
+	// fewer buffers than with the many files of a tree, and larger ones stay in the L2
+	// cache: 512 KiB took a seventh less processor time than 128 KiB.
+	unitSize  = 512 << 10
+	queueSize = 4 // buffers that may wait in a lane
 
 	// mostMemory bounds the buffers of devices that keep records, in bytes. Two there
 	// are in any case.
