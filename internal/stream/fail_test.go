@@ -123,8 +123,8 @@ func TestReadingFails(t *testing.T) {
 		if op != fsys.OpRead {
 			return nil
 		}
-		switch nth { // the third buffer, the sixth page of it, the fourth sector of that
-		case 2, 3 + pages, 3 + pages + 1 + sectors:
+		// The third buffer, the sixth page of it, the fourth sector of that.
+		if last := 3 + pages + 1 + sectors; nth == 2 || nth == 3+pages || nth >= last {
 			return unix.EIO
 		}
 		return nil
@@ -137,6 +137,26 @@ func TestReadingFails(t *testing.T) {
 	require.Contains(t, o.texts(), fmt.Sprintf("'%s': read: input/output error at offset %d; the %d bytes before it are on the device\n", in, want, want))
 	require.True(t, bytes.Equal(content[:want], read(t, out)))
 	require.NoFileExists(t, filepath.Join(dir, "m"))
+}
+
+// An error that does not come again costs nothing but a warning.
+func TestReadingIsRepeated(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	content := treetest.Pattern(3*unitSize+1000, 1)
+	in, out := write(t, filepath.Join(dir, "in"), content), filepath.Join(dir, "out")
+	faults(t, func(op fsys.Op, _ string, nth int) error {
+		if op == fsys.OpRead && nth == 1 {
+			return unix.EIO
+		}
+		return nil
+	})
+	o := stream(t.Context(), in, []string{out}, nil)
+	fsys.Fault = nil
+	require.NoError(t, o.err)
+	require.Zero(t, o.summary.Errors)
+	require.True(t, o.summary.Complete)
+	require.Contains(t, o.texts(), fmt.Sprintf("'%s': reading at offset %d was repeated: input/output error\n", in, unitSize))
+	require.True(t, bytes.Equal(content, read(t, out)))
 }
 
 // The reader of standard output goes away.
@@ -370,7 +390,7 @@ func TestFaultSweep(t *testing.T) {
 			if !hit {
 				continue // the runs differ a little, in how they wait for a device
 			}
-			silent := false
+			silent := op == fsys.OpRead // which was repeated
 			for _, where := range mayBeSilent {
 				silent = silent || strings.Contains(stack, where)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // input reads the stream.
@@ -57,7 +58,11 @@ func (in *input) fill(b []byte, limit int64) (n int, err error) {
 		some, err := in.some(want, in.off+int64(n))
 		n += some
 		if err != nil {
-			return n + in.salvage(b[n:], in.off+int64(n), err), err
+			if n += in.salvage(b[n:], in.off+int64(n), err); n == len(b) && !errors.Is(err, fsys.ErrStopped) {
+				in.run.warnRepeated(in.off, err)
+				break
+			}
+			return n, err
 		}
 		if some == 0 {
 			in.ended = true
@@ -101,11 +106,26 @@ func (in *input) some(p []byte, off int64) (int, error) {
 }
 
 // salvage reads what can be read before a bad sector, after a large read that had it
-// in it.
+// in it. The page cache reads more than a sector at once, so that what it cannot give
+// is read past it.
 func (in *input) salvage(b []byte, off int64, err error) (n int) {
 	if !in.Seeks || errors.Is(err, fsys.ErrStopped) {
 		return 0
 	}
+	n = in.creep(b, off)
+	if n == len(b) || in.direct.on || (off+int64(n))%sectorStep != 0 {
+		return n
+	}
+	if _, err := in.SetDirect(true); err != nil {
+		return n
+	}
+	n += in.creep(b[n:], off+int64(n))
+	_, _ = in.SetDirect(false) // at the end of the copy it does not matter
+	return n
+}
+
+// creep reads in ever smaller steps up to what cannot be read.
+func (in *input) creep(b []byte, off int64) (n int) {
 	for _, step := range []int{pageStep, sectorStep} {
 		for n < len(b) {
 			some, err := in.ReadSome(b[n:min(n+step, len(b))], off+int64(n))
@@ -157,4 +177,9 @@ func (r *run) readError(err error) error {
 		return fmt.Errorf("%w at offset %d", err, r.in.off)
 	}
 	return fmt.Errorf("%w after %d bytes", err, r.in.off)
+}
+
+// warnRepeated tells that all was read in the end.
+func (r *run) warnRepeated(off int64, err error) {
+	r.tell(Event{Warning: true, Err: fmt.Errorf("%s: reading at offset %d was repeated: %w", quote.Name(r.opts.Input), off, err)})
 }
