@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/verify"
@@ -62,6 +63,7 @@ type runs struct {
 	copy   runCopy
 	verify runVerify
 	sum    runSum
+	stream runStream
 }
 
 // rootThat makes the whole program of them.
@@ -79,7 +81,12 @@ func rootThat(r runs) *cobra.Command {
 			return &sum.Summary{}, nil
 		}
 	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum),
+	if r.stream == nil {
+		r.stream = func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error) {
+			return &stream.Summary{}, nil
+		}
+	}
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newStreamCmd(r.stream),
 		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +72,11 @@ func streamAndTell(cmd *cobra.Command, flags *streamFlags, options *stream.Optio
 		}
 	}
 
-	w := startWatch(cmd, screen, flags.progress, flags.quiet)
+	mode := flags.progress
+	if mode == progress.ModeAuto && slices.Contains(options.Outputs, "-") && options.Stdout != nil && isTerminal(options.Stdout) {
+		mode = progress.ModeNone // a bar would stand in the middle of the stream
+	}
+	w := startWatch(cmd, screen, mode, flags.quiet)
 	defer w.close()
 	w.counters.BytesOnly.Store(true)
 	summary, err := run(cmd.Context(), options, w.counters)

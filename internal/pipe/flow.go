@@ -75,11 +75,13 @@ func (f *flow) send(q piece) {
 		f.lanes.send(q)
 		return
 	}
-	begun := time.Now()
-	for i := range f.set.Len() {
-		f.digest(q, i)
+	if f.set.Len() > 0 {
+		begun := time.Now()
+		for i := range f.set.Len() {
+			f.digest(q, i)
+		}
+		f.round.hashing += time.Since(begun)
 	}
-	f.round.hashing += time.Since(begun)
 	for _, t := range f.takers {
 		f.give(q, t)
 	}

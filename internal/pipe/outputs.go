@@ -8,20 +8,21 @@ type Output interface {
 	Put(data []byte, off int64) error
 }
 
-// Flow is the way of blocks that its owner reads: to the digests and the outputs,
-// in turn or through lanes, as in Transfer.
+// Flow is the way of blocks that its owner reads: to the digests and the outputs.
 type Flow struct{ flow *flow }
 
-// Flow begins one; the caller must Close it. inTurn says that lanes cannot pay,
-// because nobody takes long.
+// Flow begins one; the caller must Close it. It is through lanes from the first block
+// on, since an output may be a pipe that nobody reads; inTurn says that they cannot
+// pay, because nobody takes long.
 func (p *Pipe) Flow(set *hash.Set, outputs []Output, inTurn bool) *Flow {
 	takers := make([]*output, len(outputs))
 	for i, o := range outputs {
 		takers[i] = &output{to: o}
 	}
 	f := newFlow(p, set, takers)
-	f.inTurn = inTurn
-	p.inFlight.Add(1)
+	if f.inTurn = inTurn; !inTurn {
+		f.lanes = f.startLanes()
+	}
 	return &Flow{f}
 }
 
@@ -35,10 +36,7 @@ func (f *Flow) Send(b *Block, n int, off int64) {
 func (f *Flow) Wanted() bool { return f.flow.wanted() }
 
 // Close waits until everybody has taken everything.
-func (f *Flow) Close() {
-	f.flow.close()
-	f.flow.pipe.inFlight.Add(-1)
-}
+func (f *Flow) Close() { f.flow.close() }
 
 type output struct {
 	to  Output

@@ -50,7 +50,7 @@ func (o *output) prepare() error {
 // the others may go on for hours.
 func (o *output) Put(data []byte, off int64) error {
 	err := o.put(data, off)
-	if err == nil {
+	if err == nil && o.behind != nil {
 		err = o.writtenBack()
 	}
 	if err != nil {
