@@ -73,7 +73,7 @@ func streamAndTell(cmd *cobra.Command, flags *streamFlags, options *stream.Optio
 	}
 
 	mode := flags.progress
-	if mode == progress.ModeAuto && slices.Contains(options.Outputs, "-") && options.Stdout != nil && isTerminal(options.Stdout) {
+	if mode == progress.ModeAuto && throughTerminal(options) {
 		mode = progress.ModeNone // a bar would stand in the middle of the stream
 	}
 	w := startWatch(cmd, screen, mode, flags.quiet)
@@ -94,6 +94,12 @@ func streamAndTell(cmd *cobra.Command, flags *streamFlags, options *stream.Optio
 		}
 	}
 	return result.err()
+}
+
+// throughTerminal reports whether somebody types the stream, or looks at it.
+func throughTerminal(o *stream.Options) bool {
+	return o.Input == "-" && o.Stdin != nil && isTerminal(o.Stdin) ||
+		slices.Contains(o.Outputs, "-") && o.Stdout != nil && isTerminal(o.Stdout)
 }
 
 // streamTotals are the lines at the end: those of dd, and one for each digest.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -105,6 +106,14 @@ func (in *input) some(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// restore gives an inherited descriptor back as it was: whoever shares it may write
+// what is not aligned.
+func (in *input) restore() {
+	if in.direct.on {
+		_, _ = in.SetDirect(false) // it was possible to set it
+	}
+}
+
 // salvage reads what can be read before a bad sector, after a large read that had it
 // in it. The page cache reads more than a sector at once, so that what it cannot give
 // is read past it.
@@ -158,7 +167,7 @@ func (r *run) readAway() error {
 	for skipped := int64(0); skipped < r.skip && blocks > 0 && r.ctx.Err() == nil; {
 		n, err := r.in.ReadSome(b.Buf[:min(int64(len(b.Buf)), r.skip-skipped)], r.in.off)
 		if err != nil {
-			return r.readError(err)
+			return &failure.FileError{Path: r.opts.Input, Stage: failure.StageRead, Err: r.readError(err)}
 		}
 		if n == 0 {
 			return r.skippedTooFar(skipped)

@@ -48,7 +48,7 @@ type run struct {
 	byRecord   bool  // a buffer is a record
 	pipe       *pipe.Pipe
 	set        *hash.Set
-	devices    []*pipe.Device
+	devices    []*device
 	manifest   *fsys.Replacement // nil for none
 	listed     bool              // it was written
 	errors     atomic.Int64
@@ -58,6 +58,12 @@ type run struct {
 	gauge      chan struct{}
 	records    Records // read
 	complete   bool    // the input was read as far as was asked for
+}
+
+// device is what the outputs on one device share.
+type device struct {
+	*pipe.Device
+	outputs int64
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
@@ -115,6 +121,9 @@ func (r *run) setBuffers() {
 		r.unit = int(r.opts.BlockSize)
 		memory = max(min((queueSize+2)*r.opts.BlockSize, mostMemory), 2*r.opts.BlockSize)
 	}
+	if limit := r.opts.BytesPerSecond; limit > 0 && !r.byRecord { // often, and little at a time
+		r.unit = int(min(max(limit/8, fsys.DirectAlignment)&^(fsys.DirectAlignment-1), unitSize))
+	}
 	r.pipe = &pipe.Pipe{Pool: pipe.NewPool(r.unit, memory), QueueSize: queueSize, Bytes: &r.counters.Bytes}
 	if r.opts.BytesPerSecond > 0 {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(r.opts.BytesPerSecond), r.unit)
@@ -141,28 +150,26 @@ func (r *run) setTotals() {
 // what goes on beside the copy.
 func (r *run) prepare() {
 	if r.opts.Cache == CacheDirect {
-		r.bypass(r.opts.Input, r.in.Stream, &r.in.direct)
+		r.in.direct.wanted = r.bypass(r.opts.Input, r.in.Stream)
+		r.in.direct.on = r.in.direct.wanted
 	}
 	if r.drops && !r.in.direct.wanted && r.in.Seeks && r.in.Size > 0 {
 		if r.in.evict = pipe.NewEviction(&r.in.File, r.in.Size); r.in.evict == nil {
 			r.in.SetUncached(true)
 		}
 	}
-	devices := map[uint64]*pipe.Device{}
+	devices := map[uint64]*device{}
 	for _, out := range r.outputs {
 		if err := out.prepare(); err != nil {
 			out.failed = true
 			r.fail(out.name, failure.StageWrite, err)
 			continue
 		}
-		var direct wish
-		if r.opts.Cache == CacheDirect {
-			r.bypass(out.name, out.to, &direct)
-		}
+		direct := r.opts.Cache == CacheDirect && r.bypass(out.name, out.to)
 		switch {
 		case out.syncs() && out.to.WritesBehind():
 			r.follow(out, devices)
-		case r.drops && !direct.on:
+		case r.drops && !direct:
 			out.to.SetUncached(true)
 		}
 	}
@@ -172,16 +179,16 @@ func (r *run) prepare() {
 	}
 }
 
-// bypass makes a stream bypass the page cache.
-func (r *run) bypass(name string, s *fsys.Stream, w *wish) {
+// bypass makes a stream bypass the page cache, and reports whether it does.
+func (r *run) bypass(name string, s *fsys.Stream) bool {
 	if !s.Seeks {
-		return // there is no cache
+		return false // there is no cache
 	}
-	if _, err := s.SetDirect(true); err != nil {
+	_, err := s.SetDirect(true)
+	if err != nil {
 		r.warnDirect(name, err)
-		return
 	}
-	w.wanted, w.on = true, true
+	return err == nil
 }
 
 // warnDirect says once that the page cache is not bypassed.
@@ -192,18 +199,19 @@ func (r *run) warnDirect(name string, err error) {
 }
 
 // follow lets writeback follow the output.
-func (r *run) follow(o *output, devices map[uint64]*pipe.Device) {
+func (r *run) follow(o *output, devices map[uint64]*device) {
 	id := o.to.Info.ID.Dev
 	if o.to.Info.Kind == fsys.BlockDevice {
 		id = o.to.Info.Rdev
 	}
 	d := devices[id]
 	if d == nil {
-		d = pipe.NewDevice(pipe.DeviceOptions{Ranges: true, Drop: func() bool { return r.drops }})
+		d = &device{Device: pipe.NewDevice(pipe.DeviceOptions{Ranges: true, Drop: func() bool { return r.drops }})}
 		devices[id] = d
 		r.devices = append(r.devices, d)
 	}
-	o.device, o.behind = d, d.Behind(&o.to.File, o.loseUnwritten)
+	d.outputs++
+	o.device, o.behind = d.Device, d.Behind(&o.to.File, o.loseUnwritten)
 }
 
 // measure keeps the counters of what is unwritten up to date, and sees to it that
@@ -227,8 +235,9 @@ func (r *run) measure() {
 		}
 		var most, rate int64
 		for _, d := range r.devices {
-			if n := d.Unwritten(); n >= most {
-				most, rate = n, d.Rate()
+			// What is written twice to one device counts once, as it is read.
+			if n := d.Unwritten() / d.outputs; n >= most {
+				most, rate = n, d.Rate()/d.outputs
 			}
 		}
 		r.counters.Unwritten.Store(most)
@@ -326,6 +335,7 @@ func (r *run) leaveInput() {
 		r.in.evict.End(r.in.off)
 	}
 	if r.opts.Input == standard && r.in.Seeks {
+		r.in.restore()
 		if err := r.in.Leave(r.in.off); err != nil {
 			r.fail(r.opts.Input, failure.StageRead, err)
 		}

@@ -439,3 +439,65 @@ func TestSparseWithoutHoles(t *testing.T) {
 }
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// openTerminal makes a terminal and returns both of its ends.
+func openTerminal(t *testing.T) (user, terminal *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no terminal can be made here: ", err)
+	}
+	t.Cleanup(func() { user.Close() })
+	require.NoError(t, unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { terminal.Close() })
+	return user, terminal
+}
+
+// A device that keeps records gives one with each read, and takes one with each
+// write: nothing is filled, and lines are counted like dd's.
+func TestRecords(t *testing.T) {
+	user, terminal := openTerminal(t)
+	_, err := user.WriteString("skipped\none\nlonger than a block\nthe rest\n")
+	require.NoError(t, err)
+	out := filepath.Join(t.TempDir(), "out")
+	s := succeeds(t, stream(t.Context(), "-", []string{out}, func(o *Options) {
+		o.Stdin, o.BlockSize, o.Skip, o.Count = terminal, 14, Amount{N: 1}, &Amount{N: 3}
+	}))
+	require.Equal(t, "one\nlonger than a block\n", string(read(t, out)))
+	require.Equal(t, Records{1, 2}, s.In)
+	require.Equal(t, Records{1, 2}, s.Outputs[0].Records)
+	rest := make([]byte, 100)
+	n, err := terminal.Read(rest)
+	require.NoError(t, err)
+	require.Equal(t, "the rest\n", string(rest[:n]))
+
+	other, screen := openTerminal(t)
+	s = succeeds(t, stream(t.Context(), out, []string{"-"}, func(o *Options) { o.Stdout, o.BlockSize = screen, 10 }))
+	require.Equal(t, Records{2, 1}, s.Outputs[0].Records)
+	n, err = other.Read(rest)
+	require.NoError(t, err)
+	require.Equal(t, "one\r\nlonger than a block\r\n", string(rest[:n]))
+}
+
+// Past the page cache or not, whoever shares a descriptor finds it as it was.
+func TestDirectIsTakenBack(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	content := treetest.Pattern(3*unitSize+123, 1)
+	in, err := os.Open(write(t, filepath.Join(dir, "in"), content))
+	require.NoError(t, err)
+	defer in.Close()
+	out, err := os.Create(filepath.Join(dir, "out"))
+	require.NoError(t, err)
+	defer out.Close()
+	succeeds(t, stream(t.Context(), "-", []string{"-"}, func(o *Options) { o.Stdin, o.Stdout, o.Cache = in, out, CacheDirect }))
+	require.True(t, bytes.Equal(content, read(t, out.Name())))
+	for _, f := range []*os.File{in, out} {
+		flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+		require.NoError(t, err)
+		require.Zero(t, flags&unix.O_DIRECT)
+	}
+}
