@@ -113,6 +113,37 @@ func TestForcingFails(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "m"))
 }
 
+// What is new is forced with its name, what stood there without, and nothing twice.
+func TestForcing(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	in := write(t, filepath.Join(dir, "in"), []byte("content"))
+	for name, c := range map[string]struct {
+		out    string
+		change func(*Options)
+		want   int
+	}{
+		"new":       {"new", nil, 2},
+		"old":       {"old", nil, 1},
+		"unsynced":  {"other", func(o *Options) { o.Unsynced = true }, 0},
+		"no device": {"/dev/null", nil, 0},
+	} {
+		write(t, filepath.Join(dir, "old"), nil)
+		if !filepath.IsAbs(c.out) {
+			c.out = filepath.Join(dir, c.out)
+		}
+		syncs := 0
+		faults(t, func(op fsys.Op, _ string, _ int) error {
+			if op == fsys.OpSync {
+				syncs++
+			}
+			return nil
+		})
+		succeeds(t, stream(t.Context(), in, []string{c.out}, c.change))
+		fsys.Fault = nil
+		require.Equal(t, c.want, syncs, name)
+	}
+}
+
 // Before a bad sector, everything is saved.
 func TestReadingFails(t *testing.T) {
 	dir := treetest.MemoryDir(t)
