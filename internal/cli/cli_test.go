@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/usage"
@@ -64,6 +65,7 @@ type runs struct {
 	verify runVerify
 	sum    runSum
 	du     runDu
+	stream runStream
 }
 
 // rootThat makes the whole program of them.
@@ -84,7 +86,12 @@ func rootThat(r runs) *cobra.Command {
 	if r.du == nil {
 		r.du = func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }
 	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newDuCmd(r.du),
+	if r.stream == nil {
+		r.stream = func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error) {
+			return &stream.Summary{}, nil
+		}
+	}
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
 		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 

@@ -103,7 +103,7 @@ func TestCommandsThatExist(t *testing.T) {
 	for line := range strings.Lines(list) {
 		names = append(names, strings.Fields(line)[0])
 	}
-	if got := strings.Join(names, " "); got != "copy verify sum du completion man version help" {
+	if got := strings.Join(names, " "); got != "copy verify sum du stream completion man version help" {
 		t.Errorf("commands: %s", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestCompletion(t *testing.T) {
 		"__complete copy --inc":                  "--include\tcopy what matches the gitignore-style PATTERN;",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
-		"__complete help ":                       "copy\nverify\nsum\ndu\ncompletion\n",
+		"__complete help ":                       "copy\nverify\nsum\ndu\nstream\ncompletion\n",
 		"__complete copy --verify=":              "off\ndest\nfull\n",
 		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",
@@ -145,6 +145,9 @@ func TestCompletion(t *testing.T) {
 		"__complete du --block-size ":            "human-readable\nsi\n",
 		"__complete du -d ":                      ":4\n",
 		"__complete du --top ":                   ":4\n",
+		"__complete stream --cache ":             "auto\nkeep\ndrop\ndirect\n",
+		"__complete stream --sync=":              "end\nnone\n",
+		"__complete stream ":                     ":0\n", // files
 		"__complete copy --preserv":              "--preserve\t",
 	} {
 		r := command(t, succeeds, "", strings.Split(line, " ")...)

@@ -1,6 +1,6 @@
 // Package cli is the command line: flags become the options of engine, verify,
-// sum and usage, what these report becomes messages and lines, outcomes become exit
-// codes.
+// sum, usage and stream, what these report becomes messages and lines, outcomes become
+// exit codes.
 //
 // Results go to standard output, everything else to standard error through
 // one printer per run. Names and texts from elsewhere are quoted where they
@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/usage"
 	"github.com/seed65876f4f/sealift/internal/verify"
@@ -42,6 +43,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		newVerifyCmd(verify.Run),
 		newSumCmd(sum.Run),
 		newDuCmd(usage.Run),
+		newStreamCmd(stream.Run),
 		newCompletionCmd(),
 		newManCmd(),
 		newVersionCmd(readBuild()),

@@ -166,7 +166,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	defer r.sets.Put(set)
 	set.Reset()
 	if e.evict != nil {
-		e.evict.dropped = 0
+		e.evict.Restart()
 	}
 	for off := int64(0); ; {
 		going := false
@@ -198,11 +198,11 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		}
 		off += int64(n)
 		if e.evict != nil {
-			e.evict.read(off)
+			e.evict.Read(off)
 		}
 		if n < half {
 			if e.evict != nil {
-				e.evict.end(off)
+				e.evict.End(off)
 			}
 			return set.Digests(), nil
 		}

@@ -26,7 +26,7 @@ type entry struct {
 	digests  hash.Digests
 	passages []*passage
 	counted  int64            // bytes that the progress counter has of it
-	evict    *eviction        // what was read is dropped from the page cache by it; nil if by nobody
+	evict    *pipe.Eviction   // what was read is dropped from the page cache by it; nil if by nobody
 	direct   bool             // it is read past the page cache
 	resumed  int64            // bytes that an interrupted run had written already
 	leave    map[*target]bool // destinations where the name is a manifest's
@@ -392,7 +392,7 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 		}
 	}
 	if e.evict != nil {
-		e.evict.dropped = 0
+		e.evict.Restart()
 	}
 	var sinks []*pipe.Sink
 	for _, p := range movers {
@@ -424,14 +424,14 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 		course.MarkEvery = markEvery
 	}
 	if e.evict != nil {
-		course.Read = e.evict.read
+		course.Read = e.evict.Read
 	}
 	e.resumed = start
 	r.countMoved(e, start)
 	total, err := r.transfer(e, movers, sinks, set, course)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
-		e.evict.end(total)
+		e.evict.End(total)
 	}
 	if err != nil {
 		if r.ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // drops reports whether the copy leaves nothing in the page cache.
@@ -35,7 +36,7 @@ func (r *run) openCache(e *entry) {
 		r.warnDirect("the source", err)
 	}
 	// Faster than reading with RWF_DONTCACHE, see docs/benchmarks.md.
-	if e.evict = newEviction(e.file, e.meta.info.Size); e.evict == nil {
+	if e.evict = pipe.NewEviction(e.file, e.meta.info.Size); e.evict == nil {
 		e.file.SetUncached(true)
 	}
 }
@@ -77,52 +78,4 @@ func (r *run) warnDirect(where string, err error) {
 		err := fmt.Errorf("the page cache cannot be bypassed at %s; what is copied is dropped from it instead: %w", where, err)
 		r.tell(Event{Kind: EventWarning, Err: err})
 	})
-}
-
-// eviction drops what was read of a file from the page cache, but not what was
-// there before.
-type eviction struct {
-	file    *fsys.File
-	dropped int64  // how far it has come, a multiple of evictWindow until the end; 0 for another reading
-	keep    []bool // windows that had pages before; nil if none had
-}
-
-const evictWindow = 8 << 20 // bytes
-
-// newEviction looks what is cached of a file; nil if the system does not say.
-func newEviction(f *fsys.File, size int64) *eviction {
-	held, known := f.Cached(0, 0)
-	if !known {
-		return nil
-	}
-	v := &eviction{file: f}
-	if held {
-		for off := int64(0); off < size; off += evictWindow {
-			held, known := f.Cached(off, evictWindow)
-			v.keep = append(v.keep, held || !known)
-		}
-	}
-	return v
-}
-
-// read is told how far reading has come.
-func (v *eviction) read(off int64) {
-	for v.dropped+evictWindow <= off {
-		v.drop(evictWindow)
-	}
-}
-
-// end drops the last, shorter window.
-func (v *eviction) end(off int64) {
-	v.read(off)
-	if off > v.dropped {
-		v.drop(off - v.dropped)
-	}
-}
-
-func (v *eviction) drop(n int64) {
-	if i := int(v.dropped / evictWindow); i >= len(v.keep) || !v.keep[i] {
-		v.file.DropCacheBehind(v.dropped, n)
-	}
-	v.dropped += n
 }

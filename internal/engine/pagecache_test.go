@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,54 +39,6 @@ func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 		r.counters.Bytes.Store(c.copied)
 		r.largest.Store(c.largest)
 		require.Equal(t, c.want, r.drops(), "%+v", c)
-	}
-}
-
-// What was cached before stays, window by window, also in a second reading and in
-// one that begins between two windows.
-func TestEvictionLeavesWhatWasThere(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "f")
-	require.NoError(t, os.WriteFile(path, treetest.Pattern(4*evictWindow+5000, 1), 0o600))
-	root, err := fsys.OpenRoot(dir)
-	require.NoError(t, err)
-	defer root.Close()
-	f, info, err := root.Open("f")
-	require.NoError(t, err)
-	defer f.Close()
-	if fromDevice, err := f.DropCache(); err != nil || !fromDevice {
-		t.Skip("the temporary directory's file system does not tell what is cached")
-	}
-	buf := make([]byte, evictWindow)
-	cached := func() (windows []bool) {
-		for off := int64(0); off < info.Size; off += evictWindow {
-			held, known := f.Cached(off, evictWindow)
-			require.True(t, known)
-			windows = append(windows, held)
-		}
-		return windows
-	}
-	_, err = f.ReadAt(buf[:4096], evictWindow+4096) // somebody has a page of the second window
-	require.NoError(t, err)
-	before := cached()
-	require.True(t, before[1])
-	v := newEviction(f, info.Size)
-	require.NotNil(t, v)
-	for _, start := range []int64{0, evictWindow/2 + 4096, evictWindow + 4096} {
-		v.dropped = 0
-		off := start
-		for off < info.Size {
-			n, err := f.ReadAt(buf[:1<<20], off)
-			require.NoError(t, err)
-			off += int64(n)
-			v.read(off)
-		}
-		v.end(off)
-		now := cached()
-		for i := range now {
-			require.True(t, !now[i] || before[i], "window %d was not cached, and is, after a reading from %d", i, start)
-		}
-		require.True(t, now[1], "what was there has gone, after a reading from %d", start)
 	}
 }
 

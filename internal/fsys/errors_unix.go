@@ -61,3 +61,7 @@ func XattrTooBig(err error) bool {
 	}
 	return false
 }
+
+// InUse reports whether err says that somebody else has a device for himself, a
+// mounted file system for instance.
+func InUse(err error) bool { return errors.Is(err, unix.EBUSY) }

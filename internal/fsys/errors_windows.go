@@ -69,3 +69,9 @@ func is(err error, codes ...syscall.Errno) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && slices.Contains(codes, errno)
 }
+
+// InUse reports whether err says that somebody else has a file or a device for
+// himself.
+func InUse(err error) bool {
+	return is(err, windows.ERROR_SHARING_VIOLATION, windows.ERROR_LOCK_VIOLATION)
+}

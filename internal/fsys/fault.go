@@ -33,6 +33,7 @@ const (
 	OpClone       Op = "clone"
 	OpCopyRange   Op = "copyrange"
 	OpPreallocate Op = "preallocate"
+	OpPunch       Op = "punch"
 	OpCloseFile   Op = "close"
 	OpLock        Op = "lock"
 )

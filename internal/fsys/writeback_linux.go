@@ -57,8 +57,10 @@ func (f *File) SyncPart(off, n int64) error {
 // here: on file systems whose dirty pages belong to the file itself. Not on
 // overlay, whose pages are those of another file, and not on FUSE and over a
 // network, where a page that is written waits in another cache.
-func (d *Dir) WritesBehind() bool {
-	switch d.fileSystem() {
+func (d *Dir) WritesBehind() bool { return writesBehind(d.fileSystem()) }
+
+func writesBehind(fileSystem uint32) bool {
+	switch fileSystem {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, // ext2 and ext3 have ext4's
 		unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
 		return true

@@ -18,11 +18,19 @@ import (
 type flow struct {
 	pipe    *Pipe
 	set     *hash.Set
-	sinks   []*Sink
-	writing atomic.Int64 // sinks that have not failed
+	takers  []taker
+	writing atomic.Int64 // takers that have not failed
+	inTurn  bool         // no lanes, whatever happens
 
 	lanes *lanes // nil while pieces are taken in turn
 	round round
+}
+
+// taker is where pieces go besides the digests: a sink, or somebody's output. It is
+// used by one goroutine at a time.
+type taker interface {
+	take(q piece)
+	failed() bool // nothing is taken any more
 }
 
 // round is the last few blocks that were taken in turn.
@@ -42,19 +50,22 @@ const blocksInTurn = 8
 // taken to wait for a device (250 MB/s); from memory and into it that is 1 ns.
 const slowest = 4 * time.Nanosecond
 
-func newFlow(p *Pipe, set *hash.Set, sinks []*Sink) *flow {
-	f := &flow{pipe: p, set: set, sinks: sinks}
+func newFlow[T taker](p *Pipe, set *hash.Set, takers []T) *flow {
+	f := &flow{pipe: p, set: set}
+	for _, t := range takers {
+		f.takers = append(f.takers, t)
+	}
 	f.round.begun = time.Now()
-	f.writing.Store(int64(len(sinks)))
+	f.writing.Store(int64(len(takers)))
 	return f
 }
 
 // wanted reports whether anybody wants the rest of the file.
-func (f *flow) wanted() bool { return len(f.sinks) == 0 || f.writing.Load() > 0 }
+func (f *flow) wanted() bool { return len(f.takers) == 0 || f.writing.Load() > 0 }
 
 // send passes a piece on. A block is released when everybody has taken it.
 func (f *flow) send(q piece) {
-	if f.lanes == nil && f.round.blocks >= blocksInTurn {
+	if f.lanes == nil && !f.inTurn && f.round.blocks >= blocksInTurn {
 		if f.pipe.inFlight.Load() < int64(runtime.GOMAXPROCS(0)) || f.round.waited() {
 			f.lanes = f.startLanes()
 		}
@@ -64,13 +75,15 @@ func (f *flow) send(q piece) {
 		f.lanes.send(q)
 		return
 	}
-	begun := time.Now()
-	for i := range f.set.Len() {
-		f.digest(q, i)
+	if f.set.Len() > 0 {
+		begun := time.Now()
+		for i := range f.set.Len() {
+			f.digest(q, i)
+		}
+		f.round.hashing += time.Since(begun)
 	}
-	f.round.hashing += time.Since(begun)
-	for _, s := range f.sinks {
-		f.give(q, s)
+	for _, t := range f.takers {
+		f.give(q, t)
 	}
 	if q.block != nil {
 		q.block.Release()
@@ -93,19 +106,12 @@ func (f *flow) digest(q piece, i int) {
 	}
 }
 
-// give gives the piece to a sink.
-func (f *flow) give(q piece, s *Sink) {
-	switch {
-	case s.Err != nil:
+// give gives the piece to a taker.
+func (f *flow) give(q piece, t taker) {
+	if t.failed() {
 		return
-	case q.mark != nil:
-		if s.reach(q.off); s.Err == nil {
-			s.marks.pass(q.mark)
-		}
-	case q.block != nil:
-		s.Write(q.data, q.off)
 	}
-	if s.Err != nil {
+	if t.take(q); t.failed() {
 		f.writing.Add(-1)
 	}
 }
@@ -130,8 +136,8 @@ func (f *flow) startLanes() *lanes {
 	for i := range f.set.Len() {
 		l.add(f.pipe.QueueSize, func(q piece) { f.digest(q, i) })
 	}
-	for _, s := range f.sinks {
-		l.add(f.pipe.QueueSize, func(q piece) { f.give(q, s) })
+	for _, t := range f.takers {
+		l.add(f.pipe.QueueSize, func(q piece) { f.give(q, t) })
 	}
 	return l
 }

@@ -24,21 +24,20 @@ func (s *Sink) step() int64 {
 
 // offloads reports whether the system may copy the file by itself: no byte of it
 // has to be seen, or to wait.
-func (f *flow) offloads() bool {
-	if f.set.Len() > 0 || len(f.sinks) != 1 || f.pipe.Limiter != nil {
+func (f *flow) offloads(sinks []*Sink) bool {
+	if f.set.Len() > 0 || len(sinks) != 1 || f.pipe.Limiter != nil {
 		return false
 	}
-	s := f.sinks[0]
+	s := sinks[0]
 	return !s.Clone && !s.Sparse && s.Refused != nil && !s.Refused.Load()
 }
 
-// offload lets the system copy src from start on, and returns how far it has come:
+// offload lets the system copy src to the flow's only sink s from start on, and returns how far it has come:
 // to the end, or to where reading and writing has to take over. It does so after
 // every refusal and at every end that comes too early, because whether the file
 // has shrunk or cannot be copied in this way is for reading to find out. What was
 // copied until then is right.
-func (f *flow) offload(ctx context.Context, src *fsys.File, size, start int64, holes bool, read func(off int64)) (off int64, err error) {
-	s := f.sinks[0]
+func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start int64, holes bool, read func(off int64)) (off int64, err error) {
 	dataEnd := size
 	if holes {
 		dataEnd = start
@@ -65,7 +64,7 @@ func (f *flow) offload(ctx context.Context, src *fsys.File, size, start int64, h
 			}
 			return off, nil
 		case err != nil:
-			return off, f.blame(ctx, src, off, off+step, err)
+			return off, f.blame(ctx, s, src, off, off+step, err)
 		case n == 0:
 			return off, nil
 		}
@@ -82,7 +81,7 @@ func (f *flow) offload(ctx context.Context, src *fsys.File, size, start int64, h
 // blame finds out whether copying the bytes from off to end has failed because of
 // the source, whose error is returned, or because of the sink, which gets it. A
 // server does not say how far it has come, so all of them are read.
-func (f *flow) blame(ctx context.Context, src *fsys.File, off, end int64, err error) error {
+func (f *flow) blame(ctx context.Context, s *Sink, src *fsys.File, off, end int64, err error) error {
 	b, noBlock := f.pipe.Pool.Get(ctx)
 	if noBlock != nil {
 		return noBlock
@@ -101,7 +100,7 @@ func (f *flow) blame(ctx context.Context, src *fsys.File, off, end int64, err er
 		}
 		off += int64(n)
 	}
-	f.sinks[0].Err = err
+	s.Err = err
 	f.writing.Add(-1)
 	return nil
 }

@@ -32,20 +32,24 @@ func (s *Sink) Write(data []byte, off int64) {
 		s.put(data, off)
 		return
 	}
-	for len(data) > 0 && s.Err == nil {
-		n := min(len(data), sparseUnit-int(off%sparseUnit))
-		zero := isZero(data[:n])
-		for n < len(data) {
-			end := min(n+sparseUnit, len(data))
-			if isZero(data[n:end]) != zero {
-				break
-			}
-			n = end
-		}
+	EachRun(data, off, func(part []byte, off int64, zero bool) bool {
 		if !zero {
-			s.put(data[:n], off)
+			s.put(part, off)
 		}
-		data, off = data[n:], off+int64(n)
+		return s.Err == nil
+	})
+}
+
+func (s *Sink) failed() bool { return s.Err != nil }
+
+func (s *Sink) take(q piece) {
+	switch {
+	case q.mark != nil:
+		if s.reach(q.off); s.Err == nil {
+			s.marks.pass(q.mark)
+		}
+	case q.block != nil:
+		s.Write(q.data, q.off)
 	}
 }
 
@@ -103,6 +107,27 @@ func (s *Sink) Finish(size int64) {
 // sparseUnit is the least run of zeros that becomes a hole: a page, which is
 // also the block size of most file systems.
 const sparseUnit = 4096 // bytes
+
+// EachRun takes data, which is at the offset off of a file, apart into the longest
+// runs that are zeros, and worth a hole, and those that are not, until yield
+// returns false.
+func EachRun(data []byte, off int64, yield func(part []byte, off int64, zero bool) (more bool)) {
+	for len(data) > 0 {
+		n := min(len(data), sparseUnit-int(off%sparseUnit))
+		zero := isZero(data[:n])
+		for n < len(data) {
+			end := min(n+sparseUnit, len(data))
+			if isZero(data[n:end]) != zero {
+				break
+			}
+			n = end
+		}
+		if !yield(data[:n], off, zero) {
+			return
+		}
+		data, off = data[n:], off+int64(n)
+	}
+}
 
 var zeros [64 << 10]byte
 

@@ -119,8 +119,8 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 	}
 	start := course.Start
 	var err error
-	if f.offloads() {
-		start, err = f.offload(ctx, src, info.Size, start, holes, read)
+	if f.offloads(sinks) {
+		start, err = f.offload(ctx, sinks[0], src, info.Size, start, holes, read)
 	}
 	total := start
 	if err == nil {

@@ -3,6 +3,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/schollz/progressbar/v3"
@@ -33,13 +34,21 @@ func barLine(s snapshot, columns, frame int) string {
 	space := max(columns-1, 0)
 	var line string
 	if s.totalsKnown {
-		facts := fit(s.knownFields(), space-barFrame-minBar)
+		facts := fit(s.told(s.knownFields()), space-barFrame-minBar)
 		line = meter(s.percent(), min(space-barFrame-len(facts), maxBar), facts)
 	} else {
-		line = spinner(frame, fit(s.unknownFields(), space-2))
+		line = spinner(frame, fit(s.told(s.unknownFields()), space-2))
 	}
 	line = strings.TrimRight(line, " ")
 	return line[:min(len(line), space)] // all ASCII
+}
+
+// told leaves the files out where there are none to count.
+func (s snapshot) told(fields []field) []field {
+	if s.bytesOnly {
+		fields = slices.DeleteFunc(fields, func(f field) bool { return strings.HasSuffix(f.text, " files") })
+	}
+	return fields
 }
 
 func (s snapshot) knownFields() []field {

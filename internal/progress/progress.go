@@ -166,8 +166,13 @@ func (s snapshot) text() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s: %s", s.phase, Size(s.bytes))
 	if s.totalsKnown {
-		fmt.Fprintf(&sb, " of %s (%d%%), %d of %d files", Size(s.totalBytes), s.percent(), s.files, s.totalFiles)
-	} else {
+		fmt.Fprintf(&sb, " of %s (%d%%)", Size(s.totalBytes), s.percent())
+	}
+	switch {
+	case s.bytesOnly:
+	case s.totalsKnown:
+		fmt.Fprintf(&sb, ", %d of %d files", s.files, s.totalFiles)
+	default:
 		fmt.Fprintf(&sb, ", %d files", s.files)
 	}
 	fmt.Fprintf(&sb, ", %s (average %s)", Rate(s.rate), Rate(s.average))

@@ -45,6 +45,7 @@ type snapshot struct {
 	totalBytes  int64 // final if totalsKnown, else meaningless
 	totalFiles  int64
 	totalsKnown bool
+	bytesOnly   bool // there are no files to count
 	elapsed     time.Duration
 	rate        float64 // bytes per second, lately
 	average     float64 // bytes per second, since the start of this work
@@ -53,9 +54,10 @@ type snapshot struct {
 
 func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 	shot := snapshot{
-		phase:   tally.Phase(c.Phase.Load()),
-		files:   c.Files.Load(),
-		elapsed: now.Sub(s.start),
+		phase:     tally.Phase(c.Phase.Load()),
+		files:     c.Files.Load(),
+		bytesOnly: c.BytesOnly.Load(),
+		elapsed:   now.Sub(s.start),
 	}
 	counted := c.Bytes.Load() // first, so that nothing counted since is taken for written
 	shot.unwritten = max(c.Unwritten.Load(), 0)

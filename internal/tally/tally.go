@@ -33,6 +33,7 @@ type Counters struct {
 	ScanDone   atomic.Bool
 	Unwritten  atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
 	DeviceRate atomic.Int64 // bytes per second of that device, 0 while unknown
+	BytesOnly  atomic.Bool  // there are no files to count
 	// CountTotals makes a run count the totals ahead of the work. Set it before
 	// the run begins when somebody is going to look at them.
 	CountTotals bool

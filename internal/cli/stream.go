@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/stream"
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// runStream is [stream.Run], or what a test puts in its place.
+type runStream func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error)
+
+func newStreamCmd(run runStream) *cobra.Command {
+	flags := &streamFlags{}
+	cmd := &cobra.Command{
+		Use:   "stream [flags] [IN [OUT...]]",
+		Short: "Copy one stream, file or device while hashing it",
+		Long: `Copies IN to each OUT, reading it once, and tells the digest of it and how much it
+was on standard error. - stands for standard input or output, and so does what is
+left out. A file is written in place, and truncated first; a device is written
+from its beginning. Exit code 0 means that the data is on the device.
+
+Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000. A
+plain number behind --count, --skip and --seek is one of blocks.`,
+		Example: `  sealift stream /dev/sdc card.img
+  sealift stream card.img /dev/sdc /dev/sdd
+  sealift stream --skip 1M --count 10M disk.img - | xz >part.xz`,
+		DisableFlagsInUseLine: true,
+		Annotations:           endsWith("0 1 2 130 143"),
+	}
+	addGroups(cmd, flags.groups())
+	completeValues(cmd, map[string][]string{
+		"sync":     {"end", "none"},
+		"cache":    stream.CacheNames(),
+		"progress": progress.ModeNames(),
+	})
+	complete(cmd, "hash", listCompletions([]string{"none"}, hashNames()))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		options, err := flags.streamOptions(cmd, args)
+		if err != nil {
+			return err
+		}
+		return streamAndTell(cmd, flags, options, run)
+	}
+	return cmd
+}
+
+// streamAndTell copies and tells everything about it, on standard error: standard
+// output may be where the stream goes.
+func streamAndTell(cmd *cobra.Command, flags *streamFlags, options *stream.Options, run runStream) error {
+	screen := &printer{w: cmd.ErrOrStderr()}
+	t := &teller{screen: screen, quiet: flags.quiet}
+	options.Report = func(e stream.Event) {
+		if e.Warning {
+			t.warning("", "", "", e.Err)
+		} else {
+			t.failure("", "", "", e.Err)
+		}
+	}
+
+	mode := flags.progress
+	if mode == progress.ModeAuto && throughTerminal(options) {
+		mode = progress.ModeNone // a bar would stand in the middle of the stream
+	}
+	w := startWatch(cmd, screen, mode, flags.quiet)
+	defer w.close()
+	w.counters.BytesOnly.Store(true)
+	summary, err := run(cmd.Context(), options, w.counters)
+	w.bar.Stop()
+
+	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
+		return refused
+	}
+	result := t.cutShort(err, "")
+	failures, _ := t.told()
+	result.failed = result.failed || failures > 0
+	if summary != nil && !flags.quiet {
+		for _, line := range streamTotals(summary, options.Hashes) {
+			screen.Line(line)
+		}
+	}
+	return result.err()
+}
+
+// throughTerminal reports whether somebody types the stream, or looks at it.
+func throughTerminal(o *stream.Options) bool {
+	return o.Input == "-" && o.Stdin != nil && isTerminal(o.Stdin) ||
+		slices.Contains(o.Outputs, "-") && o.Stdout != nil && isTerminal(o.Stdout)
+}
+
+// streamTotals are the lines at the end: those of dd, and one for each digest.
+func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
+	lines := []string{fmt.Sprintf("%d+%d records in", s.In.Full, s.In.Partial)}
+	same := true
+	for _, out := range s.Outputs {
+		same = same && out.Records == s.Outputs[0].Records
+	}
+	for _, out := range s.Outputs {
+		line := fmt.Sprintf("%d+%d records out", out.Records.Full, out.Records.Partial)
+		if !same {
+			line += " (to " + quote.Name(out.Name) + ")"
+		}
+		lines = append(lines, line)
+		if same {
+			break
+		}
+	}
+	lines = append(lines, transferred(s.Bytes, s.Elapsed))
+	for i, digest := range s.Digests {
+		lines = append(lines, fmt.Sprintf("%s  %s", hashes[i], hex.EncodeToString(digest)))
+	}
+	return lines
+}
+
+// transferred is the last line of dd, as print_xfer_stats of coreutils writes it.
+func transferred(bytes int64, elapsed time.Duration) string {
+	seconds := elapsed.Seconds()
+	speed := "Infinity B"
+	if seconds > 0 {
+		speed = ddRate(float64(bytes) / seconds)
+	}
+	times := "bytes"
+	if bytes == 1 {
+		times = "byte"
+	}
+	sizes := ""
+	if bytes >= 1000 {
+		sizes = " (" + ddSize(bytes, 1000) + ")"
+	}
+	if bytes >= 1024 {
+		sizes = " (" + ddSize(bytes, 1000) + ", " + ddSize(bytes, 1024) + ")"
+	}
+	return fmt.Sprintf("%d %s%s copied, %s s, %s/s", bytes, times, sizes, strconv.FormatFloat(seconds, 'g', 6, 64), speed)
+}
+
+// ddUnit is the name of a power of the base.
+func ddUnit(exponent int, base int64) string {
+	switch {
+	case exponent == 0:
+		return "B"
+	case base == 1024:
+		return "KMGTPE"[exponent-1:exponent] + "iB"
+	}
+	return "kMGTPE"[exponent-1:exponent] + "B"
+}
+
+// ddSize writes a number of bytes as human_readable of gnulib does, rounded half to
+// even and with one decimal below ten units.
+func ddSize(bytes, base int64) string {
+	divisor, exponent := int64(1), 0
+	for bytes/divisor >= base && exponent < 6 {
+		divisor *= base
+		exponent++
+	}
+	for ; ; divisor, exponent = divisor*base, exponent+1 {
+		if tenths := roundHalfEven(bytes, divisor, 10); exponent > 0 && tenths < 100 {
+			return fmt.Sprintf("%d.%d %s", tenths/10, tenths%10, ddUnit(exponent, base))
+		}
+		if whole := roundHalfEven(bytes, divisor, 1); whole < base || exponent == 6 {
+			return fmt.Sprintf("%d %s", whole, ddUnit(exponent, base))
+		}
+	}
+}
+
+// roundHalfEven returns scale times bytes over divisor.
+func roundHalfEven(bytes, divisor, scale int64) int64 {
+	whole, rest := bytes/divisor*scale, bytes%divisor
+	// rest is below the divisor, which is at most 2^60: times ten, it is within 64 bits
+	// without a sign.
+	product := uint64(rest) * uint64(scale)
+	whole += int64(product / uint64(divisor))
+	switch left := product % uint64(divisor) * 2; {
+	case left > uint64(divisor), left == uint64(divisor) && whole%2 == 1:
+		whole++
+	}
+	return whole
+}
+
+// ddRate writes bytes per second, which are no whole number: at least in thousands,
+// with one decimal below a hundred of them.
+func ddRate(speed float64) string {
+	exponent := 1
+	speed /= 1000
+	for speed >= 1000 && exponent < 6 {
+		speed /= 1000
+		exponent++
+	}
+	text := strconv.FormatFloat(speed, 'f', 1, 64)
+	if len(text) > len("99.9") {
+		text = strconv.FormatFloat(math.RoundToEven(speed), 'f', 0, 64)
+	}
+	return strings.TrimSpace(text) + " " + ddUnit(exponent, 1000)
+}

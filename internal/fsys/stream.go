@@ -1,0 +1,117 @@
+package fsys
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+)
+
+// ErrStopped is the answer of a Stream that was waiting when its Stop was raised.
+var ErrStopped = errors.New("stopped")
+
+// Stream is something that the user named, or the process has inherited, and that
+// bytes come from or go to in order: a file, a device, a pipe, a terminal. It is
+// used by one goroutine at a time.
+type Stream struct {
+	File
+	Info    Info
+	Size    int64 // bytes, of a regular file and of a block device; -1 for others
+	Start   int64 // where an inherited descriptor stands, in bytes; 0 for others
+	Seeks   bool  // reads and writes are at offsets; else they follow one another
+	Records bool  // a read or a write is a record: a tape, a terminal
+	Memory  bool  // a device that is the system's memory: /dev/null, /dev/zero, /dev/random
+
+	name   string // for Fault
+	stop   *Stop
+	system streamSystem
+}
+
+// Stop ends the waiting of all streams that were opened with it.
+type Stop struct {
+	once   sync.Once
+	raised chan struct{}
+	system stopSystem
+}
+
+// NewStop makes a Stop that is not raised. The caller must Close it.
+func NewStop() (*Stop, error) {
+	s := &Stop{raised: make(chan struct{})}
+	return s, s.open()
+}
+
+// Raise ends all waiting, now and from now on, with ErrStopped.
+func (s *Stop) Raise() {
+	s.once.Do(func() {
+		close(s.raised)
+		s.wake()
+	})
+}
+
+// Close gives the descriptors back. Nobody may be waiting any more.
+func (s *Stop) Close() {
+	s.Raise()
+	s.close()
+}
+
+// ReadSome is one read, which waits for at least one byte: 0 bytes without an
+// error are the end. off counts where the stream seeks.
+func (s *Stream) ReadSome(p []byte, off int64) (int, error) {
+	if err := fault(OpRead, s.name); err != nil {
+		return 0, err
+	}
+	n, err := s.read(p, off)
+	return max(n, 0), err
+}
+
+// WriteAll writes all of p, with one write where the system takes it, and returns
+// how many bytes were written before an error. off counts where the stream seeks.
+func (s *Stream) WriteAll(p []byte, off int64) (n int, err error) {
+	if err := fault(OpWrite, s.name); err != nil {
+		return 0, err
+	}
+	for n < len(p) {
+		some, err := s.write(p[n:], off+int64(n))
+		n += max(some, 0)
+		if err != nil {
+			return n, err
+		}
+		if some == 0 { // no system documents it; a loop would never end
+			return n, errNothingWritten
+		}
+	}
+	return n, nil
+}
+
+// Zero makes zeros of n bytes at off without writing them, where the file or the
+// device can: Unsupported, or InvalidArgument for a range that fits no block, mean
+// that they have to be written.
+func (s *Stream) Zero(off, n int64) error {
+	if err := fault(OpPunch, s.name); err != nil {
+		return err
+	}
+	return s.punch(off, n)
+}
+
+// CloseWritten closes the stream and reports what only closing tells of lost
+// writes, as NFS does.
+func (s *Stream) CloseWritten() error {
+	err := s.close()
+	if err == nil {
+		err = fault(OpCloseFile, s.name)
+	}
+	return err
+}
+
+// SyncParent forces the name of a new file to the device.
+func SyncParent(path string) error {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return bareError(err)
+	}
+	dir, err := OpenRoot(filepath.Dir(resolved))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}

@@ -1,0 +1,289 @@
+//go:build unix
+
+package fsys
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const errNothingWritten = unix.EIO
+
+// streamSystem is what a Stream needs here besides.
+type streamSystem struct {
+	waits   bool // it may keep a read or a write waiting for ever
+	nowait  bool // a call that does not wait is worth a try
+	portion int  // bytes that a write may have which was preceded by poll; 0 for any
+}
+
+// stopSystem is a pipe: its reading end becomes ready when the other is closed.
+type stopSystem struct{ r, w *os.File }
+
+func (s *Stop) open() (err error) {
+	s.system.r, s.system.w, err = os.Pipe()
+	return bareError(err)
+}
+
+func (s *Stop) wake() { _ = s.system.w.Close() }
+
+func (s *Stop) close() { _ = s.system.r.Close() }
+
+// StatPath describes what the user named. Symbolic links are followed.
+func StatPath(path string) (Info, error) {
+	if err := fault(OpStat, path); err != nil {
+		return Info{}, err
+	}
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Stat(path, &st) }); err != nil {
+		return Info{}, err
+	}
+	return infoOf(&st), nil
+}
+
+const streamFlags = unix.O_CLOEXEC | unix.O_NOCTTY
+
+// OpenInput opens what the user named for reading. Symbolic links are followed. A
+// fifo waits for its writer, or for the Stop.
+func OpenInput(path string, stop *Stop) (*Stream, error) {
+	if err := fault(OpOpen, path); err != nil {
+		return nil, err
+	}
+	fd, err := openStream(path, unix.O_RDONLY|streamFlags, stop)
+	if err != nil {
+		return nil, err
+	}
+	return newStream(fd, path, stop, false)
+}
+
+// OpenOutput opens what the user named for writing in place. What is not there is
+// created with mode 0666, of which the umask takes its share: created says so. A
+// block device is opened for this process alone: EBUSY where it is mounted. A fifo
+// waits for its reader, or for the Stop.
+func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
+	if err := fault(OpOpen, path); err != nil {
+		return nil, false, err
+	}
+	const flags = unix.O_WRONLY | streamFlags
+	fd := -1
+	info, err := StatPath(path)
+	switch {
+	case err == unix.ENOENT:
+		fd, err = retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o666) })
+		created = err == nil
+		if err == unix.EEXIST { // a link that leads nowhere yet, or somebody was faster
+			fd, err = openStream(path, flags|unix.O_CREAT, stop)
+		}
+	case err != nil:
+	case info.Kind == BlockDevice:
+		fd, err = openStream(path, flags|unix.O_EXCL, stop)
+	default:
+		fd, err = openStream(path, flags, stop)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if s, err = newStream(fd, path, stop, true); err != nil && created {
+		_ = unix.Unlink(path)
+	}
+	return s, created && err == nil, err
+}
+
+// InheritStream takes what f is open on, standard input or output, with its
+// position. The descriptor's flags stay as they are; closing is left to the owner.
+func InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
+	fd, err := retryN(func() (int, error) { return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) })
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStream(fd, "-", stop, output)
+	if err != nil || s.Info.Kind != Regular && s.Info.Kind != BlockDevice {
+		return s, err
+	}
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 && output {
+		s.Seeks = false // wherever it is told to write, it appends
+	} else if s.Start, err = unix.Seek(fd, 0, unix.SEEK_CUR); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openStream opens a fifo, too, without waiting for its other end for ever.
+func openStream(path string, flags int, stop *Stop) (int, error) {
+	info, err := StatPath(path)
+	if err != nil || info.Kind != Fifo {
+		return retryN(func() (int, error) { return unix.Open(path, flags, 0o666) })
+	}
+	type opened struct {
+		fd  int
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		fd, err := retryN(func() (int, error) { return unix.Open(path, flags, 0) })
+		done <- opened{fd, err}
+	}()
+	select {
+	case o := <-done:
+		return o.fd, o.err
+	case <-stop.raised:
+	}
+	// Who opens a fifo for both directions waits for nobody, and is the other end
+	// that the call above waits for.
+	other, err := retryN(func() (int, error) { return unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return -1, ErrStopped // it cannot be helped: one direction is forbidden
+	}
+	if o := <-done; o.err == nil {
+		_ = unix.Close(o.fd)
+	}
+	_ = unix.Close(other)
+	return -1, ErrStopped
+}
+
+// newStream takes over the descriptor and finds out what it is.
+func newStream(fd int, name string, stop *Stop, output bool) (*Stream, error) {
+	s := &Stream{File: File{Object: Object{fd: fd}}, Size: -1, name: name, stop: stop}
+	var err error
+	if s.Info, err = s.Stat(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	switch s.Info.Kind {
+	case Regular:
+		s.Seeks, s.Size = true, s.Info.Size
+	case BlockDevice:
+		s.Seeks = true
+		if s.Size, err = deviceSize(fd); err != nil {
+			s.Close()
+			return nil, err
+		}
+	case CharDevice:
+		s.Memory = isMemoryDevice(s.Info)
+		s.Records = !s.Memory
+		s.system.waits = !s.Memory
+	default:
+		s.system.waits = true
+		if output {
+			s.system.portion = pipePortion
+		}
+	}
+	s.system.nowait = s.system.waits && canNowait
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil && flags&unix.O_NONBLOCK != 0 {
+		s.system.portion = 0
+	}
+	return s, nil
+}
+
+// Skip moves a stream that has no offsets forward by n bytes, without reading or
+// writing them, and reports whether that is possible: memory devices are the same
+// everywhere, and some other devices have a position.
+func (s *Stream) Skip(n int64) bool {
+	if s.Memory || n == 0 {
+		return true
+	}
+	if s.Info.Kind != CharDevice {
+		return false
+	}
+	before, err := unix.Seek(s.fd, 0, unix.SEEK_CUR)
+	if err != nil {
+		return false
+	}
+	after, err := unix.Seek(s.fd, n, unix.SEEK_CUR)
+	return err == nil && after == before+n
+}
+
+// Leave sets the position of an inherited descriptor that seeks, as reads and
+// writes would have.
+func (s *Stream) Leave(off int64) error {
+	_, err := unix.Seek(s.fd, off, unix.SEEK_SET)
+	return err
+}
+
+func (s *Stream) read(p []byte, off int64) (int, error) {
+	if s.Seeks {
+		return s.pread(p, off)
+	}
+	for s.system.waits {
+		n, err := -1, error(unix.EAGAIN)
+		if s.system.nowait {
+			n, err = readNowait(s.fd, p)
+			if s.nowaitRefused(err) {
+				continue
+			}
+		}
+		if err != unix.EAGAIN {
+			return n, err
+		}
+		if err := s.wait(unix.POLLIN); err != nil {
+			return 0, err
+		}
+		if s.system.nowait {
+			continue
+		}
+		n, err = retryN(func() (int, error) { return unix.Read(s.fd, p) })
+		if err != unix.EAGAIN { // else somebody else was faster
+			return n, err
+		}
+	}
+	return retryN(func() (int, error) { return unix.Read(s.fd, p) })
+}
+
+func (s *Stream) write(p []byte, off int64) (int, error) {
+	if s.Seeks {
+		return s.pwrite(p, off)
+	}
+	for s.system.waits {
+		n, err := -1, error(unix.EAGAIN)
+		if s.system.nowait {
+			n, err = writeNowait(s.fd, p)
+			if s.nowaitRefused(err) {
+				continue
+			}
+		}
+		if err != unix.EAGAIN {
+			return n, err
+		}
+		if err := s.wait(unix.POLLOUT); err != nil {
+			return 0, err
+		}
+		if s.system.nowait {
+			continue
+		}
+		some := p
+		if s.system.portion > 0 {
+			some = p[:min(len(p), s.system.portion)]
+		}
+		n, err = retryN(func() (int, error) { return unix.Write(s.fd, some) })
+		if err != unix.EAGAIN {
+			return n, err
+		}
+	}
+	return retryN(func() (int, error) { return unix.Write(s.fd, p) })
+}
+
+// nowaitRefused remembers that this stream has no calls that do not wait.
+func (s *Stream) nowaitRefused(err error) bool {
+	if !Unsupported(err) && err != unix.EINVAL {
+		return false
+	}
+	s.system.nowait = false
+	return true
+}
+
+// wait returns when the descriptor is ready, or has an error to tell, or with
+// ErrStopped.
+func (s *Stream) wait(events int16) error {
+	fds := [2]unix.PollFd{
+		{Fd: int32(s.fd), Events: events},
+		{Fd: int32(s.stop.system.r.Fd()), Events: unix.POLLIN},
+	}
+	if _, err := retryN(func() (int, error) { return unix.Poll(fds[:], -1) }); err != nil {
+		return err
+	}
+	if fds[1].Revents != 0 {
+		return ErrStopped
+	}
+	return nil
+}

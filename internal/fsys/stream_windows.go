@@ -1,0 +1,181 @@
+package fsys
+
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+const errNothingWritten = windows.ERROR_WRITE_FAULT
+
+// streamSystem is what a Stream needs here besides: nothing. A read or a write that
+// waits cannot be ended from elsewhere; a second signal ends the program.
+type streamSystem struct{}
+
+type stopSystem struct{}
+
+func (s *Stop) open() error { return nil }
+func (s *Stop) wake()       {}
+func (s *Stop) close()      {}
+
+// StatPath describes what the user named. Symbolic links are followed.
+func StatPath(path string) (Info, error) {
+	if err := fault(OpStat, path); err != nil {
+		return Info{}, err
+	}
+	h, err := openPath(path, readAttributes, windows.OPEN_EXISTING)
+	if err != nil {
+		return Info{}, err
+	}
+	defer windows.CloseHandle(h) //nolint:errcheck // nothing was written
+	return streamInfo(h)
+}
+
+// openPath opens what the user named, a device such as \\.\PhysicalDrive1 too.
+func openPath(path string, access, disposition uint32) (windows.Handle, error) {
+	wide, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return windows.InvalidHandle, err
+	}
+	return windows.CreateFile(wide, access, shareAll, nil, disposition,
+		windows.FILE_ATTRIBUTE_NORMAL|windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+}
+
+// streamInfo describes what is open; devices and pipes have no more than a kind.
+func streamInfo(h windows.Handle) (Info, error) {
+	kind, err := windows.GetFileType(h)
+	switch {
+	case err != nil:
+		return Info{}, err
+	case kind == windows.FILE_TYPE_PIPE:
+		return Info{Kind: Fifo}, nil
+	case kind == windows.FILE_TYPE_CHAR:
+		return Info{Kind: CharDevice}, nil
+	}
+	info, err := infoOf(h)
+	if err == nil {
+		return info, nil
+	}
+	if _, sized := diskSize(h); sized != nil {
+		return Info{}, err
+	}
+	return Info{Kind: BlockDevice}, nil
+}
+
+// diskSize asks a disk or a volume (IOCTL_DISK_GET_LENGTH_INFO of winioctl.h).
+func diskSize(h windows.Handle) (size int64, err error) {
+	const lengthInfo = 0x7405c
+	var n uint32
+	err = windows.DeviceIoControl(h, lengthInfo, nil, 0, (*byte)(unsafe.Pointer(&size)), uint32(unsafe.Sizeof(size)), &n, nil)
+	return size, err
+}
+
+// OpenInput opens what the user named for reading. Symbolic links are followed.
+func OpenInput(path string, _ *Stop) (*Stream, error) {
+	if err := fault(OpOpen, path); err != nil {
+		return nil, err
+	}
+	h, err := openPath(path, windows.GENERIC_READ, windows.OPEN_EXISTING)
+	if err != nil {
+		return nil, err
+	}
+	return newStream(h, path)
+}
+
+// OpenOutput opens what the user named for writing in place. What is not there is
+// created, and created says so.
+func OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
+	if err := fault(OpOpen, path); err != nil {
+		return nil, false, err
+	}
+	h, err := openPath(path, windows.GENERIC_WRITE|windows.FILE_READ_ATTRIBUTES, windows.OPEN_EXISTING)
+	if is(err, windows.ERROR_FILE_NOT_FOUND) {
+		h, err = openPath(path, windows.GENERIC_WRITE|windows.FILE_READ_ATTRIBUTES, windows.CREATE_NEW)
+		created = err == nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if s, err = newStream(h, path); err != nil && created {
+		_ = os.Remove(path)
+	}
+	return s, created && err == nil, err
+}
+
+// InheritStream takes what f is open on, standard input or output, with its
+// position.
+func InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
+	var h windows.Handle
+	self := windows.CurrentProcess()
+	err := windows.DuplicateHandle(self, windows.Handle(f.Fd()), self, &h, 0, false, windows.DUPLICATE_SAME_ACCESS)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStream(h, "-")
+	if err != nil || !s.Seeks {
+		return s, err
+	}
+	if s.Start, err = windows.Seek(h, 0, windows.FILE_CURRENT); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newStream takes over the handle and finds out what it is.
+func newStream(h windows.Handle, name string) (*Stream, error) {
+	s := &Stream{File: File{Object{h: h}}, Size: -1, name: name}
+	var err error
+	if s.Info, err = streamInfo(h); err == nil {
+		switch s.Info.Kind {
+		case Regular:
+			s.Seeks, s.Size = true, s.Info.Size
+		case BlockDevice:
+			s.Seeks = true
+			s.Size, err = diskSize(h)
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Skip reports whether a stream that has no offsets can be moved forward by n bytes.
+func (s *Stream) Skip(n int64) bool { return n == 0 }
+
+// Leave sets the position of an inherited handle that seeks.
+func (s *Stream) Leave(off int64) error {
+	_, err := windows.Seek(s.h, off, windows.FILE_BEGIN)
+	return err
+}
+
+func (s *Stream) read(p []byte, off int64) (int, error) {
+	if s.Seeks {
+		return s.pread(p, off)
+	}
+	var n uint32
+	err := windows.ReadFile(s.h, p[:min(len(p), maxIO)], &n, nil)
+	if is(err, windows.ERROR_BROKEN_PIPE, windows.ERROR_HANDLE_EOF) {
+		err = nil
+	}
+	return int(n), err
+}
+
+func (s *Stream) write(p []byte, off int64) (int, error) {
+	var at *windows.Overlapped
+	if s.Seeks {
+		at = offsetOf(off)
+	}
+	var n uint32
+	err := windows.WriteFile(s.h, p[:min(len(p), maxIO)], &n, at)
+	return int(n), err
+}
+
+// punch is not supported.
+func (s *Stream) punch(_, _ int64) error { return errNotSupported }
+
+// WritesBehind is false: no call begins to write a part of a file.
+func (s *Stream) WritesBehind() bool { return false }

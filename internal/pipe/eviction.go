@@ -1,0 +1,54 @@
+package pipe
+
+import "github.com/seed65876f4f/sealift/internal/fsys"
+
+// Eviction drops what was read of a file from the page cache, but not what was
+// there before.
+type Eviction struct {
+	file    *fsys.File
+	dropped int64  // how far it has come, a multiple of evictWindow until the end
+	keep    []bool // windows that had pages before; nil if none had
+}
+
+const evictWindow = 8 << 20 // bytes
+
+// NewEviction looks what is cached of a file; nil if the system does not say.
+func NewEviction(f *fsys.File, size int64) *Eviction {
+	held, known := f.Cached(0, 0)
+	if !known {
+		return nil
+	}
+	v := &Eviction{file: f}
+	if held {
+		for off := int64(0); off < size; off += evictWindow {
+			held, known := f.Cached(off, evictWindow)
+			v.keep = append(v.keep, held || !known)
+		}
+	}
+	return v
+}
+
+// Restart says that the file is read again.
+func (v *Eviction) Restart() { v.dropped = 0 }
+
+// Read is told how far reading has come.
+func (v *Eviction) Read(off int64) {
+	for v.dropped+evictWindow <= off {
+		v.drop(evictWindow)
+	}
+}
+
+// End drops the last, shorter window.
+func (v *Eviction) End(off int64) {
+	v.Read(off)
+	if off > v.dropped {
+		v.drop(off - v.dropped)
+	}
+}
+
+func (v *Eviction) drop(n int64) {
+	if i := int(v.dropped / evictWindow); i >= len(v.keep) || !v.keep[i] {
+		v.file.DropCacheBehind(v.dropped, n)
+	}
+	v.dropped += n
+}

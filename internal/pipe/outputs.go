@@ -1,0 +1,48 @@
+package pipe
+
+import "github.com/seed65876f4f/sealift/internal/hash"
+
+// Output takes the bytes of a Flow, in order and from one goroutine at a time. After
+// its first error it is given nothing more.
+type Output interface {
+	Put(data []byte, off int64) error
+}
+
+// Flow is the way of blocks that its owner reads: to the digests and the outputs.
+type Flow struct{ flow *flow }
+
+// Flow begins one; the caller must Close it. It is through lanes from the first block
+// on, since an output may be a pipe that nobody reads; inTurn says that they cannot
+// pay, because nobody takes long.
+func (p *Pipe) Flow(set *hash.Set, outputs []Output, inTurn bool) *Flow {
+	takers := make([]*output, len(outputs))
+	for i, o := range outputs {
+		takers[i] = &output{to: o}
+	}
+	f := newFlow(p, set, takers)
+	if f.inTurn = inTurn; !inTurn {
+		f.lanes = f.startLanes()
+	}
+	return &Flow{f}
+}
+
+// Send passes the first n bytes of b on, which are at the offset off. The block is
+// not the caller's any more.
+func (f *Flow) Send(b *Block, n int, off int64) {
+	f.flow.send(piece{block: b, data: b.Buf[:n], off: off})
+}
+
+// Wanted reports whether anybody wants the rest: without outputs the digests do.
+func (f *Flow) Wanted() bool { return f.flow.wanted() }
+
+// Close waits until everybody has taken everything.
+func (f *Flow) Close() { f.flow.close() }
+
+type output struct {
+	to  Output
+	err error
+}
+
+func (o *output) take(q piece) { o.err = o.to.Put(q.data, q.off) }
+
+func (o *output) failed() bool { return o.err != nil }

@@ -1,0 +1,140 @@
+package stream
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// checkManifest finds the place of the manifest, and refuses one that could have no
+// line.
+func (r *run) checkManifest() error {
+	if r.opts.Manifest == "" {
+		return nil
+	}
+	refuse := func(err error) error {
+		return failure.Refuse("--manifest %s: %s", quote.Name(r.opts.Manifest), err)
+	}
+	possible := r.inputCanBeListed()
+	for _, out := range r.outputs {
+		possible = possible || out.canBeListed(r.seek)
+	}
+	if !possible {
+		return refuse(errors.New("there is nothing to list: no output is a file or a device that will hold the stream and nothing else, and the input is not read as a whole"))
+	}
+	var err error
+	r.manifest, err = fsys.OpenReplacement(r.opts.Manifest, r.replaceable)
+	if err != nil {
+		return refuse(err)
+	}
+	return nil
+}
+
+// replaceable refuses a file that is copied, or no manifest.
+func (r *run) replaceable(f *fsys.File, info fsys.Info) error {
+	if r.in.Info.ID == info.ID {
+		return errors.New("it is the input")
+	}
+	for _, out := range r.outputs {
+		if out.to.Info.ID == info.ID {
+			return errors.New("it is an output")
+		}
+	}
+	return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size)
+}
+
+func hasContent(name string, s *fsys.Stream) bool {
+	return name != standard && (s.Info.Kind == fsys.Regular || s.Info.Kind == fsys.BlockDevice)
+}
+
+func (r *run) inputCanBeListed() bool {
+	return hasContent(r.opts.Input, r.in.Stream) && r.skip == 0 && (r.limit < 0 || r.limit >= r.in.Size)
+}
+
+func (o *output) canBeListed(seek int64) bool { return hasContent(o.name, o.to) && seek == 0 }
+
+// isStream reports whether the output holds the stream and nothing else. It is asked
+// before the output is closed.
+func (o *output) isStream() (bool, error) {
+	if o.failed || !o.canBeListed(o.base) {
+		return false, nil
+	}
+	if o.to.Info.Kind == fsys.BlockDevice {
+		return o.written == o.to.Size, nil
+	}
+	now, err := o.to.Stat()
+	return now.Size == o.written, err
+}
+
+// isStream reports whether the input, as it stands, is the stream.
+func (in *input) isStream() (bool, error) {
+	if !in.run.inputCanBeListed() {
+		return false, nil
+	}
+	if in.Info.Kind == fsys.BlockDevice {
+		return in.total == in.Size, nil
+	}
+	now, err := in.Stat()
+	return now.Size == in.total && now.Mtime == in.Info.Mtime && now.Ctime == in.Info.Ctime, err
+}
+
+// writeManifest lists what is the stream: the outputs, or else the input.
+func (r *run) writeManifest() {
+	if r.manifest == nil {
+		return
+	}
+	err := r.list()
+	if err == nil {
+		r.listed = true
+		return
+	}
+	r.fail(r.opts.Manifest, failure.StageManifest, err)
+}
+
+func (r *run) list() error {
+	if r.errors.Load() > 0 {
+		return errors.New("it was not written, since something has failed")
+	}
+	var names []string
+	for _, out := range r.outputs {
+		if out.listed {
+			names = append(names, out.name)
+		}
+	}
+	if len(names) == 0 {
+		is, err := r.in.isStream()
+		if err != nil {
+			return err
+		}
+		if is {
+			names = append(names, r.opts.Input)
+		}
+	}
+	if len(names) == 0 {
+		return errors.New("it was not written, since there is nothing to list: no output holds the stream and nothing else, and the input was not read as a whole")
+	}
+	digests := r.set.Digests()
+	return r.manifest.Write(func(w io.Writer) error {
+		for i, a := range r.opts.Hashes {
+			b := manifest.NewBuilder(a.Size(), nil, 0)
+			defer b.Close() //nolint:errcheck // nothing was spilled
+			if len(r.opts.Hashes) > 1 {
+				b.Style.Tag = manifest.Tags(string(a))[0]
+			}
+			for _, name := range names {
+				if err := b.Put(filepath.ToSlash(name), digests[i]); err != nil {
+					return err
+				}
+			}
+			if _, err := b.Write(w, nil, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,118 @@
+package stream
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// DefaultBlockSize is that of copy, in bytes. Only counting depends on it: see
+// unit.
+const DefaultBlockSize = 128 << 10
+
+// Options say what to copy where, and how.
+type Options struct {
+	Input   string   // as the user named it; "-" for Stdin
+	Outputs []string // as the user named them; "-" for Stdout; at least one
+	Stdin   *os.File
+	Stdout  *os.File
+
+	BlockSize int64   // bytes
+	Count     *Amount // to copy; nil for all
+	Skip      Amount  // of the input
+	Seek      Amount  // in the outputs
+
+	NoTruncate bool // what an output holds behind the stream stays
+	Sparse     bool // zeros become holes
+	Unsynced   bool // nothing is forced to a device
+	Cache      CacheMode
+
+	Hashes   []hash.Algorithm
+	Manifest string // the file to write, as the user named it; "" for none
+
+	BytesPerSecond int64 // 0 for no limit
+
+	// Report receives what is worth telling while it happens, from several
+	// goroutines. May be nil.
+	Report func(Event)
+}
+
+// Event is a failure (Err is a *failure.FileError where a name is concerned) or a
+// warning.
+type Event struct {
+	Warning bool
+	Err     error
+}
+
+// Amount is a length that was given in blocks or in bytes.
+type Amount struct {
+	N     int64
+	Bytes bool
+}
+
+// in returns the amount in bytes; not ok if 64 bits cannot count them.
+func (a Amount) in(block int64) (n int64, ok bool) {
+	if a.Bytes {
+		return a.N, true
+	}
+	if a.N > math.MaxInt64/block {
+		return 0, false
+	}
+	return a.N * block, true
+}
+
+// CacheMode says what the copy leaves in the page cache.
+type CacheMode uint8
+
+// The cache modes.
+const (
+	CacheAuto   CacheMode = iota // as CacheKeep, but CacheDrop for more than half of the memory
+	CacheKeep                    // as the system likes
+	CacheDrop                    // nothing that was not there before
+	CacheDirect                  // it is bypassed, where files and devices can
+)
+
+var cacheNames = []string{"auto", "keep", "drop", "direct"}
+
+func (m CacheMode) String() string { return cacheNames[m] }
+
+// CacheNames lists the values of stream's --cache.
+func CacheNames() []string { return cacheNames }
+
+// ParseCache reads the value of stream's --cache.
+func ParseCache(s string) (CacheMode, error) {
+	if i := slices.Index(cacheNames, s); i >= 0 {
+		return CacheMode(i), nil
+	}
+	return 0, fmt.Errorf("unknown cache mode %q; known are %s", s, strings.Join(cacheNames, ", "))
+}
+
+// Records counts blocks, as dd does.
+type Records struct {
+	Full    int64
+	Partial int64
+}
+
+// Summary is the account of a run.
+type Summary struct {
+	In       Records
+	Outputs  []Written
+	Bytes    int64 // written to the output that has most
+	Elapsed  time.Duration
+	Complete bool // the input was read as far as was asked for
+	Digests  hash.Digests
+	Errors   int64  // each was reported
+	Manifest string // as the user named it; "" if none was written
+}
+
+// Written is the account of an output.
+type Written struct {
+	Name    string // as the user named it
+	Records Records
+	Bytes   int64
+}

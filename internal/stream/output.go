@@ -1,0 +1,246 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+)
+
+// output writes the stream to one place. It is its lane's until the flow is closed.
+type output struct {
+	run       *run
+	name      string // as the user named it
+	to        *fsys.Stream
+	created   bool // by this run
+	truncates bool
+	sparse    bool
+	base      int64 // offset of the stream's first byte in the file
+	standing  int64 // what the file holds from here on need not be overwritten
+	end       int64 // end of the last byte that was written, and is no hole
+
+	written int64   // bytes of the stream, holes included
+	records Records // where the stream is taken by record
+	behind  *pipe.Behind
+	device  *pipe.Device
+	closed  bool
+	failed  bool
+	listed  bool // it holds the stream and nothing else
+
+	mu     sync.Mutex
+	unsafe error // of writing back, told by the device's goroutine
+}
+
+// prepare truncates the file.
+func (o *output) prepare() error {
+	if !o.truncates {
+		return nil
+	}
+	o.standing = o.base
+	if o.to.Size == o.base {
+		return nil
+	}
+	return o.to.Truncate(o.base)
+}
+
+// Put implements pipe.Output. What fails is told at once, with what is safe of it:
+// the others may go on for hours.
+func (o *output) Put(data []byte, off int64) error {
+	err := o.put(data, off)
+	if err == nil && o.behind != nil {
+		err = o.writtenBack()
+	}
+	if err != nil {
+		o.fail(err)
+		return err
+	}
+	o.records.count(int64(len(data)), o.run.opts.BlockSize)
+	return nil
+}
+
+func (o *output) put(data []byte, off int64) (err error) {
+	at := o.base + off
+	if !o.sparse {
+		return o.write(data, at)
+	}
+	pipe.EachRun(data, at, func(part []byte, at int64, zero bool) bool {
+		if zero {
+			err = o.hole(part, at)
+		} else {
+			err = o.write(part, at)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (o *output) write(data []byte, at int64) error {
+	n, err := o.to.WriteAll(data, at)
+	o.written += int64(n)
+	if n > 0 {
+		o.end = at + int64(n)
+		if o.behind != nil {
+			o.behind.Wrote(at, int64(n))
+		}
+	}
+	return err
+}
+
+// hole leaves zeros out. What stands there already must not be seen instead.
+func (o *output) hole(zeros []byte, at int64) error {
+	stands := max(min(int64(len(zeros)), o.standing-at), 0)
+	if stands > 0 {
+		err := o.to.Zero(at, stands)
+		if fsys.Unsupported(err) || fsys.InvalidArgument(err) || fsys.NotPermitted(err) {
+			err = o.write(zeros[:stands], at)
+		} else if err == nil {
+			o.written += stands
+		}
+		if err != nil {
+			return err
+		}
+	}
+	o.written += int64(len(zeros)) - stands
+	return nil
+}
+
+// complete gives a file its size where it ends in a hole.
+func (o *output) complete() error {
+	size := o.base + o.written
+	if o.to.Info.Kind != fsys.Regular || !o.sparse || o.written == 0 || size <= max(o.end, o.standing) {
+		return nil
+	}
+	return o.to.Truncate(size)
+}
+
+// syncs reports whether there is a device that what was written can be forced to.
+func (o *output) syncs() bool {
+	return !o.run.opts.Unsynced && (o.to.Info.Kind == fsys.Regular || o.to.Info.Kind == fsys.BlockDevice)
+}
+
+// force forces everything to the device, once. The error of writing back counts
+// even if forcing succeeds: the system tells it once only.
+func (o *output) force() error {
+	if o.behind != nil {
+		o.behind.Finish()
+		o.device.Drain()
+		o.behind = nil
+	}
+	err := o.writtenBack()
+	if err == nil && o.syncs() {
+		err = o.to.Sync()
+		if fsys.Unsupported(err) || fsys.InvalidArgument(err) {
+			err = nil // a file of a kind that is on no device, as those of /proc
+		}
+	}
+	if err == nil && o.created && o.syncs() {
+		err = fsys.SyncParent(o.name)
+	}
+	return err
+}
+
+func (o *output) writtenBack() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.unsafe
+}
+
+func (o *output) loseUnwritten(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unsafe == nil {
+		o.unsafe = err
+	}
+}
+
+// fail gives the output up.
+func (o *output) fail(err error) {
+	o.failed = true
+	if errors.Is(err, fsys.ErrStopped) {
+		return
+	}
+	told := fmt.Errorf("%w after %d bytes", err, o.written)
+	if o.syncs() {
+		err := o.complete()
+		if err == nil {
+			err = o.force()
+		}
+		if err == nil {
+			told = fmt.Errorf("%w; %d bytes are on the device", told, o.written)
+		} else {
+			told = fmt.Errorf("%w; it is not known what of them is on the device", told)
+		}
+	}
+	o.run.fail(o.name, failure.StageWrite, told)
+}
+
+// finish forces a complete output to the device and closes it.
+func (o *output) finish() {
+	if err := o.complete(); err != nil {
+		o.fail(err)
+		return
+	}
+	if err := o.force(); err != nil {
+		o.failed = true
+		o.run.fail(o.name, failure.StageSync, fmt.Errorf("%w; it is not known what of the %d bytes is on the device", err, o.written))
+	}
+}
+
+// leave ends what goes on besides, in every case.
+func (o *output) leave() {
+	if o.behind != nil {
+		o.behind.Finish()
+		o.behind = nil
+	}
+	if o.name == standard && o.to.Seeks {
+		if o.run.opts.Cache == CacheDirect {
+			_, _ = o.to.SetDirect(false) // whoever shares the descriptor wants it as it was
+		}
+		if err := o.to.Leave(o.base + o.written); err != nil && !o.failed {
+			o.failed = true
+			o.run.fail(o.name, failure.StageWrite, err)
+		}
+	}
+	if o.run.manifest != nil {
+		var err error
+		if o.listed, err = o.isStream(); err != nil {
+			o.failed = true
+			o.run.fail(o.name, failure.StageManifest, err)
+		}
+	}
+	o.closed = true
+	if err := o.to.CloseWritten(); err != nil && !o.failed {
+		o.failed = true
+		o.run.fail(o.name, failure.StageWrite, err)
+	}
+}
+
+// account counts the blocks that were written.
+func (o *output) account() Written {
+	w := Written{Name: o.name, Records: o.records, Bytes: o.written}
+	if !o.run.byRecord {
+		w.Records = recordsOf(o.written, o.run.opts.BlockSize)
+	}
+	return w
+}
+
+// count adds a block that was moved as one.
+func (r *Records) count(n, block int64) {
+	if n == block {
+		r.Full++
+	} else {
+		r.Partial++
+	}
+}
+
+// recordsOf is how many blocks so many bytes are: only the last can be partial.
+func recordsOf(bytes, block int64) Records {
+	r := Records{Full: bytes / block}
+	if bytes%block != 0 {
+		r.Partial = 1
+	}
+	return r
+}
