@@ -97,6 +97,8 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	switch {
 	case slices.Contains(args, ""):
 		return nil, usagef("the name of an input or output is empty")
+	case cmd.Flags().Changed("sync") && (o.Input == "end" || o.Input == "none"): // --sync none
+		return nil, usagef("the mode of --sync is written as --sync=%s; a file of that name is ./%[1]s", o.Input)
 	case standardInputs(o.Outputs) > 1:
 		return nil, usagef("- is given twice as an output")
 	case o.Manifest == "-":

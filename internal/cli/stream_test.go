@@ -84,6 +84,7 @@ func TestStreamUsageErrors(t *testing.T) {
 		"--seek 1.5":                 "--seek: \"1.5\" is neither",
 		"--skip 9999999999999999999": "--skip: \"9999999999999999999\" is neither",
 		"--sync=file":                "--sync: unknown sync mode \"file\"; known are end, none",
+		"--sync none a b":            "the mode of --sync is written as --sync=none; a file of that name is ./none",
 		"--cache=most":               "--cache: unknown cache mode \"most\"; known are auto, keep, drop, direct",
 		"--block-size 0":             "--block-size: 0 is out of range; it must be 1 to 1GiB",
 		"--conv sync":                "unknown flag --conv",
