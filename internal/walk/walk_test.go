@@ -320,8 +320,26 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	}
 }
 
+// What is no directory any more when it is to be opened is not entered.
+func TestADirectoryThatBecameAFile(t *testing.T) {
+	root := tree(t, "a/1", "b/")
+	withFault(t, func(op fsys.Op, name string) error {
+		if op == fsys.OpOpenDir && name == "b" {
+			require.NoError(t, os.Remove(root+"/b"))
+			require.NoError(t, os.WriteFile(root+"/b", nil, 0o644))
+		}
+		return nil
+	})
+	v := newRecorder()
+	walkTree(t.Context(), t, root, 4, v, Options{Workers: 1, Found: v.found})
+	require.ElementsMatch(t, []string{"", "a"}, v.paths("enter"))
+	require.Len(t, v.failed, 1)
+	require.Contains(t, v.failed, "b")
+}
+
 // Goroutines that have nothing else to do look at entries of a large directory.
 func TestALargeDirectoryIsShared(t *testing.T) {
+	const workers = 3
 	var paths []string
 	for i := range 4 * shareSize {
 		paths = append(paths, fmt.Sprint(i))
@@ -330,9 +348,15 @@ func TestALargeDirectoryIsShared(t *testing.T) {
 	v := newRecorder()
 	var inside atomic.Int64
 	met := make(chan struct{})
-	walkTree(t.Context(), t, root, 4, v, Options{Workers: 3, Found: func(d *Dir, name string, place Place, info fsys.Info) {
+	walkTree(t.Context(), t, root, 4, v, Options{Workers: workers, Found: func(d *Dir, name string, place Place, info fsys.Info) {
 		v.found(d, name, place, info)
-		if place.At < shareSize {
+		switch {
+		case place.At == shareSize-1:
+			for end := time.Now().Add(10 * time.Second); waiting() < workers-1 && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			return
+		case place.At < shareSize:
 			return
 		}
 		if inside.Add(1) == 2 {
@@ -345,6 +369,19 @@ func TestALargeDirectoryIsShared(t *testing.T) {
 		}
 	}})
 	require.ElementsMatch(t, paths, v.paths("entry"))
+}
+
+// waiting is how many goroutines have nothing to take.
+func waiting() int {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	n := 0
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "sync.(*Cond).Wait") && strings.Contains(stack, "walk.(*walker).take") {
+			n++
+		}
+	}
+	return n
 }
 
 // One listing wakes as many goroutines as there are batches in it.
