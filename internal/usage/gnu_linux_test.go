@@ -33,6 +33,25 @@ var gnuDu = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// duSizesDirs reports whether directories have an apparent size for du, as up to
+// coreutils 9.1 and as here.
+var duSizesDirs = sync.OnceValue(func() bool {
+	program, err := gnuDu()
+	if err != nil {
+		return false
+	}
+	dir, err := os.MkdirTemp(".", "du")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir)
+	if os.WriteFile(dir+"/empty", nil, 0o644) != nil { // an empty directory may have none
+		return false
+	}
+	out, err := exec.Command(program, "-bs", dir).Output()
+	return err == nil && !bytes.HasPrefix(out, []byte("0\t"))
+})
+
 func needDu(t testing.TB) {
 	t.Helper()
 	if _, err := gnuDu(); err != nil {
@@ -57,6 +76,9 @@ func flags(o Options) []string {
 // requireLikeDu demands the lines of du, byte for byte, and as many failures. more are
 // flags of du that o does not tell.
 func requireLikeDu(t require.TestingT, o Options, more ...string) account {
+	if o.Apparent && !duSizesDirs() {
+		return take(t, o)
+	}
 	program, err := gnuDu()
 	require.NoError(t, err)
 	args := slices.Concat(flags(o), more, []string{"--"}, o.Paths)
