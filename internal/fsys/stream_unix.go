@@ -72,7 +72,9 @@ func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 		fd, err = retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o666) })
 		created = err == nil
 		if err == unix.EEXIST { // a link that leads nowhere yet, or somebody was faster
+			link, _ := os.Readlink(path)
 			fd, err = openStream(path, flags|unix.O_CREAT, stop)
+			created = err == nil && link != ""
 		}
 	case err != nil:
 	case info.Kind == BlockDevice:
@@ -84,7 +86,7 @@ func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 		return nil, false, err
 	}
 	if s, err = newStream(fd, path, stop, true); err != nil && created {
-		_ = unix.Unlink(path)
+		_ = removeResolved(path)
 	}
 	return s, created && err == nil, err
 }
