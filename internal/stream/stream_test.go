@@ -281,6 +281,23 @@ func TestStandardOutputIsContinued(t *testing.T) {
 	}
 }
 
+// What is appended is written back where it is.
+func TestAppendedIsFollowed(t *testing.T) {
+	out := write(t, filepath.Join(t.TempDir(), "out"), []byte("1234567890"))
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	stop, err := fsys.NewStop()
+	require.NoError(t, err)
+	defer stop.Close()
+	s, err := fsys.InheritStream(f, stop, true)
+	require.NoError(t, err)
+	defer s.Close()
+	o := &output{run: &run{opts: &Options{}}, name: standard, to: s}
+	require.NoError(t, o.place(0))
+	require.EqualValues(t, 10, o.base)
+}
+
 // What makes no sense is refused before anything is written or truncated, and
 // leaves no file behind.
 func TestRefusals(t *testing.T) {
