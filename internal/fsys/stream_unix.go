@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -102,6 +103,10 @@ func InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
 	if err != nil || s.Info.Kind != Regular && s.Info.Kind != BlockDevice {
 		return s, err
 	}
+	if output && s.Info.Kind == BlockDevice && mounted(fd) {
+		s.Close()
+		return nil, unix.EBUSY
+	}
 	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 && output {
 		s.Seeks = false // wherever it is told to write, it appends
 	} else if s.Start, err = unix.Seek(fd, 0, unix.SEEK_CUR); err != nil {
@@ -109,6 +114,18 @@ func InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// mounted reports whether somebody else has the block device for himself. Whoever
+// opened it for this process, a shell, did not ask.
+func mounted(fd int) bool {
+	again, err := retryN(func() (int, error) {
+		return unix.Open(fmt.Sprintf("/dev/fd/%d", fd), unix.O_WRONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	})
+	if err == nil {
+		_ = unix.Close(again) // nothing was written
+	}
+	return err == unix.EBUSY
 }
 
 // openStream opens a fifo, too, without waiting for its other end for ever.
