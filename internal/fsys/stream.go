@@ -2,6 +2,7 @@ package fsys
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 )
@@ -100,6 +101,23 @@ func (s *Stream) CloseWritten() error {
 		err = fault(OpCloseFile, s.name)
 	}
 	return err
+}
+
+// RemoveNew removes the file that path led to when s created it, unless it is another
+// by now or has content.
+func (s *Stream) RemoveNew(path string) {
+	if now, err := StatPath(path); err == nil && now.ID == s.Info.ID && now.Size == 0 {
+		_ = removeResolved(path) // empty, and it says nothing
+	}
+}
+
+// removeResolved removes a file and not the link that leads to it.
+func removeResolved(path string) error {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return os.Remove(resolved)
 }
 
 // SyncParent forces the name of a new file to the device.

@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -72,7 +73,9 @@ func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 		fd, err = retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o666) })
 		created = err == nil
 		if err == unix.EEXIST { // a link that leads nowhere yet, or somebody was faster
+			link, _ := os.Readlink(path)
 			fd, err = openStream(path, flags|unix.O_CREAT, stop)
+			created = err == nil && link != ""
 		}
 	case err != nil:
 	case info.Kind == BlockDevice:
@@ -84,7 +87,7 @@ func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 		return nil, false, err
 	}
 	if s, err = newStream(fd, path, stop, true); err != nil && created {
-		_ = unix.Unlink(path)
+		_ = removeResolved(path)
 	}
 	return s, created && err == nil, err
 }
@@ -100,6 +103,10 @@ func InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
 	if err != nil || s.Info.Kind != Regular && s.Info.Kind != BlockDevice {
 		return s, err
 	}
+	if output && s.Info.Kind == BlockDevice && mounted(fd) {
+		s.Close()
+		return nil, unix.EBUSY
+	}
 	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 && output {
 		s.Seeks = false // wherever it is told to write, it appends
 	} else if s.Start, err = unix.Seek(fd, 0, unix.SEEK_CUR); err != nil {
@@ -107,6 +114,18 @@ func InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// mounted reports whether somebody else has the block device for himself. Whoever
+// opened it for this process, a shell, did not ask.
+func mounted(fd int) bool {
+	again, err := retryN(func() (int, error) {
+		return unix.Open(fmt.Sprintf("/dev/fd/%d", fd), unix.O_WRONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	})
+	if err == nil {
+		_ = unix.Close(again) // nothing was written
+	}
+	return err == unix.EBUSY
 }
 
 // openStream opens a fifo, too, without waiting for its other end for ever.

@@ -98,7 +98,7 @@ func OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
 		return nil, false, err
 	}
 	if s, err = newStream(h, path); err != nil && created {
-		_ = os.Remove(path)
+		_ = removeResolved(path)
 	}
 	return s, created && err == nil, err
 }

@@ -6,11 +6,15 @@ import "github.com/seed65876f4f/sealift/internal/fsys"
 // there before.
 type Eviction struct {
 	file    *fsys.File
-	dropped int64  // how far it has come, a multiple of evictWindow until the end
+	window  int64  // bytes that are looked at and dropped at once
+	dropped int64  // how far it has come, a multiple of window until the end
 	keep    []bool // windows that had pages before; nil if none had
 }
 
-const evictWindow = 8 << 20 // bytes
+const (
+	evictWindow = 8 << 20 // bytes, at least
+	mostWindows = 1 << 16 // in a file: sparse ones can have any size
+)
 
 // NewEviction looks what is cached of a file; nil if the system does not say.
 func NewEviction(f *fsys.File, size int64) *Eviction {
@@ -18,10 +22,10 @@ func NewEviction(f *fsys.File, size int64) *Eviction {
 	if !known {
 		return nil
 	}
-	v := &Eviction{file: f}
+	v := &Eviction{file: f, window: (size/mostWindows)&^(evictWindow-1) + evictWindow}
 	if held {
-		for off := int64(0); off < size; off += evictWindow {
-			held, known := f.Cached(off, evictWindow)
+		for off := int64(0); off < size && off >= 0; off += v.window {
+			held, known := f.Cached(off, v.window)
 			v.keep = append(v.keep, held || !known)
 		}
 	}
@@ -33,8 +37,8 @@ func (v *Eviction) Restart() { v.dropped = 0 }
 
 // Read is told how far reading has come.
 func (v *Eviction) Read(off int64) {
-	for v.dropped+evictWindow <= off {
-		v.drop(evictWindow)
+	for off-v.dropped >= v.window {
+		v.drop(v.window)
 	}
 }
 
@@ -47,7 +51,7 @@ func (v *Eviction) End(off int64) {
 }
 
 func (v *Eviction) drop(n int64) {
-	if i := int(v.dropped / evictWindow); i >= len(v.keep) || !v.keep[i] {
+	if i := int(v.dropped / v.window); i >= len(v.keep) || !v.keep[i] {
 		v.file.DropCacheBehind(v.dropped, n)
 	}
 	v.dropped += n

@@ -3,6 +3,7 @@
 package pipe
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,31 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
+
+// Nobody asks of each window of a file that is nothing but one hole.
+func TestEvictionOfAHugeFile(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	path := filepath.Join(dir, "f")
+	require.NoError(t, os.WriteFile(path, []byte("cached"), 0o600))
+	if err := os.Truncate(path, math.MaxInt64); err != nil {
+		t.Skip("the file system has no files of that size: ", err)
+	}
+	root, err := fsys.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	f, info, err := root.Open("f")
+	require.NoError(t, err)
+	defer f.Close()
+	v := NewEviction(f, info.Size)
+	if v == nil {
+		t.Skip("the system does not tell what is cached")
+	}
+	require.LessOrEqual(t, len(v.keep), mostWindows)
+	require.True(t, v.keep[0])
+	v.Read(info.Size - 1)
+	v.End(info.Size)
+	require.Equal(t, info.Size, v.dropped)
+}
 
 // What was cached before stays, window by window, also in a second reading and in
 // one that begins between two windows.

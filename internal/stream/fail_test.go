@@ -124,10 +124,12 @@ func TestForcing(t *testing.T) {
 	}{
 		"new":       {"new", nil, 2},
 		"old":       {"old", nil, 1},
+		"link":      {"link", nil, 2},
 		"unsynced":  {"other", func(o *Options) { o.Unsynced = true }, 0},
 		"no device": {"/dev/null", nil, 0},
 	} {
 		write(t, filepath.Join(dir, "old"), nil)
+		_ = os.Symlink("behind", filepath.Join(dir, "link"))
 		if !filepath.IsAbs(c.out) {
 			c.out = filepath.Join(dir, c.out)
 		}
@@ -358,6 +360,77 @@ func TestManifestOfAnInputThatChanges(t *testing.T) {
 	require.NoError(t, o.err)
 	require.EqualValues(t, 1, o.summary.Errors)
 	require.NoFileExists(t, filepath.Join(dir, "m"))
+}
+
+// Who reads the manifest opens what has the name.
+func TestManifestOfAnOutputThatIsReplaced(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	in, out := write(t, filepath.Join(dir, "in"), []byte("content")), filepath.Join(dir, "out")
+	for name, replace := range map[string]func(){
+		"another": func() { require.NoError(t, os.Rename(write(t, filepath.Join(dir, "new"), []byte("another")), out)) },
+		"none":    func() { require.NoError(t, os.Remove(out)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			write(t, out, nil)
+			faults(t, func(op fsys.Op, _ string, nth int) error {
+				if op == fsys.OpRead && nth == 0 {
+					replace()
+				}
+				return nil
+			})
+			manifest := filepath.Join(dir, "m")
+			o := stream(t.Context(), in, []string{out}, func(o *Options) { o.Manifest, o.Count = manifest, &Amount{N: 3, Bytes: true} })
+			require.NoError(t, o.err)
+			require.Contains(t, o.texts(), "there is nothing to list")
+			require.NoFileExists(t, manifest)
+		})
+	}
+}
+
+// While a fifo keeps the run waiting, others use its outputs: nothing of theirs goes
+// with a run that ends before it has begun, and nothing stays below one that begins.
+func TestOutputsChangeWhileAFifoWaits(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	fifo, out := filepath.Join(dir, "fifo"), filepath.Join(dir, "out")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	whenOpen := func(do func()) (wait func()) {
+		var group sync.WaitGroup
+		group.Go(func() {
+			for { // until the output was created
+				if _, err := os.Stat(out); err == nil {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			do()
+		})
+		return group.Wait
+	}
+	old := bytes.Repeat([]byte("old"), 10_000)
+	for name, change := range map[string]func(){
+		"filled":   func() { write(t, out, old) },
+		"replaced": func() { require.NoError(t, os.Rename(write(t, filepath.Join(dir, "new"), old), out)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			wait := whenOpen(func() { change(); cancel() })
+			o := stream(ctx, fifo, []string{out}, nil)
+			wait()
+			require.ErrorIs(t, o.err, context.Canceled)
+			require.Equal(t, old, read(t, out))
+			require.NoError(t, os.Remove(out))
+		})
+	}
+	for _, seek := range []int64{0, 4096} {
+		wait := whenOpen(func() {
+			write(t, out, old)
+			write(t, fifo, make([]byte, 10_000))
+		})
+		succeeds(t, stream(t.Context(), fifo, []string{out}, func(o *Options) { o.Sparse, o.Seek = true, Amount{N: seek, Bytes: true} }))
+		wait()
+		require.Equal(t, slicesOf(old[:seek], make([]byte, 10_000)), read(t, out))
+		require.NoError(t, os.Remove(out))
+	}
 }
 
 // Several digests in one file name their kind.

@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -58,11 +59,24 @@ func (r *run) inputCanBeListed() bool {
 
 func (o *output) canBeListed(seek int64) bool { return hasContent(o.name, o.to) && seek == 0 }
 
+// leadsTo reports whether the name is still that of what was opened: who reads the
+// manifest opens it by name.
+func leadsTo(name string, s *fsys.Stream) (bool, error) {
+	now, err := fsys.StatPath(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return now.ID == s.Info.ID, err
+}
+
 // isStream reports whether the output holds the stream and nothing else. It is asked
 // before the output is closed.
 func (o *output) isStream() (bool, error) {
 	if o.failed || !o.canBeListed(o.base) {
 		return false, nil
+	}
+	if same, err := leadsTo(o.name, o.to); !same || err != nil {
+		return false, err
 	}
 	if o.to.Info.Kind == fsys.BlockDevice {
 		return o.written == o.to.Size, nil
@@ -75,6 +89,9 @@ func (o *output) isStream() (bool, error) {
 func (in *input) isStream() (bool, error) {
 	if !in.run.inputCanBeListed() {
 		return false, nil
+	}
+	if same, err := leadsTo(in.run.opts.Input, in.Stream); !same || err != nil {
+		return false, err
 	}
 	if in.Info.Kind == fsys.BlockDevice {
 		return in.total == in.Size, nil

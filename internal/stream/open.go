@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -200,12 +199,12 @@ func (o *output) place(seek int64) error {
 		if seek > 0 && !s.Skip(seek) {
 			return cannotSeek(o.name)
 		}
+		o.base = max(s.Size, 0) // of a file that is appended to
 		return nil
 	case seek > math.MaxInt64-s.Start:
 		return failure.Refuse("%s: --seek leads beyond what 64 bits can count", quote.Name(o.name))
 	}
 	o.base = s.Start + seek
-	o.standing = s.Size
 	if s.Info.Kind == fsys.BlockDevice {
 		if o.standing = math.MaxInt64; o.base > s.Size {
 			return failure.Refuse("%s: --seek leads beyond its end: it has %d bytes", quote.Name(o.name), s.Size)
@@ -216,11 +215,12 @@ func (o *output) place(seek int64) error {
 	return nil
 }
 
-// undo removes the files that were created, since nothing was written.
+// undo removes the files that were created, since nothing was written. Somebody else
+// may have filled or replaced them while a fifo kept the run waiting.
 func (r *run) undo() {
 	for _, out := range r.outputs {
 		if out != nil && out.created {
-			_ = os.Remove(out.name) // empty, and it says nothing
+			out.to.RemoveNew(out.name)
 		}
 	}
 }

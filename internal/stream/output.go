@@ -34,15 +34,21 @@ type output struct {
 	unsafe error // of writing back, told by the device's goroutine
 }
 
-// prepare truncates the file.
+// prepare truncates the file. A fifo may have kept the run waiting since it was
+// opened: what stands in it is looked at again.
 func (o *output) prepare() error {
-	if !o.truncates {
+	if o.to.Info.Kind != fsys.Regular || !o.to.Seeks {
+		return nil
+	}
+	now, err := o.to.Stat()
+	if err != nil {
+		return err
+	}
+	o.standing = now.Size
+	if !o.truncates || o.standing == o.base {
 		return nil
 	}
 	o.standing = o.base
-	if o.to.Size == o.base {
-		return nil
-	}
 	return o.to.Truncate(o.base)
 }
 
@@ -91,6 +97,9 @@ func (o *output) write(data []byte, at int64) error {
 
 // hole leaves zeros out. What stands there already must not be seen instead.
 func (o *output) hole(zeros []byte, at int64) error {
+	if o.to.Info.Kind == fsys.BlockDevice && int64(len(zeros)) > o.to.Size-at {
+		return o.write(zeros, at) // a range that leads beyond the end is cut off without an error
+	}
 	stands := max(min(int64(len(zeros)), o.standing-at), 0)
 	if stands > 0 {
 		err := o.to.Zero(at, stands)

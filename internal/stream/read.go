@@ -46,8 +46,12 @@ func (in *input) fill(b []byte, limit int64) (n int, err error) {
 		in.ended = n == 0 && err == nil
 		return n, err
 	case in.Seeks && !in.run.byRecord:
-		// Buffers end where pages do.
-		b = b[:min(len(b), in.run.unit-int(in.off%int64(in.run.unit)))]
+		// Buffers end where pages do, and past the page cache begin there.
+		unit := in.run.unit
+		if in.direct.wanted && in.off%fsys.DirectAlignment != 0 {
+			unit = fsys.DirectAlignment
+		}
+		b = b[:min(len(b), unit-int(in.off%int64(unit)))]
 	}
 	block := in.run.opts.BlockSize
 	for n < len(b) {

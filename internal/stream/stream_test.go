@@ -281,6 +281,23 @@ func TestStandardOutputIsContinued(t *testing.T) {
 	}
 }
 
+// What is appended is written back where it is.
+func TestAppendedIsFollowed(t *testing.T) {
+	out := write(t, filepath.Join(t.TempDir(), "out"), []byte("1234567890"))
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	stop, err := fsys.NewStop()
+	require.NoError(t, err)
+	defer stop.Close()
+	s, err := fsys.InheritStream(f, stop, true)
+	require.NoError(t, err)
+	defer s.Close()
+	o := &output{run: &run{opts: &Options{}}, name: standard, to: s}
+	require.NoError(t, o.place(0))
+	require.EqualValues(t, 10, o.base)
+}
+
 // What makes no sense is refused before anything is written or truncated, and
 // leaves no file behind.
 func TestRefusals(t *testing.T) {
@@ -441,6 +458,28 @@ func TestSparseWithoutHoles(t *testing.T) {
 }
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// Past the page cache, what begins within a page is read to its end first.
+func TestDirectWithinAPage(t *testing.T) {
+	dir := t.TempDir()
+	content := treetest.Pattern(3*unitSize+123, 1)
+	in := write(t, filepath.Join(dir, "in"), content)
+	f, err := os.OpenFile(in, os.O_RDONLY|unix.O_DIRECT, 0)
+	if err != nil {
+		t.Skip("the temporary directory's file system has no direct reads: ", err)
+	}
+	defer f.Close()
+	for _, skip := range []int64{1, 100, 4096 + 511, unitSize - 7} {
+		// A file system that wants the memory aligned would say so in a warning.
+		odd := fsys.AlignedBuffer(2 * fsys.DirectAlignment)[1:][:fsys.DirectAlignment]
+		if _, err := f.ReadAt(odd, 0); err == nil {
+			t.Skip("the temporary directory's file system reads directly into any memory")
+		}
+		out := filepath.Join(dir, "out")
+		succeeds(t, stream(t.Context(), in, []string{out}, func(o *Options) { o.Cache, o.Skip = CacheDirect, Amount{N: skip, Bytes: true} }))
+		require.True(t, bytes.Equal(content[skip:], read(t, out)))
+	}
+}
 
 // openTerminal makes a terminal and returns both of its ends.
 func openTerminal(t *testing.T) (user, terminal *os.File) {
