@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -282,6 +283,40 @@ func TestTopOfEqualEntries(t *testing.T) {
 		}
 		require.Equal(t, []string{"c", "d", "e", "m/a"}, got)
 	}
+}
+
+// Paths are compared as the strings that they are never made into.
+func TestComparisonOfPaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dirs := []*node{{}}
+		var all []candidate
+		for range rapid.IntRange(2, 20).Draw(t, "entries") {
+			dir := rapid.SampledFrom(dirs).Draw(t, "in")
+			name := rapid.StringMatching("[a.0/]{1,3}").Draw(t, "name")
+			name = strings.ReplaceAll(name, "/", "-") // it and "." come before "/", 0 and "a" behind
+			if slices.ContainsFunc(all, func(c candidate) bool { return c.dir == dir && c.name == name }) {
+				continue
+			}
+			all = append(all, candidate{dir: dir, name: name})
+			dirs = append(dirs, &node{parent: dir, name: name, depth: dir.depth + 1})
+		}
+		for _, a := range all {
+			for _, b := range all {
+				require.Equal(t, strings.Compare(a.path(), b.path()), compareCandidates(a, b), "%q and %q", a.path(), b.path())
+			}
+		}
+	})
+}
+
+// In a tree of equal sizes each entry is compared: that must not make anything.
+func TestComparisonOfEqualEntriesMakesNothing(t *testing.T) {
+	dir := &node{}
+	for range 100 {
+		dir = &node{parent: dir, name: "a directory", depth: dir.depth + 1}
+	}
+	top := newTop(1)
+	top.offer(candidate{dir, "a", fsys.Regular, 7})
+	require.Zero(t, testing.AllocsPerRun(100, func() { top.offer(candidate{dir.parent, "b", fsys.Regular, 7}) }))
 }
 
 // Paths may be longer than the system takes.
