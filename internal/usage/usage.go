@@ -67,6 +67,8 @@ func Run(ctx context.Context, o *Options) (*Summary, error) {
 	if r.workers = o.Workers; r.workers == 0 {
 		r.workers = DefaultWorkers
 	}
+	// Each has up to three directories open, and others need some ten descriptors.
+	r.workers = min(r.workers, max(fsys.OpenLimit()/4-3, 1))
 	if len(o.Paths) > 1 && !o.CountLinks {
 		r.dirs = map[fsys.ID]bool{}
 	}
