@@ -155,7 +155,7 @@ func (r *run) measure(ctx context.Context, p path) {
 	} else {
 		handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 512))
 		walk.Walk(ctx, walk.NewRoot(handles.Root(open), info, t), walk.Options{
-			Workers: r.workers, Filter: r.opts.Filter, Found: t.Found,
+			Workers: r.workers, Filter: r.opts.Filter, OneFileSystem: r.opts.OneFileSystem, Found: t.Found,
 		})
 	}
 	if ctx.Err() == nil && t.root != nil {

@@ -41,13 +41,13 @@ type Options struct {
 	Workers       int // goroutines; at least 1
 	Filter        *filter.List
 	Only          *filter.Only
-	OneFileSystem bool // enter no directory of another device
+	OneFileSystem bool // list no directory of another device
 	// Found, if set, is called instead of the visitor's Entry for whoever only wants
 	// to know what there is. Each entry is looked at while its directory is listed, so
 	// that only the names of subdirectories are held in memory, and it is told where
 	// the system lists it. A large directory is shared: Found is called for it by
 	// several goroutines. A directory that cannot be opened, but looked at, is entered
-	// and cannot be listed.
+	// and cannot be listed; with OneFileSystem those of other devices are not opened.
 	Found func(d *Dir, name string, place Place, info fsys.Info)
 	// SkipReserved, if set, is called for each name that Sealift made for itself
 	// (fsys.Reserved), which is then not visited.
@@ -268,6 +268,11 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 		return nil, err
 	}
 	defer parent.handle.Release()
+	if w.opts.Found != nil && w.opts.OneFileSystem { // to open a mount point may mount, and wait
+		if info, err := up.Lstat(name); err == nil && info.ID.Dev != w.device {
+			return nil, fsys.ErrMoved // unless it is entered, nobody is told
+		}
+	}
 	dir, err := up.OpenDir(name)
 	if err != nil {
 		return nil, err

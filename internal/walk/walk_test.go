@@ -829,22 +829,39 @@ func TestADirectoryExchangedWhileClosed(t *testing.T) {
 func TestOneFileSystem(t *testing.T) {
 	root := tree(t, "a/1", "b")
 	for _, foreign := range []bool{false, true} {
-		v := newRecorder()
-		d, err := fsys.OpenRoot(root)
-		require.NoError(t, err)
-		info, err := d.Stat()
-		require.NoError(t, err)
-		if foreign {
-			info.ID.Dev++
+		for _, found := range []bool{false, true} {
+			v := newRecorder()
+			d, err := fsys.OpenRoot(root)
+			require.NoError(t, err)
+			info, err := d.Stat()
+			require.NoError(t, err)
+			if foreign {
+				info.ID.Dev++
+			}
+			o := Options{Workers: 1, OneFileSystem: true}
+			if found {
+				o.Found = v.found
+			}
+			opened := 0
+			withFault(t, func(op fsys.Op, _ string) error {
+				if op == fsys.OpOpenDir {
+					opened++
+				}
+				return nil
+			})
+			Walk(context.Background(), NewRoot(fsys.NewHandles(4).Root(d), info, v), o)
+			want := []string{"a/1", "b"}
+			if foreign {
+				want = want[1:]
+			}
+			require.ElementsMatch(t, want, v.paths("entry"))
+			require.Equal(t, []string{"", "a"}, v.paths("enter"))
+			require.Empty(t, v.failed)
+			if foreign && found { // that could mount something
+				require.Zero(t, opened)
+			}
+			requireOrderly(t, v)
 		}
-		Walk(context.Background(), NewRoot(fsys.NewHandles(4).Root(d), info, v), Options{Workers: 1, OneFileSystem: true})
-		want := []string{"a/1", "b"}
-		if foreign {
-			want = want[1:]
-		}
-		require.Equal(t, want, v.paths("entry"))
-		require.Equal(t, []string{"", "a"}, v.paths("enter"))
-		requireOrderly(t, v)
 	}
 }
 
