@@ -163,12 +163,20 @@ func (r *run) measure(ctx context.Context, p path) {
 	}
 }
 
+// openRoot opens a path that is a directory. It is looked at again, for a link that
+// has taken its place would have been followed.
 func openRoot(name string) (*fsys.Dir, fsys.Info, error) {
 	dir, err := fsys.OpenRoot(name)
 	if err != nil {
 		return nil, fsys.Info{}, err
 	}
 	info, err := dir.Stat()
+	if err == nil {
+		var now fsys.Info
+		if now, err = fsys.Lstat(name); err == nil && now.ID != info.ID {
+			err = fsys.ErrMoved
+		}
+	}
 	if err != nil {
 		dir.Close()
 	}
