@@ -6,8 +6,9 @@
 //
 // Goroutines meet things in another order. So each directory whose number is told,
 // and the names of files with several, have their places noted, and the rest is
-// settled when a path has been walked. Where only the paths themselves are told
-// nothing is noted, and memory does not grow with the tree.
+// settled when a path has been walked. Where only the paths themselves are told no
+// places are noted, and memory does not grow with the tree, except for what must not
+// count twice: files with several names and, of several paths, directories.
 //
 // There is one difference. Of several paths, GNU du remembers all that it has met, and
 // this package only directories, files with several names, and files that the user
@@ -42,8 +43,8 @@ type Options struct {
 	Report func(path string, err error) // what could not be seen; called concurrently
 }
 
-// DefaultWorkers is how many goroutines look at entries. Most of them wait for the
-// device, if there is one to wait for; docs/du.md has the measurements.
+// DefaultWorkers is how many goroutines look at entries, where there are descriptors
+// for them. Most of them wait for the device, if there is one to wait for.
 const DefaultWorkers = 32
 
 // Entry is what is told.
