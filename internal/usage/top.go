@@ -88,7 +88,29 @@ func compareCandidates(a, b candidate) int {
 	if c := cmp.Compare(b.bytes, a.bytes); c != 0 {
 		return c
 	}
-	return strings.Compare(a.path(), b.path())
+	return comparePaths(a, b)
+}
+
+// comparePaths compares paths as strings, without making them: often a whole tree is
+// of equal size.
+func comparePaths(a, b candidate) int {
+	dirA, dirB := a.dir, b.dir
+	nameA, nameB := a.name, b.name
+	var belowA, belowB bool // the path goes on behind the name
+	for dirA != dirB {
+		if dirA.depth >= dirB.depth {
+			dirA, nameA, belowA = dirA.parent, dirA.name, true
+		} else {
+			dirB, nameB, belowB = dirB.parent, dirB.name, true
+		}
+	}
+	if belowA && strings.HasPrefix(nameB, nameA) {
+		nameA += "/"
+	}
+	if belowB && strings.HasPrefix(nameA, nameB) {
+		nameB += "/"
+	}
+	return strings.Compare(nameA, nameB)
 }
 
 // candidates is a heap with the last in their order on top.

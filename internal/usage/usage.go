@@ -6,8 +6,9 @@
 //
 // Goroutines meet things in another order. So each directory whose number is told,
 // and the names of files with several, have their places noted, and the rest is
-// settled when a path has been walked. Where only the paths themselves are told
-// nothing is noted, and memory does not grow with the tree.
+// settled when a path has been walked. Where only the paths themselves are told no
+// places are noted, and memory does not grow with the tree, except for what must not
+// count twice: files with several names and, of several paths, directories.
 //
 // There is one difference. Of several paths, GNU du remembers all that it has met, and
 // this package only directories, files with several names, and files that the user
@@ -42,8 +43,8 @@ type Options struct {
 	Report func(path string, err error) // what could not be seen; called concurrently
 }
 
-// DefaultWorkers is how many goroutines look at entries. Most of them wait for the
-// device, if there is one to wait for; docs/du.md has the measurements.
+// DefaultWorkers is how many goroutines look at entries, where there are descriptors
+// for them. Most of them wait for the device, if there is one to wait for.
 const DefaultWorkers = 32
 
 // Entry is what is told.
@@ -67,6 +68,8 @@ func Run(ctx context.Context, o *Options) (*Summary, error) {
 	if r.workers = o.Workers; r.workers == 0 {
 		r.workers = DefaultWorkers
 	}
+	// Each has up to three directories open, and others need some ten descriptors.
+	r.workers = min(r.workers, max(fsys.OpenLimit()/4-3, 1))
 	if len(o.Paths) > 1 && !o.CountLinks {
 		r.dirs = map[fsys.ID]bool{}
 	}
@@ -153,7 +156,7 @@ func (r *run) measure(ctx context.Context, p path) {
 	} else {
 		handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 512))
 		walk.Walk(ctx, walk.NewRoot(handles.Root(open), info, t), walk.Options{
-			Workers: r.workers, Filter: r.opts.Filter, Found: t.Found,
+			Workers: r.workers, Filter: r.opts.Filter, OneFileSystem: r.opts.OneFileSystem, Found: t.Found,
 		})
 	}
 	if ctx.Err() == nil && t.root != nil {
@@ -161,12 +164,20 @@ func (r *run) measure(ctx context.Context, p path) {
 	}
 }
 
+// openRoot opens a path that is a directory. It is looked at again, for a link that
+// has taken its place would have been followed.
 func openRoot(name string) (*fsys.Dir, fsys.Info, error) {
 	dir, err := fsys.OpenRoot(name)
 	if err != nil {
 		return nil, fsys.Info{}, err
 	}
 	info, err := dir.Stat()
+	if err == nil {
+		var now fsys.Info
+		if now, err = fsys.Lstat(name); err == nil && now.ID != info.ID {
+			err = fsys.ErrMoved
+		}
+	}
 	if err != nil {
 		dir.Close()
 	}

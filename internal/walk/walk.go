@@ -41,13 +41,13 @@ type Options struct {
 	Workers       int // goroutines; at least 1
 	Filter        *filter.List
 	Only          *filter.Only
-	OneFileSystem bool // enter no directory of another device
+	OneFileSystem bool // list no directory of another device
 	// Found, if set, is called instead of the visitor's Entry for whoever only wants
 	// to know what there is. Each entry is looked at while its directory is listed, so
 	// that only the names of subdirectories are held in memory, and it is told where
 	// the system lists it. A large directory is shared: Found is called for it by
 	// several goroutines. A directory that cannot be opened, but looked at, is entered
-	// and cannot be listed.
+	// and cannot be listed; with OneFileSystem those of other devices are not opened.
 	Found func(d *Dir, name string, place Place, info fsys.Info)
 	// SkipReserved, if set, is called for each name that Sealift made for itself
 	// (fsys.Reserved), which is then not visited.
@@ -175,14 +175,18 @@ func (w *walker) visit(c *cursor, from, to int) {
 	}
 }
 
-// look tells what the entry name of d, which is open as dir, is.
+// look tells what the entry name of d, which is open as dir, is. What has become a
+// directory since it was listed is pushed as one.
 func (w *walker) look(d *Dir, dir *fsys.Dir, name string, place Place) {
 	info, err := dir.Lstat(name)
-	if err != nil {
+	switch {
+	case err != nil:
 		d.visitor.Failed(d, name, err)
-		return
+	case info.Kind == fsys.Directory:
+		w.push(part{[]string{name}, []Place{place}}.directories(d))
+	default:
+		w.opts.Found(d, name, place, info)
 	}
-	w.opts.Found(d, name, place, info)
 }
 
 // take returns the next entries to visit, [from, to): one directory, or some
@@ -234,10 +238,12 @@ func (w *walker) descend(parent *Dir, name string, place Place) {
 	}
 	d, err := w.open(parent, name)
 	if err != nil && w.opts.Found != nil {
-		d = unopened(parent, name)
+		d, err = w.unopened(parent, name, place, err)
 	}
 	if d == nil {
-		parent.visitor.Failed(parent, name, err)
+		if err != nil {
+			parent.visitor.Failed(parent, name, err)
+		}
 		return
 	}
 	d.verdict, d.Place = verdict, place
@@ -262,6 +268,11 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 		return nil, err
 	}
 	defer parent.handle.Release()
+	if w.opts.Found != nil && w.opts.OneFileSystem { // to open a mount point may mount, and wait
+		if info, err := up.Lstat(name); err == nil && info.ID.Dev != w.device {
+			return nil, fsys.ErrMoved // unless it is entered, nobody is told
+		}
+	}
 	dir, err := up.OpenDir(name)
 	if err != nil {
 		return nil, err
@@ -274,19 +285,25 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 	return newDir(parent, name, info, parent.handle.Child(name, dir, info.ID)), nil
 }
 
-// unopened is for open having failed. It returns nil where there is no directory to
-// be seen.
-func unopened(parent *Dir, name string) *Dir {
+// unopened is for open having failed with cause. It returns nil where there is no
+// directory to be seen; something else that has its name by now was found then.
+func (w *walker) unopened(parent *Dir, name string, place Place, cause error) (*Dir, error) {
 	up, err := parent.handle.Acquire()
 	if err != nil {
-		return nil
+		return nil, cause
 	}
 	defer parent.handle.Release()
 	info, err := up.Lstat(name)
-	if err != nil || info.Kind != fsys.Directory {
-		return nil
+	switch {
+	case err != nil:
+		return nil, cause
+	case info.Kind == fsys.Directory:
+		return newDir(parent, name, info, parent.handle.Unopened(name, info.ID)), cause
 	}
-	return newDir(parent, name, info, parent.handle.Unopened(name, info.ID))
+	if _, ok := w.wanted(parent, up, name, info.Kind); ok {
+		w.opts.Found(parent, name, place, info)
+	}
+	return nil, nil
 }
 
 // newDir makes a subdirectory of parent, held by the caller.
@@ -375,11 +392,7 @@ func (w *walker) survey(d *Dir) (*cursor, error) {
 		return w.ctx.Err() == nil
 	})
 	w.push(share.cursor(d))
-	c := below.cursor(d)
-	for i := range below.names {
-		c.listing.SetKind(i, fsys.Directory)
-	}
-	return c, err
+	return below.directories(d), err
 }
 
 // part is some of a directory's names.
@@ -392,8 +405,17 @@ func (p *part) add(name string, place Place) {
 	p.names, p.places = append(p.names, name), append(p.places, place)
 }
 
-func (p *part) cursor(d *Dir) *cursor {
+func (p part) cursor(d *Dir) *cursor {
 	return &cursor{dir: d, listing: fsys.NewListing(p.names), places: p.places}
+}
+
+// directories is cursor for names of subdirectories.
+func (p part) directories(d *Dir) *cursor {
+	c := p.cursor(d)
+	for i := range p.names {
+		c.listing.SetKind(i, fsys.Directory)
+	}
+	return c
 }
 
 // wanted reports whether the entry name of d, which is open as dir, is to be visited,

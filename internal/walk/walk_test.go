@@ -787,6 +787,36 @@ func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
 	}
 }
 
+// What has become something else since it was listed is found as what it is now.
+func TestWhatChangesItsKindIsFound(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		root, outside := tree(t, "a/file", "b/directory/gone", "c"), tree(t, "secret")
+		var swap sync.Once
+		var shut sync.Once
+		withFault(t, func(op fsys.Op, name string) (err error) {
+			switch {
+			case op == fsys.OpStat && name == "file":
+				swap.Do(func() {
+					path := filepath.Join(root, "a", "file")
+					err = errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "in"), 0o700), os.WriteFile(filepath.Join(path, "in", "new"), nil, 0o600))
+				})
+			case op == fsys.OpOpenDir && name == "directory":
+				shut.Do(func() {
+					path := filepath.Join(root, "b", "directory")
+					err = errors.Join(os.RemoveAll(path), os.Symlink(outside, path))
+				})
+			}
+			return err
+		})
+		v := newRecorder()
+		walkTree(context.Background(), t, root, 4, v, Options{Workers: workers, Found: v.found})
+		require.Empty(t, v.failed)
+		require.ElementsMatch(t, []string{"a/file/in/new", "b/directory", "c"}, v.paths("entry"))
+		require.ElementsMatch(t, []string{"", "a", "b", "a/file", "a/file/in"}, v.paths("enter"))
+		requireOrderly(t, v)
+	}
+}
+
 func TestAListingThatFailsIsReported(t *testing.T) {
 	root := tree(t, "a/1", "b/2", "c/3")
 	for nth := range 4 {
@@ -837,22 +867,39 @@ func TestADirectoryExchangedWhileClosed(t *testing.T) {
 func TestOneFileSystem(t *testing.T) {
 	root := tree(t, "a/1", "b")
 	for _, foreign := range []bool{false, true} {
-		v := newRecorder()
-		d, err := fsys.OpenRoot(root)
-		require.NoError(t, err)
-		info, err := d.Stat()
-		require.NoError(t, err)
-		if foreign {
-			info.ID.Dev++
+		for _, found := range []bool{false, true} {
+			v := newRecorder()
+			d, err := fsys.OpenRoot(root)
+			require.NoError(t, err)
+			info, err := d.Stat()
+			require.NoError(t, err)
+			if foreign {
+				info.ID.Dev++
+			}
+			o := Options{Workers: 1, OneFileSystem: true}
+			if found {
+				o.Found = v.found
+			}
+			opened := 0
+			withFault(t, func(op fsys.Op, _ string) error {
+				if op == fsys.OpOpenDir {
+					opened++
+				}
+				return nil
+			})
+			Walk(context.Background(), NewRoot(fsys.NewHandles(4).Root(d), info, v), o)
+			want := []string{"a/1", "b"}
+			if foreign {
+				want = want[1:]
+			}
+			require.ElementsMatch(t, want, v.paths("entry"))
+			require.Equal(t, []string{"", "a"}, v.paths("enter"))
+			require.Empty(t, v.failed)
+			if foreign && found { // that could mount something
+				require.Zero(t, opened)
+			}
+			requireOrderly(t, v)
 		}
-		Walk(context.Background(), NewRoot(fsys.NewHandles(4).Root(d), info, v), Options{Workers: 1, OneFileSystem: true})
-		want := []string{"a/1", "b"}
-		if foreign {
-			want = want[1:]
-		}
-		require.Equal(t, want, v.paths("entry"))
-		require.Equal(t, []string{"", "a"}, v.paths("enter"))
-		requireOrderly(t, v)
 	}
 }
 
