@@ -320,23 +320,6 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	}
 }
 
-// What is no directory any more when it is to be opened is not entered.
-func TestADirectoryThatBecameAFile(t *testing.T) {
-	root := tree(t, "a/1", "b/")
-	withFault(t, func(op fsys.Op, name string) error {
-		if op == fsys.OpOpenDir && name == "b" {
-			require.NoError(t, os.Remove(root+"/b"))
-			require.NoError(t, os.WriteFile(root+"/b", nil, 0o644))
-		}
-		return nil
-	})
-	v := newRecorder()
-	walkTree(t.Context(), t, root, 4, v, Options{Workers: 1, Found: v.found})
-	require.ElementsMatch(t, []string{"", "a"}, v.paths("enter"))
-	require.Len(t, v.failed, 1)
-	require.Contains(t, v.failed, "b")
-}
-
 // Goroutines that have nothing else to do look at entries of a large directory.
 func TestALargeDirectoryIsShared(t *testing.T) {
 	const workers = 3
