@@ -20,7 +20,8 @@ func newRootCmd(commands ...*cobra.Command) *cobra.Command {
 single read, writes a SHA-256 manifest that "sha256sum -c" accepts. When it
 exits 0, every byte is on the destination device, nothing incomplete stands
 under a final name, and the manifest says so. Later it checks trees against
-their manifests, in parallel, and makes manifests of trees that have none.`,
+their manifests, in parallel, and makes manifests of trees that have none. It
+also tells what trees take on their devices, and copies streams and devices.`,
 		Example: `  sealift copy /media/card /mnt/archive
   sealift verify /mnt/archive
   cd /mnt/archive && sha256sum -c SHA256SUMS`,
