@@ -371,7 +371,8 @@ func TestUncached(t *testing.T) {
 			require.True(t, bytes.Equal(noise(0, 128<<10), got[:128<<10]))
 			require.Zero(t, pagesOf(t, &p.File, 0, 0).Cache, "read and gone")
 
-			// What was there stays, read and written.
+			// What was there stays, read and written; not each page of it, where the
+			// system needs some at that moment.
 			require.False(t, p.SetUncached(false))
 			n, err := p.ReadAt(buf, 1<<20)
 			require.NoError(t, err)
@@ -380,12 +381,12 @@ func TestUncached(t *testing.T) {
 			require.EqualValues(t, len(buf)/os.Getpagesize(), resident)
 			require.True(t, p.SetUncached(true))
 			require.Len(t, readAll(t, &p.File, 128<<10), size)
-			require.Equal(t, resident, pagesOf(t, &p.File, 1<<20, int64(len(buf))).Cache, "read")
+			require.Greater(t, pagesOf(t, &p.File, 1<<20, int64(len(buf))).Cache, resident/2, "read")
 			for off := 0; off < size; off += len(buf) {
 				writeAt(off)
 			}
 			require.NoError(t, p.Sync())
-			require.Equal(t, resident, pagesOf(t, &p.File, 1<<20, int64(len(buf))).Cache, "written")
+			require.Greater(t, pagesOf(t, &p.File, 1<<20, int64(len(buf))).Cache, resident/2, "written")
 			t.Logf("%d pages after overwriting, %d of them resident before", pagesOf(t, &p.File, 0, 0).Cache, resident)
 		})
 	}
