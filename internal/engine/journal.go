@@ -82,8 +82,11 @@ func tryJournal(root *fsys.Dir, name string) (*journalDir, error) {
 }
 
 // ownsRoot reports whether the destination's directory is of our making: of this
-// run's, which is noted, or of an earlier one's that was interrupted.
-func (j *journalDir) ownsRoot(created bool) (bool, error) {
+// run's, which is noted, or of an earlier one's that was interrupted. force: the
+// note is on the device before anything else is. Btrfs forces a file with its
+// directories, but not with the other files in them: a directory of our making
+// would come back from a power cut with a log, and without the note.
+func (j *journalDir) ownsRoot(created, force bool) (bool, error) {
 	if !created {
 		_, err := j.dir.Lstat(rootName)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +99,10 @@ func (j *journalDir) ownsRoot(created bool) (bool, error) {
 		return false, err
 	}
 	defer mark.Abort()
-	return true, mark.CommitReplacing(rootName)
+	if err := mark.CommitReplacing(rootName); err != nil || !force {
+		return true, err
+	}
+	return true, j.dir.Sync()
 }
 
 // holdsManifests reports whether manifests of earlier runs are in the journal,

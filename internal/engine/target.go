@@ -94,7 +94,7 @@ func (t *target) open(r *run) error {
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
-	if t.rootOurs, err = t.journal.ownsRoot(t.created); err != nil {
+	if t.rootOurs, err = t.journal.ownsRoot(t.created, r.opts.Sync != SyncNone); err != nil {
 		return err
 	}
 	info, err := t.root.Stat()
