@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
@@ -13,9 +11,8 @@ const leastBehind = 1 << 20 // bytes
 
 // device is what destinations on one device share.
 type device struct {
-	*pipe.Device
-	copies int64         // destinations
-	turn   chan struct{} // of writing a long file to a disk that spins; nil for others
+	pipe.Gauged               // Copies are its destinations
+	turn        chan struct{} // of writing a long file to a disk that spins; nil for others
 }
 
 // fastest is a speed that no disk reaches that spins, whatever the system takes it
@@ -64,7 +61,6 @@ func (d *device) takes(movers []*passage) bool {
 // what is unwritten, and checkpoints.
 func (r *run) startTending() {
 	r.memory = fsys.Memory()
-	r.gauge = make(chan struct{})
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
 		if t.ledger == nil || t.isLost() {
@@ -75,18 +71,18 @@ func (r *run) startTending() {
 		if r.opts.DirtyWindow != DirtyWindowOff && !t.root.InMemory() {
 			d := devices[t.dev]
 			if d == nil {
-				d = &device{Device: pipe.NewDevice(pipe.DeviceOptions{
+				d = &device{Gauged: pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{
 					Window: max(r.opts.DirtyWindow, 0),
 					Ranges: t.root.WritesBehind(),
 					Drop:   r.drops,
-				})}
+				})}}
 				if rotational(t.root) {
 					d.turn = make(chan struct{}, 1)
 				}
 				devices[t.dev] = d
 				r.devices = append(r.devices, d)
 			}
-			d.copies++
+			d.Copies++
 			t.behind = d.Device
 			if t.wholeFS {
 				t.group = d.Join(t.flushAsked)
@@ -95,7 +91,11 @@ func (r *run) startTending() {
 		t.tending.Go(func() { t.tend(r) })
 		t.tending.Go(func() { t.writeDown(r) })
 	}
-	r.gauging.Go(r.measure)
+	var gauged []pipe.Gauged
+	for _, d := range r.devices {
+		gauged = append(gauged, d.Gauged)
+	}
+	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
 }
 
 // stopTending ends the checkpoints.
@@ -108,44 +108,11 @@ func (r *run) stopTending() {
 	}
 }
 
-// measure keeps the counters of what is unwritten up to date, and sees to it that
-// nobody waits for a device when the run is stopped.
-func (r *run) measure() {
-	ticker := time.NewTicker(tendEvery)
-	defer ticker.Stop()
-	ended := r.ctx.Done()
-	for {
-		select {
-		case <-r.gauge:
-			r.counters.Unwritten.Store(0)
-			return
-		case <-ended:
-			for _, d := range r.devices {
-				d.Stop()
-			}
-			ended = nil
-			continue
-		case <-ticker.C:
-		}
-		var most, rate int64
-		for _, d := range r.devices {
-			// What is written twice to one device counts once, as it is read.
-			if n := d.Unwritten() / d.copies; n >= most {
-				most, rate = n, d.Rate()/d.copies
-			}
-		}
-		r.counters.Unwritten.Store(most)
-		r.counters.DeviceRate.Store(rate)
-	}
-}
-
 // stopGauge says that nothing is unwritten any more.
 func (r *run) stopGauge() {
-	if r.gauge == nil {
-		return
+	if r.gauge != nil {
+		r.gauge.Stop()
 	}
-	close(r.gauge)
-	r.gauging.Wait()
 }
 
 // writeBehind lets writeback follow a file that is being written.

@@ -41,7 +41,7 @@ func newTurns(t *testing.T, disks int) *turns {
 	ctx, cancel := context.WithCancel(t.Context())
 	r.ctx = ctx
 	for i := range disks + 1 {
-		d := &device{Device: pipe.NewDevice(pipe.DeviceOptions{Window: 16 << 30}), copies: 1}
+		d := &device{Gauged: pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{Window: 16 << 30}), Copies: 1}}
 		if i < disks {
 			d.turn = make(chan struct{}, 1)
 		}

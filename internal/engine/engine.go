@@ -42,8 +42,7 @@ type run struct {
 	toVerify int64     // bytes that verifying will read; the collector's
 	memory   int64     // bytes that the machine has for us, 0 if that is not known
 	devices  []*device
-	gauge    chan struct{} // closed when nothing is unwritten any more
-	gauging  sync.WaitGroup
+	gauge    *pipe.Gauge
 	largest  atomic.Int64 // bytes of the largest file met
 	noDirect sync.Once
 	links    linkGroups

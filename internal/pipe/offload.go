@@ -32,11 +32,11 @@ func (f *flow) offloads(sinks []*Sink) bool {
 	return !s.Clone && !s.Sparse && s.Refused != nil && !s.Refused.Load()
 }
 
-// offload lets the system copy src to the flow's only sink s from start on, and returns how far it has come:
-// to the end, or to where reading and writing has to take over. It does so after
-// every refusal and at every end that comes too early, because whether the file
-// has shrunk or cannot be copied in this way is for reading to find out. What was
-// copied until then is right.
+// offload lets the system copy src to the flow's only sink s from start on, and
+// returns how far it has come: to the end, or to where reading and writing has to
+// take over. It does so after every refusal and at every end that comes too early,
+// because whether the file has shrunk or cannot be copied in this way is for reading
+// to find out. What was copied until then is right.
 func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start int64, holes bool, read func(off int64)) (off int64, err error) {
 	dataEnd := size
 	if holes {

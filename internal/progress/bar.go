@@ -3,7 +3,6 @@ package progress
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/schollz/progressbar/v3"
@@ -34,31 +33,25 @@ func barLine(s snapshot, columns, frame int) string {
 	space := max(columns-1, 0)
 	var line string
 	if s.totalsKnown {
-		facts := fit(s.told(s.knownFields()), space-barFrame-minBar)
+		facts := fit(s.knownFields(), space-barFrame-minBar)
 		line = meter(s.percent(), min(space-barFrame-len(facts), maxBar), facts)
 	} else {
-		line = spinner(frame, fit(s.told(s.unknownFields()), space-2))
+		line = spinner(frame, fit(s.unknownFields(), space-2))
 	}
 	line = strings.TrimRight(line, " ")
 	return line[:min(len(line), space)] // all ASCII
 }
 
-// told leaves the files out where there are none to count.
-func (s snapshot) told(fields []field) []field {
-	if s.bytesOnly {
-		fields = slices.DeleteFunc(fields, func(f field) bool { return strings.HasSuffix(f.text, " files") })
-	}
-	return fields
-}
-
 func (s snapshot) knownFields() []field {
-	return []field{
-		{fmt.Sprintf("%7s/%s", Size(s.bytes), Size(s.totalBytes)), 1},
-		{fmt.Sprintf("%5s/%s files", count(s.files), count(s.totalFiles)), 3},
-		{fmt.Sprintf("%9s", Rate(s.rate)), 0},
-		{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
-		{fmt.Sprintf("%-*s", stateWidth, s.state()), 2},
+	fields := []field{{fmt.Sprintf("%7s/%s", Size(s.bytes), Size(s.totalBytes)), 1}}
+	if !s.bytesOnly {
+		fields = append(fields, field{fmt.Sprintf("%5s/%s files", count(s.files), count(s.totalFiles)), 3})
 	}
+	return append(fields,
+		field{fmt.Sprintf("%9s", Rate(s.rate)), 0},
+		field{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
+		field{fmt.Sprintf("%-*s", stateWidth, s.state()), 2},
+	)
 }
 
 // stateWidth holds "flushing 59:59" and "ETA 100:00:00".
@@ -82,13 +75,15 @@ func (s snapshot) state() string {
 }
 
 func (s snapshot) unknownFields() []field {
-	return []field{
-		{fmt.Sprintf("%7s", Size(s.bytes)), 0},
-		{fmt.Sprintf("%5s files", count(s.files)), 1},
-		{fmt.Sprintf("%9s", Rate(s.rate)), 2},
-		{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
-		{fmt.Sprintf("%-9s", s.phase), 3}, // as long as "verifying"
+	fields := []field{{fmt.Sprintf("%7s", Size(s.bytes)), 0}}
+	if !s.bytesOnly {
+		fields = append(fields, field{fmt.Sprintf("%5s files", count(s.files)), 1})
 	}
+	return append(fields,
+		field{fmt.Sprintf("%9s", Rate(s.rate)), 2},
+		field{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
+		field{fmt.Sprintf("%-9s", s.phase), 3}, // as long as "verifying"
+	)
 }
 
 // fit joins as many fields as there is space for, in their order.

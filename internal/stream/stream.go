@@ -28,8 +28,6 @@ const (
 	// mostMemory bounds the buffers of devices that keep records, in bytes. Two there
 	// are in any case.
 	mostMemory = 64 << 20
-
-	gaugeEvery = 250 * time.Millisecond // as often as progress is drawn
 )
 
 // run is one execution of Run.
@@ -48,22 +46,15 @@ type run struct {
 	byRecord   bool  // a buffer is a record
 	pipe       *pipe.Pipe
 	set        *hash.Set
-	devices    []*device
+	devices    []pipe.Gauged // of the outputs that writeback follows
+	gauge      *pipe.Gauge
 	manifest   *fsys.Replacement // nil for none
 	listed     bool              // it was written
 	errors     atomic.Int64
 	noDirect   sync.Once
 	drops      bool
-	gauging    sync.WaitGroup
-	gauge      chan struct{}
 	records    Records // read
 	complete   bool    // the input was read as far as was asked for
-}
-
-// device is what the outputs on one device share.
-type device struct {
-	*pipe.Device
-	outputs int64
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
@@ -124,7 +115,7 @@ func (r *run) setBuffers() {
 	if limit := r.opts.BytesPerSecond; limit > 0 && !r.byRecord { // often, and little at a time
 		r.unit = int(min(max(limit/8, fsys.DirectAlignment)&^(fsys.DirectAlignment-1), unitSize))
 	}
-	r.pipe = &pipe.Pipe{Pool: pipe.NewPool(r.unit, memory), QueueSize: queueSize, Bytes: &r.counters.Bytes}
+	r.pipe = &pipe.Pipe{Pool: pipe.NewPool(r.unit, memory), QueueSize: queueSize}
 	if r.opts.BytesPerSecond > 0 {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(r.opts.BytesPerSecond), r.unit)
 	}
@@ -158,7 +149,7 @@ func (r *run) prepare() {
 			r.in.SetUncached(true)
 		}
 	}
-	devices := map[uint64]*device{}
+	devices := map[uint64]int{} // places in r.devices
 	for _, out := range r.outputs {
 		if err := out.prepare(); err != nil {
 			out.failed = true
@@ -173,10 +164,7 @@ func (r *run) prepare() {
 			out.to.SetUncached(true)
 		}
 	}
-	if len(r.devices) > 0 {
-		r.gauge = make(chan struct{})
-		r.gauging.Go(r.measure)
-	}
+	r.gauge = pipe.NewGauge(r.ctx, r.devices, r.counters)
 }
 
 // bypass makes a stream bypass the page cache, and reports whether it does.
@@ -199,50 +187,20 @@ func (r *run) warnDirect(name string, err error) {
 }
 
 // follow lets writeback follow the output.
-func (r *run) follow(o *output, devices map[uint64]*device) {
+func (r *run) follow(o *output, devices map[uint64]int) {
 	id := o.to.Info.ID.Dev
 	if o.to.Info.Kind == fsys.BlockDevice {
 		id = o.to.Info.Rdev
 	}
-	d := devices[id]
-	if d == nil {
-		d = &device{Device: pipe.NewDevice(pipe.DeviceOptions{Ranges: true, Drop: func() bool { return r.drops }})}
-		devices[id] = d
-		r.devices = append(r.devices, d)
+	i, known := devices[id]
+	if !known {
+		i = len(r.devices)
+		devices[id] = i
+		r.devices = append(r.devices, pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{Ranges: true, Drop: func() bool { return r.drops }})})
 	}
-	d.outputs++
+	d := &r.devices[i]
+	d.Copies++
 	o.device, o.behind = d.Device, d.Behind(&o.to.File, o.loseUnwritten)
-}
-
-// measure keeps the counters of what is unwritten up to date, and sees to it that
-// nobody waits for a device when the run is stopped.
-func (r *run) measure() {
-	ticker := time.NewTicker(gaugeEvery)
-	defer ticker.Stop()
-	ended := r.ctx.Done()
-	for {
-		select {
-		case <-r.gauge:
-			r.counters.Unwritten.Store(0)
-			return
-		case <-ended:
-			for _, d := range r.devices {
-				d.Stop()
-			}
-			ended = nil
-			continue
-		case <-ticker.C:
-		}
-		var most, rate int64
-		for _, d := range r.devices {
-			// What is written twice to one device counts once, as it is read.
-			if n := d.Unwritten() / d.outputs; n >= most {
-				most, rate = n, d.Rate()/d.outputs
-			}
-		}
-		r.counters.Unwritten.Store(most)
-		r.counters.DeviceRate.Store(rate)
-	}
 }
 
 // errUnwanted ends a copy of which no output is left.
@@ -320,10 +278,7 @@ func (r *run) finish() {
 		})
 	}
 	group.Wait()
-	if r.gauge != nil {
-		close(r.gauge)
-		r.gauging.Wait()
-	}
+	r.gauge.Stop()
 	for _, d := range r.devices {
 		d.Close()
 	}

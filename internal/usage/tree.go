@@ -37,7 +37,7 @@ type node struct {
 
 	mu       sync.Mutex
 	children []*node // that are told
-	files    []*file // that are told
+	files    []file  // that are told
 }
 
 // file is a line of its own.
@@ -163,7 +163,7 @@ func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, byte
 		t.top.offer(candidate{n, name, kind, bytes})
 	case t.run.opts.Files:
 		n.mu.Lock()
-		n.files = append(n.files, &file{name, kind, place, bytes})
+		n.files = append(n.files, file{name, kind, place, bytes})
 		n.mu.Unlock()
 	}
 }
@@ -230,7 +230,7 @@ func (t *tree) tellNode(n *node, path []byte) {
 		below = append(path, '/')
 	}
 	slices.SortFunc(n.children, func(a, b *node) int { return n.compare(a.place, b.place) })
-	slices.SortFunc(n.files, func(a, b *file) int { return n.compare(a.place, b.place) })
+	slices.SortFunc(n.files, func(a, b file) int { return n.compare(a.place, b.place) })
 	files := n.files
 	for _, c := range n.children {
 		for len(files) > 0 && n.compare(files[0].place, c.place) < 0 {
@@ -246,8 +246,8 @@ func (t *tree) tellNode(n *node, path []byte) {
 }
 
 // tellFile tells the first of the files and returns the others.
-func (t *tree) tellFile(n *node, files []*file, below []byte) []*file {
-	f := files[0]
+func (t *tree) tellFile(n *node, files []file, below []byte) []file {
+	f := &files[0]
 	t.run.tell(Entry{Path: string(append(below, f.name...)), Kind: f.kind, Bytes: f.bytes, Depth: n.depth + 1})
 	return files[1:]
 }

@@ -1,0 +1,70 @@
+package pipe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// gaugeEvery is how often a Gauge looks: more often than progress is drawn.
+const gaugeEvery = 50 * time.Millisecond
+
+// Gauge keeps the counters of what is unwritten on devices up to date, and sees to it
+// that nobody waits for one when the context ends.
+type Gauge struct {
+	ctx      context.Context //nolint:containedctx // it lives as long as the run
+	devices  []Gauged
+	counters *tally.Counters
+	ended    chan struct{}
+	watch    sync.WaitGroup
+}
+
+// Gauged is a device that each byte is written to so many times.
+type Gauged struct {
+	*Device
+	Copies int64
+}
+
+// NewGauge starts a goroutine; Stop ends it.
+func NewGauge(ctx context.Context, devices []Gauged, c *tally.Counters) *Gauge {
+	g := &Gauge{ctx: ctx, devices: devices, counters: c, ended: make(chan struct{})}
+	g.watch.Go(g.run)
+	return g
+}
+
+// Stop says that nothing is unwritten any more.
+func (g *Gauge) Stop() {
+	close(g.ended)
+	g.watch.Wait()
+}
+
+func (g *Gauge) run() {
+	ticker := time.NewTicker(gaugeEvery)
+	defer ticker.Stop()
+	stopped := g.ctx.Done()
+	for {
+		select {
+		case <-g.ended:
+			g.counters.Unwritten.Store(0)
+			return
+		case <-stopped:
+			for _, d := range g.devices {
+				d.Stop()
+			}
+			stopped = nil
+			continue
+		case <-ticker.C:
+		}
+		var most, rate int64
+		for _, d := range g.devices {
+			// What is written twice to one device counts once, as it is read.
+			if n := d.Unwritten() / d.Copies; n >= most {
+				most, rate = n, d.Rate()/d.Copies
+			}
+		}
+		g.counters.Unwritten.Store(most)
+		g.counters.DeviceRate.Store(rate)
+	}
+}
