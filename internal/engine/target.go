@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -223,6 +224,28 @@ func (t *target) lose(r *run, path string, err error) {
 	}
 }
 
+// isGone reports whether err, of something in the destination, concerns all of it.
+// XFS that has shut down, and a directory that was removed, answer as a bad sector
+// does, and a file that somebody has removed: they are asked for a temporary.
+func (t *target) isGone(err error) (told error, gone bool) {
+	if fsys.DestinationLost(err) {
+		return err, true
+	}
+	ofAll := func(err error) bool { return errors.Is(err, fs.ErrNotExist) || fsys.DeviceFailed(err) }
+	if t.journal == nil || !ofAll(err) { // no journal: a dry run, which makes nothing
+		return err, false
+	}
+	p, refusal := t.root.Create(false)
+	if refusal == nil {
+		p.Abort()
+		return err, false
+	}
+	if !ofAll(refusal) && !fsys.DestinationLost(refusal) {
+		return err, false
+	}
+	return fmt.Errorf("%w, and nothing can be made there any more", err), true
+}
+
 func (t *target) isLost() bool { return t.lost.Load() != nil }
 
 // warn tells of something that the destination does not hold, once for each
@@ -276,6 +299,25 @@ func (t *target) flush(r *run) error {
 		}
 	}
 	return nil
+}
+
+// stands returns an error if the destination's name has come to lead elsewhere: it
+// was renamed, removed, unmounted, or something was mounted over it.
+func (t *target) stands() error {
+	have, err := t.root.Stat()
+	if err != nil {
+		return err
+	}
+	d, err := fsys.OpenRoot(t.dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	now, err := d.Stat()
+	if err == nil && now.ID != have.ID {
+		err = fsys.ErrMoved
+	}
+	return err
 }
 
 func ignoreRefusal(err error) error {
