@@ -253,7 +253,7 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 	if t.isLost() {
 		return
 	}
-	if err, lost := t.isGone(err); lost {
+	if gone, err := t.isGone(err); gone {
 		t.lose(r, path, err)
 		return
 	}

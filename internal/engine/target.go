@@ -226,24 +226,27 @@ func (t *target) lose(r *run, path string, err error) {
 
 // isGone reports whether err, of something in the destination, concerns all of it.
 // XFS that has shut down, and a directory that was removed, answer as a bad sector
-// does, and a file that somebody has removed: they are asked for a temporary.
-func (t *target) isGone(err error) (told error, gone bool) {
-	if fsys.DestinationLost(err) {
-		return err, true
+// does, or a file that somebody has removed or closed.
+func (t *target) isGone(err error) (gone bool, told error) {
+	failed := fsys.DeviceFailed(err)
+	switch {
+	case fsys.DestinationLost(err):
+		return true, err
+	case t.journal == nil || !failed && !errors.Is(err, fs.ErrNotExist) && !fsys.NotPermitted(err):
+		return false, err // without a journal it is a dry run
+	case t.stands() != nil || failed && !t.takes():
+		return true, fmt.Errorf("%w, and nothing can be made there any more", err)
 	}
-	ofAll := func(err error) bool { return errors.Is(err, fs.ErrNotExist) || fsys.DeviceFailed(err) }
-	if t.journal == nil || !ofAll(err) { // no journal: a dry run, which makes nothing
-		return err, false
-	}
-	p, refusal := t.root.Create(false)
-	if refusal == nil {
+	return false, err
+}
+
+// takes reports whether anything can be made in the destination, be it a temporary.
+func (t *target) takes() bool {
+	p, err := t.root.Create(false)
+	if err == nil {
 		p.Abort()
-		return err, false
 	}
-	if !ofAll(refusal) && !fsys.DestinationLost(refusal) {
-		return err, false
-	}
-	return fmt.Errorf("%w, and nothing can be made there any more", err), true
+	return err == nil
 }
 
 func (t *target) isLost() bool { return t.lost.Load() != nil }

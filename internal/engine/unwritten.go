@@ -11,7 +11,7 @@ import (
 // file that goes out of memory. Nothing is forced again, and nothing follows for a
 // file that is not told: it is not known to be on the device either.
 func (r *run) tellUnwritten(t *target, err error) {
-	if _, gone := t.isGone(err); gone || t.ledger == nil || !fsys.DeviceFailed(err) {
+	if gone, _ := t.isGone(err); gone || t.ledger == nil || !fsys.DeviceFailed(err) {
 		return
 	}
 	log, err := t.ledger.log()

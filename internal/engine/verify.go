@@ -262,7 +262,7 @@ func (v *verification) shown(path string) string {
 func (w *reader) failTarget(t *target, path string, err error) {
 	c := w.counts[t]
 	c.drop(path)
-	err, gone := t.isGone(err)
+	gone, err := t.isGone(err)
 	if gone {
 		c.failed.Store(true)
 		if !t.isLost() {

@@ -41,9 +41,9 @@ func newSampler(now time.Time) sampler {
 // snapshot is all that is shown, at one moment.
 type snapshot struct {
 	phase       tally.Phase
-	bytes       int64 // dealt with and no longer in memory only
-	unwritten   int64 // dealt with, and in memory only
-	deviceRate  int64 // bytes per second at which the device takes those, 0 while unknown
+	bytes       int64         // dealt with and no longer in memory only
+	unwritten   int64         // dealt with, and in memory only
+	deviceRate  int64         // bytes per second at which the device takes those, 0 while unknown
 	standing    time.Duration // for how long unwritten has not changed
 	files       int64
 	totalBytes  int64 // final if totalsKnown, else meaningless
