@@ -21,6 +21,9 @@ func TestPowerCut(t *testing.T) { runRig(t, "power-cut") }
 // in the page cache.
 func TestSlowDisk(t *testing.T) { runRig(t, "slow-disk") }
 
+// TestBadDisk copies from and to disks that fail.
+func TestBadDisk(t *testing.T) { runRig(t, "bad-disk") }
+
 // TestDuCompare holds du to that of GNU, on a file system that takes no time.
 func TestDuCompare(t *testing.T) { runRig(t, "du-compare", "tmpfs") }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // When a checkpoint is due. What an interruption costs is to stay a small part of
@@ -55,6 +56,7 @@ func (t *target) tend(r *run) {
 		}
 		if err := t.checkpoint(r, asked); err != nil {
 			t.loseUnwritten(r, "", err)
+			r.tellUnwritten(t, err)
 		}
 	}
 }
@@ -244,7 +246,7 @@ func (c *checkpointing) release() {
 func (c *checkpointing) syncParts() error {
 	for _, p := range c.parts {
 		if err := p.file.SyncPart(p.from, p.mark.Off-p.from); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", quote.Name(p.line.Path), err)
 		}
 	}
 	return nil

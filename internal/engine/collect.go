@@ -250,11 +250,11 @@ func (r *run) failPassage(e *entry, p *passage, stage failure.Stage, err error) 
 // failTarget reports what went wrong at one destination, and gives the
 // destination up if the error is not about the entry alone.
 func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
-	if fsys.DestinationLost(err) {
-		t.lose(r, path, err)
+	if t.isLost() {
 		return
 	}
-	if t.isLost() {
+	if gone, err := t.isGone(err); gone {
+		t.lose(r, path, err)
 		return
 	}
 	r.tell(Event{

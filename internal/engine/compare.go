@@ -181,7 +181,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		}
 		n, err := e.file.ReadAt(b.Buf[:half], off)
 		if err != nil {
-			return nil, err
+			return nil, failure.At(err, off+int64(n))
 		}
 		if err := r.pipe.Pace(r.ctx, n); err != nil {
 			return nil, err
@@ -193,7 +193,9 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 			}
 			// One byte more where the source has ended: the other may go on.
 			m, err := c.file.ReadAt(b.Buf[half:half+min(n+1, half)], off)
-			c.err = err
+			if err != nil {
+				c.err = failure.At(err, off+int64(m))
+			}
 			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -204,6 +205,7 @@ func (r *run) flushTarget(t *target) bool {
 	if err != nil {
 		t.unwritten.Store(true)
 		r.failEnd(t, failure.StageSync, err)
+		r.tellUnwritten(t, err)
 		return false
 	}
 	if t.group != nil {
@@ -232,6 +234,13 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		if !t.journal.holdsWork() { // else the next run may be able to read it
 			_ = t.journal.remove(t.isForeign)
 		}
+		return nil
+	}
+	if err := t.stands(); err != nil {
+		if t.isLost() { // which was told
+			return nil
+		}
+		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
 		return nil
 	}
 	written, err := t.writeManifests(r)

@@ -60,6 +60,9 @@ func (t *target) writeManifests(r *run) (written []ManifestSummary, err error) {
 		outdated := m.prev != nil && m.prevDir != nil && m.prevName == alternativeName(m.algorithm) && m.name != m.prevName
 		summary, err := m.write(t, r)
 		if err != nil {
+			if m.rel == "" { // it is elsewhere
+				err = fmt.Errorf("%s: %w", quoteName(m.shown(t)), err)
+			}
 			return written, err
 		}
 		if m.slot < 0 || summary.Lines == 0 {

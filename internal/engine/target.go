@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -223,6 +224,31 @@ func (t *target) lose(r *run, path string, err error) {
 	}
 }
 
+// isGone reports whether err, of something in the destination, concerns all of it.
+// XFS that has shut down, and a directory that was removed, answer as a bad sector
+// does, or a file that somebody has removed or closed.
+func (t *target) isGone(err error) (gone bool, told error) {
+	failed := fsys.DeviceFailed(err)
+	switch {
+	case fsys.DestinationLost(err):
+		return true, err
+	case t.journal == nil || !failed && !errors.Is(err, fs.ErrNotExist) && !fsys.NotPermitted(err):
+		return false, err // without a journal it is a dry run
+	case t.stands() != nil || failed && !t.takes():
+		return true, fmt.Errorf("%w, and nothing can be made there any more", err)
+	}
+	return false, err
+}
+
+// takes reports whether anything can be made in the destination, be it a temporary.
+func (t *target) takes() bool {
+	p, err := t.root.Create(false)
+	if err == nil {
+		p.Abort()
+	}
+	return err == nil
+}
+
 func (t *target) isLost() bool { return t.lost.Load() != nil }
 
 // warn tells of something that the destination does not hold, once for each
@@ -276,6 +302,25 @@ func (t *target) flush(r *run) error {
 		}
 	}
 	return nil
+}
+
+// stands returns an error if the destination's name has come to lead elsewhere: it
+// was renamed, removed, unmounted, or something was mounted over it.
+func (t *target) stands() error {
+	have, err := t.root.Stat()
+	if err != nil {
+		return err
+	}
+	d, err := fsys.OpenRoot(t.dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	now, err := d.Stat()
+	if err == nil && now.ID != have.ID {
+		err = fsys.ErrMoved
+	}
+	return err
 }
 
 func ignoreRefusal(err error) error {

@@ -262,7 +262,8 @@ func (v *verification) shown(path string) string {
 func (w *reader) failTarget(t *target, path string, err error) {
 	c := w.counts[t]
 	c.drop(path)
-	if fsys.DestinationLost(err) {
+	gone, err := t.isGone(err)
+	if gone {
 		c.failed.Store(true)
 		if !t.isLost() {
 			t.lose(w.run, w.shown(path), err)

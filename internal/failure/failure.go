@@ -16,7 +16,7 @@ const (
 	StageScan     Stage = "scan" // listing a source directory, describing an entry
 	StageOpen     Stage = "open" // opening the source
 	StageRead     Stage = "read"
-	StageCheck    Stage = "check"  // the source changed, vanished, or names fall together
+	StageCheck    Stage = "check"  // the source changed, vanished, names fall together, or a destination was moved
 	StageCreate   Stage = "create" // making a directory, link, special file or temporary
 	StageWrite    Stage = "write"
 	StageMetadata Stage = "metadata"
@@ -50,6 +50,9 @@ func (e *FileError) Error() string {
 }
 
 func (e *FileError) Unwrap() error { return e.Err }
+
+// At adds to an error of reading a file where that was, in bytes from its beginning.
+func At(err error, off int64) error { return fmt.Errorf("%w at offset %d", err, off) }
 
 // RefusedError says that nothing was written because what was asked for makes
 // no sense or is dangerous.

@@ -62,6 +62,10 @@ func XattrTooBig(err error) bool {
 	return false
 }
 
+// DeviceFailed reports whether err says that a device did not read or write, which
+// may be about one sector of it.
+func DeviceFailed(err error) bool { return errors.Is(err, unix.EIO) }
+
 // InUse reports whether err says that somebody else has a device for himself, a
 // mounted file system for instance.
 func InUse(err error) bool { return errors.Is(err, unix.EBUSY) }

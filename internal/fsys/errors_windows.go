@@ -70,6 +70,12 @@ func is(err error, codes ...syscall.Errno) bool {
 	return errors.As(err, &errno) && slices.Contains(codes, errno)
 }
 
+// DeviceFailed reports whether err says that a device did not read or write, which
+// may be about one sector of it.
+func DeviceFailed(err error) bool {
+	return is(err, windows.ERROR_IO_DEVICE, windows.ERROR_CRC)
+}
+
 // InUse reports whether err says that somebody else has a file or a device for
 // himself.
 func InUse(err error) bool {

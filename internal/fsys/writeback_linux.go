@@ -18,6 +18,11 @@ func (f *File) WaitWriteback(off, n int64) error {
 	return f.syncRange(off, n, writeAndWait)
 }
 
+// WritebackError waits for what of the file is under way to the device, without
+// sending anything, and returns an error of writing that no descriptor of the file
+// was told. A new one is told of those before it was opened.
+func (f *File) WritebackError() error { return f.syncRange(0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE) }
+
 const writeAndWait = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 
 func (f *File) syncRange(off, n int64, flags int) error {

@@ -16,6 +16,9 @@ func (f *File) WaitWriteback(_, _ int64) error {
 	return errNotSupported
 }
 
+// WritebackError is not supported: only forcing the file would tell.
+func (f *File) WritebackError() error { return errNotSupported }
+
 // SyncPart forces the file to the device: there is no call for a part of it.
 func (f *File) SyncPart(_, _ int64) error { return f.Sync() }
 

@@ -292,6 +292,25 @@ func (l *Log) Written(path string) (f File, ok bool, err error) {
 	return f, ok, err
 }
 
+// Loose are the paths of the file records that no checkpoint covers, in no order,
+// and a path as often as it has some. An error is as that of File, and the end.
+func (l *Log) Loose() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		look := l.scratch.Get().(*lookup)
+		defer l.scratch.Put(look)
+		for _, e := range l.loose {
+			f, err := look.read(l, l.offset(e))
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(unescape(f.path), nil) {
+				return
+			}
+		}
+	}
+}
+
 // find looks for the last record of path among entries, which are sorted.
 func (l *Log) find(entries []entry, path string) (f File, offset int64, ok bool, err error) {
 	look := l.scratch.Get().(*lookup)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -87,7 +88,9 @@ func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests
 	for off := from; off < to; {
 		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), alignUp(to)-off)], off)
 		got = int(min(int64(got), to-off))
-		if err == nil {
+		if err != nil {
+			err = failure.At(err, off+int64(got))
+		} else {
 			err = p.Pace(ctx, got)
 		}
 		if err == nil {

@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -89,7 +90,9 @@ func (f *flow) blame(ctx context.Context, s *Sink, src *fsys.File, off, end int6
 	defer b.Release()
 	for off < end {
 		n, failed := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), end-off)], off)
-		if failed == nil {
+		if failed != nil {
+			failed = failure.At(failed, off+int64(n))
+		} else {
 			failed = ctx.Err()
 		}
 		if failed != nil {

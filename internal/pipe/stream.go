@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -79,7 +80,7 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 	for {
 		got, err := src.ReadSomeAt(b.Buf[n:], int64(n))
 		if err != nil {
-			return 0, false, err
+			return 0, false, failure.At(err, int64(n))
 		}
 		n += got
 		if got == 0 || int64(n) == info.Size {
@@ -145,7 +146,7 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start i
 			data, hole, end, err := src.NextData(off)
 			switch {
 			case err != nil && !fsys.Unsupported(err):
-				return off, err
+				return off, failure.At(err, off)
 			case err != nil:
 				holes = false
 			case end || data > off:
@@ -170,7 +171,9 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start i
 			return off, err
 		}
 		n, err := src.ReadAt(b.Buf[:limit], off)
-		if err == nil && n > 0 {
+		if err != nil {
+			err = failure.At(err, off+int64(n))
+		} else if n > 0 {
 			err = p.Pace(ctx, n)
 		}
 		if err != nil || n == 0 {

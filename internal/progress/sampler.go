@@ -29,18 +29,22 @@ type sampler struct {
 	samples []sample // oldest first; never empty
 	counted int64    // Counters.Bytes when last looked at
 	shown   int64    // of those, as many as were shown
+
+	unwritten int64     // Counters.Unwritten when last looked at
+	moved     time.Time // when that was not what it had been before
 }
 
 func newSampler(now time.Time) sampler {
-	return sampler{start: now, first: sample{at: now}, samples: []sample{{at: now}}}
+	return sampler{start: now, first: sample{at: now}, samples: []sample{{at: now}}, moved: now}
 }
 
 // snapshot is all that is shown, at one moment.
 type snapshot struct {
 	phase       tally.Phase
-	bytes       int64 // dealt with and no longer in memory only
-	unwritten   int64 // dealt with, and in memory only
-	deviceRate  int64 // bytes per second at which the device takes those, 0 while unknown
+	bytes       int64         // dealt with and no longer in memory only
+	unwritten   int64         // dealt with, and in memory only
+	deviceRate  int64         // bytes per second at which the device takes those, 0 while unknown
+	standing    time.Duration // for how long unwritten has not changed
 	files       int64
 	totalBytes  int64 // final if totalsKnown, else meaningless
 	totalFiles  int64
@@ -62,6 +66,10 @@ func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 	counted := c.Bytes.Load() // first, so that nothing counted since is taken for written
 	shot.unwritten = max(c.Unwritten.Load(), 0)
 	shot.deviceRate = c.DeviceRate.Load()
+	if shot.unwritten != s.unwritten {
+		s.unwritten, s.moved = shot.unwritten, now
+	}
+	shot.standing = now.Sub(s.moved)
 	shot.bytes = s.written(counted, shot.unwritten)
 	switch {
 	case c.ScanDone.Load():
@@ -173,6 +181,9 @@ func (s snapshot) eta() (time.Duration, bool) {
 	seconds := float64(left) / speed
 	if speed <= 0 || seconds >= longest.Seconds() {
 		return 0, false
+	}
+	if s.phase == tally.PhaseFlushing && s.standing.Seconds() > seconds+rateWindow.Seconds() {
+		return 0, false // the device does not answer any more, or not as fast as it did
 	}
 	return time.Duration(seconds * float64(time.Second)), true
 }

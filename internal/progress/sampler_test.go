@@ -83,6 +83,29 @@ func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 	}
 }
 
+// While a device does not answer, the time that it would take is not known: it is
+// past already.
+func TestNoEstimateWhileADeviceStandsStill(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	s := newSampler(now)
+	c := &tally.Counters{}
+	c.Phase.Store(int32(tally.PhaseFlushing))
+	c.Bytes.Store(100e6)
+	c.Unwritten.Store(20e6)
+	c.DeviceRate.Store(10e6)
+	for i := range 10 * 4 { // the first take sees that bytes are unwritten
+		_, ok := s.take(now, c).eta()
+		if want := time.Duration(i)*tick <= 5*time.Second; ok != want {
+			t.Errorf("eta after %v: %v, want %v", time.Duration(i)*tick, ok, want)
+		}
+		now = now.Add(tick)
+	}
+	c.Unwritten.Store(10e6)
+	if eta, ok := s.take(now, c).eta(); !ok || eta != time.Second {
+		t.Errorf("%v, %v; want 1 s, when it answers again", eta, ok)
+	}
+}
+
 func TestPercent(t *testing.T) {
 	for _, c := range []struct {
 		s    snapshot

@@ -187,7 +187,7 @@ func (r *run) readAway() error {
 
 func (r *run) readError(err error) error {
 	if r.in.Seeks {
-		return fmt.Errorf("%w at offset %d", err, r.in.off)
+		return failure.At(err, r.in.off)
 	}
 	return fmt.Errorf("%w after %d bytes", err, r.in.off)
 }
