@@ -213,6 +213,10 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, old bool) (cha
 			if t.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
 				continue
 			}
+			if t.forgetsModes && xattrKind(x.Name) == kindACL { // it takes these as well, and forgets them
+				t.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
+				continue
+			}
 			if err := r.tolerate(t, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
 				return changed, err
 			}
