@@ -27,6 +27,9 @@ func TestBadDisk(t *testing.T) { runRig(t, "bad-disk") }
 // TestDuCompare holds du to that of GNU, on a file system that takes no time.
 func TestDuCompare(t *testing.T) { runRig(t, "du-compare", "tmpfs") }
 
+// TestFileSystems copies to those of external disks and networks.
+func TestFileSystems(t *testing.T) { runRig(t, "file-systems") }
+
 // TestBench lets every kind of measurement happen once, with little data; what it
 // takes is not looked at.
 func TestBench(t *testing.T) {

@@ -46,7 +46,10 @@ func TestMain(m *testing.M) {
 //	await PATTERN[=REGEXP]     wait until a name appears, or a file in which the expression matches
 //	give PATH...               make the ordinary user the owner
 //	mount KIND DIR             mount something small: tmpfs, ext4, xfs, btrfs, exfat,
-//	                           owned (an exFAT of which all is the ordinary user's), casefold
+//	                           owned (an exFAT of which all is the ordinary user's), casefold,
+//	                           ntfs, lowercase (an NTFS that folds case and lists names in
+//	                           lower case), streams (one where a:b is a stream of a),
+//	                           sshfs (of DIR.server, by a server without a network)
 //
 // the conditions [root] and [mount:KIND], and the programs
 //
@@ -347,13 +350,17 @@ func deepTree() {
 
 // canMount tells, once for each kind, whether mountAt works here.
 var canMount = map[string]func() bool{
-	"tmpfs":    sync.OnceValue(func() bool { return tryMount("tmpfs") }),
-	"ext4":     sync.OnceValue(func() bool { return tryMount("ext4") }),
-	"xfs":      sync.OnceValue(func() bool { return tryMount("xfs") }),
-	"btrfs":    sync.OnceValue(func() bool { return tryMount("btrfs") }),
-	"exfat":    sync.OnceValue(func() bool { return tryMount("exfat") }),
-	"owned":    sync.OnceValue(func() bool { return tryMount("owned") }),
-	"casefold": sync.OnceValue(func() bool { return tryMount("casefold") }),
+	"tmpfs":     sync.OnceValue(func() bool { return tryMount("tmpfs") }),
+	"ext4":      sync.OnceValue(func() bool { return tryMount("ext4") }),
+	"xfs":       sync.OnceValue(func() bool { return tryMount("xfs") }),
+	"btrfs":     sync.OnceValue(func() bool { return tryMount("btrfs") }),
+	"exfat":     sync.OnceValue(func() bool { return tryMount("exfat") }),
+	"owned":     sync.OnceValue(func() bool { return tryMount("owned") }),
+	"casefold":  sync.OnceValue(func() bool { return tryMount("casefold") }),
+	"ntfs":      sync.OnceValue(func() bool { return tryMount("ntfs") }),
+	"lowercase": sync.OnceValue(func() bool { return tryMount("lowercase") }),
+	"streams":   sync.OnceValue(func() bool { return tryMount("streams") }),
+	"sshfs":     sync.OnceValue(func() bool { return tryMount("sshfs") }),
 }
 
 func tryMount(kind string) bool {
@@ -403,6 +410,14 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		_, err := run("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir)
 		return eject, err
 	}
+	if kind == "sshfs" {
+		served, ssh := dir+".server", dir+".ssh"
+		err := errors.Join(os.MkdirAll(served, 0o755), os.WriteFile(ssh, []byte("#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n"), 0o755)) //nolint:gosec // a program
+		if err == nil {
+			_, err = run("sshfs", "-o", "ssh_command="+ssh, "nowhere:"+served, dir)
+		}
+		return eject, err
+	}
 	size := int64(64 << 20)
 	if kind == "xfs" || kind == "btrfs" {
 		size = 320 << 20
@@ -411,8 +426,19 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		return nil, err
 	}
 	switch kind {
-	case "exfat", "owned":
-		if _, err := run("mkfs.exfat", image); err != nil {
+	case "exfat", "owned", "ntfs", "lowercase", "streams":
+		format, program, options := []string{"mkfs.exfat", image}, "mount.exfat-fuse", "rw"
+		switch kind {
+		case "owned":
+			options = fmt.Sprintf("uid=%d,gid=%d", nobody, nobody)
+		case "ntfs":
+			format, program = []string{"mkfs.ntfs", "-q", "-F", image}, "ntfs-3g"
+		case "lowercase":
+			format, program, options = []string{"mkfs.ntfs", "-q", "-F", image}, "lowntfs-3g", "ignore_case,windows_names"
+		case "streams":
+			format, program, options = []string{"mkfs.ntfs", "-q", "-F", image}, "ntfs-3g", "streams_interface=windows"
+		}
+		if _, err := run(format[0], format[1:]...); err != nil {
 			return nil, err
 		}
 		loop, err := run("losetup", "-f", "--show", image)
@@ -420,11 +446,7 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 			return nil, err
 		}
 		detach := func() { _, _ = run("losetup", "-d", loop) }
-		options := "rw"
-		if kind == "owned" {
-			options = fmt.Sprintf("uid=%d,gid=%d", nobody, nobody)
-		}
-		if _, err := run("mount.exfat-fuse", "-o", options, loop, dir); err != nil {
+		if _, err := run(program, "-o", options, loop, dir); err != nil {
 			detach()
 			return nil, err
 		}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -256,6 +258,10 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 	if gone, err := t.isGone(err); gone {
 		t.lose(r, path, err)
 		return
+	}
+	making := stage == failure.StageCreate || stage == failure.StageCommit
+	if name := path[strings.LastIndexByte(path, '/')+1:]; making && fsys.NameRefused(name, err) {
+		err = fmt.Errorf("the destination does not take this name: %w", err)
 	}
 	r.tell(Event{
 		Kind: EventFailed, Path: path, Target: t.given,

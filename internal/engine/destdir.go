@@ -130,6 +130,10 @@ func (dd *destDir) prepare(r *run) destState {
 		r.conflict(t, dd.src.Path(), conflict)
 		return destRefused
 	case err != nil:
+		var collision *collisionError
+		if errors.As(err, &collision) {
+			t.noteFallen(dd.src.Path())
+		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	case dir == nil:
@@ -309,7 +313,14 @@ func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsy
 	if err != nil {
 		return err
 	}
-	if other != name {
+	if other == name {
+		if other, err = twinOf(dir, name, src); err != nil {
+			return err
+		}
+		if other != "" {
+			return &collisionError{other}
+		}
+	} else {
 		if other == "" || dd.existing == nil || !dd.existing.has(other) {
 			return &collisionError{other}
 		}
@@ -380,6 +391,32 @@ func aliasOf(dir *fsys.Dir, name string) (string, error) {
 		})
 	}
 	return alias, err
+}
+
+// twinOf returns another name of the source directory src that dir, which lists
+// name, takes for the same; "" if there is none. A file system can list a name as
+// it was not made: in lower case (ntfs-3g's ignore_case), or in another form of
+// Unicode (HFS+).
+func twinOf(dir *fsys.Dir, name string, src *walk.Dir) (string, error) {
+	info, err := dir.Lstat(name)
+	if err != nil || info.ID.Ino == 0 {
+		return "", err
+	}
+	in, err := src.Acquire()
+	if err != nil {
+		return "", err
+	}
+	defer src.Release()
+	twin := ""
+	err = in.Each(func(listed []byte, _ uint64, _ fsys.Kind) bool {
+		if sibling := string(listed); sibling != name {
+			if other, err := dir.Lstat(sibling); err == nil && other.ID == info.ID {
+				twin = sibling
+			}
+		}
+		return twin == ""
+	})
+	return twin, err
 }
 
 // collisionError says that a file system folds two names of the source together.

@@ -187,9 +187,69 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		v.act = actReplace // equal or not, the leader is the source's content
 	}
 	switch v.act {
-	case actCreate, actReplace, actKeep:
+	case actKeep:
+		r.restoreLink(e, p, g)
+	case actCreate, actReplace:
 		r.link(e, p, g, v.act)
 	}
+}
+
+// restoreLink links the passage's name, which is up to date, to the group's leader
+// if it is a file of its own. Where that cannot be told it stays as it is, or every
+// run would link anew.
+func (r *run) restoreLink(e *entry, p *passage, g *linkGroup) {
+	told, err := r.linksTold(p)
+	switch {
+	case err != nil:
+		r.failPassage(e, p, failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
+	case told:
+		r.link(e, p, g, actKeep)
+	}
+}
+
+// linksTold reports whether the names of one file have one inode number at the
+// passage's file system; sshfs makes one up for each. Each device is asked once.
+func (r *run) linksTold(p *passage) (told bool, err error) {
+	if p.dir == nil || p.dir.SyncFSReliable() { // all of the latter do
+		return true, nil
+	}
+	t, device := p.target, p.have.ID.Dev
+	t.linksMu.Lock()
+	defer t.linksMu.Unlock()
+	told, known := t.linksTold[device]
+	if known {
+		return told, nil
+	}
+	if told, err = tellsLinks(p.dir); err != nil {
+		return false, err
+	}
+	if t.linksTold == nil {
+		t.linksTold = map[uint64]bool{}
+	}
+	t.linksTold[device] = told
+	return told, nil
+}
+
+func tellsLinks(dir *fsys.Dir) (bool, error) {
+	file, err := dir.Create(true)
+	if err != nil {
+		return false, err
+	}
+	defer file.Abort()
+	name := dir.TempName()
+	if err := dir.Link(file.Name(), dir, name); err != nil {
+		if fsys.LinkRefused(err) {
+			err = nil // nothing to restore
+		}
+		return false, err
+	}
+	defer dir.Remove(name) //nolint:errcheck // the link is ours by its name
+	first, err := dir.Lstat(file.Name())
+	if err != nil {
+		return false, err
+	}
+	second, err := dir.Lstat(name)
+	return first.ID == second.ID, err
 }
 
 // link makes the passage's name a further link of the group's leader there.
@@ -273,7 +333,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, pledged: len(e.pledges) > 0}
 		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
 			// It was equal to the source, found by comparing, but a file of its own.
-			r.link(e, p, g, actKeep)
+			r.restoreLink(e, p, g)
 		}
 	}
 }

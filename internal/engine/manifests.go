@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -51,7 +53,7 @@ func (t *target) record(what line, path string, digests hash.Digests, have fsys.
 // writeManifests makes the new manifests.
 func (t *target) writeManifests(r *run) (written []ManifestSummary, err error) {
 	for _, m := range t.manifests {
-		if m.slot < 0 && !m.changed && m.prevDir != nil {
+		if m.slot < 0 && !m.changed && len(t.fallen) == 0 && m.prevDir != nil {
 			continue // a manifest of another kind that lost nothing
 		}
 		if m.err != nil {
@@ -160,11 +162,25 @@ func (m *manifestFile) write(t *target, r *run) (ManifestSummary, error) {
 func (m *manifestFile) writeLines(t *target, w io.Writer) (lines int, err error) {
 	look := newFinder(t.root)
 	defer look.Close()
-	return m.builder.Write(w, m.isItself, func(path string) bool { return m.unchanged(t, look, path) })
+	skip := func(path string) bool { return m.isItself(path) || t.hasFallen(path) }
+	return m.builder.Write(w, skip, func(path string) bool { return m.unchanged(t, look, path) })
 }
 
 // isItself keeps a manifest from listing itself.
 func (m *manifestFile) isItself(path string) bool { return path == m.rel }
+
+// noteFallen notes a directory of the source whose name falls together with another
+// one's at the destination: what an earlier manifest lists below it would be read
+// from that one.
+func (t *target) noteFallen(dir string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fallen = append(t.fallen, dir+"/")
+}
+
+func (t *target) hasFallen(path string) bool {
+	return slices.ContainsFunc(t.fallen, func(dir string) bool { return strings.HasPrefix(path, dir) })
+}
 
 // takePrevious merges the lines of the previous manifests.
 func (t *target) takePrevious() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
@@ -12,14 +13,15 @@ import (
 // The kinds of metadata that a destination may be unable to hold; each is
 // warned about once.
 const (
-	kindOwner   = "owner"
-	kindMode    = "mode"
-	kindTimes   = "times"
-	kindXattr   = "extended attributes"
-	kindACL     = "ACLs"
-	kindLinks   = "hard links"
-	kindSpecial = "special files"
-	kindDevice  = "device nodes"
+	kindOwner    = "owner"
+	kindMode     = "mode"
+	kindTimes    = "times"
+	kindXattr    = "extended attributes"
+	kindACL      = "ACLs"
+	kindLinks    = "hard links"
+	kindDevice   = "device nodes"
+	kindLinkMeta = "metadata of symbolic links"
+	kindFarTimes = "far times"
 )
 
 // POSIX ACLs are extended attributes of these names.
@@ -79,8 +81,13 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 	owned := have.UID == m.info.UID && have.GID == m.info.GID
 	before := have.Mode
 	if !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.cannot(kindOwner) {
-		err := o.Chown(m.info.UID, m.info.GID)
+		var err error
+		if !t.forgetsOwners {
+			err = o.Chown(m.info.UID, m.info.GID)
+		}
 		switch {
+		case t.forgetsOwners:
+			t.warn(r, kindOwner, errors.New("owners cannot be kept there: the file system forgets them"))
 		case err == nil:
 			owned, changed = true, true
 			if have.Mode&(fsys.ModeSetuid|fsys.ModeSetgid) != 0 {
@@ -103,7 +110,13 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 			mode = before
 		}
 		if (mode != have.Mode || wide) && !t.cannot(kindMode) {
-			switch err := o.Chmod(mode); {
+			var err error
+			if !t.forgetsModes {
+				err = o.Chmod(mode)
+			}
+			switch {
+			case t.forgetsModes:
+				t.warn(r, kindMode, errors.New("permissions cannot be kept there: the file system forgets them"))
 			case err == nil:
 				changed = true
 			case refused(err):
@@ -118,6 +131,9 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		switch {
 		case err == nil:
 			changed = true
+			if err := r.checkFarTime(t, o, m.info.Mtime); err != nil {
+				return changed, err
+			}
 		case refused(err):
 			t.warn(r, kindTimes, fmt.Errorf("times cannot be kept there: %w", err))
 		default:
@@ -125,6 +141,27 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		}
 	}
 	return changed, nil
+}
+
+// The times that every file system has, in seconds since 1970: FAT and exFAT have
+// none before 1980, ext4 with inodes of 128 bytes none from 2038 on.
+const (
+	firstCommon = 315532800
+	pastCommon  = 1 << 31
+)
+
+// checkFarTime tells if a time that not every file system can hold, and which was
+// just set, has become another one.
+func (r *run) checkFarTime(t *target, o *fsys.Object, want fsys.Time) error {
+	if want.Sec >= firstCommon && want.Sec < pastCommon {
+		return nil
+	}
+	have, err := o.Stat()
+	if err == nil && !t.sameTime(have.Mtime, want) {
+		shown := func(t fsys.Time) string { return time.Unix(t.Sec, 0).UTC().Format(time.DateTime) }
+		t.warn(r, kindFarTimes, fmt.Errorf("times before 1980 or after 2037 cannot all be kept there: %s becomes %s (UTC)", shown(want), shown(have.Mtime)))
+	}
+	return err
 }
 
 // modeFor is the permission bits that a copy gets. Without --preserve=mode the
@@ -174,6 +211,10 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, old bool) (cha
 				continue
 			}
 			if t.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
+				continue
+			}
+			if t.forgetsModes && xattrKind(x.Name) == kindACL { // it takes these as well, and forgets them
+				t.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
 				continue
 			}
 			if err := r.tolerate(t, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
@@ -245,6 +286,9 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 	}
 	if have.Kind != m.info.Kind {
 		return false, errExchanged
+	}
+	if follows, err := r.linksFollowed(p, have); follows || err != nil {
+		return false, err
 	}
 	if changed, err = r.apply(p.target, o, m, have, false, true); err != nil {
 		return changed, err

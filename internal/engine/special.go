@@ -21,6 +21,9 @@ func (r *run) copySpecial(e *entry) {
 			switch e.kind {
 			case fsys.Symlink:
 				target, err := p.dir.Readlink(p.name)
+				if err != nil { // sshfs refuses to read some
+					err = fmt.Errorf("reading the link that stands there: %w", err)
+				}
 				return target == e.link, err
 			case fsys.CharDevice, fsys.BlockDevice:
 				return p.have.Rdev == e.meta.info.Rdev, nil
@@ -77,8 +80,9 @@ func (r *run) readSpecialXattrs(e *entry) error {
 	return err
 }
 
-// makeSpecial creates the entry: under its name, or, to replace another
-// atomically, under a temporary one.
+// makeSpecial creates the entry: a symbolic link under its name; under a temporary
+// one to replace another atomically, and what is not a link, because a file system
+// can make a regular file of that, which has to go (see Mknod).
 func (r *run) makeSpecial(e *entry, p *passage) {
 	if r.opts.DryRun {
 		p.done = created(p.act)
@@ -91,7 +95,7 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 		return
 	}
 	name := p.name
-	if p.act == actReplace {
+	if p.act == actReplace || e.kind != fsys.Symlink {
 		name = p.dir.TempName()
 	}
 	err := p.target.clearWay(r, p.act, e.manifestPath(p))
@@ -106,12 +110,16 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, fs.ErrExist) && p.act == actCreate:
+	case errors.Is(err, fs.ErrExist) && name == p.name:
 		r.nameTaken(e, p)
 		return
 	case refused(err) && e.kind != fsys.Symlink:
-		p.target.warn(r, kindSpecial, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", e.kind, err))
+		what := e.kind.String()
+		p.target.warn(r, what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
 		p.done = outLeft
+		return
+	case fsys.Unsupported(err):
+		r.failPassage(e, p, failure.StageCreate, fmt.Errorf("symbolic links cannot be made there: %w", err))
 		return
 	default:
 		r.failPassage(e, p, failure.StageCreate, err)
@@ -122,13 +130,23 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 		r.failPassage(e, p, failure.StageMetadata, err)
 		return
 	}
-	if p.act == actReplace {
-		if err := r.putInPlace(p, name); err != nil {
-			r.failPassage(e, p, failure.StageCommit, err)
-			return
+	switch {
+	case name == p.name:
+	case p.act == actReplace:
+		err = r.putInPlace(p, name)
+	default:
+		if err = p.dir.RenameNew(name, p.name); err != nil {
+			_ = p.dir.Remove(name)
 		}
 	}
-	p.done = created(p.act)
+	switch {
+	case errors.Is(err, fs.ErrExist) && p.act == actCreate:
+		r.nameTaken(e, p)
+	case err != nil:
+		r.failPassage(e, p, failure.StageCommit, err)
+	default:
+		p.done = created(p.act)
+	}
 }
 
 // dress sets the metadata of the entry just made as name.
@@ -145,8 +163,57 @@ func (r *run) dress(e *entry, p *passage, name string) error {
 	if have.Kind != e.kind {
 		return errExchanged
 	}
+	if follows, err := r.linksFollowed(p, have); follows || err != nil {
+		return err
+	}
 	_, err = r.apply(p.target, o, &e.meta, have, true, p.dd.inherits)
 	return err
+}
+
+// linksFollowed reports whether the file system of link, a symbolic link of the
+// passage's directory, would change what a link points to when the link's own
+// metadata is set: sshfs hands its server a path, and the server follows it, out of
+// the destination too. A link to nothing shows that; each device is asked once.
+func (r *run) linksFollowed(p *passage, link fsys.Info) (follows bool, err error) {
+	if link.Kind != fsys.Symlink || p.dir.SyncFSReliable() { // none of the latter does
+		return false, nil
+	}
+	t := p.target
+	t.linksMu.Lock()
+	defer t.linksMu.Unlock()
+	follows, known := t.followed[link.ID.Dev]
+	if !known {
+		if follows, err = followsLinks(p.dir); err != nil {
+			return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
+		}
+		if t.followed == nil {
+			t.followed = map[uint64]bool{}
+		}
+		t.followed[link.ID.Dev] = follows
+	}
+	if follows {
+		t.warn(r, kindLinkMeta, errors.New("times and owners of symbolic links cannot be kept there; what the links point to would get them"))
+	}
+	return follows, nil
+}
+
+func followsLinks(dir *fsys.Dir) (bool, error) {
+	name := dir.TempName()
+	if err := dir.Symlink(dir.TempName(), name); err != nil {
+		return false, err
+	}
+	defer dir.Remove(name) //nolint:errcheck // the link is ours by its name
+	o, err := dir.OpenObject(name)
+	if err != nil {
+		return false, err
+	}
+	defer o.Close()
+	info, err := o.Stat()
+	if err != nil {
+		return false, err
+	}
+	return errors.Is(o.SetTimes(info.Atime, info.Mtime, info.Btime), fs.ErrNotExist) ||
+		errors.Is(o.Chown(info.UID, info.GID), fs.ErrNotExist), nil
 }
 
 // putInPlace renames a complete temporary over what has the passage's name.

@@ -45,10 +45,13 @@ type target struct {
 	// ctimeHolds says that programs cannot set a file's change time, so that one
 	// older than a manifest proves that the file is what the manifest lists.
 	ctimeHolds bool
-	syncEach   atomic.Bool          // force each file and directory by itself
-	wholeFS    bool                 // force the file system as a whole
-	dev        uint64               // the device number of root
-	mounts     map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
+	// It takes them without an error, and does not keep them.
+	forgetsModes, forgetsOwners bool
+
+	syncEach atomic.Bool          // force each file and directory by itself
+	wholeFS  bool                 // force the file system as a whole
+	dev      uint64               // the device number of root
+	mounts   map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
 
 	manifests []*manifestFile
 	unread    bool      // those of earlier runs could not be read; they are left as they are
@@ -56,6 +59,12 @@ type target struct {
 	retireErr error
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
+
+	linksMu   sync.Mutex
+	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
+	linksTold map[uint64]bool // device → hard links have one inode number
+
+	fallen []string // directories of the source that are another one at the destination; guarded by mu until the end
 
 	lost   atomic.Pointer[lostError]
 	mu     sync.Mutex
@@ -105,7 +114,7 @@ func (t *target) open(r *run) error {
 	t.dev = info.ID.Dev
 	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
 	t.syncEach.Store(r.opts.Sync != SyncNone && !t.wholeFS)
-	return t.probe()
+	return t.probe(r)
 }
 
 // makeRoot makes the destination's directory and opens just that one: what
@@ -159,13 +168,17 @@ func (t *target) undo() {
 }
 
 // probe finds out, on a file that never gets a name where the system can, how
-// finely the destination keeps times and whether its ctime can be set.
-func (t *target) probe() error {
+// finely the destination keeps times, whether its ctime can be set, and what it
+// takes only to forget it.
+func (t *target) probe(r *run) error {
 	p, err := t.root.Create(false)
 	if err != nil {
 		return err
 	}
 	defer p.Abort()
+	if err := t.probeForgotten(r, p); err != nil {
+		return err
+	}
 	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
 	if err := p.SetTimes(odd, odd, odd); err != nil {
 		t.granularity = coarsest
@@ -184,6 +197,26 @@ func (t *target) probe() error {
 	t.ctimeHolds = t.root.KeepsChangeTime() && info.Ctime.Sec > time.Now().Add(-24*time.Hour).Unix()
 	return nil
 }
+
+// probeForgotten finds out whether the destination forgets permissions and owners
+// without an error, as NTFS through FUSE does by default.
+func (t *target) probeForgotten(r *run, p *fsys.Pending) error {
+	if t.root.SyncFSReliable() { // none of these does
+		return nil
+	}
+	const mode, owner = 0o640, 1 // neither is what a new file has
+	chmod := p.Chmod(mode)
+	chown := errNotTried
+	if r.privileged {
+		chown = p.Chown(owner, owner)
+	}
+	info, err := p.Stat()
+	t.forgetsModes = chmod == nil && info.Mode != mode
+	t.forgetsOwners = chown == nil && (info.UID != owner || info.GID != owner)
+	return err
+}
+
+var errNotTried = errors.New("not tried")
 
 // meet notes that a directory of the destination is on another file system than
 // its root.

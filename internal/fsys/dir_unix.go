@@ -14,7 +14,8 @@ import (
 // Dir is an open directory.
 type Dir struct {
 	Object
-	caps *capabilities
+	caps   *capabilities
+	listed atomic.Bool // by this descriptor
 }
 
 // capabilities remembers what a tree's file system has refused, so that a tree
@@ -58,12 +59,20 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 
 // Each calls yield for the names in the directory, without "." and "..", in the
 // system's order, until it returns false. The name is valid during the call; ino is
-// 0, and kind Unknown, where a listing does not tell. Nothing else may list the
-// directory meanwhile. It begins anew each time: btrfs lists what was there when the
-// directory was opened, or wound back.
+// 0, and kind Unknown, where a listing does not tell. It begins anew each time: btrfs
+// lists what was there when the directory was opened, or wound back. From the second
+// time on it has a descriptor of its own: sshfs lists nothing when it was wound back.
 func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	if err := fault(OpList, ""); err != nil {
 		return err
+	}
+	if d.listed.Swap(true) {
+		again, err := d.OpenDir(".")
+		if err != nil {
+			return err
+		}
+		defer again.Close()
+		return again.each(yield)
 	}
 	if _, err := unix.Seek(d.fd, 0, 0); err != nil {
 		return err
@@ -153,7 +162,8 @@ func (d *Dir) Symlink(target, name string) error {
 }
 
 // Mknod creates a fifo, socket or device like info with mode 0600; EEXIST if
-// the name is taken.
+// the name is taken. exFAT through FUSE makes a regular file instead, of which the
+// kernel tells EIO; that is removed, so name must be one that is nobody else's.
 func (d *Dir) Mknod(name string, info Info) error {
 	if err := fault(OpMknod, name); err != nil {
 		return err
@@ -171,7 +181,15 @@ func (d *Dir) Mknod(name string, info Info) error {
 	default:
 		return unix.EINVAL
 	}
-	return retry(func() error { return mknodat(d.fd, name, format|0o600, info.Rdev) })
+	err := retry(func() error { return mknodat(d.fd, name, format|0o600, info.Rdev) })
+	var st unix.Stat_t
+	if err == unix.EIO && unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		if err := retry(func() error { return unix.Unlinkat(d.fd, name, 0) }); err != nil {
+			return err
+		}
+		return unix.ENOTSUP
+	}
+	return err
 }
 
 // Link gives the entry name of d the further name newName in to; EEXIST if that

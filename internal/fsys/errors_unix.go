@@ -4,6 +4,7 @@ package fsys
 
 import (
 	"errors"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,6 +40,14 @@ func DestinationLost(err error) bool {
 // NotPermitted reports whether err is a matter of privilege.
 func NotPermitted(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
+}
+
+// NameRefused reports whether err, from making name in a directory that is there,
+// is about the name: too long for the file system, no text in its character set, or
+// with characters that it does not take, for which exFAT through FUSE has ENOENT.
+func NameRefused(name string, err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EILSEQ) || errors.Is(err, unix.ENAMETOOLONG) ||
+		errors.Is(err, unix.ENOENT) && strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || strings.ContainsRune(`"*:<>?\|`, c) })
 }
 
 // IsSymlinkRefusal reports whether err is the answer to opening a symbolic link

@@ -48,6 +48,9 @@ func NotPermitted(err error) bool {
 	return is(err, windows.ERROR_ACCESS_DENIED, windows.ERROR_PRIVILEGE_NOT_HELD)
 }
 
+// NameRefused reports whether err, from making name, is about the name.
+func NameRefused(_ string, err error) bool { return is(err, windows.ERROR_INVALID_NAME) }
+
 // IsSymlinkRefusal reports whether err is the answer to opening a symbolic link
 // without following it, or something else than a directory as one.
 func IsSymlinkRefusal(err error) bool {
