@@ -2,6 +2,8 @@
 
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
+VULN    := $(GO) tool -modfile=tools/go.mod govulncheck
+VULN_DB ?= https://vuln.go.dev
 FUZZ_FOR ?= 60s
 
 # What the cross-build covers, as GOOS/GOARCH.
@@ -12,7 +14,7 @@ PLATFORMS := \
 	freebsd/amd64
 
 .DEFAULT_GOAL := build
-.PHONY: help build test check format vet lint cross bench fuzz snapshot clean
+.PHONY: help build test check format vet lint vuln cross bench fuzz snapshot clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +29,7 @@ test: ## run all tests, under the race detector where there is a C compiler
 	set -x; $(GO) test $$race ./...
 
 # SKIP_TESTS=1 leaves out the tests, where they have just been run.
-check: format vet lint $(if $(SKIP_TESTS),,test) cross ## format, vet, lint, test, cross-build
+check: format vet lint vuln $(if $(SKIP_TESTS),,test) cross ## format, vet, lint, known vulnerabilities, test, cross-build
 
 format:
 	@unformatted=$$(gofmt -l cmd internal); \
@@ -38,6 +40,17 @@ vet:
 
 lint:
 	$(LINT) run
+
+# Without its database, which is on the network, nothing can be found: that is said,
+# and is no failure.
+vuln: ## look for known vulnerabilities in what the program calls
+	@found=$$($(VULN) -db $(VULN_DB) ./... 2>&1); code=$$?; echo "$$found"; \
+	case $$code:$$found in \
+	0:*) ;; \
+	1:*"govulncheck: fetching vulnerabilities: "*) \
+		echo "NOT CHECKED for known vulnerabilities: $(VULN_DB) cannot be reached" ;; \
+	*) exit $$code ;; \
+	esac
 
 cross: $(addprefix cross/,$(PLATFORMS))
 
@@ -51,12 +64,13 @@ $(addprefix cross/,$(PLATFORMS)): cross/%:
 bench: ## compare whole commands with those of other tools (see docs/benchmarks.md)
 	scripts/bench
 
-# A package can be fuzzed by one target at a time.
+# A package can be fuzzed by one target at a time. Making inputs smaller, which can
+# take a minute each, is not the work.
 fuzz: ## run every fuzz target for FUZZ_FOR (60s)
 	@set -e; for package in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "$$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_FOR) $$package; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_FOR) -fuzzminimizetime 2s $$package; \
 		done; \
 	done
 

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 //	clean DIR...               no temporary or journal is left below; with
 //	                           --but-journal, that may be
 //	object FILE                the text is one JSON object a line; "stderr" and "stdout" as in cmp
+//	wild DIR                   make a tree of names that no terminal should be shown
+//	tame [--terminal] FILE...  nothing in the text acts on a terminal or hides there;
+//	                           "stderr" and "stdout" as in cmp
 //	await PATTERN[=REGEXP]     wait until a name appears, or a file in which the expression matches
 //	give PATH...               make the ordinary user the owner
 //	mount KIND DIR             mount something small: tmpfs, ext4, xfs, btrfs, exfat,
@@ -73,6 +76,8 @@ func TestScript(t *testing.T) {
 			"same":   cmdSame,
 			"clean":  cmdClean,
 			"object": cmdObject,
+			"wild":   cmdWild,
+			"tame":   cmdTame,
 			"await":  cmdAwait,
 			"give":   cmdGive,
 			"mount":  cmdMount,
@@ -241,6 +246,51 @@ func cmdObject(ts *testscript.TestScript, neg bool, args []string) {
 		var object map[string]any
 		if err := json.Unmarshal([]byte(line), &object); err != nil {
 			ts.Fatalf("%s: %v", args[0], err)
+		}
+	}
+}
+
+// cmdWild makes, of each wild name, a file, a directory with a file, two links of each
+// kind, a fifo, and what cannot be read.
+func cmdWild(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: wild DIR")
+	}
+	root := ts.MkAbs(args[0])
+	for _, dir := range []string{"files", "dirs", "links", "fifos", "closed", "shut"} {
+		ts.Check(os.MkdirAll(filepath.Join(root, dir), 0o755)) //nolint:gosec // for the ordinary user
+	}
+	for i, name := range treetest.WildNames() {
+		file := filepath.Join(root, "files", name)
+		ts.Check(errors.Join(
+			os.WriteFile(file, []byte(name), 0o644),                           //nolint:gosec // as above
+			os.Mkdir(filepath.Join(root, "dirs", name), 0o755),                //nolint:gosec // as above
+			os.WriteFile(filepath.Join(root, "dirs", name, name), nil, 0o644), //nolint:gosec // as above
+			os.Symlink(name, filepath.Join(root, "links", name)),
+			os.Link(file, filepath.Join(root, "links", strconv.Itoa(i))),
+			syscall.Mkfifo(filepath.Join(root, "fifos", name), 0o644),
+			os.WriteFile(filepath.Join(root, "closed", name), []byte("closed"), 0),
+			os.Mkdir(filepath.Join(root, "shut", name), 0),
+		))
+	}
+	ts.Defer(func() {
+		for _, name := range treetest.WildNames() {
+			_ = os.Chmod(filepath.Join(root, "shut", name), 0o700) //nolint:gosec // to be removed
+		}
+	})
+}
+
+func cmdTame(ts *testscript.TestScript, neg bool, args []string) {
+	terminal := len(args) > 0 && args[0] == "--terminal"
+	if terminal {
+		args = args[1:]
+	}
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: tame [--terminal] FILE...")
+	}
+	for _, file := range args {
+		if found := treetest.Wild(ts.ReadFile(file), terminal); found != "" {
+			ts.Fatalf("%s holds %q", file, found)
 		}
 	}
 }

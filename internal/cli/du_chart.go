@@ -19,7 +19,8 @@ import (
 // Widths of a chart, in columns.
 const (
 	minNameWidth = 10
-	indentWidth  = 2 // for what is inside the directory above
+	maxColumns   = math.MaxUint16 // that a terminal can say it has
+	indentWidth  = 2              // for what is inside the directory above
 )
 
 // SGR sequences; terminals without colours are asked for none.
@@ -49,7 +50,7 @@ func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 	columns, redraws := terminal(stdout)
 	if f := fileOf(stdout); f == nil || !isTerminal(f) {
 		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-			columns = func() int { return n }
+			columns = func() int { return min(n, maxColumns) }
 		}
 	}
 	c := &duChart{

@@ -33,6 +33,51 @@ var chartedTree = []usage.Entry{
 	file("home/empty", 0, 1),
 }
 
+// A number that no terminal has makes no line of that length.
+func TestChartOfAbsurdColumns(t *testing.T) {
+	for _, columns := range []string{"99999999999", "9223372036854775807", "70000", "1", "0", "-5", "80x"} {
+		t.Setenv("COLUMNS", columns)
+		r := duCommand(t, measures(chartedTree...), "--top=3")
+		if longest := len(strings.Split(r.stdout, "\n")[1]); r.code != 0 || longest > 4*maxColumns {
+			t.Errorf("%s columns: exit code %d, a line of %d bytes", columns, r.code, longest)
+		}
+	}
+}
+
+// FuzzCut shortens names: what is left is as wide as there is room for, or nearly, and
+// is whole characters of the beginning and the end.
+func FuzzCut(f *testing.F) {
+	f.Add("home/ann/\U0001f468\u200d\U0001f469\u200d\U0001f467/film.mkv", uint8(9), true)
+	f.Add("x"+strings.Repeat("\u0301", 100)+"\u0c15\u0c4d\u0c37\x1b\xff", uint8(0), false)
+	f.Fuzz(func(t *testing.T, name string, more uint8, unicode bool) {
+		width := minNameWidth/2 + int(more)
+		c := &duChart{unicode: unicode}
+		name = quote.Plain(name)
+		got := c.cut(name, width)
+		if uniseg.StringWidth(name) <= width {
+			if got != name {
+				t.Fatalf("%q fits %d and became %q", name, width, got)
+			}
+			return
+		}
+		if n := uniseg.StringWidth(got); n > width || n < width-3 { // a wide character less on each side
+			t.Fatalf("%q is %d wide, for %d", got, n, width)
+		}
+		mark := "..."
+		if unicode {
+			mark = "…"
+		}
+		for at := strings.Index(got, mark); ; at++ {
+			if at >= len(got) {
+				t.Fatalf("%q is not of %q", got, name)
+			}
+			if strings.HasPrefix(got[at:], mark) && strings.HasPrefix(name, got[:at]) && strings.HasSuffix(name, got[at+len(mark):]) {
+				return
+			}
+		}
+	})
+}
+
 func TestChartsAreGolden(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	for _, columns := range []string{"40", "80", "200"} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -25,7 +26,7 @@ func newSumCmd(run runSum) *cobra.Command {
 		Long: `Hashes the files in each PATH (by default in the current directory; - stands for
 standard input) and prints the lines of a manifest that "sha256sum -c" accepts,
 in the order of their names. If PATH is a single directory, names are relative
-to it.`,
+to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
@@ -51,6 +52,9 @@ func sumAndTell(cmd *cobra.Command, flags *sumFlags, options *sum.Options, run r
 	screen := &printer{w: cmd.ErrOrStderr()}
 	t := &teller{screen: screen, results: newResults(stdout, screen), quiet: flags.quiet}
 	options.Out, options.OutFile = t.results, fileOf(stdout)
+	if f := options.OutFile; f != nil && isTerminal(f) && !options.Zero {
+		options.Out = &quotedLines{w: t.results} // as du's; in a pipe names are bytes
+	}
 	options.Report = func(e sum.Event) {
 		if !e.Warning {
 			t.failure(e.Path, "", "", e.Err)
@@ -82,6 +86,24 @@ func sumAndTell(cmd *cobra.Command, flags *sumFlags, options *sum.Options, run r
 		printSumSummary(stdout, summary, failures, result)
 	}
 	return result.err()
+}
+
+// quotedLines passes lines on with their texts quoted, each when it is complete.
+type quotedLines struct {
+	w    io.Writer
+	part []byte // of a line
+}
+
+func (q *quotedLines) Write(p []byte) (int, error) {
+	q.part = append(q.part, p...)
+	whole := q.part[:bytes.LastIndexByte(q.part, '\n')+1]
+	for line := range bytes.Lines(whole) {
+		if _, err := io.WriteString(q.w, quote.Text(string(line[:len(line)-1]))+"\n"); err != nil {
+			return 0, err
+		}
+	}
+	q.part = append(q.part[:0], q.part[len(whole):]...)
+	return len(p), nil
 }
 
 // printSumSummary writes the account of a manifest for people, as printSummary

@@ -112,6 +112,28 @@ func TestExitCodesOfSum(t *testing.T) {
 	}
 }
 
+// On a terminal lines are quoted, whatever parts of them are written at once.
+func TestQuotedLines(t *testing.T) {
+	const text = "00  a\n00  \x1b[31m\xff\n\\00  b\\n\u202e\xc3\xa9\n"
+	const want = "00  a\n00  \\x1b[31m\\xff\n\\00  b\\n\\u202e\u00e9\n"
+	for size := 1; size <= len(text); size++ {
+		var sb strings.Builder
+		q := &quotedLines{w: &sb}
+		for part := range slices.Chunk([]byte(text), size) {
+			if n, err := q.Write(part); n != len(part) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if sb.String() != want {
+			t.Fatalf("%q in parts of %d, want %q", sb.String(), size, want)
+		}
+	}
+	full := &quotedLines{w: &fullDisk{}}
+	if _, err := io.WriteString(full, "00  a\n"); err == nil {
+		t.Error("no error")
+	}
+}
+
 // The error of standard output is told once, whether the run sees it or not.
 func TestSumEndsWithItsStandardOutput(t *testing.T) {
 	many := func(_ context.Context, o *sum.Options, _ *tally.Counters) (*sum.Summary, error) {

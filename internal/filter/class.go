@@ -47,6 +47,7 @@ func parseClass(s string) (c class, size int, err error) {
 	}
 	start := i
 	low := rune(-1) // what a "-" would start from, if anything
+	bracket := -1   // the next "]", looked for where it matters
 	for {
 		if i >= len(s) {
 			return class{}, 0, errUnclosedClass
@@ -55,7 +56,14 @@ func parseClass(s string) (c class, size int, err error) {
 		case s[i] == ']' && i > start:
 			return c, i + 1, nil
 		case strings.HasPrefix(s[i:], "[:"):
-			name, n, err := parseClassName(s[i:])
+			if bracket < i { // else many "[:" would look for the same one
+				next := strings.IndexByte(s[i:], ']')
+				if next < 0 {
+					return class{}, 0, errUnclosedClass
+				}
+				bracket = i + next
+			}
+			name, n, err := parseClassName(s[i : bracket+1])
 			if err != nil {
 				return class{}, 0, err
 			}
@@ -92,20 +100,17 @@ func parseClass(s string) (c class, size int, err error) {
 }
 
 // parseClassName parses "[:name:]" and returns its size, 0 if s only begins
-// like one and the "[" is an ordinary member.
+// like one and the "[" is an ordinary member. s starts with "[:" and ends with the
+// first "]".
 func parseClassName(s string) (name string, size int, err error) {
-	end := strings.IndexByte(s, ']')
-	if end < 0 {
-		return "", 0, errUnclosedClass
-	}
-	name, ok := strings.CutSuffix(s[len("[:"):end], ":")
+	name, ok := strings.CutSuffix(s[len("[:"):len(s)-1], ":")
 	if !ok {
 		return "", 0, nil
 	}
 	if _, known := namedClasses[name]; !known {
-		return "", 0, fmt.Errorf("there is no character class %q", s[:end+1])
+		return "", 0, fmt.Errorf("there is no character class %q", s)
 	}
-	return name, end + 1, nil
+	return name, len(s), nil
 }
 
 // parseMember parses one character, escaped or not.

@@ -46,8 +46,9 @@ var everything = &Node{all: true}
 // dropped; a listed directory stands for its whole subtree, and "." for the
 // whole source.
 //
-// Absolute paths and paths with a ".." component are refused with an error
-// that names the line (or entry) number and quotes the path.
+// Absolute paths, paths with a ".." component and those with names that nothing can
+// have are refused with an error that names the line (or entry) number and quotes the
+// path.
 func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
 	sep, unit := byte('\n'), "line"
 	if nulSeparated {
@@ -76,6 +77,10 @@ func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
 	return only, nil
 }
 
+// maxName bounds a name in a path, in bytes: far more than any file system takes (255
+// characters), and less than what a listing of names can hold.
+const maxName = 4 << 10
+
 func checkListed(path string) error {
 	if path[0] == '/' {
 		return errors.New("it is absolute; paths in the list are relative to the source")
@@ -86,6 +91,9 @@ func checkListed(path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		if name == ".." {
 			return errors.New("\"..\" could lead out of the source")
+		}
+		if len(name) > maxName {
+			return fmt.Errorf("a name in it has more than %d bytes", maxName)
 		}
 	}
 	return nil

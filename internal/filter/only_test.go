@@ -74,6 +74,7 @@ func TestReadOnlyErrors(t *testing.T) {
 		{"\x1b[2J/..\n", false, `path "\x1b[2J/.."`},
 		{"a\x00\x00../b\x00", true, `entry 3: path "../b": ".."`},
 		{"a\n" + strings.Repeat("x", maxRecord+1), false, "line 2: longer than"},
+		{"a/" + strings.Repeat("x", maxName+1) + "/b", false, "a name in it has more than 4096 bytes"},
 	}
 	for _, tt := range tests {
 		only, err := ReadOnly(strings.NewReader(tt.list), tt.nul)
@@ -148,6 +149,7 @@ func FuzzReadOnly(f *testing.F) {
 				assert.NotContains(t, []string{"", ".", ".."}, name)
 				assert.NotContains(t, name, "/")
 				assert.NotContains(t, name, "\x00")
+				assert.LessOrEqual(t, len(name), maxName)
 				check(n.Child(name))
 			}
 			assert.True(t, n.All() || len(n.Names()) > 0 || n == only.Root(), "a node without purpose")

@@ -21,6 +21,9 @@ func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	for {
 		names, err := f.Readdirnames(1024)
 		for _, name := range names {
+			if badName([]byte(name)) {
+				return unix.EIO
+			}
 			if !yield([]byte(name), 0, Unknown) {
 				return nil
 			}

@@ -30,6 +30,9 @@ func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 			size := binary.NativeEndian.Uint16(rest[unsafe.Offsetof(unix.Dirent{}.Reclen):])
 			length := binary.NativeEndian.Uint16(rest[unsafe.Offsetof(unix.Dirent{}.Namlen):])
 			name := rest[unsafe.Offsetof(unix.Dirent{}.Name):][:length]
+			if ino != 0 && badName(name) {
+				return unix.EIO
+			}
 			kind := kindOfDirent(rest[unsafe.Offsetof(unix.Dirent{}.Type)])
 			if s := string(name); ino != 0 && s != "." && s != ".." && !yield(name, ino, kind) {
 				return nil

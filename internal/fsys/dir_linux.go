@@ -9,7 +9,6 @@ import (
 
 var direntBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// each reads linux_dirent64 records: ino, offset, record length, type, name.
 func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	buf := direntBuffers.Get().(*[64 << 10]byte)
 	defer direntBuffers.Put(buf)
@@ -18,22 +17,41 @@ func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 		if err != nil || n == 0 {
 			return err
 		}
-		for rest := buf[:n]; len(rest) > 0; {
-			ino := binary.NativeEndian.Uint64(rest)
-			size := binary.NativeEndian.Uint16(rest[16:])
-			name := rest[19:size]
-			for i, c := range name {
-				if c == 0 {
-					name = name[:i]
-					break
-				}
-			}
-			if s := string(name); s != "." && s != ".." && !yield(name, ino, kindOfDirent(rest[18])) {
-				return nil
-			}
-			rest = rest[size:]
+		if more, err := eachDirent(buf[:n], yield); err != nil || !more {
+			return err
 		}
 	}
+}
+
+// eachDirent reads linux_dirent64 records: ino, offset, record length, type, name. What
+// is none is the error of a damaged file system.
+func eachDirent(rest []byte, yield func(name []byte, ino uint64, kind Kind) (more bool)) (more bool, err error) {
+	const header = 19
+	for len(rest) > 0 {
+		if len(rest) < header {
+			return false, unix.EIO
+		}
+		ino := binary.NativeEndian.Uint64(rest)
+		size := int(binary.NativeEndian.Uint16(rest[16:]))
+		if size < header || size > len(rest) {
+			return false, unix.EIO
+		}
+		name := rest[header:size]
+		for i, c := range name {
+			if c == 0 {
+				name = name[:i]
+				break
+			}
+		}
+		if badName(name) { // Linux looks itself from 5.4 on
+			return false, unix.EIO
+		}
+		if s := string(name); s != "." && s != ".." && !yield(name, ino, kindOfDirent(rest[18])) {
+			return false, nil
+		}
+		rest = rest[size:]
+	}
+	return true, nil
 }
 
 func kindOfDirent(t byte) Kind {

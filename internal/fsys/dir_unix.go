@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"sync"
@@ -79,6 +80,10 @@ func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	}
 	return d.each(yield)
 }
+
+// badName reports whether a listing gives what is not one name: of a damaged or hostile
+// file system, which by a slash in it would lead out of the directory.
+func badName(name []byte) bool { return len(name) == 0 || bytes.IndexByte(name, '/') >= 0 }
 
 // Lstat describes the entry name, not following a link.
 func (d *Dir) Lstat(name string) (Info, error) {

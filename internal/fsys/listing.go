@@ -119,7 +119,7 @@ func (b *listingBuilder) done() *Listing {
 	return &Listing{names: b.names, entries: slices.Concat(append(b.full, b.entries)...)}
 }
 
-// NewListing makes a listing of given names, all of Unknown kind.
+// NewListing makes a listing of given names, all of Unknown kind and below 64 KiB.
 func NewListing(names []string) *Listing {
 	var b listingBuilder
 	for _, name := range names {

@@ -9,6 +9,8 @@ import (
 
 const errNoXattr = unix.ENODATA
 
+const maxXattr = 64 << 10 // bytes in a value, XATTR_SIZE_MAX of linux/limits.h
+
 func setTimesOf(info *Info, st *unix.Stat_t) {
 	info.Atime, info.Mtime, info.Ctime = timeOf(st.Atim), timeOf(st.Mtim), timeOf(st.Ctim)
 }
@@ -84,7 +86,7 @@ func (o *Object) getxattr(name string) ([]byte, error) {
 			}
 			return unix.Fgetxattr(o.fd, name, value)
 		})
-		if err == unix.ERANGE {
+		if err == unix.ERANGE && len(value) < maxXattr { // beyond, it is the name that is out of range
 			value = make([]byte, 4*len(value))
 			continue
 		}

@@ -58,7 +58,7 @@ func mountSource(mounts string, id uint64) string {
 			continue
 		}
 		_, after, _ := strings.Cut(line, " - ")
-		if fields := strings.Fields(after); len(fields) > 1 {
+		if fields := strings.Split(after, " "); len(fields) > 1 { // spaces in names are escaped, and no others part
 			return fields[1]
 		}
 	}

@@ -125,7 +125,7 @@ func (r *run) openNamed() (*source, error) {
 	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(name))
 	if name == "-" {
 		s.shown, s.algorithm = "standard input", ""
-		return s, s.readAll(r.opts.Stdin)
+		return s, s.readAll(r.opts.Stdin, maxPiped)
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
@@ -143,7 +143,7 @@ func (r *run) openNamed() (*source, error) {
 		s.use(f, info)
 		return s, nil
 	}
-	return s, s.readAll(f) // a pipe
+	return s, s.readAll(f, maxPiped)
 }
 
 // smallManifest is the size up to which a manifest is kept in memory and not
@@ -163,11 +163,18 @@ func (s *source) use(f *fsys.File, info fsys.Info) {
 	}
 }
 
-// readAll takes a manifest from a stream.
-func (s *source) readAll(in io.Reader) error {
-	all, err := io.ReadAll(in)
-	if err != nil {
+// maxPiped is the size up to which a manifest is taken from a pipe or device, which
+// can be read once only and may have no end, in bytes; some two million lines.
+const maxPiped = 256 << 20
+
+// readAll takes a manifest of at most so many bytes from a stream.
+func (s *source) readAll(in io.Reader, most int64) error {
+	all, err := io.ReadAll(io.LimitReader(in, most+1))
+	switch {
+	case err != nil:
 		return refused(s.shown, err)
+	case int64(len(all)) > most:
+		return refused(s.shown, fmt.Errorf("more than %d MiB come from there, which are kept in memory; put it into a file", most>>20))
 	}
 	s.in, s.size = bytes.NewReader(all), int64(len(all))
 	return nil

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
@@ -24,4 +27,25 @@ func TestANamedManifestOutlivesTheFirstTree(t *testing.T) {
 	_, err := r.trees[1].manifests[0].read().next()
 	require.NoError(t, err)
 	r.trees = r.trees[1:]
+}
+
+// endless is a pipe without an end.
+type endless struct{ read int }
+
+func (l *endless) Read(p []byte) (int, error) {
+	if l.read += len(p); l.read > 10<<20 {
+		return 0, errors.New("it is read on")
+	}
+	return copy(p, bytes.Repeat([]byte("#\n"), len(p)/2+1)), nil
+}
+
+// What comes from a pipe is kept, and so has a limit.
+func TestPipedManifestHasALimit(t *testing.T) {
+	s := &source{shown: "standard input"}
+	err := s.readAll(&endless{}, 1<<20)
+	require.ErrorAs(t, err, new(*failure.RefusedError))
+	require.ErrorContains(t, err, "manifest 'standard input': more than 1 MiB")
+	require.NoError(t, s.readAll(strings.NewReader("12345"), 5))
+	require.Equal(t, int64(5), s.size)
+	require.Error(t, s.readAll(strings.NewReader("123456"), 5))
 }

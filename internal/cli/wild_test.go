@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// Whatever stands on a command line, what is said about it reaches a terminal or a
+// log without a character that does something there.
+func TestWildCommandLines(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("file", []byte("[\n"), 0o600))
+	tame := func(args ...string) {
+		t.Helper()
+		r := command(t, succeeds, "\x1b\n", args...)
+		require.Empty(t, treetest.Wild(r.stderr, false), "%q on standard error", args)
+		require.Empty(t, treetest.Wild(r.stdout, false), "%q on standard output", args)
+		if wantsReport := strings.Contains(strings.Join(args, " "), "--json"); wantsReport && r.stdout != "" {
+			require.True(t, json.Valid([]byte(r.stdout)), "%q: %s", args, r.stdout)
+		}
+	}
+	all := strings.Join(treetest.WildNames(), "")
+	for _, name := range append(treetest.WildNames(), all) {
+		tame(name)
+		tame("help", name)
+		tame("completion", name)
+		tame("completion", "bash", name)
+		tame("man", filepath.Join("file", name))
+		tame("--"+name, name)
+		tame("-x"+name, name)
+		if name != all && name != "\x1b[31mred" {
+			continue // the rest for one name, and for one of everything
+		}
+		for _, cmd := range rootThat(runs{}).Commands() {
+			tame(cmd.Name(), "--"+name)
+			tame(cmd.Name(), "-"+name)
+			tame(cmd.Name(), "--no"+name+"=x")
+			tame(cmd.Name(), name, name, name, "")
+			if cmd.Flags().Lookup("json") != nil {
+				tame(cmd.Name(), "--json", "--"+name)
+			}
+			cmd.Flags().VisitAll(func(f *pflag.Flag) {
+				for _, value := range []string{name, "1" + name, "[" + name, f.DefValue + "," + name, "file/" + name} {
+					tame(cmd.Name(), "--"+f.Name+"="+value)
+					tame(cmd.Name(), "--"+f.Name, value, name, name)
+				}
+				if f.Shorthand != "" {
+					tame(cmd.Name(), "-"+f.Shorthand+name)
+				}
+			})
+		}
+	}
+}
+
+// FuzzFlags gives any text to every flag. What one takes it takes again, in the same
+// way; what it does not take is told in a text that no terminal minds.
+func FuzzFlags(f *testing.F) {
+	for _, value := range []string{"", "1.5GiB", "80MB/s", "sha256,md5", "mode,times", "auto", "off", "**/[!a-z]/", "4096", "-1", "1e9", "9999999999999999999999"} {
+		f.Add(value)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, cmd := range rootThat(runs{}).Commands() {
+			cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+				if flag.Name == "exclude-from" { // a file, and so any
+					return
+				}
+				if err := cmd.Flags().Set(flag.Name, value); err != nil {
+					text := quote.Text(flagError(cmd, err).Error())
+					if wild := treetest.Wild(text, false); wild != "" || len(text) > 8*len(value)+1000 {
+						t.Fatalf("%s: %s", flag.Name, text)
+					}
+					return
+				}
+				if _, once := flag.Value.(*onceValue); once {
+					return
+				}
+				taken := flag.Value.String()
+				if err := cmd.Flags().Set(flag.Name, value); err != nil {
+					t.Fatalf("%s takes %q once only: %v", flag.Name, value, err)
+				}
+				if _, many := flag.Value.(pflag.SliceValue); !many && flag.Value.String() != taken {
+					t.Fatalf("%s is %q and then %q", flag.Name, taken, flag.Value)
+				}
+			})
+		}
+	})
+}
