@@ -24,6 +24,9 @@ func TestSlowDisk(t *testing.T) { runRig(t, "slow-disk") }
 // TestDuCompare holds du to that of GNU, on a file system that takes no time.
 func TestDuCompare(t *testing.T) { runRig(t, "du-compare", "tmpfs") }
 
+// TestTorture lets some system calls fail, others each time.
+func TestTorture(t *testing.T) { runRig(t, "torture") }
+
 // TestBench lets every kind of measurement happen once, with little data; what it
 // takes is not looked at.
 func TestBench(t *testing.T) {
