@@ -14,7 +14,7 @@ PLATFORMS := \
 	freebsd/amd64
 
 .DEFAULT_GOAL := build
-.PHONY: help build test check format vet lint vuln cross bench fuzz snapshot clean
+.PHONY: help build test check format vet lint vuln cross bench fuzz torture snapshot clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ fuzz: ## run every fuzz target for FUZZ_FOR (60s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_FOR) -fuzzminimizetime 2s $$package; \
 		done; \
 	done
+
+torture: ## let every system call of whole commands fail once (tens of minutes)
+	scripts/torture
 
 snapshot: ## build release archives into dist/, without releasing
 	@command -v goreleaser >/dev/null || { echo "goreleaser is not installed; see https://goreleaser.com/install"; exit 1; }

@@ -30,6 +30,9 @@ func TestDuCompare(t *testing.T) { runRig(t, "du-compare", "tmpfs") }
 // TestFileSystems copies to those of external disks and networks.
 func TestFileSystems(t *testing.T) { runRig(t, "file-systems") }
 
+// TestTorture lets some system calls fail, others each time.
+func TestTorture(t *testing.T) { runRig(t, "torture") }
+
 // TestBench lets every kind of measurement happen once, with little data; what it
 // takes is not looked at.
 func TestBench(t *testing.T) {

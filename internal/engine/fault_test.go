@@ -536,14 +536,9 @@ func sweep(t *testing.T, sync SyncMode) {
 
 	total, silent, missed := 0, 0, 0
 	for _, op := range slices.Sorted(opsOf(counts)) {
-		errs := []error{syscall.EIO}
-		switch op {
-		case fsys.OpWrite, fsys.OpCreate, fsys.OpLink, fsys.OpRename, fsys.OpMkdir:
-			errs = append(errs, syscall.ENOSPC)
-		}
 		for nth := range counts[op] {
-			for _, err := range errs {
-				for _, after := range []Policy{PolicyDefault, PolicyAlways} {
+			for turn, after := range []Policy{PolicyDefault, PolicyAlways} {
+				for _, err := range sweepErrors(op, nth+turn) {
 					total++
 					inj := &injector{fail: operation{op, nth}, err: err}
 					targets := fresh()
@@ -601,6 +596,33 @@ func sweep(t *testing.T, sync SyncMode) {
 	}
 	t.Logf("%d runs; %d silent with a fallback, %d did not come to their operation", total, silent, missed)
 	require.Less(t, missed, total/50+5)
+}
+
+// sweepErrors are what an operation fails with: EIO, and what a full device says
+// where that is likely, or one of what there is, in turn. What refuses metadata is
+// left out: that is a warning.
+func sweepErrors(op fsys.Op, turn int) []error {
+	others := []error{syscall.EIO}
+	switch op {
+	case fsys.OpWrite, fsys.OpCreate, fsys.OpLink, fsys.OpRename, fsys.OpMkdir:
+		return []error{syscall.EIO, syscall.ENOSPC}
+	case fsys.OpOpen, fsys.OpOpenDir:
+		others = []error{syscall.EIO, syscall.EMFILE, syscall.ESTALE}
+	case fsys.OpRead, fsys.OpList, fsys.OpStat, fsys.OpReadlink, fsys.OpGetXattr:
+		others = []error{syscall.EIO, syscall.ENOMEM, syscall.ESTALE}
+	case fsys.OpSync, fsys.OpSyncFS, fsys.OpWriteback, fsys.OpCloseFile, fsys.OpTruncate:
+		others = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT}
+	case fsys.OpSymlink, fsys.OpMknod, fsys.OpRemove, fsys.OpChown, fsys.OpChmod, fsys.OpTimes, fsys.OpLock:
+		others = []error{syscall.EIO, syscall.EROFS, syscall.ENOMEM}
+	}
+	return others[turn%len(others):][:1]
+}
+
+// What has the name of a directory and cannot be looked at is not told to be there.
+func TestMakeDirsTellsTheCause(t *testing.T) {
+	loop := filepath.Join(t.TempDir(), "loop")
+	require.NoError(t, os.Symlink("loop", loop))
+	require.ErrorIs(t, makeDirs(loop), syscall.ELOOP)
 }
 
 func opsOf(m map[fsys.Op]int) func(func(fsys.Op) bool) {

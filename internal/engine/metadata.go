@@ -66,7 +66,9 @@ func (r *run) readXattrs(o *fsys.Object, info fsys.Info) ([]fsys.Xattr, error) {
 	}
 	list, err := o.Xattrs(r.wantsXattr)
 	if fsys.Unsupported(err) {
-		r.noXattrs.Store(info.ID.Dev, true)
+		if info.Kind == fsys.Regular || info.Kind == fsys.Directory { // a fifo can lack what files have
+			r.noXattrs.Store(info.ID.Dev, true)
+		}
 		return nil, nil
 	}
 	return list, err

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -215,7 +214,7 @@ func (m *manifestFile) shown(t *target) string {
 func (m *manifestFile) openHome(t *target, rel string, create bool) (*fsys.Dir, error) {
 	if rel == "" {
 		if create {
-			if err := os.MkdirAll(m.dir, 0o777); err != nil { //nolint:gosec // the umask decides
+			if err := makeDirs(m.dir); err != nil {
 				return nil, errors.New(reason(err))
 			}
 		}

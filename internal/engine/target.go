@@ -73,6 +73,18 @@ type target struct {
 
 type lostError struct{ err error }
 
+// makeDirs is os.MkdirAll, except that of what cannot be looked at it says why, where
+// that one says that it exists.
+func makeDirs(path string) error {
+	err := os.MkdirAll(path, 0o777) //nolint:gosec // the umask decides
+	if errors.Is(err, fs.ErrExist) {
+		if _, why := os.Stat(path); why != nil && !errors.Is(why, fs.ErrNotExist) {
+			return why
+		}
+	}
+	return err
+}
+
 // open makes the destination's directory if need be, locks it and finds out
 // what its file system can do.
 func (t *target) open(r *run) error {
@@ -81,7 +93,7 @@ func (t *target) open(r *run) error {
 			return nil
 		}
 	} else if !t.exists {
-		if err := os.MkdirAll(parentOf(t.dir), 0o777); err != nil { //nolint:gosec // the umask decides
+		if err := makeDirs(parentOf(t.dir)); err != nil {
 			return fmt.Errorf("its parent cannot be made: %s", reason(err))
 		}
 		if err := t.makeRoot(); err != nil {

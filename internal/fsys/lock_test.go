@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +55,24 @@ func TestLockExcludesASecondHolder(t *testing.T) {
 	l, err = d.Lock("lock")
 	require.NoError(t, err)
 	l.Unlock()
+}
+
+// What cannot be looked at any more was not removed: Lock tells instead of trying
+// for ever.
+func TestLockOfWhatCannotBeDescribed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the fault hook is not asked here")
+	}
+	d, _ := tempRoot(t)
+	Fault = func(op Op, _ string) error {
+		if op == OpStat {
+			return syscall.EIO
+		}
+		return nil
+	}
+	defer func() { Fault = nil }()
+	_, err := d.Lock("lock")
+	require.ErrorIs(t, err, syscall.EIO)
 }
 
 func TestLockEndsWithItsProcess(t *testing.T) {

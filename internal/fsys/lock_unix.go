@@ -28,9 +28,12 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 			return nil, err
 		}
 		err = retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
-		if err == nil && !d.isFile(name, fd) {
-			_ = unix.Close(fd) // the last holder has removed it meanwhile: lock the new one
-			continue
+		if err == nil {
+			var still bool
+			if still, err = d.isFile(name, fd); err == nil && !still {
+				_ = unix.Close(fd) // the last holder has removed it meanwhile: lock the new one
+				continue
+			}
 		}
 		if err != nil {
 			_ = unix.Close(fd)
@@ -46,10 +49,16 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 	}
 }
 
-func (d *Dir) isFile(name string, fd int) bool {
-	var a, b unix.Stat_t
-	return unix.Fstat(fd, &a) == nil && unix.Fstatat(d.fd, name, &b, unix.AT_SYMLINK_NOFOLLOW) == nil &&
-		a.Dev == b.Dev && a.Ino == b.Ino
+func (d *Dir) isFile(name string, fd int) (bool, error) {
+	a, err := (&Object{fd: fd}).Stat()
+	if err != nil {
+		return false, err
+	}
+	b, err := d.Lstat(name)
+	if err == unix.ENOENT {
+		return false, nil
+	}
+	return err == nil && a.ID == b.ID, err
 }
 
 // Unlock releases the lock. Remove the file first, so that nobody locks a file

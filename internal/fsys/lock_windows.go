@@ -3,6 +3,7 @@ package fsys
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -38,9 +39,12 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 		// the lock is on one that no file reaches.
 		beyond := windows.Overlapped{OffsetHigh: 1 << 30}
 		err = windows.LockFileEx(h, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &beyond)
-		if err == nil && !d.isFile(name, h) {
-			windows.CloseHandle(h) // the last holder has removed it meanwhile: lock the new one
-			continue
+		if err == nil {
+			var still bool
+			if still, err = d.isFile(name, h); err == nil && !still {
+				windows.CloseHandle(h) // the last holder has removed it meanwhile: lock the new one
+				continue
+			}
 		}
 		if err != nil {
 			windows.CloseHandle(h)
@@ -53,13 +57,16 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 	}
 }
 
-func (d *Dir) isFile(name string, h windows.Handle) bool {
+func (d *Dir) isFile(name string, h windows.Handle) (bool, error) {
 	a, err := infoOf(h)
 	if err != nil {
-		return false
+		return false, err
 	}
 	b, err := d.lstat(name)
-	return err == nil && a.ID == b.ID
+	if errors.Is(err, fs.ErrNotExist) || err == windows.ERROR_DELETE_PENDING {
+		return false, nil
+	}
+	return err == nil && a.ID == b.ID, err
 }
 
 // Unlock releases the lock. Remove the file first, so that nobody locks a file

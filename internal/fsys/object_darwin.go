@@ -107,7 +107,7 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, valueError(name, err)
 		}
 		list = append(list, Xattr{Name: name, Value: value})
 	}

@@ -96,7 +96,7 @@ func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
 					continue
 				}
 				if err != nil {
-					return err
+					return valueError(name, err)
 				}
 				list = append(list, Xattr{Name: name, Value: value})
 			}

@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"fmt"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +67,15 @@ func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 		return nil, err
 	}
 	return o.xattrs(keep)
+}
+
+// valueError is the error of an attribute that was listed and cannot be read.
+// That its value is refused does not mean that the file system has none.
+func valueError(name string, err error) error {
+	if Unsupported(err) {
+		return fmt.Errorf("the extended attribute %q cannot be read: %v", name, err) //nolint:errorlint // on purpose
+	}
+	return err
 }
 
 // SetXattr creates or replaces one extended attribute.

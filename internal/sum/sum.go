@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,6 +141,7 @@ type argument struct {
 	given  string
 	prefix string // before the names in a directory
 	isDir  bool
+	err    error // of looking at it
 }
 
 // job is a file for a worker.
@@ -166,7 +168,10 @@ func (r *run) arguments() ([]argument, error) {
 		a := argument{given: given}
 		if given != "-" {
 			info, err := os.Stat(given)
-			a.isDir = err == nil && info.IsDir()
+			if failed, ok := errors.AsType[*fs.PathError](err); ok {
+				err = failed.Err
+			}
+			a.isDir, a.err = err == nil && info.IsDir(), err
 		}
 		if a.isDir && len(r.opts.Paths) > 1 {
 			a.prefix = strings.TrimRight(filepath.ToSlash(given), "/") + "/"
@@ -202,11 +207,15 @@ func (r *run) hash(ctx context.Context, args []argument) {
 		if ctx.Err() != nil {
 			break
 		}
+		if a.err != nil {
+			r.fail(a.given, failure.StageOpen, a.err)
+			continue
+		}
 		if !a.isDir {
 			r.jobs <- job{name: filepath.ToSlash(a.given), path: a.given}
 			continue
 		}
-		v := &visitor{run: r, ctx: ctx, prefix: a.prefix}
+		v := &visitor{run: r, ctx: ctx, given: a.given, prefix: a.prefix}
 		if err := r.walk(ctx, a, v, walk.Options{Workers: min(r.workers, 4), SkipReserved: v.skipReserved}); err != nil {
 			v.fail("", err)
 		}
@@ -277,6 +286,7 @@ func (v *visitor) skipReserved(d *walk.Dir, name string) {
 type visitor struct {
 	run    *run
 	ctx    context.Context //nolint:containedctx // a walk's visitor lives as long as the walk
+	given  string
 	prefix string
 }
 
@@ -309,8 +319,10 @@ func (v *visitor) Failed(d *walk.Dir, name string, err error) {
 }
 
 func (v *visitor) fail(name string, err error) {
-	if name = v.prefix + name; name == "" {
-		name = "."
+	if name == "" {
+		name = v.given
+	} else {
+		name = v.prefix + name
 	}
 	v.run.fail(name, failure.StageScan, err)
 }

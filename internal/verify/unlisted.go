@@ -39,7 +39,7 @@ func (s *listed) has(path string) bool {
 func (r *run) findUnlisted(ctx context.Context, t *tree) {
 	root, err := fsys.OpenRoot(t.given) // the walk closes it
 	if err != nil {
-		r.unlisted(t, Failure, ".", err)
+		r.unlisted(t, Failure, "", err)
 		return
 	}
 	info, err := root.Stat()
@@ -48,7 +48,7 @@ func (r *run) findUnlisted(ctx context.Context, t *tree) {
 	}
 	if err != nil {
 		root.Close()
-		r.unlisted(t, Failure, ".", err)
+		r.unlisted(t, Failure, "", err)
 		return
 	}
 	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))

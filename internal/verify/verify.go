@@ -61,7 +61,7 @@ type Result struct {
 	Verdict   Verdict
 	Dir       string         // as the user named it
 	Manifest  string         // as a user would write it; "" for Unlisted
-	Path      string         // as the manifest names it, raw bytes; relative to Dir
+	Path      string         // as the manifest names it, raw bytes; relative to Dir; "" for Dir itself
 	Algorithm hash.Algorithm // of the line
 	Err       error
 }
