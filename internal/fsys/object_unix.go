@@ -20,7 +20,10 @@ type Object struct {
 	entry string //nolint:unused // outside macOS
 }
 
-func (o *Object) procPath() string { return "/proc/self/fd/" + strconv.Itoa(o.fd) }
+// Tests exchange it for what is not there.
+var procFD = "/proc/self/fd/"
+
+func (o *Object) procPath() string { return procFD + strconv.Itoa(o.fd) }
 
 // Stat describes the object.
 func (o *Object) Stat() (Info, error) {
@@ -60,7 +63,8 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 }
 
 // Xattrs returns the extended attributes whose names keep accepts, ACLs
-// included. A file system that has none: an error for which Unsupported holds.
+// included. A file system that has none: an error for which Unsupported holds. If
+// some must not be read, an error for which NotPermitted holds comes with the others.
 func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 	if err := fault(OpGetXattr, ""); err != nil {
 		return nil, err
