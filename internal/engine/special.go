@@ -73,8 +73,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 		}
 		return err
 	}
-	e.meta.xattrs, err = r.readXattrs(o, e.meta.info)
-	return err
+	return r.readXattrs(o, e.path, &e.meta)
 }
 
 // makeSpecial creates the entry: under its name, or, to replace another
@@ -110,7 +109,7 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 		r.nameTaken(e, p)
 		return
 	case refused(err) && e.kind != fsys.Symlink:
-		p.target.warn(r, kindSpecial, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", e.kind, err))
+		p.target.warn(r, e.kind.String(), fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", e.kind, err))
 		p.done = outLeft
 		return
 	default:
