@@ -78,6 +78,7 @@ func TestStoppedAtAnyInstant(t *testing.T) {
 			removeAll(t, dst, second, out)
 		}
 		before := held(t, dir)
+		require.Len(t, before, 1, "descriptors, nothing of ours")
 		sig, code := syscall.SIGINT, 130
 		if n%2 == 1 {
 			sig, code = syscall.SIGTERM, 143
