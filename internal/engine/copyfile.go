@@ -218,8 +218,7 @@ func (r *run) copyRegular(e *entry) {
 	}
 	if !r.opts.DryRun {
 		r.openCache(e)
-		var err error
-		if e.meta.xattrs, err = r.readXattrs(&e.file.Object, e.meta.info); err != nil {
+		if err := r.readXattrs(&e.file.Object, e.path, &e.meta); err != nil {
 			r.failSource(e, failure.StageMetadata, err)
 			return
 		}
@@ -323,7 +322,7 @@ func (r *run) moveData(e *entry) {
 			r.failSource(e, failure.StageCheck, errChanged)
 			return
 		}
-		if e.meta.xattrs, err = r.readXattrs(&e.file.Object, e.meta.info); err != nil {
+		if err = r.readXattrs(&e.file.Object, e.path, &e.meta); err != nil {
 			r.failSource(e, failure.StageMetadata, err)
 			return
 		}

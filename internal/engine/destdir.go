@@ -227,7 +227,7 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 		if err := t.meet(r, dir, dd.info.ID.Dev); err != nil {
 			return fail(err)
 		}
-		if !dd.fresh && !r.privileged && dd.info.Mode&0o300 != 0o300 && !dd.tookOver {
+		if !dd.fresh && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
 			if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
 				dd.tookOver, dd.originalMode = true, dd.info.Mode
 			}

@@ -55,6 +55,7 @@ type run struct {
 	deferredMu sync.Mutex
 	deferred   map[string]job // the source's files that have a manifest's name
 	reserved   sync.Once
+	toldUnread sync.Once // that extended attributes must not be read
 }
 
 // job is one entry of the source for a worker. Its directory is held.
@@ -353,6 +354,7 @@ func (r *run) close() {
 		for _, mount := range t.mounts {
 			mount.Close()
 		}
+		t.giveBack(r)
 		if t.handle != nil {
 			t.handle.Close()
 		}

@@ -29,7 +29,7 @@ func (r *run) Leave(d *walk.Dir) {
 		}
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
-			meta.xattrs, metaErr = r.dirXattrs(d)
+			metaErr = r.dirXattrs(d, meta)
 			if metaErr != nil {
 				r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageMetadata, Err: metaErr}})
 			}
@@ -71,16 +71,16 @@ func (dd *destDir) wasMade() bool {
 	return dd.fresh && (dd.state == destReady || dd.state == destAbsent)
 }
 
-func (r *run) dirXattrs(d *walk.Dir) ([]fsys.Xattr, error) {
+func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 	if r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
-		return nil, nil
+		return nil
 	}
 	src, err := d.Acquire()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer d.Release()
-	return r.readXattrs(&src.Object, d.Info)
+	return r.readXattrs(&src.Object, d.Path(), m)
 }
 
 // leaveDest sets the metadata of one destination directory. The root is the
@@ -263,6 +263,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		r.failEnd(t, failure.StageJournal, err)
 		return written
 	}
+	t.giveBack(r)
 	if t.rootMeta != nil {
 		have, err := t.root.Stat()
 		if err == nil {

@@ -35,6 +35,7 @@ const (
 type metadata struct {
 	info   fsys.Info
 	xattrs []fsys.Xattr
+	unread bool // there may be further ones, which must not be read
 }
 
 // modeUnknown equals no mode that can be wanted.
@@ -55,23 +56,34 @@ func (r *run) wantsXattr(name string) bool {
 	return true
 }
 
-// readXattrs reads the extended attributes of an entry of the source. A device
-// whose file system has none is asked once.
-func (r *run) readXattrs(o *fsys.Object, info fsys.Info) ([]fsys.Xattr, error) {
+// readXattrs reads the extended attributes of path in the source, which m describes,
+// into m. A device whose file system has none is asked once. That some must not be
+// read is warned about once, and keeps nothing from being copied.
+func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
+	m.xattrs, m.unread = nil, false
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
-		return nil, nil
+		return nil
 	}
-	if _, none := r.noXattrs.Load(info.ID.Dev); none {
-		return nil, nil
+	if _, none := r.noXattrs.Load(m.info.ID.Dev); none {
+		return nil
 	}
 	list, err := o.Xattrs(r.wantsXattr)
-	if fsys.Unsupported(err) {
-		if info.Kind == fsys.Regular || info.Kind == fsys.Directory { // a fifo can lack what files have
-			r.noXattrs.Store(info.ID.Dev, true)
+	switch {
+	case fsys.Unsupported(err):
+		if k := m.info.Kind; k == fsys.Regular || k == fsys.Directory { // a fifo can lack what files have
+			r.noXattrs.Store(m.info.ID.Dev, true)
 		}
-		return nil, nil
+		return nil
+	case errors.Is(err, fsys.ErrUnread), fsys.NotPermitted(err):
+		m.unread = true
+		r.toldUnread.Do(func() {
+			err = fmt.Errorf("its extended attributes, and perhaps those of others, cannot be read and are left out: %w", err)
+			r.tell(Event{Kind: EventWarning, Path: path, Err: err})
+		})
+		err = nil
 	}
-	return list, err
+	m.xattrs = list
+	return err
 }
 
 // apply brings the metadata of o at the destination to that of m. have is what
@@ -83,6 +95,9 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 	owned := have.UID == m.info.UID && have.GID == m.info.GID
 	before := have.Mode
 	if !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.cannot(kindOwner) {
+		if !isNew && m.info.Kind != fsys.Symlink {
+			have.Mode = r.narrow(t, o, m.info, have)
+		}
 		var err error
 		if !t.forgetsOwners {
 			err = o.Chown(m.info.UID, m.info.GID)
@@ -102,7 +117,7 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		}
 	}
 	if m.info.Kind != fsys.Symlink {
-		wide, err := r.applyXattrs(t, o, m, oldXattrs)
+		wide, err := r.applyXattrs(t, o, m, isNew, oldXattrs)
 		if err != nil {
 			return changed, err
 		}
@@ -166,41 +181,53 @@ func (r *run) checkFarTime(t *target, o *fsys.Object, want fsys.Time) error {
 	return err
 }
 
+// narrow takes away from what is at the destination what its new owner and group are
+// not to have, before they get it. It returns the mode that o has then.
+func (r *run) narrow(t *target, o *fsys.Object, src, have fsys.Info) uint32 {
+	mode := have.Mode & r.modeFor(src, have, false, true)
+	if mode == have.Mode || t.cannot(kindMode) || o.Chmod(mode) != nil { // which is told when it is tried again
+		return have.Mode
+	}
+	return mode
+}
+
 // modeFor is the permission bits that a copy gets. Without --preserve=mode the
 // umask decides, or what is there already stays. setuid and setgid are
-// dropped unless owner and group are the source's.
+// dropped unless owner and group are the source's, or a directory has them already:
+// from the one that it was made in, whose group it has, too.
 func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
 	mode := src.Mode
+	var inherited uint32
+	if src.Kind == fsys.Directory {
+		inherited = have.Mode & fsys.ModeSetgid
+	}
 	switch {
 	case r.opts.Preserve&PreserveMode != 0:
 	case !isNew:
 		return have.Mode
 	default:
-		mode = src.Mode & 0o777 &^ fsys.Umask()
-		if src.Kind == fsys.Directory {
-			mode |= have.Mode & fsys.ModeSetgid // inherited from its parent
-		}
+		mode = src.Mode&0o777&^fsys.Umask() | inherited
 	}
-	if !owned && src.Kind != fsys.Directory {
-		mode &^= fsys.ModeSetuid | fsys.ModeSetgid
+	if !owned {
+		mode &^= (fsys.ModeSetuid | fsys.ModeSetgid) &^ inherited
 	}
 	return mode
 }
 
 // applyXattrs makes o have just the extended attributes of m, of those that
 // are carried over. The file capability comes last: what else is set clears it.
-func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, old bool) (changed bool, err error) {
+func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old bool) (changed bool, err error) {
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || len(m.xattrs) == 0 && !old {
 		return false, nil
 	}
 	var have []fsys.Xattr
 	if old {
-		if have, err = o.Xattrs(r.wantsXattr); err != nil && !fsys.Unsupported(err) {
+		if have, err = o.Xattrs(r.wantsXattr); err != nil && !refused(err) {
 			return false, err
 		}
 	}
 	for _, x := range have {
-		if valueOf(m.xattrs, x.Name) == nil {
+		if valueOf(m.xattrs, x.Name) == nil && (isNew || !m.unread) {
 			if err := r.tolerate(t, x.Name, o.RemoveXattr(x.Name)); err != nil {
 				return changed, err
 			}

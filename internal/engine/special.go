@@ -76,8 +76,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 		}
 		return err
 	}
-	e.meta.xattrs, err = r.readXattrs(o, e.meta.info)
-	return err
+	return r.readXattrs(o, e.path, &e.meta)
 }
 
 // makeSpecial creates the entry: a symbolic link under its name; under a temporary

@@ -27,6 +27,8 @@ type target struct {
 	// to be the source's.
 	rootOurs bool
 	rootMeta *metadata // the source's, when the root is ours and complete
+	rootMode uint32    // to be given back
+	tookOver bool      // root was read-only, for us too
 	journal  *journalDir
 	ledger   *ledger // nil in a dry run
 
@@ -110,6 +112,11 @@ func (t *target) open(r *run) error {
 	if r.opts.DryRun {
 		return t.guessGranularity()
 	}
+	if t.name == "" {
+		if err := t.takeOver(); err != nil {
+			return err
+		}
+	}
 	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
 			return failure.Refuse("another sealift is at work in %s", quote.Name(t.given))
@@ -127,6 +134,27 @@ func (t *target) open(r *run) error {
 	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
 	t.syncEach.Store(r.opts.Sync != SyncNone && !t.wholeFS)
 	return t.probe(r)
+}
+
+// takeOver makes a read-only root of ours writable for the run, as other directories
+// are made: the copy of a read-only directory, for instance.
+func (t *target) takeOver() error {
+	info, err := t.root.Stat()
+	if err == nil && info.Mode&0o300 != 0o300 && !t.root.Writable() && t.root.Chmod(info.Mode|0o700) == nil {
+		t.tookOver, t.rootMode = true, info.Mode
+	}
+	return err
+}
+
+// giveBack undoes takeOver.
+func (t *target) giveBack(r *run) {
+	if !t.tookOver {
+		return
+	}
+	t.tookOver = false
+	if err := t.root.Chmod(t.rootMode); err != nil {
+		r.failEnd(t, failure.StageMetadata, err)
+	}
 }
 
 // makeRoot makes the destination's directory and opens just that one: what

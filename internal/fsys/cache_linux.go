@@ -49,7 +49,7 @@ func (f *File) DropCache() (fromDevice bool, err error) {
 // 140 on ext4 and xfs) and a third of it or less for others. It takes a write
 // error from the descriptor, as fsync does.
 func (f *File) writeBack() error {
-	err := retry(func() error { return unix.SyncFileRange(f.fd, 0, 0, writeAndWait) })
+	err := f.syncFileRange(0, 0, writeAndWait)
 	if Unsupported(err) {
 		err = retry(func() error { return fsyncFD(f.fd) })
 	}
@@ -209,9 +209,10 @@ func (f *File) SetUncached(on bool) (supported bool) {
 }
 
 // uncachedRefused tells a refusal of RWF_DONTCACHE from an answer, and remembers
-// it. EINVAL can have other reasons, which the plain call tells of then.
+// it. EINVAL, and EPERM of a filter of system calls, can have other reasons, which
+// the plain call tells of then.
 func (f *File) uncachedRefused(err error) bool {
-	if !Unsupported(err) && err != unix.EINVAL {
+	if !Unsupported(err) && err != unix.EINVAL && err != unix.EPERM {
 		return false
 	}
 	f.uncached.Store(false)

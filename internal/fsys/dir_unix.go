@@ -22,7 +22,8 @@ type Dir struct {
 // capabilities remembers what a tree's file system has refused, so that a tree
 // costs one refused call and not one per file, and the tree's id.
 type capabilities struct {
-	noTmpfile  atomic.Bool // O_TMPFILE
+	noTmpfile  atomic.Bool // O_TMPFILE, or a name for what it makes
+	linkProbe  sync.Once   // of the latter
 	look       sync.Mutex  // held between looking for a name and taking it
 	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH, before Linux 6.10 privileged only
 
@@ -235,6 +236,12 @@ func (d *Dir) RemoveDir(name string) error {
 		return err
 	}
 	return retry(func() error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) })
+}
+
+// Writable reports whether we may make and remove entries in the directory, which
+// root may whatever its mode is, unless its capabilities were taken away.
+func (d *Dir) Writable() bool {
+	return retry(func() error { return unix.Faccessat(d.fd, ".", unix.W_OK|unix.X_OK, 0) }) == nil
 }
 
 // Sync forces the directory's names to the device.

@@ -235,6 +235,9 @@ func (d *Dir) SyncFS() error {
 // SyncFSReliable is false: every file is forced to the device by itself.
 func (d *Dir) SyncFSReliable() bool { return false }
 
+// Writable is always true: no mode keeps entries from being made.
+func (d *Dir) Writable() bool { return true }
+
 // TakeOver opens a directory of ours. Access is a matter of ACLs here, which
 // Chmod cannot give.
 func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {

@@ -1,6 +1,9 @@
 package fsys
 
-import "cmp"
+import (
+	"cmp"
+	"errors"
+)
 
 // Kind is the type of a directory entry.
 type Kind uint8
@@ -95,6 +98,9 @@ type Xattr struct {
 	Name  string
 	Value []byte
 }
+
+// ErrUnread says that extended attributes are there whose values are refused.
+var ErrUnread = errors.New("refused")
 
 // Permission bits outside the rwx ones, as in Info.Mode.
 const (

@@ -94,6 +94,7 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		return nil, err
 	}
 	var list []Xattr
+	var unread error
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		switch name {
 		case "com.apple.provenance", "com.apple.macl", "com.apple.rootless":
@@ -106,12 +107,16 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		if err == errNoXattr { // removed since it was listed
 			continue
 		}
+		if refusedValue(err) {
+			unread = unreadError(name, err)
+			continue
+		}
 		if err != nil {
-			return nil, valueError(name, err)
+			return nil, err
 		}
 		list = append(list, Xattr{Name: name, Value: value})
 	}
-	return list, nil
+	return list, unread
 }
 
 // getxattr asks for the size first: of a resource fork the call gives as much as

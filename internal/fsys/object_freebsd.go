@@ -73,6 +73,7 @@ func (o *Object) withXattrs(f func(fd int) error) error {
 // system are for root; others see none.
 func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
 	err = o.withXattrs(func(fd int) error {
+		var unread error
 		for _, space := range []struct {
 			id     int
 			prefix string
@@ -95,13 +96,17 @@ func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
 				if err == errNoXattr { // removed since it was listed
 					continue
 				}
+				if refusedValue(err) {
+					unread = unreadError(name, err)
+					continue
+				}
 				if err != nil {
-					return valueError(name, err)
+					return err
 				}
 				list = append(list, Xattr{Name: name, Value: value})
 			}
 		}
-		return nil
+		return unread
 	})
 	return list, err
 }

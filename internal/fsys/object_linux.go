@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"fmt"
 	"strings"
 	"unsafe"
 
@@ -10,6 +11,19 @@ import (
 const errNoXattr = unix.ENODATA
 
 const maxXattr = 64 << 10 // bytes in a value, XATTR_SIZE_MAX of linux/limits.h
+
+// errNoProc is a refusal: what /proc/self/fd stands for cannot be reached.
+var errNoProc = fmt.Errorf("/proc is not mounted: %w", unix.EPERM)
+
+// byProc calls f with the name of an O_PATH descriptor in /proc, which does not
+// exist only where /proc does not.
+func (o *Object) byProc(f func(path string) error) error {
+	err := f(o.procPath())
+	if err == unix.ENOENT {
+		err = errNoProc
+	}
+	return err
+}
 
 func setTimesOf(info *Info, st *unix.Stat_t) {
 	info.Atime, info.Mtime, info.Ctime = timeOf(st.Atim), timeOf(st.Mtim), timeOf(st.Ctim)
@@ -31,7 +45,14 @@ func (o *Object) chown(uid, gid int) error {
 
 func (o *Object) chmod(mode uint32) error {
 	if o.pathOnly {
-		return unix.Chmod(o.procPath(), mode)
+		err := o.byProc(func(path string) error { return unix.Chmod(path, mode) })
+		if err == errNoProc {
+			err = unix.Fchmodat(o.fd, "", mode, unix.AT_EMPTY_PATH) // Linux 6.6
+		}
+		if Unsupported(err) {
+			err = errNoProc
+		}
+		return err
 	}
 	return unix.Fchmod(o.fd, mode)
 }
@@ -39,7 +60,11 @@ func (o *Object) chmod(mode uint32) error {
 func (o *Object) setTimes(atime, mtime, _ Time) error {
 	ts := timespecs(atime, mtime)
 	if o.pathOnly {
-		return unix.UtimesNanoAt(unix.AT_FDCWD, o.procPath(), ts[:], 0)
+		err := o.byProc(func(path string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, path, ts[:], 0) })
+		if err == errNoProc {
+			err = unix.UtimesNanoAt(o.fd, "", ts[:], unix.AT_EMPTY_PATH) // Linux 5.8
+		}
+		return err
 	}
 	// utimensat with no path is futimens; x/sys cannot pass a null path.
 	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(o.fd), 0, uintptr(unsafe.Pointer(&ts[0])), 0, 0, 0)
@@ -61,6 +86,7 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		return nil, err
 	}
 	var list []Xattr
+	var unread error
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
 		if !keep(name) {
 			continue
@@ -69,12 +95,16 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		if err == errNoXattr { // removed since it was listed
 			continue
 		}
+		if refusedValue(err) {
+			unread = unreadError(name, err)
+			continue
+		}
 		if err != nil {
-			return nil, valueError(name, err)
+			return nil, err
 		}
 		list = append(list, Xattr{Name: name, Value: value})
 	}
-	return list, nil
+	return list, unread
 }
 
 func (o *Object) getxattr(name string) ([]byte, error) {
@@ -82,7 +112,12 @@ func (o *Object) getxattr(name string) ([]byte, error) {
 	for {
 		n, err := retryN(func() (int, error) {
 			if o.pathOnly {
-				return unix.Getxattr(o.procPath(), name, value)
+				var n int
+				err := o.byProc(func(path string) (err error) {
+					n, err = unix.Getxattr(path, name, value)
+					return err
+				})
+				return n, err
 			}
 			return unix.Fgetxattr(o.fd, name, value)
 		})
@@ -99,21 +134,26 @@ func (o *Object) getxattr(name string) ([]byte, error) {
 
 func (o *Object) listxattr(dest []byte) (int, error) {
 	if o.pathOnly {
-		return unix.Listxattr(o.procPath(), dest)
+		var n int
+		err := o.byProc(func(path string) (err error) {
+			n, err = unix.Listxattr(path, dest)
+			return err
+		})
+		return n, err
 	}
 	return unix.Flistxattr(o.fd, dest)
 }
 
 func (o *Object) setxattr(name string, value []byte) error {
 	if o.pathOnly {
-		return unix.Setxattr(o.procPath(), name, value, 0)
+		return o.byProc(func(path string) error { return unix.Setxattr(path, name, value, 0) })
 	}
 	return unix.Fsetxattr(o.fd, name, value, 0)
 }
 
 func (o *Object) removexattr(name string) error {
 	if o.pathOnly {
-		return unix.Removexattr(o.procPath(), name)
+		return o.byProc(func(path string) error { return unix.Removexattr(path, name) })
 	}
 	return unix.Fremovexattr(o.fd, name)
 }

@@ -21,7 +21,10 @@ type Object struct {
 	entry string //nolint:unused // outside macOS
 }
 
-func (o *Object) procPath() string { return "/proc/self/fd/" + strconv.Itoa(o.fd) }
+// Tests exchange it for what is not there.
+var procFD = "/proc/self/fd/"
+
+func (o *Object) procPath() string { return procFD + strconv.Itoa(o.fd) }
 
 // Stat describes the object.
 func (o *Object) Stat() (Info, error) {
@@ -61,7 +64,9 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 }
 
 // Xattrs returns the extended attributes whose names keep accepts, ACLs
-// included. A file system that has none: an error for which Unsupported holds.
+// included. A file system that has none: an error for which Unsupported holds; where
+// they must not be listed, one for which NotPermitted holds. If the values of some are
+// refused, ErrUnread comes with the others.
 func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 	if err := fault(OpGetXattr, ""); err != nil {
 		return nil, err
@@ -69,13 +74,12 @@ func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 	return o.xattrs(keep)
 }
 
-// valueError is the error of an attribute that was listed and cannot be read.
-// That its value is refused does not mean that the file system has none.
-func valueError(name string, err error) error {
-	if Unsupported(err) {
-		return fmt.Errorf("the extended attribute %q cannot be read: %v", name, err) //nolint:errorlint // on purpose
-	}
-	return err
+// refusedValue reports whether an attribute that is listed must not or cannot be
+// read. That its value is refused does not mean that the file system has none.
+func refusedValue(err error) bool { return NotPermitted(err) || Unsupported(err) }
+
+func unreadError(name string, err error) error {
+	return fmt.Errorf("%w: %q: %v", ErrUnread, name, err) //nolint:errorlint // not what Unsupported is about
 }
 
 // SetXattr creates or replaces one extended attribute.

@@ -1,10 +1,23 @@
 package fsys
 
-import "golang.org/x/sys/unix"
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
 	seekData = unix.SEEK_DATA
 	seekHole = unix.SEEK_HOLE
+)
+
+// Whether the kernel has a call and lets us make it, asked with a descriptor that
+// there is not: a filter of system calls, as containers have them, answers ENOSYS or
+// EPERM before anybody looks at that.
+var (
+	hasSyncRange   = sync.OnceValue(func() bool { return unix.SyncFileRange(-1, 0, 0, 0) == unix.EBADF })
+	hasSyncFS      = sync.OnceValue(func() bool { return unix.Syncfs(-1) == unix.EBADF })
+	hasRenameFlags = sync.OnceValue(func() bool { return renameFlags(-1, "a", "b") == unix.EBADF })
 )
 
 // createUnnamed makes a file that has no name at all: a killed run leaves no
@@ -25,8 +38,18 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 		}
 		return nil, err
 	}
-	return &Pending{File: File{Object: Object{fd: fd}}, dir: d}, nil
+	p := &Pending{File: File{Object: Object{fd: fd}}, dir: d}
+	d.caps.linkProbe.Do(func() { d.caps.noTmpfile.Store(!p.linkable()) })
+	if d.caps.noTmpfile.Load() {
+		p.Close()
+		return nil, unix.EOPNOTSUPP
+	}
+	return p, nil
 }
+
+// linkable reports whether the file could get a name: in a chroot without /proc an
+// older kernel knows no way. "." is always taken, so nothing is made.
+func (p *Pending) linkable() bool { return p.linkUnnamed(".") == unix.EEXIST }
 
 // exists tells a file system without O_TMPFILE that answers ENOENT from a
 // directory that was removed.
@@ -40,20 +63,28 @@ func (d *Dir) exists() bool {
 func (p *Pending) linkUnnamed(name string) error {
 	if !p.dir.caps.noLinkPath.Load() {
 		err := retry(func() error { return unix.Linkat(p.fd, "", p.dir.fd, name, unix.AT_EMPTY_PATH) })
-		if err != unix.ENOENT {
+		if err != unix.ENOENT && err != unix.EPERM {
 			return err
 		}
 	}
 	err := retry(func() error {
 		return unix.Linkat(unix.AT_FDCWD, p.procPath(), p.dir.fd, name, unix.AT_SYMLINK_FOLLOW)
 	})
-	if err == nil {
+	if err == nil || err == unix.EEXIST {
 		p.dir.caps.noLinkPath.Store(true)
 	}
 	return err
 }
 
 func renameNoReplace(dirfd int, oldName, newName string) error {
+	err := renameFlags(dirfd, oldName, newName)
+	if err == unix.EPERM && !hasRenameFlags() {
+		err = unix.ENOSYS
+	}
+	return err
+}
+
+func renameFlags(dirfd int, oldName, newName string) error {
 	return unix.Renameat2(dirfd, oldName, dirfd, newName, unix.RENAME_NOREPLACE)
 }
 
@@ -68,16 +99,12 @@ func (d *Dir) SyncFS() error {
 }
 
 // SyncFSReliable reports whether SyncFS reaches the device and reports errors:
-// not on FUSE and network file systems.
+// not on FUSE and network file systems, nor where a kernel lacks the call.
 func (d *Dir) SyncFSReliable() bool {
-	var st unix.Statfs_t
-	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
-		return false
-	}
-	switch uint32(st.Type) {
+	switch d.fileSystem() {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
-		return true
+		return hasSyncFS()
 	}
 	return false
 }

@@ -29,6 +29,15 @@ func (f *File) syncRange(off, n int64, flags int) error {
 	if err := fault(OpWriteback, ""); err != nil {
 		return err
 	}
+	return f.syncFileRange(off, n, flags)
+}
+
+// syncFileRange is an error for which Unsupported holds where the kernel lacks it,
+// as that of WSL 1 does.
+func (f *File) syncFileRange(off, n int64, flags int) error {
+	if !hasSyncRange() {
+		return unix.ENOSYS
+	}
 	return retry(func() error { return unix.SyncFileRange(f.fd, off, n, flags) })
 }
 
@@ -40,7 +49,7 @@ func (f *File) SyncPart(off, n int64) error {
 	if err := fault(OpSync, ""); err != nil {
 		return err
 	}
-	err := retry(func() error { return unix.SyncFileRange(f.fd, off, n, writeAndWait) })
+	err := f.syncFileRange(off, n, writeAndWait)
 	if err != nil && !Unsupported(err) {
 		return err
 	}
@@ -62,7 +71,7 @@ func (f *File) SyncPart(off, n int64) error {
 // here: on file systems whose dirty pages belong to the file itself. Not on
 // overlay, whose pages are those of another file, and not on FUSE and over a
 // network, where a page that is written waits in another cache.
-func (d *Dir) WritesBehind() bool { return writesBehind(d.fileSystem()) }
+func (d *Dir) WritesBehind() bool { return writesBehind(d.fileSystem()) && hasSyncRange() }
 
 func writesBehind(fileSystem uint32) bool {
 	switch fileSystem {

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// openTerminal makes a terminal, both ends of it.
+func openTerminal(t *testing.T) (ours, theirs *os.File) {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no terminals here: ", err)
+	}
+	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 25, Col: 80})
+	}
+	if err == nil {
+		theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		ours.Close()
+		t.Skip("no terminals here: ", err)
+	}
+	return ours, theirs
+}
+
+// TestSignalsAtAnyInstant sends signals to copies that draw on a terminal. There are as
+// many as SEALIFT_SIGNALS says.
+func TestSignalsAtAnyInstant(t *testing.T) {
+	runs := 10
+	if n, err := strconv.Atoi(os.Getenv("SEALIFT_SIGNALS")); err == nil {
+		runs = n
+	}
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	tree := treetest.Dir{"large": treetest.File(string(treetest.Pattern(17<<20, 1)))}
+	for i := range 50 {
+		tree["f"+strconv.Itoa(i)] = treetest.File(string(treetest.Pattern(50_000, byte(i))))
+	}
+	treetest.Create(t, src, tree)
+	for n := range runs {
+		sig := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGKILL, syscall.SIGHUP}[n%5]
+		ours, theirs := openTerminal(t)
+		was, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sealift", "copy", "--bwlimit=100MB", src, dst) //nolint:gosec // ours
+		cmd.Stdout, cmd.Stderr = theirs, theirs
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		drawn := make(chan string, 1)
+		go func() {
+			var all bytes.Buffer
+			_, _ = io.Copy(&all, ours) // EIO when the other end is closed
+			drawn <- all.String()
+		}()
+		time.Sleep(30*time.Millisecond + time.Duration(rand.Int64N(int64(300*time.Millisecond)))) //nolint:gosec // no secret
+		if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // its state says it
+		is, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+		if err != nil || *is != *was {
+			t.Errorf("%v: the terminal was %+v and is %+v: %v", sig, was, is, err)
+		}
+		theirs.Close()
+		text := <-drawn
+		ours.Close()
+		if err := syscall.Kill(-cmd.Process.Pid, 0); err != syscall.ESRCH {
+			t.Errorf("%v: a process is left: %v", sig, err)
+		}
+		code, killed := cmd.ProcessState.ExitCode(), cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled()
+		switch want := map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143}[sig]; {
+		case code == 0 || want != 0 && code == want:
+			if !strings.HasSuffix(text, "\n") || strings.Contains(text, "\x1b[?25l") {
+				t.Errorf("%v: the terminal is left with %q", sig, text)
+			}
+		case killed && (sig == syscall.SIGKILL || sig == syscall.SIGHUP):
+		case killed && text == "": // before it listened to signals
+			if _, err := os.Lstat(dst); err == nil {
+				t.Errorf("%v: it was killed when it had begun", sig)
+			}
+		default:
+			t.Errorf("%v: it ended with %v: %q", sig, cmd.ProcessState, text)
+		}
+		temporaries(t, dst, code != 0)
+		if out, err := exec.Command("sealift", "copy", src, dst).CombinedOutput(); err != nil { //nolint:gosec // ours
+			t.Fatalf("after %v: %v: %s", sig, err, out)
+		}
+		treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
+		temporaries(t, dst, false)
+		treetest.Remove(t, dst)
+	}
+}
+
+// temporaries demands that no name of ours is left in dir but, of what was stopped, the
+// journal and a temporary of the long file.
+func temporaries(t *testing.T, dir string, stopped bool) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	long := 0
+	for _, e := range list {
+		switch name := e.Name(); {
+		case !strings.HasPrefix(name, ".sealift-"):
+		case stopped && name == ".sealift-journal":
+		case stopped && strings.HasSuffix(name, ".tmp") && long == 0:
+			long++
+		default:
+			t.Errorf("%s is left", name)
+		}
+	}
+}
