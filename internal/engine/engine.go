@@ -184,10 +184,8 @@ func (r *run) openTargets() error {
 			return err
 		}
 		if err != nil {
-			// A manifest that could not be read must not be replaced either.
-			t.closeManifests()
-			t.manifests, t.unread = nil, true
 			t.lose(r, "", err)
+			t.giveBack()
 		}
 	}
 	if r.opts.DryRun {
@@ -198,9 +196,8 @@ func (r *run) openTargets() error {
 			continue
 		}
 		if err := t.openLedger(r); err != nil {
-			t.closeManifests()
-			t.manifests, t.unread = nil, true
 			t.lose(r, "", fmt.Errorf("the journal cannot be written: %w", err))
+			t.giveBack()
 		}
 	}
 	return nil

@@ -228,19 +228,14 @@ func (r *run) flushTarget(t *target) bool {
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []ManifestSummary) {
-	if t.unread {
-		if !t.journal.holdsWork() { // else the next run may be able to read it
-			_ = t.journal.remove(t.isForeign)
-		}
-		return nil
-	}
 	written, err := t.writeManifests(r)
 	if err != nil {
 		r.failEnd(t, failure.StageManifest, err)
 		return written
 	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
-	stays := t.keepLog.Load() || t.logErr != nil
+	// Without the journal, nobody would know whose the directory is.
+	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, "")
@@ -298,7 +293,7 @@ func (t *target) abandon(r *run) {
 			t.loseUnwritten(r, "", err)
 		}
 	}
-	if t.unread || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
+	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
 		return
 	}
 	if t.ledger != nil {
