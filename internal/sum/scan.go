@@ -29,7 +29,7 @@ func (r *run) startScan(ctx context.Context, args []argument) (stop func()) {
 			}
 			counter := walk.Counter{Counters: c, Times: 1}
 			o := walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}, Found: counter.Found}
-			if r.walk(ctx, a, counter, o) != nil {
+			if r.walk(ctx, r.handles[1], a, counter, o) != nil {
 				return // the work will report it
 			}
 		}
