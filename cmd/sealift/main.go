@@ -18,6 +18,8 @@ const oneRequest = 500 * time.Millisecond
 
 func main() {
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of the write to it
+	// The first timer makes the runtime open descriptors, and die where none is left.
+	time.AfterFunc(time.Hour, func() {}).Stop()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	caught := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {

@@ -132,7 +132,7 @@ func (l *duLines) entry(e usage.Entry) error {
 	return l.put(e.Bytes, name)
 }
 
-func (l *duLines) put(bytes int64, name string) error {
+func (l *duLines) put(bytes uint64, name string) error {
 	l.line = append(l.unit.append(l.line[:0], bytes), '\t')
 	l.line = append(append(l.line, name...), l.end)
 	_, err := l.results.Write(l.line)

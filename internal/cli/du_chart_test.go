@@ -226,7 +226,7 @@ func TestChartsFit(t *testing.T) {
 		c.results = newResults(&out, &printer{})
 		const total = 1 << 40
 		_ = c.entry(directory("p", total, 0))
-		paths, sizes := []string{"p"}, []int64{total}
+		paths, sizes := []string{"p"}, []uint64{total}
 		seen := map[string]bool{}
 		for range rapid.IntRange(0, 20).Draw(t, "entries") {
 			i := rapid.IntRange(0, len(paths)-1).Draw(t, "in")
@@ -236,7 +236,7 @@ func TestChartsFit(t *testing.T) {
 				continue
 			}
 			seen[path] = true
-			size := rapid.Int64Range(0, sizes[i]).Draw(t, "size")
+			size := rapid.Uint64Range(0, sizes[i]).Draw(t, "size")
 			paths, sizes = append(paths, path), append(sizes, size)
 			_ = c.entry(usage.Entry{Path: path, Kind: rapid.SampledFrom([]fsys.Kind{fsys.Directory, fsys.Regular}).Draw(t, "kind"), Bytes: size, Depth: strings.Count(path, "/")})
 		}

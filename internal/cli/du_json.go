@@ -7,14 +7,14 @@ type duReport struct {
 	top     bool // a path comes before what is below it, and not behind
 	paths   []duPathJSON
 	pending []duEntryJSON // of a path that is yet to come
-	total   int64
+	total   uint64
 }
 
 type duReportJSON struct {
 	Schema   int           `json:"schema"`
 	Apparent bool          `json:"apparent"` // sizes, and not what is allocated
 	Paths    []duPathJSON  `json:"paths"`
-	Total    int64         `json:"total"` // bytes
+	Total    uint64        `json:"total"` // bytes
 	Failures []failureJSON `json:"failures"`
 	ExitCode int           `json:"exit_code"`
 }
@@ -22,14 +22,14 @@ type duReportJSON struct {
 type duPathJSON struct {
 	nameJSON
 	Kind    string        `json:"kind"`
-	Bytes   int64         `json:"bytes"`
+	Bytes   uint64        `json:"bytes"`
 	Entries []duEntryJSON `json:"entries"` // below it, in the order of printing
 }
 
 type duEntryJSON struct {
 	nameJSON
 	Kind  string `json:"kind"`
-	Bytes int64  `json:"bytes"`
+	Bytes uint64 `json:"bytes"`
 	Depth int    `json:"depth"`
 }
 

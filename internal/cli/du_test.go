@@ -61,11 +61,11 @@ func measures(entries ...usage.Entry) runDu {
 	}
 }
 
-func directory(path string, bytes int64, depth int) usage.Entry {
+func directory(path string, bytes uint64, depth int) usage.Entry {
 	return usage.Entry{Path: path, Kind: fsys.Directory, Bytes: bytes, Depth: depth}
 }
 
-func file(path string, bytes int64, depth int) usage.Entry {
+func file(path string, bytes uint64, depth int) usage.Entry {
 	return usage.Entry{Path: path, Kind: fsys.Regular, Bytes: bytes, Depth: depth}
 }
 

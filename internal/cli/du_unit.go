@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -52,8 +53,10 @@ func parseUnit(s string) (unit, error) {
 }
 
 // append writes a number of bytes behind b.
-func (u unit) append(b []byte, bytes int64) []byte {
-	n := uint64(bytes)
+func (u unit) append(b []byte, n uint64) []byte {
+	if n == math.MaxUint64 { // or more
+		return append(b, "Infinity"...)
+	}
 	if u.base == 0 {
 		b = strconv.AppendUint(b, divideUp(n, u.size), 10)
 		return append(b, u.suffix...)
@@ -81,7 +84,7 @@ func (u unit) append(b []byte, bytes int64) []byte {
 	return append(b, "KMGTPE"[power-1])
 }
 
-func (u unit) format(bytes int64) string { return string(u.append(nil, bytes)) }
+func (u unit) format(bytes uint64) string { return string(u.append(nil, bytes)) }
 
 func divideUp(n, by uint64) uint64 {
 	q := n / by

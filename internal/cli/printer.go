@@ -16,12 +16,13 @@ const eraseRest = "\x1b[K"
 // bar come from different goroutines, and all of them go through it. The bar
 // is taken away before a line and drawn again below it, in one write.
 //
-// Errors of standard error are ignored: there is nowhere left to tell them,
-// and the exit code tells what matters.
+// Errors of standard error cannot be told: there is nowhere left, and the exit
+// code tells what matters. They are remembered for results that stand there.
 type printer struct {
 	mu  sync.Mutex
 	w   io.Writer
 	bar string // as it stands on the screen, "" if there is none
+	err error  // the last one
 }
 
 // Bar replaces the bar; "" removes it.
@@ -60,7 +61,18 @@ func (p *printer) Aside(write func()) {
 	p.write(p.bar)
 }
 
-func (p *printer) write(s string) { _, _ = io.WriteString(p.w, s) }
+func (p *printer) write(s string) {
+	if _, err := io.WriteString(p.w, s); err != nil {
+		p.err = err
+	}
+}
+
+// Err returns an error that standard error has had.
+func (p *printer) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
 
 // terminal tells whether w is a terminal on which a line can be redrawn, and
 // how wide it is at any moment.

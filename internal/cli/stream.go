@@ -92,6 +92,7 @@ func streamAndTell(cmd *cobra.Command, flags *streamFlags, options *stream.Optio
 		for _, line := range streamTotals(summary, options.Hashes) {
 			screen.Line(line)
 		}
+		result.failed = result.failed || screen.Err() != nil // nobody has the digest
 	}
 	return result.err()
 }

@@ -143,6 +143,18 @@ func TestStreamIsStopped(t *testing.T) {
 }
 
 // The last line is that of dd, to the letter.
+// The digest stands on standard error: without it the run has failed.
+func TestStreamFailsWhereItsDigestCannotBeTold(t *testing.T) {
+	run := func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error) {
+		return &stream.Summary{Digests: hash.Digests{{1}}}, nil
+	}
+	for args, want := range map[string]int{"--quiet": 0, "--progress=none": 1} {
+		var stdout bytes.Buffer
+		code := execute(t.Context(), rootThat(runs{stream: run}), []string{"stream", args, "a", "b"}, strings.NewReader(""), &stdout, &fullDisk{room: 5})
+		require.Equal(t, want, code, args)
+	}
+}
+
 func TestTransferredIsWrittenAsByDD(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int64

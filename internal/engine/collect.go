@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // note is what goroutines send to the one collector: something to tell, or the
@@ -96,7 +97,7 @@ func (r *run) account(f *fate) {
 			r.note(f, t)
 		}
 		if t.line == lineNew || t.line == lineChecked {
-			r.toVerify += f.size
+			r.toVerify = tally.Plus(r.toVerify, f.size)
 			listed = true
 		}
 		t.target.record(t.line, t.name, t.digests, t.have)
@@ -120,7 +121,7 @@ func (r *run) account(f *fate) {
 		r.report(e)
 	}
 	if listed && r.opts.Verify == VerifyFull {
-		r.toVerify += f.size
+		r.toVerify = tally.Plus(r.toVerify, f.size)
 	}
 	s := r.summary
 	s.ResumedBytes += f.resumed
@@ -133,7 +134,7 @@ func (r *run) account(f *fate) {
 		s.Directories++
 	case copied && f.kind == fsys.Regular:
 		s.Files++
-		s.Bytes += f.size
+		s.Bytes = tally.Plus(s.Bytes, f.size)
 	case copied && f.kind == fsys.Symlink:
 		s.Links++
 	case copied:
@@ -191,7 +192,7 @@ func (r *run) settle(e *entry) {
 	r.notes <- note{fate: f}
 	if e.kind == fsys.Regular {
 		r.counters.Files.Add(1)
-		r.counters.Bytes.Add(e.meta.info.Size - e.counted)
+		tally.Grow(&r.counters.Bytes, e.meta.info.Size-e.counted)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -459,7 +460,7 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 
 // countMoved counts bytes that need not be moved any more.
 func (r *run) countMoved(e *entry, n int64) {
-	r.counters.Bytes.Add(n)
+	tally.Grow(&r.counters.Bytes, n)
 	e.counted += n
 }
 

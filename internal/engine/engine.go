@@ -78,6 +78,9 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
+		return nil, err
+	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
 	if r.source, err = fsys.OpenRoot(rt.dir); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
@@ -157,12 +160,32 @@ func (o *Options) withDefaults() *Options {
 	return &full
 }
 
+// fitDescriptors lets no more workers run than there are descriptors for: each has a
+// file and a directory open in every tree, and one more.
+func (o *Options) fitDescriptors(limit int) error {
+	trees := 1 + len(o.Targets)
+	least := leastDescriptors(len(o.Targets))
+	if limit < least {
+		return failure.Refuse("no more than %d files may be open, and it takes %d (ulimit -n)", limit, least)
+	}
+	o.Workers = min(o.Workers, max((limit-least)/(2*trees+1), 1))
+	return nil
+}
+
+// leastDescriptors is what one worker gets along with: logs, manifests, temporaries,
+// directories on the way, and what the runtime has open.
+func leastDescriptors(targets int) int { return 20 + 10*targets }
+
+// minHandles are accounted for in leastDescriptors.
+const minHandles = 4
+
 // newHandles makes the handles of one tree: the source, the scan ahead of it, or
 // a destination. Each has a budget of its own, because on the way up from a deep
 // directory two trees that share one would keep evicting each other's.
 func (r *run) newHandles() *fsys.Handles {
-	trees := 2 + len(r.route.targets)
-	return fsys.NewHandles(min(max(fsys.OpenLimit()/2/trees, 4), 256))
+	targets := len(r.route.targets)
+	rest := fsys.OpenLimit() - leastDescriptors(targets) - r.opts.Workers*(1+targets)
+	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
 }
 
 // openTargets locks and examines the destinations, all of them before anything
@@ -185,10 +208,8 @@ func (r *run) openTargets() error {
 			return err
 		}
 		if err != nil {
-			// A manifest that could not be read must not be replaced either.
-			t.closeManifests()
-			t.manifests, t.unread = nil, true
 			t.lose(r, "", err)
+			t.leaveAsFound()
 		}
 	}
 	if r.opts.DryRun {
@@ -199,9 +220,8 @@ func (r *run) openTargets() error {
 			continue
 		}
 		if err := t.openLedger(r); err != nil {
-			t.closeManifests()
-			t.manifests, t.unread = nil, true
 			t.lose(r, "", fmt.Errorf("the journal cannot be written: %w", err))
+			t.leaveAsFound()
 		}
 	}
 	return nil

@@ -230,12 +230,6 @@ func (r *run) flushTarget(t *target) bool {
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []ManifestSummary) {
-	if t.unread {
-		if !t.journal.holdsWork() { // else the next run may be able to read it
-			_ = t.journal.remove(t.isForeign)
-		}
-		return nil
-	}
 	if err := t.stands(); err != nil {
 		if t.isLost() { // which was told
 			return nil
@@ -249,7 +243,8 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		return written
 	}
 	t.closeManifests() // FUSE cannot remove an open file's directory
-	stays := t.keepLog.Load() || t.logErr != nil
+	// Without the journal, nobody would know whose the directory is.
+	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, "")
@@ -308,7 +303,7 @@ func (t *target) abandon(r *run) {
 			t.loseUnwritten(r, "", err)
 		}
 	}
-	if t.unread || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
+	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
 		return
 	}
 	if t.ledger != nil {

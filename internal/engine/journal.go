@@ -58,8 +58,9 @@ func openJournal(root *fsys.Dir, name string) (*journalDir, error) {
 }
 
 func tryJournal(root *fsys.Dir, name string) (*journalDir, error) {
-	if err := root.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	made := root.Mkdir(name)
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return nil, made
 	}
 	dir, err := root.OpenDir(name)
 	if err != nil {
@@ -76,6 +77,9 @@ func tryJournal(root *fsys.Dir, name string) (*journalDir, error) {
 	j.lock, err = dir.Lock(lockName)
 	if err != nil && !fsys.Unsupported(err) {
 		dir.Close()
+		if made == nil {
+			_ = root.RemoveDir(name) // not if somebody else has begun in it
+		}
 		return nil, err
 	}
 	return j, nil

@@ -20,7 +20,7 @@ func (r *run) startScan() (stop func()) {
 	if r.route.name != "" {
 		if file, err := r.source.Lstat(r.route.name); err == nil {
 			c.TotalFiles.Store(1)
-			c.TotalBytes.Store(r.readings() * file.Size)
+			c.TotalBytes.Store(tally.Times(r.readings(), file.Size))
 			c.ScanDone.Store(true)
 		}
 		return func() {}

@@ -56,7 +56,6 @@ type target struct {
 	mounts   map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
 
 	manifests []*manifestFile
-	unread    bool      // those of earlier runs could not be read; they are left as they are
 	retire    sync.Once // moving the previous manifests into the journal
 	retireErr error
 
@@ -192,17 +191,30 @@ func (t *target) guessGranularity() error {
 	return err
 }
 
-// undo takes back what open has made, because the run is refused.
+// leaveAsFound gives up a destination that was lost before anything was copied to it:
+// a directory of our making that stayed without the note of that would never get the
+// source's metadata.
+func (t *target) leaveAsFound() {
+	if t.ledger != nil {
+		t.ledger.close()
+		t.ledger = nil
+	}
+	t.undo()
+	if t.journal != nil {
+		t.journal.close()
+		t.journal = nil
+	}
+	t.manifests = nil
+}
+
+// undo takes back what open has made, because nothing will be copied.
 func (t *target) undo() {
 	t.closeManifests()
-	if t.journal == nil || t.journal.dir == nil {
-		return
-	}
-	if t.created || !t.rootOurs && !t.journal.holdsWork() {
+	if t.journal != nil && t.journal.dir != nil && (t.created || !t.rootOurs && !t.journal.holdsWork()) {
 		_ = t.journal.remove(func(string) bool { return false })
 		t.journal.close()
 	}
-	for dir := t.dir; t.journal.dir == nil && dir != t.anchor; dir = parentOf(dir) {
+	for dir := t.dir; (t.journal == nil || t.journal.dir == nil) && dir != t.anchor; dir = parentOf(dir) {
 		_ = os.Remove(dir) // not if somebody has put something into it
 	}
 }

@@ -66,7 +66,7 @@ func (r *run) verify(targets []*target) {
 	if len(listing) == 0 {
 		return
 	}
-	r.counters.TotalBytes.Store(r.counters.Bytes.Load() + r.toVerify) // known exactly now
+	r.counters.TotalBytes.Store(tally.Plus(r.counters.Bytes.Load(), r.toVerify)) // known exactly now
 	r.counters.Phase.Store(int32(tally.PhaseVerifying))
 	v := &verification{run: r, algorithm: r.opts.Hashes[0], counts: map[*target]*verified{}}
 	ctx, cancel := context.WithCancel(r.outer)
@@ -332,7 +332,7 @@ func (w *reader) readBack(f *fsys.File, info fsys.Info) (digest []byte, cached b
 		return w.digest(f, info)
 	})
 	if !read {
-		w.run.counters.Bytes.Add(info.Size)
+		tally.Grow(&w.run.counters.Bytes, info.Size)
 	}
 	return digest, cached, err
 }

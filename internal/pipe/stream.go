@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
@@ -9,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // A Pipe holds what the transfers of one run share. All fields but Pool and
@@ -39,7 +41,8 @@ type piece struct {
 	mark  *mark
 }
 
-// maxHole bounds a piece that is a hole, so that hashing one is interruptible.
+// maxHole bounds a piece that is a hole and has to be hashed, so that this is
+// interruptible.
 const maxHole = 16 << 20 // bytes
 
 // Transfer reads the whole of src once, feeds the digests and writes every
@@ -123,9 +126,16 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 	if f.offloads(sinks) {
 		start, err = f.offload(ctx, sinks[0], src, info.Size, start, holes, read)
 	}
+	longest := int64(0)
+	switch {
+	case holes && set.Len() > 0:
+		longest = maxHole
+	case holes:
+		longest = math.MaxInt64
+	}
 	total := start
 	if err == nil {
-		total, err = p.read(ctx, src, info, start, holes, wanted, f.send, read)
+		total, err = p.read(ctx, src, info, start, longest, wanted, f.send, read)
 	}
 	f.close()
 	if err == nil {
@@ -136,10 +146,11 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 
 // read sends the file piece by piece from start until it ends, nobody wants
 // more, or an error, and returns how far it has come. It holds one block at a
-// time and none while it waits for the next.
+// time and none while it waits for the next. Holes are pieces of at most longest
+// bytes; 0: they are not looked for.
 // behind, if not nil, is told how far it has come after each block.
-func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start int64, holes bool, wanted func() bool, send func(piece), behind func(off int64)) (int64, error) {
-	off, dataEnd := start, int64(0)
+func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, send func(piece), behind func(off int64)) (int64, error) {
+	off, dataEnd, holes := start, int64(0), longest > 0
 	for wanted() && (off < info.Size || info.Size == 0) {
 		limit := int64(p.Pool.size)
 		if holes && off >= dataEnd {
@@ -153,7 +164,7 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start i
 				if end {
 					data = info.Size
 				}
-				size := min(min(data, info.Size)-off, maxHole)
+				size := min(min(data, info.Size)-off, longest)
 				send(piece{off: off, hole: size})
 				off += size
 				p.count(size)
@@ -192,7 +203,7 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start i
 
 func (p *Pipe) count(n int64) {
 	if p.Bytes != nil {
-		p.Bytes.Add(n)
+		tally.Grow(p.Bytes, n)
 	}
 }
 

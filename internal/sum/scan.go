@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -22,13 +23,13 @@ func (r *run) startScan(ctx context.Context, args []argument) (stop func()) {
 			if !a.isDir {
 				if info, err := os.Stat(a.given); err == nil && a.given != "-" {
 					c.TotalFiles.Add(1)
-					c.TotalBytes.Add(info.Size())
+					tally.Grow(&c.TotalBytes, info.Size())
 				}
 				continue
 			}
 			counter := walk.Counter{Counters: c, Times: 1}
 			o := walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}, Found: counter.Found}
-			if r.walk(ctx, a, counter, o) != nil {
+			if r.walk(ctx, r.handles[1], a, counter, o) != nil {
 				return // the work will report it
 			}
 		}

@@ -91,6 +91,10 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	defer r.out.close()
+	// Two, because the scan must not evict what the work has open.
+	for i := range r.handles {
+		r.handles[i] = fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256))
+	}
 	args, err := r.arguments()
 	if err != nil {
 		return nil, err
@@ -126,6 +130,7 @@ type run struct {
 	pipe     *pipe.Pipe
 	sets     sync.Pool // of *hash.Set
 	out      *output
+	handles  [2]*fsys.Handles // of all trees: for the work, and for the scan
 	jobs     chan job
 	results  chan result
 	reserved sync.Once
@@ -186,7 +191,8 @@ func (r *run) arguments() ([]argument, error) {
 
 // hash hands everything to the workers and takes their results.
 func (r *run) hash(ctx context.Context, args []argument) {
-	r.jobs = make(chan job, 64)
+	// Each may be of another path, whose directory stays open for it.
+	r.jobs = make(chan job, min(64, fsys.OpenLimit()/16))
 	r.results = make(chan result, 64)
 	stop := r.startScan(ctx, args)
 	var workers, collector sync.WaitGroup
@@ -216,7 +222,7 @@ func (r *run) hash(ctx context.Context, args []argument) {
 			continue
 		}
 		v := &visitor{run: r, ctx: ctx, given: a.given, prefix: a.prefix}
-		if err := r.walk(ctx, a, v, walk.Options{Workers: min(r.workers, 4), SkipReserved: v.skipReserved}); err != nil {
+		if err := r.walk(ctx, r.handles[0], a, v, walk.Options{Workers: min(r.workers, 4), SkipReserved: v.skipReserved}); err != nil {
 			v.fail("", err)
 		}
 	}
@@ -259,7 +265,7 @@ func (r *run) fail(name string, stage failure.Stage, err error) {
 }
 
 // walk visits a directory. The options say how, those of the run say what.
-func (r *run) walk(ctx context.Context, a argument, v walk.Visitor, o walk.Options) error {
+func (r *run) walk(ctx context.Context, handles *fsys.Handles, a argument, v walk.Visitor, o walk.Options) error {
 	root, err := fsys.OpenRoot(a.given)
 	if err != nil {
 		return err
@@ -269,7 +275,6 @@ func (r *run) walk(ctx context.Context, a argument, v walk.Visitor, o walk.Optio
 		root.Close()
 		return err
 	}
-	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256)) // twice, with the scan
 	o.Filter, o.Only, o.OneFileSystem = r.opts.Filter, r.opts.Only, r.opts.OneFileSystem
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), o)
 	return nil

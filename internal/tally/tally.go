@@ -3,7 +3,10 @@
 // at a pace of his own.
 package tally
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // Phase is what a run is busy with.
 type Phase int32
@@ -37,4 +40,28 @@ type Counters struct {
 	// CountTotals makes a run count the totals ahead of the work. Set it before
 	// the run begins when somebody is going to look at them.
 	CountTotals bool
+}
+
+// Grow adds n, which is not negative, to a counter of bytes. What is more than it can
+// hold stays the most that it can: files may be 8 EiB long, of which nothing is there.
+func Grow(c *atomic.Int64, n int64) {
+	if c.Add(n) < 0 {
+		c.Store(math.MaxInt64)
+	}
+}
+
+// Times returns n times size bytes, or the most that there can be.
+func Times(n, size int64) int64 {
+	if size > 0 && n > math.MaxInt64/size {
+		return math.MaxInt64
+	}
+	return n * size
+}
+
+// Plus returns a and b bytes together, or the most that there can be.
+func Plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }

@@ -14,7 +14,7 @@ import (
 // However few descriptors there may be, there are enough.
 func TestFewDescriptors(t *testing.T) {
 	root := treetest.MemoryDir(t)
-	want := int64(1)
+	want := uint64(1)
 	for i := range 200 {
 		require.NoError(t, os.MkdirAll(fmt.Sprintf("%s/%d/a/b/c/d", root, i), 0o700))
 		want += 5

@@ -26,7 +26,7 @@ type link struct {
 	name  string
 	place walk.Place
 	kind  fsys.Kind
-	bytes int64
+	bytes uint64
 }
 
 func (l *links) shard(id fsys.ID) *shard { return &l[(id.Ino^id.Ino>>6^id.Dev)%uint64(len(l))] }

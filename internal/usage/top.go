@@ -14,7 +14,7 @@ import (
 // top keeps the largest entries of a tree.
 type top struct {
 	size  int
-	least atomic.Int64 // what is smaller is not among them; -1 while there is room
+	least atomic.Uint64 // what is smaller is not among them; 0 while there is room
 	mu    sync.Mutex
 	heap  candidates
 }
@@ -24,13 +24,11 @@ type candidate struct {
 	dir   *node
 	name  string
 	kind  fsys.Kind
-	bytes int64
+	bytes uint64
 }
 
 func newTop(size int) *top {
-	t := &top{size: size}
-	t.least.Store(-1)
-	return t
+	return &top{size: size}
 }
 
 // offer keeps c if it is among the largest so far. Its name is cloned then.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -29,8 +28,8 @@ type node struct {
 	name   string
 	place  walk.Place
 	depth  int
-	mount  *walk.Dir    // the last mount point on the way to it, if any
-	bytes  atomic.Int64 // of itself, what is in it, and the directories below it that are not told
+	mount  *walk.Dir // the last mount point on the way to it, if any
+	bytes  sum       // of itself, what is in it, and the directories below it that are not told
 
 	entries int  // how many it has
 	byInode bool // du would sort a large directory here by inode
@@ -45,7 +44,7 @@ type file struct {
 	name  string
 	kind  fsys.Kind
 	place walk.Place
-	bytes int64
+	bytes uint64
 }
 
 func newTree(r *run, p path) *tree {
@@ -133,7 +132,7 @@ func (t *tree) Leave(d *walk.Dir) {
 	}
 	n.entries = d.Entries
 	if n.parent != nil && !t.told(n.depth) {
-		n.parent.bytes.Add(n.bytes.Load())
+		n.parent.bytes.grow(n.bytes.Load())
 	}
 }
 
@@ -151,12 +150,12 @@ func (t *tree) Found(d *walk.Dir, name string, place walk.Place, info fsys.Info)
 		return
 	}
 	bytes := t.run.size(info)
-	n.bytes.Add(bytes)
+	n.bytes.grow(bytes)
 	t.line(n, name, place, info.Kind, bytes)
 }
 
 // line notes a file that is told.
-func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, bytes int64) {
+func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, bytes uint64) {
 	switch {
 	case !t.told(n.depth + 1):
 	case t.top != nil:
@@ -173,7 +172,7 @@ func (t *tree) link(n *node, name string, place walk.Place, info fsys.Info) {
 	if t.exact {
 		t.run.links.meet(info.ID, link{dir: n, name: name, place: place, kind: info.Kind, bytes: t.run.size(info)})
 	} else if t.run.links.first(info.ID) {
-		n.bytes.Add(t.run.size(info))
+		n.bytes.grow(t.run.size(info))
 	}
 }
 
@@ -210,15 +209,15 @@ func (t *tree) settle() {
 		for !t.told(owner.depth) {
 			owner = owner.parent
 		}
-		owner.bytes.Add(l.bytes)
+		owner.bytes.grow(l.bytes)
 		t.line(l.dir, l.name, l.place, l.kind, l.bytes)
 	})
 }
 
 // total adds up what is told below n.
-func (n *node) total() int64 {
+func (n *node) total() uint64 {
 	for _, c := range n.children {
-		n.bytes.Add(c.total())
+		n.bytes.grow(c.total())
 	}
 	return n.bytes.Load()
 }

@@ -18,6 +18,7 @@ package usage
 
 import (
 	"context"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,14 +52,14 @@ const DefaultWorkers = 32
 type Entry struct {
 	Path  string // the user's path and what is below it
 	Kind  fsys.Kind
-	Bytes int64 // allocated, or apparent, with everything below it
-	Depth int   // 0: a path that the user named
+	Bytes uint64 // allocated, or apparent, with everything below it; math.MaxUint64 for more than that
+	Depth int    // 0: a path that the user named
 }
 
 // Summary is the account of a run.
 type Summary struct {
-	Bytes  int64 // of all paths together
-	Errors int64 // calls of Report
+	Bytes  uint64 // of all paths together; math.MaxUint64 for more than that
+	Errors int64  // calls of Report
 }
 
 // Run measures the paths one after another. The error is the cause of ctx's end, of
@@ -186,7 +187,7 @@ func openRoot(name string) (*fsys.Dir, fsys.Info, error) {
 
 func (r *run) tell(e Entry) {
 	if e.Depth == 0 {
-		r.summary.Bytes += e.Bytes
+		r.summary.Bytes = plus(r.summary.Bytes, e.Bytes)
 	}
 	r.opts.Tell(e)
 }
@@ -197,11 +198,29 @@ func (r *run) fail(path string, err error) {
 }
 
 // size returns what counts of an object, in bytes.
-func (r *run) size(info fsys.Info) int64 {
+func (r *run) size(info fsys.Info) uint64 {
 	if r.opts.Apparent {
-		return max(info.Size, 0)
+		return uint64(max(info.Size, 0))
 	}
-	return info.Blocks * 512
+	return uint64(max(info.Blocks, 0)) * 512
+}
+
+// plus adds as du does: what is more than can be counted stays so.
+func plus(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// sum is the bytes of a directory, to which several goroutines add.
+type sum struct{ atomic.Uint64 }
+
+// grow adds as plus does.
+func (s *sum) grow(n uint64) {
+	if s.Add(n) < n {
+		s.Store(math.MaxUint64)
+	}
 }
 
 // once reports whether the directory has not been met by way of another path.

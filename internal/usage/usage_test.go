@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ import (
 type account struct {
 	Entries []Entry
 	Failed  []string // paths, sorted
-	Bytes   int64
+	Bytes   uint64
 }
 
 // numbersOfWorkers is how many goroutines a tree is measured with, one after another:
@@ -83,18 +84,18 @@ func (a account) lines() []string {
 }
 
 // sized is a tree with files of known sizes, and those of its directories.
-func sized(t *testing.T, tree treetest.Dir) (root string, dir map[string]int64) {
+func sized(t *testing.T, tree treetest.Dir) (root string, dir map[string]uint64) {
 	t.Helper()
 	root = filepath.Join(treetest.MemoryDir(t), "r")
 	treetest.Create(t, root, tree)
-	dir = map[string]int64{}
+	dir = map[string]uint64{}
 	require.NoError(t, filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			info, err := fsys.Lstat(p)
 			require.NoError(t, err)
 			rel, err := filepath.Rel(root, p)
 			require.NoError(t, err)
-			dir[filepath.ToSlash(rel)] = max(info.Size, 0)
+			dir[filepath.ToSlash(rel)] = uint64(max(info.Size, 0))
 		}
 		return err
 	}))
@@ -104,7 +105,7 @@ func sized(t *testing.T, tree treetest.Dir) (root string, dir map[string]int64) 
 func sizedFile(size int) treetest.Node { return treetest.File(strings.Repeat("x", size)) }
 
 // find returns the bytes told for a path; ok is whether it was told.
-func (a account) find(path string) (n int64, ok bool) {
+func (a account) find(path string) (n uint64, ok bool) {
 	for _, e := range a.Entries {
 		if e.Path == path {
 			return e.Bytes, true
@@ -118,19 +119,19 @@ func TestDepths(t *testing.T) {
 	c := dir["a/b/c"] + 4000
 	b := dir["a/b"] + 300 + c
 	a := dir["a"] + 20 + b
-	want := map[string]int64{"": dir["."] + 1 + a, "/f": 1, "/a": a, "/a/g": 20, "/a/b": b, "/a/b/h": 300, "/a/b/c": c, "/a/b/c/i": 4000}
+	want := map[string]uint64{"": dir["."] + 1 + a, "/f": 1, "/a": a, "/a/g": 20, "/a/b": b, "/a/b/h": 300, "/a/b/c": c, "/a/b/c/i": 4000}
 	for _, files := range []bool{false, true} {
 		for depth := -1; depth < 6; depth++ {
 			got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Files: files, Apparent: true})
 			require.Equal(t, want[""], got.Bytes)
-			told := map[string]int64{}
+			told := map[string]uint64{}
 			for _, e := range got.Entries {
 				rel := strings.TrimPrefix(e.Path, root)
 				require.Equal(t, strings.Count(rel, "/"), e.Depth)
 				require.Equal(t, rel == "" || rel == "/a" || strings.HasSuffix(rel, "b") || strings.HasSuffix(rel, "c"), e.Kind == fsys.Directory)
 				told[rel] = e.Bytes
 			}
-			expected := map[string]int64{}
+			expected := map[string]uint64{}
 			for rel, n := range want {
 				if (depth < 0 || strings.Count(rel, "/") <= depth) && (files || !strings.ContainsAny(rel, "fghi")) {
 					expected[rel] = n
@@ -336,13 +337,13 @@ func TestADeepTree(t *testing.T) {
 		d = sub
 	}
 	d.Close()
-	var want []int64 // sizes of the directories
+	var want []uint64 // sizes of the directories
 	d, err = fsys.OpenRoot(root)
 	require.NoError(t, err)
 	for {
 		info, err := d.Stat()
 		require.NoError(t, err)
-		want = append(want, max(info.Size, 0))
+		want = append(want, uint64(max(info.Size, 0)))
 		sub, err := d.OpenDir(name)
 		d.Close()
 		if err != nil {
@@ -355,7 +356,7 @@ func TestADeepTree(t *testing.T) {
 		got := take(t, Options{Paths: []string{root}, MaxDepth: most, Apparent: true})
 		require.Empty(t, got.Failed)
 		require.Len(t, got.Entries, min(most, depth)+1)
-		total := int64(0)
+		total := uint64(0)
 		for i := depth; i >= 0; i-- {
 			total += want[i]
 			if i > most {
@@ -386,7 +387,7 @@ func TestAPathExchangedForALink(t *testing.T) {
 	got, err := run1(t.Context(), Options{Paths: []string{path}, MaxDepth: -1, Files: true, Apparent: true})
 	require.NoError(t, err)
 	require.Len(t, got.Entries, 1)
-	require.Less(t, got.Bytes, int64(1<<20))
+	require.Less(t, got.Bytes, uint64(1<<20))
 	require.Equal(t, []string{path}, got.Failed)
 }
 
@@ -416,7 +417,7 @@ func TestThingsThatVanish(t *testing.T) {
 			})
 			again := take(t, Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true})
 			require.Empty(t, again.Failed)
-			own = map[string]int64{}
+			own = map[string]uint64{}
 			for _, e := range again.Entries {
 				own[e.Path] = e.Bytes
 			}
@@ -432,7 +433,7 @@ func withFault(hook func(op fsys.Op, name string) error, f func()) {
 }
 
 // faulty is a tree in which every name occurs once, and the sizes of all in it.
-func faulty(t *testing.T) (root string, own map[string]int64) {
+func faulty(t *testing.T) (root string, own map[string]uint64) {
 	t.Helper()
 	tree := treetest.Dir{"f0": sizedFile(1), "f1": sizedFile(2), "d0": treetest.Dir{}}
 	n := 2
@@ -446,7 +447,7 @@ func faulty(t *testing.T) (root string, own map[string]int64) {
 		n++
 	}
 	root, dir := sized(t, tree)
-	own = map[string]int64{}
+	own = map[string]uint64{}
 	for _, e := range take(t, Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true}).Entries {
 		own[e.Path] = e.Bytes
 	}
@@ -493,7 +494,7 @@ func TestFaults(t *testing.T) {
 						require.Equal(t, path, got.Failed[0], context)
 					}
 					failed := got.Failed[0]
-					want := int64(0)
+					want := uint64(0)
 					for p, n := range own {
 						inside := strings.HasPrefix(p, failed+"/")
 						isDir := filepath.Base(p)[0] != 'f'
@@ -609,4 +610,21 @@ func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
 	small, large := live(10_000), live(100_000)
 	t.Logf("%d bytes for 10,000 files, %d for 100,000", small, large)
 	require.Less(t, large-small, int64(64<<10), "bytes that 90,000 files more take")
+}
+
+func TestSumsDoNotOverflow(t *testing.T) {
+	require.Equal(t, uint64(math.MaxUint64), plus(math.MaxUint64-1, 2))
+	require.Equal(t, uint64(math.MaxUint64), plus(math.MaxUint64-1, 1))
+	require.Equal(t, uint64(math.MaxInt64)+1, plus(math.MaxInt64, 1))
+	var s sum
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 1000 {
+				s.grow(math.MaxInt64)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, uint64(math.MaxUint64), s.Load())
 }

@@ -17,7 +17,7 @@ type Counter struct {
 func (c Counter) Found(_ *Dir, _ string, _ Place, info fsys.Info) {
 	if info.Kind == fsys.Regular {
 		c.Counters.TotalFiles.Add(1)
-		c.Counters.TotalBytes.Add(c.Times * info.Size)
+		tally.Grow(&c.Counters.TotalBytes, tally.Times(c.Times, info.Size))
 	}
 }
 
