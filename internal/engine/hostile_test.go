@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -376,6 +377,101 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 				require.Equal(t, was, stateOf(t, path), "%s", out)
 				require.Contains(t, out.String(), errExchanged.Error())
 				require.Positive(t, out.summary.Errors)
+			})
+		}
+	}
+}
+
+// Nothing at the destination is readable by others before it is complete and has its
+// final mode: not the temporaries of short and long files, not what is in the
+// journal, not the manifest, not a directory.
+func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	hostileTree(t, src)
+	write(t, src, "private/large", treetest.Pattern(leastPartial+sweepBlock, 9), since)
+	require.NoError(t, filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type()&fs.ModeSymlink == 0 {
+			err = os.Chmod(path, 0o777)
+		}
+		return err
+	}))
+	finals := look(t, src)
+	var wrong []string
+	seen := 0
+	var mu sync.Mutex
+	unhook := hook(t, func(op fsys.Op, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = filepath.WalkDir(dst, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.Type()&fs.ModeSymlink != 0 {
+				return nil //nolint:nilerr // it is gone already
+			}
+			info, err := d.Info()
+			if err != nil || info.Mode()&0o077 == 0 {
+				return nil //nolint:nilerr // as above
+			}
+			seen++
+			rel, _ := filepath.Rel(dst, path)
+			final, ours := finals[rel]
+			// A temporary that is complete gets its mode before its name.
+			whole := strings.HasSuffix(rel, ".tmp") && info.Size() > 0 && (op == fsys.OpTimes || op == fsys.OpSync || op == fsys.OpLink || op == fsys.OpRename || op == fsys.OpCloseFile)
+			if !whole && rel != "SHA256SUMS" && (!ours || info.Mode() != final.mode || info.Mode().IsRegular() && info.Size() != int64(len(final.content))) {
+				wrong = append(wrong, fmt.Sprintf("before %s %q: %s is %s", op, name, rel, info.Mode()))
+			}
+			return nil
+		})
+		return nil
+	})
+	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o.BlockSize = 1 << 20
+	o.Memory = 8 << 20
+	out := watched(t, o)
+	unhook()
+	require.False(t, out.anything(), "%s", out)
+	require.Empty(t, wrong)
+	require.Positive(t, seen)
+}
+
+// Something else that takes a file's name after it was listed is not waited for and
+// not read, and it is told.
+func TestExchangedForAnotherKind(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	kinds := map[string]treetest.Node{
+		"a fifo": treetest.Fifo(), "a directory": treetest.Dir{"in": treetest.File(canary)},
+		"a symbolic link": treetest.Symlink("z"), "a socket": treetest.Socket(),
+	}
+	for kind, node := range kinds {
+		for _, verify := range []VerifyMode{VerifyOff, VerifyFull} {
+			t.Run(kind+" "+verify.String(), func(t *testing.T) {
+				hostileTree(t, src)
+				defer treetest.Remove(t, src)
+				dst, bait := filepath.Join(dir, "dst"), filepath.Join(dir, "bait")
+				defer treetest.Remove(t, dst)
+				treetest.Create(t, bait, node)
+				defer treetest.Remove(t, bait)
+				reads, done := 0, false
+				unhook := hook(t, func(op fsys.Op, name string) error {
+					if op == fsys.OpOpen && name == "b" && !done {
+						// With VerifyFull, when the source is read again: at the third opening.
+						if reads++; verify == VerifyOff || reads == 3 {
+							swap(t, filepath.Join(src, "d/b"), bait)
+							done = true
+						}
+					}
+					return nil
+				})
+				o := sweepOptions(src, []string{dst}, SyncNone)
+				o.Verify = verify
+				out := watched(t, o)
+				unhook()
+				require.True(t, done)
+				require.EqualValues(t, 1, out.summary.Errors, "%s", out)
+				require.Empty(t, leaks(t, dst))
+				if verify == VerifyOff {
+					require.NoFileExists(t, filepath.Join(dst, "d/b"))
+				}
 			})
 		}
 	}
