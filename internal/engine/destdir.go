@@ -141,6 +141,9 @@ func (dd *destDir) prepare(r *run) destState {
 		return destAbsent
 	}
 	info, err := dir.Stat()
+	if err == nil && dd.fresh && !t.isOwnWork(info) {
+		err = errExchanged
+	}
 	if err != nil {
 		dir.Close()
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)

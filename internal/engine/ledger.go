@@ -214,16 +214,13 @@ func (l *ledger) header(name string) (head journal.Header, isLog bool, err error
 
 // open reads the log name. Without a log it is damaged, without a file it is none.
 func (l *ledger) open(name string) (*fsys.File, *journal.Log, error) {
-	f, info, err := l.target.journal.dir.Open(name)
-	if err != nil && fsys.IsSymlinkRefusal(err) {
+	f, info, err := l.target.journal.dir.OpenRegular(name)
+	var other *fsys.KindError
+	if errors.As(err, &other) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
-	}
-	if info.Kind != fsys.Regular {
-		f.Close()
-		return nil, nil, nil
 	}
 	log, err := journal.Read(fsys.ReaderAt{File: f}, info.Size)
 	if err != nil && !errors.Is(err, journal.ErrDamaged) {

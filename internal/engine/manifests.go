@@ -209,13 +209,13 @@ func (m *manifestFile) equals(t *target, f *fsys.File, size int64) (bool, error)
 
 // sameFile reports whether the file name in dir has the content of f.
 func sameFile(dir *fsys.Dir, name string, f *fsys.File) bool {
-	stands, info, err := dir.Open(name)
+	stands, info, err := dir.OpenRegular(name)
 	if err != nil {
 		return false
 	}
 	defer stands.Close()
 	own, err := f.Stat()
-	if err != nil || info.Kind != fsys.Regular || own.Size != info.Size {
+	if err != nil || own.Size != info.Size {
 		return false
 	}
 	c := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: stands}, 0, info.Size))}

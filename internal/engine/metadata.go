@@ -313,7 +313,7 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if have.Kind != m.info.Kind {
+	if have.Kind != m.info.Kind || have.ID != p.have.ID { // perhaps a name of a file outside
 		return false, errExchanged
 	}
 	if follows, err := r.linksFollowed(p, have); follows || err != nil {

@@ -265,7 +265,7 @@ func (m *manifestFile) tryPrevious(t *target, rel string) error {
 		if home != t.root {
 			m.home = home
 		}
-		f, info, err = home.Open(name)
+		f, info, err = home.OpenRegular(name)
 	}
 	m.prevDir, m.prevName = home, name
 	if m.saved = savedName(m.algorithm, rel); len(m.saved) > maxName {
@@ -273,14 +273,15 @@ func (m *manifestFile) tryPrevious(t *target, rel string) error {
 	}
 	if errors.Is(err, fs.ErrNotExist) && rel != "" {
 		m.prevDir = nil
-		f, info, err = t.journal.dir.Open(m.saved)
+		f, info, err = t.journal.dir.OpenRegular(m.saved)
 	}
+	var other *fsys.KindError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err != nil && fsys.IsSymlinkRefusal(err) || err == nil && info.Kind != fsys.Regular:
-		if err == nil {
-			f.Close()
+	case errors.As(err, &other):
+		if m.slot >= 0 && rel == m.rel && m.prevDir == nil && rel != "" {
+			return failure.Refuse("%s: what the journal holds of it is no regular file", quoteName(m.shown(t)))
 		}
 		if m.slot >= 0 && rel == m.rel {
 			return failure.Refuse("%s is not a regular file, so no manifest can be written there; name another with --manifest", quoteName(m.shown(t)))

@@ -18,6 +18,7 @@ import (
 // written, under which name.
 type route struct {
 	dir     string // the source's directory
+	id      fsys.ID
 	name    string // the file's name in it; "" for a tree
 	targets []destination
 }
@@ -29,6 +30,8 @@ type destination struct {
 	dir    string // the directory that is written, absolute and without symbolic links as far as it exists
 	name   string // the file's name in it; "" for a tree
 	exists bool   // dir exists
+	id     fsys.ID
+	closed error  // why dir exists and cannot be opened
 	anchor string // the nearest directory of dir that exists
 }
 
@@ -53,6 +56,9 @@ func resolve(o *Options) (*route, error) {
 		rt.dir, rt.name = filepath.Dir(real), filepath.Base(real)
 	default:
 		return nil, failure.Refuse("source %s is neither a directory nor a regular file", quote.Name(o.Source))
+	}
+	if rt.id, err = identityOf(rt.dir); err != nil {
+		return nil, failure.Refuse("source %s: %s", quote.Name(o.Source), reason(err))
 	}
 	if o.Filter != nil || o.Only != nil {
 		if rt.name != "" {
@@ -129,6 +135,9 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 		return d, failure.Refuse("destination %s: %s", quote.Name(given), reason(err))
 	}
 	d.dir, d.anchor = filepath.Join(anchor, rest), anchor
+	if d.exists {
+		d.id, d.closed = identityOf(d.dir)
+	}
 	if !single {
 		if inside, err := isInside(d.dir, src); err != nil {
 			return d, failure.Refuse("destination %s: %s", quote.Name(given), reason(err))
@@ -137,6 +146,36 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 		}
 	}
 	return d, nil
+}
+
+// identityOf is what tells the directory from one that is put in its place before it
+// is used. It is opened, because what is mounted only then is another one.
+func identityOf(dir string) (fsys.ID, error) {
+	d, err := fsys.OpenRoot(dir)
+	if err != nil {
+		return fsys.ID{}, err
+	}
+	defer d.Close()
+	info, err := d.Stat()
+	return info.ID, err
+}
+
+// openRoot opens a directory that was resolved: fsys.ErrMoved if it is another one
+// by now.
+func openRoot(dir string, id fsys.ID) (*fsys.Dir, fsys.Info, error) {
+	d, err := fsys.OpenRoot(dir)
+	if err != nil {
+		return nil, fsys.Info{}, err
+	}
+	info, err := d.Stat()
+	if err == nil && info.ID != id {
+		err = fsys.ErrMoved
+	}
+	if err != nil {
+		d.Close()
+		return nil, info, err
+	}
+	return d, info, nil
 }
 
 // isInside reports whether dir, which is resolved but need not exist, is the

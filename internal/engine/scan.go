@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -25,9 +24,9 @@ func (r *run) startScan() (stop func()) {
 		}
 		return func() {}
 	}
-	dir, err := fsys.OpenRoot(r.route.dir)
+	dir, _, err := openRoot(r.route.dir, r.sourceInfo.ID)
 	if err != nil {
-		return func() {} // the copy will report it
+		return func() {} // the copy has the right one
 	}
 	c.Phase.Store(int32(tally.PhaseScanning))
 	ctx, cancel := context.WithCancel(r.ctx)

@@ -38,6 +38,9 @@ func (r *run) copySpecial(e *entry) {
 		if p.done != outNothing {
 			continue
 		}
+		if p.act == actKeep && r.sharesInode(e, p) {
+			p.act = actReplace
+		}
 		if e.kind == fsys.Irregular {
 			r.failPassage(e, p, failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 			continue
@@ -125,7 +128,9 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 		return
 	}
 	if err := r.dress(e, p, name); err != nil {
-		_ = p.dir.Remove(name)
+		if !errors.Is(err, errExchanged) {
+			_ = p.dir.Remove(name)
+		}
 		r.failPassage(e, p, failure.StageMetadata, err)
 		return
 	}
@@ -159,7 +164,7 @@ func (r *run) dress(e *entry, p *passage, name string) error {
 	if err != nil {
 		return err
 	}
-	if have.Kind != e.kind {
+	if have.Kind != e.kind || !p.target.isOwnWork(have) {
 		return errExchanged
 	}
 	if follows, err := r.linksFollowed(p, have); follows || err != nil {

@@ -103,7 +103,10 @@ func (t *target) open(r *run) error {
 	}
 	var err error
 	if t.root == nil {
-		if t.root, err = fsys.OpenRoot(t.dir); err != nil {
+		if err = t.closed; err == nil {
+			t.root, _, err = openRoot(t.dir, t.id)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -215,7 +218,12 @@ func (t *target) undo() {
 		t.journal.close()
 	}
 	for dir := t.dir; (t.journal == nil || t.journal.dir == nil) && dir != t.anchor; dir = parentOf(dir) {
-		_ = os.Remove(dir) // not if somebody has put something into it
+		parent, err := fsys.OpenRoot(parentOf(dir))
+		if err != nil {
+			return
+		}
+		_ = parent.RemoveDir(filepath.Base(dir)) // not if somebody has put something into it, or in its place
+		parent.Close()
 	}
 }
 
@@ -293,6 +301,13 @@ func (t *target) meet(r *run, dir *fsys.Dir, device uint64) error {
 		t.syncEach.Store(true)
 	}
 	return nil
+}
+
+// isOwnWork reports whether what was found under a name can be what this run has just
+// made there, and not a name of a file outside, or another user's directory, that
+// somebody has put in its place. What is mounted below can have owners of its own.
+func (t *target) isOwnWork(have fsys.Info) bool {
+	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.ledger.owner || have.ID.Dev != t.dev)
 }
 
 // sameTime compares modification times as finely as the destination keeps them.

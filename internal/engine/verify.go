@@ -82,8 +82,8 @@ func (r *run) verify(targets []*target) {
 		v.counts[t] = &verified{}
 	}
 	if r.opts.Verify == VerifyFull {
-		var err error
-		if v.source, err = r.reopenSource(); err != nil {
+		var err error // the copy has closed it
+		if v.source, _, err = openRoot(r.route.dir, r.sourceInfo.ID); err != nil {
 			r.tell(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
 		} else {
 			defer v.source.Close()
@@ -101,22 +101,6 @@ func (r *run) verify(targets []*target) {
 			t.manifests[0].err = cmp.Or(t.manifests[0].err, errors.New("the destination could not be read back"))
 		}
 	}
-}
-
-// reopenSource opens the source's root again, which the copy has closed.
-func (r *run) reopenSource() (*fsys.Dir, error) {
-	d, err := fsys.OpenRoot(r.route.dir)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := d.Stat(); err != nil || info.ID != r.sourceInfo.ID {
-		d.Close()
-		if err == nil {
-			err = fsys.ErrMoved
-		}
-		return nil, err
-	}
-	return d, nil
 }
 
 // readAll hands the files to workers, in the order of the manifests.

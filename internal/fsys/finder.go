@@ -89,20 +89,24 @@ func (f *Finder) Open(path string) (*File, Info, error) {
 		}
 		return nil, Info{}, err
 	}
-	file, info, err := openRegular(dir, parts[len(parts)-1], f.mayHaveDevices(dir))
+	file, info, err := dir.openRegular(parts[len(parts)-1], f.mayHaveDevices(dir))
 	if other := (*KindError)(nil); errors.As(err, &other) && other.Kind == Symlink {
 		return f.follow(parts)
 	}
 	return file, info, err
 }
 
+// OpenRegular is Open of a regular file that somebody else may have put there: the
+// error is a *KindError if there is something else, which is not opened.
+func (d *Dir) OpenRegular(name string) (*File, Info, error) { return d.openRegular(name, true) }
+
 // openRegular opens name if it is a regular file. Where it could be a device it
 // looks first, because opening a device can have effects; only somebody who can
 // make devices could put one in place in between. Elsewhere that would cost a
 // tenth of the time that a small file takes.
-func openRegular(dir *Dir, name string, devices bool) (*File, Info, error) {
+func (d *Dir) openRegular(name string, devices bool) (*File, Info, error) {
 	if devices {
-		info, err := dir.Lstat(name)
+		info, err := d.Lstat(name)
 		if err == nil && info.Kind != Regular {
 			err = &KindError{info.Kind}
 		}
@@ -110,9 +114,9 @@ func openRegular(dir *Dir, name string, devices bool) (*File, Info, error) {
 			return nil, info, err
 		}
 	}
-	file, info, err := dir.Open(name)
+	file, info, err := d.Open(name)
 	if err != nil {
-		if other, lookErr := dir.Lstat(name); lookErr == nil && other.Kind != Regular {
+		if other, lookErr := d.Lstat(name); lookErr == nil && other.Kind != Regular {
 			err = &KindError{other.Kind}
 		}
 		return nil, info, err
@@ -243,7 +247,7 @@ func (f *Finder) follow(names []string) (*File, Info, error) {
 			}
 			names = append(strings.Split(target, "/"), names...)
 		case len(names) == 0:
-			return openRegular(dir, name, true)
+			return dir.OpenRegular(name)
 		case info.Kind != Directory:
 			return nil, Info{}, fs.ErrNotExist // something below a file
 		default:

@@ -21,8 +21,16 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 	if err := fault(OpLock, name); err != nil {
 		return nil, err
 	}
-	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	for {
+		// Opening alone can do something to a device.
+		info, err := d.Lstat(name)
+		if err == nil && info.Kind != Regular {
+			err = &KindError{info.Kind}
+		}
+		if err != nil && err != unix.ENOENT {
+			return nil, err
+		}
 		fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0o600) })
 		if err != nil {
 			return nil, err

@@ -31,12 +31,26 @@ func (r *run) do(ctx context.Context, j job) {
 		r.fail(j.name, failure.StageOpen, err)
 		return
 	}
-	defer f.Close()
+	defer func() { f.Close() }()
+	for attempt := 1; info.Kind == fsys.Regular && !r.out.holds(j, info); attempt++ {
+		if r.regular(ctx, j, f, info, set) {
+			return
+		}
+		if attempt == maxAttempts {
+			r.fail(j.name, failure.StageRead, errChanged)
+			return
+		}
+		again, now, err := j.open() // perhaps another file has the name by now
+		if err != nil {
+			r.fail(j.name, failure.StageRead, err)
+			return
+		}
+		f.Close()
+		f, info = again, now
+	}
 	switch {
 	case r.out.holds(j, info):
 		return
-	case info.Kind == fsys.Regular:
-		r.regular(ctx, j, f, info, set)
 	case j.dir != nil:
 		r.fail(j.name, failure.StageOpen, &fsys.KindError{Kind: info.Kind})
 	default: // a device or a pipe that the user named
@@ -62,30 +76,26 @@ func (j job) open() (*fsys.File, fsys.Info, error) {
 	return dir.Open(j.base)
 }
 
-// regular hashes a file as it stands at one moment: not one that is written to
-// meanwhile.
-func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) {
-	for range maxAttempts {
-		set.Reset()
-		n, err := r.pipe.Digest(ctx, f, info, set)
-		var now fsys.Info
-		if err == nil {
-			now, err = f.Stat()
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			r.fail(j.name, failure.StageRead, err)
-			return
-		case now.Size == info.Size && now.Mtime == info.Mtime && now.Ctime == info.Ctime:
-			r.results <- result{name: j.name, digests: set.Digests(), bytes: n}
-			return
-		}
-		info = now
-		r.counters.Bytes.Add(-n)
+// regular hashes a file as it stands at one moment under its name: not one that is
+// written to or replaced meanwhile, which is to be hashed again.
+func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
+	set.Reset()
+	n, err := r.pipe.Digest(ctx, f, info, set)
+	var now fsys.Info
+	if err == nil {
+		now, err = f.Stat()
 	}
-	r.fail(j.name, failure.StageRead, errChanged)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		r.fail(j.name, failure.StageRead, err)
+	case now.Size == info.Size && now.Mtime == info.Mtime && now.Ctime == info.Ctime:
+		r.results <- result{name: j.name, digests: set.Digests(), bytes: n}
+	default:
+		r.counters.Bytes.Add(-n)
+		return false
+	}
+	return true
 }
 
 // stream hashes what comes out of a pipe or a device.

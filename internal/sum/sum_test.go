@@ -420,3 +420,27 @@ func TestStopAndClosedOutput(t *testing.T) {
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, fs.ErrClosed }
+
+// What is renamed over a file meanwhile is what is listed: the name counts, not what
+// was open.
+func TestAFileThatIsReplaced(t *testing.T) {
+	for _, path := range []string{"d", "d/f"} {
+		dir := t.TempDir()
+		t.Chdir(dir)
+		require.NoError(t, os.Mkdir("d", 0o755))
+		require.NoError(t, os.WriteFile("d/f", []byte("old"), 0o600))
+		require.NoError(t, os.WriteFile("new", []byte("new"), 0o600))
+		fsys.Fault = func(op fsys.Op, _ string) error {
+			if op == fsys.OpRead {
+				_ = os.Rename("new", "d/f") // once: then it is gone
+			}
+			return nil
+		}
+		defer func() { fsys.Fault = nil }()
+		lines, told, _ := run(t, &sum.Options{Paths: []string{path}})
+		fsys.Fault = nil
+		require.Empty(t, told)
+		again, _, _ := run(t, &sum.Options{Paths: []string{path}})
+		require.Equal(t, again, lines)
+	}
+}

@@ -1,0 +1,478 @@
+//go:build linux
+
+package engine
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// Somebody who may write to the source or to the destination exchanges one of its
+// names for a symbolic link to a tree outside, or for a further name of a file
+// outside, just before an operation: one run for each operation. Nothing of the tree
+// outside may be read, written, listed or given other metadata.
+
+const canary = "CANARY" // stands in every file outside, and nowhere else
+
+// trap is the tree outside. It has the names of the tree inside, so that whoever
+// goes there finds something.
+type trap struct {
+	root  string
+	nodes map[string]syscall.Stat_t
+}
+
+func newTrap(t *testing.T, root string) *trap {
+	file := func(size int) treetest.Node {
+		return treetest.File(strings.Repeat(canary+"\n", size/7+1)[:size], treetest.Mode(0o604), treetest.Mtime(longAgo),
+			treetest.Xattr("user.canary", "1"))
+	}
+	dir := func(d treetest.Dir) treetest.Node {
+		return treetest.Directory(d, treetest.Mode(0o705), treetest.Mtime(longAgo))
+	}
+	treetest.Create(t, root, dir(treetest.Dir{
+		"a": file(100), "z": file(500), "canary": file(30),
+		"d":     dir(treetest.Dir{"b": file(200), "big": file(bigSize), "canary": file(30), "e": dir(treetest.Dir{"c": file(300), "canary": file(30)})}),
+		"links": dir(treetest.Dir{"one": file(400), "two": file(400)}),
+		".sealift-journal": dir(treetest.Dir{
+			"lock": file(0), "root": file(0), "log.0123456789abcdef": file(100), "was.sha256.SHA256SUMS": file(100),
+		}),
+		"SHA256SUMS": treetest.File(sha("")+"  "+canary+"\n", treetest.Mode(0o604), treetest.Mtime(longAgo)),
+	}))
+	tr := &trap{root: root}
+	tr.arm(t)
+	return tr
+}
+
+// arm notes how things are. Whatever reads them from now on moves an access time.
+func (tr *trap) arm(t *testing.T) {
+	tr.nodes = map[string]syscall.Stat_t{}
+	for _, name := range []string{
+		".", "a", "z", "canary", "d", "d/b", "d/big", "d/canary", "d/e", "d/e/c", "d/e/canary", "links", "links/one", "links/two",
+		".sealift-journal", ".sealift-journal/lock", ".sealift-journal/root", ".sealift-journal/log.0123456789abcdef",
+		".sealift-journal/was.sha256.SHA256SUMS", "SHA256SUMS",
+	} {
+		at := unix.NsecToTimespec(longAgo.UnixNano())
+		require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(tr.root, name), []unix.Timespec{at, at}, 0))
+		tr.nodes[name] = tr.stat(t, name)
+	}
+}
+
+func (tr *trap) stat(t *testing.T, name string) (st syscall.Stat_t) {
+	if err := syscall.Lstat(filepath.Join(tr.root, name), &st); err != nil {
+		require.ErrorIs(t, err, syscall.ENOENT)
+	}
+	return st
+}
+
+// touched tells what has been done to the tree outside. It reads nothing of it.
+func (tr *trap) touched(t *testing.T) (list []string) {
+	for name, was := range tr.nodes {
+		if now := tr.stat(t, name); now != was {
+			list = append(list, fmt.Sprintf("outside, %s was\n    %+v and is\n    %+v", name, was, now))
+		}
+	}
+	return list
+}
+
+// leaks tells what of the tree outside has come into a tree.
+func leaks(t *testing.T, root string) (list []string) {
+	for path, n := range look(t, root) {
+		if n.mode.IsRegular() && strings.Contains(n.content, canary) {
+			list = append(list, fmt.Sprintf("%s has come in: %.60q", path, n.content))
+		}
+		if strings.Contains(path, canary) || strings.Contains(n.attrs, canary) {
+			list = append(list, "the name or an attribute has come in: "+path)
+		}
+	}
+	return list
+}
+
+func swap(t testing.TB, a, b string) {
+	require.NoError(t, unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE))
+}
+
+// hostileTree is copied while it is attacked. As root it belongs to somebody else,
+// so that there are owners to be set.
+func hostileTree(t *testing.T, path string) {
+	own := treetest.Owner(os.Getuid(), os.Getgid())
+	if fsys.Privileged() {
+		own = treetest.Owner(1234, 1235)
+	}
+	file := func(size int, seed byte, more ...treetest.Option) treetest.Node {
+		return treetest.File(string(treetest.Pattern(size, seed)),
+			append(more, own, treetest.Mode(0o640), treetest.Mtime(since), treetest.Xattr("user.inside", "1"))...)
+	}
+	dir := func(d treetest.Dir) treetest.Node {
+		return treetest.Directory(d, own, treetest.Mode(0o750), treetest.Mtime(before))
+	}
+	treetest.Create(t, path, dir(treetest.Dir{
+		"a": file(100, 1),
+		"d": dir(treetest.Dir{
+			"b": file(200, 2), "big": file(bigSize, 3), "e": dir(treetest.Dir{"c": file(300, 4)}),
+			"fifo": treetest.Fifo(own, treetest.Mode(0o640)), "symlink": treetest.Symlink("b"),
+		}),
+		"links": dir(treetest.Dir{"one": file(400, 5, treetest.Linked("l")), "two": file(400, 5, treetest.Linked("l"))}),
+		"z":     file(500, 6),
+	}))
+}
+
+// filled makes a destination that an earlier run has left, with other times and
+// modes, so that all is looked at, compared and brought up to date.
+func filled(t *testing.T, path string) {
+	hostileTree(t, path)
+	for _, name := range []string{"a", "d/big", "links/one"} {
+		require.NoError(t, os.Chtimes(filepath.Join(path, name), longAgo, longAgo))
+	}
+	for _, name := range []string{"a", "d", "d/b", "d/e", "d/e/c", "d/fifo", "z"} {
+		require.NoError(t, os.Chmod(filepath.Join(path, name), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(path, "SHA256SUMS"), []byte(sha("old")+"  z\n"), 0o644))
+}
+
+// attack exchanges victim for bait at the nth operation at which there is a victim,
+// for good or for one operation.
+type attack struct {
+	victim, bait string
+	nth          int // -1: never
+	brief        bool
+	root         bool // victim is what the user names
+
+	mu      sync.Mutex
+	seen    int
+	opened  bool
+	named   bool
+	swapped bool
+	at      string
+}
+
+func (a *attack) before(t *testing.T, op fsys.Op, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.swapped {
+		if a.brief && a.nth >= 0 {
+			a.undo(t)
+			a.nth = -1
+		}
+		return
+	}
+	if _, err := os.Lstat(a.victim); err != nil {
+		return
+	}
+	if a.root && !a.named { // what has the name when it is first looked at is what the user named
+		a.named = op == fsys.OpStat && a.opened
+		a.opened = a.opened || op == fsys.OpOpenDir && name == a.victim
+		return
+	}
+	if a.seen == a.nth {
+		swap(t, a.victim, a.bait)
+		a.swapped, a.at = true, fmt.Sprintf("%s %q", op, name)
+	}
+	a.seen++
+}
+
+// undo puts things back where they were, if both are still there.
+func (a *attack) undo(t *testing.T) {
+	if a.swapped {
+		if unix.Renameat2(unix.AT_FDCWD, a.victim, unix.AT_FDCWD, a.bait, unix.RENAME_EXCHANGE) != nil {
+			require.NoError(t, os.RemoveAll(a.victim))
+			require.NoError(t, os.Rename(a.bait, a.victim))
+		}
+		a.swapped = false
+	}
+}
+
+// stride makes the sweeps short: of the operations each strideth is tried. 1 takes a minute.
+const stride = 23
+
+func TestExchangedForALinkToTheOutside(t *testing.T) {
+	victims := map[string][]string{
+		"src": {".", "d", "d/e", "a", "d/big", "links/one"},
+		"dst": {".", "d", "d/e", "a", "d/b", "links/one", ".sealift-journal", "SHA256SUMS", "d/fifo"},
+	}
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	hostileTree(t, src)
+	tr := newTrap(t, filepath.Join(dir, "outside"))
+	runs, offset := 0, 0
+	for _, side := range []string{"src", "dst"} {
+		for _, victim := range victims[side] {
+			for _, full := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s %t", side, victim, full), func(t *testing.T) {
+					once := func(nth int, brief bool) (seen int) {
+						runs++
+						dst := filepath.Join(dir, "dst")
+						if full {
+							filled(t, dst)
+						} else {
+							require.NoError(t, os.Mkdir(dst, 0o755))
+						}
+						defer treetest.Remove(t, dst)
+						a := &attack{victim: filepath.Join(dir, side, victim), bait: filepath.Join(dir, "bait"), nth: nth, brief: brief, root: victim == "."}
+						require.NoError(t, os.Symlink(filepath.Join(tr.root, victim), a.bait))
+						o := sweepOptions(src, []string{dst}, SyncFile)
+						o.Verify = VerifyFull
+						if nth%2 == 1 {
+							o.Policy = PolicyAlways
+						}
+						unhook := hook(t, func(op fsys.Op, name string) error { a.before(t, op, name); return nil })
+						out := watched(t, o)
+						unhook()
+						at := a.at
+						a.undo(t)
+						require.NoError(t, os.RemoveAll(a.bait))
+						wrong := append(tr.touched(t), leaks(t, dst)...)
+						require.Empty(t, out.panicked)
+						if len(wrong) > 0 {
+							t.Errorf("exchanged before operation %d, %s (brief: %t):\n  %s\nreported:\n%s", nth, at, brief, strings.Join(wrong, "\n  "), out)
+							treetest.Remove(t, tr.root)
+							tr = newTrap(t, tr.root)
+						}
+						return a.seen
+					}
+					count := once(-1, false)
+					if !full && side == "dst" && victim == "SHA256SUMS" {
+						require.Positive(t, count)
+					}
+					for nth := offset % stride; nth < count; nth += stride {
+						once(nth, nth/stride%2 == 0)
+					}
+					offset++
+				})
+			}
+		}
+	}
+	t.Logf("%d runs", runs)
+}
+
+// The same with a further name of a file outside that is equal to the source's. Only
+// its change time may move, and the number of its names: that is what exchanging does.
+func TestExchangedForAFileOutside(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst, twins := filepath.Join(dir, "src"), filepath.Join(dir, "dst"), filepath.Join(dir, "twins")
+	hostileTree(t, src)
+	runs := 0
+	for i, victim := range []string{"a", "d/b", "d/big", "d/e/c", "links/one", "d/fifo", "d/symlink"} {
+		for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyAlways} {
+			t.Run(victim+" "+policy.String(), func(t *testing.T) {
+				once := func(nth int, brief bool) (seen int) {
+					runs++
+					filled(t, dst)
+					filled(t, twins)
+					defer treetest.Remove(t, dst)
+					defer treetest.Remove(t, twins)
+					twin := filepath.Join(twins, victim)
+					if nth%3 == 0 && victim != "d/symlink" { // to be compared; else up to date
+						require.NoError(t, os.Chtimes(twin, longAgo, longAgo))
+					}
+					if fsys.Privileged() {
+						require.NoError(t, os.Lchown(twin, 77, 78))
+					}
+					was := stateOf(t, twin)
+					a := &attack{victim: filepath.Join(dst, victim), bait: filepath.Join(dir, "bait"), nth: nth, brief: brief}
+					require.NoError(t, os.Link(twin, a.bait))
+					o := sweepOptions(src, []string{dst}, SyncNone)
+					o.Policy = policy
+					unhook := hook(t, func(op fsys.Op, name string) error { a.before(t, op, name); return nil })
+					out := watched(t, o)
+					unhook()
+					require.Empty(t, out.panicked)
+					if now := stateOf(t, twin); now != was {
+						t.Errorf("exchanged before operation %d, %s (brief: %t): it was\n  %+v and is\n  %+v\nreported:\n%s", nth, a.at, brief, was, now, out)
+					}
+					a.undo(t)
+					require.NoError(t, os.RemoveAll(a.bait))
+					return a.seen
+				}
+				count := once(-1, false)
+				require.Positive(t, count)
+				for nth := i % stride; nth < count; nth += stride {
+					once(nth, nth/stride%2 == 0)
+				}
+			})
+		}
+	}
+	t.Logf("%d runs", runs)
+}
+
+// stateOf is what nobody but its owner may change of a file.
+func stateOf(t *testing.T, path string) (st syscall.Stat_t) {
+	require.NoError(t, syscall.Lstat(path, &st))
+	st.Ctim, st.Atim, st.Nlink = syscall.Timespec{}, syscall.Timespec{}, 0
+	return st
+}
+
+// What is put in the place of something just made, before its metadata is set, does
+// not get them.
+func TestExchangedAfterItWasMade(t *testing.T) {
+	if !fsys.Privileged() {
+		t.Skip("only root can give files away")
+	}
+	dir := treetest.MemoryDir(t)
+	src, dst, other := filepath.Join(dir, "src"), filepath.Join(dir, "dst"), filepath.Join(dir, "other")
+	hostileTree(t, src)
+	for name, c := range map[string]struct {
+		op   fsys.Op // by which it is opened again
+		made fsys.Op
+		put  func(at string) error
+	}{
+		"fifo": {fsys.OpOpen, fsys.OpMknod, func(at string) error {
+			return os.Link(filepath.Join(other, "fifo"), at)
+		}},
+		"symlink": {fsys.OpOpen, fsys.OpSymlink, func(at string) error {
+			return os.Link(filepath.Join(other, "symlink"), at)
+		}},
+		"e": {fsys.OpOpenDir, fsys.OpMkdir, func(at string) error {
+			return os.Rename(filepath.Join(other, "e"), at)
+		}},
+	} {
+		for _, replaced := range []bool{false, true} {
+			if replaced && name == "e" {
+				continue
+			}
+			t.Run(fmt.Sprint(name, replaced), func(t *testing.T) {
+				filled(t, other)
+				require.NoError(t, os.Rename(filepath.Join(other, "d"), other+"-d"))
+				require.NoError(t, os.RemoveAll(other))
+				require.NoError(t, os.Rename(other+"-d", other))
+				defer treetest.Remove(t, other)
+				defer treetest.Remove(t, dst)
+				path := filepath.Join(other, name)
+				require.NoError(t, os.Lchown(path, 77, 78))
+				if replaced {
+					filled(t, dst)
+				}
+				was := stateOf(t, path)
+				made, put := "", false
+				unhook := hook(t, func(op fsys.Op, entry string) error {
+					if op == c.made && (entry == name || replaced && strings.HasSuffix(entry, ".tmp")) {
+						made = filepath.Join(dst, "d", entry)
+					} else if op == c.op && made == filepath.Join(dst, "d", entry) && !put {
+						put = true
+						require.NoError(t, os.Rename(made, filepath.Join(dir, "aside")))
+						defer os.RemoveAll(filepath.Join(dir, "aside")) //nolint:errcheck // it may be gone
+						return c.put(made)
+					}
+					return nil
+				})
+				o := sweepOptions(src, []string{dst}, SyncNone)
+				o.Policy = PolicyAlways
+				out := watched(t, o)
+				unhook()
+				require.True(t, put)
+				if name == "e" {
+					path = made
+				}
+				require.Equal(t, was, stateOf(t, path), "%s", out)
+				require.Contains(t, out.String(), errExchanged.Error())
+				require.Positive(t, out.summary.Errors)
+			})
+		}
+	}
+}
+
+// Nothing at the destination is readable by others before it is complete and has its
+// final mode: not the temporaries of short and long files, not what is in the
+// journal, not the manifest, not a directory.
+func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	hostileTree(t, src)
+	write(t, src, "private/large", treetest.Pattern(leastPartial+sweepBlock, 9), since)
+	require.NoError(t, filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type()&fs.ModeSymlink == 0 {
+			err = os.Chmod(path, 0o777)
+		}
+		return err
+	}))
+	finals := look(t, src)
+	var wrong []string
+	seen := 0
+	var mu sync.Mutex
+	unhook := hook(t, func(op fsys.Op, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = filepath.WalkDir(dst, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.Type()&fs.ModeSymlink != 0 {
+				return nil //nolint:nilerr // it is gone already
+			}
+			info, err := d.Info()
+			if err != nil || info.Mode()&0o077 == 0 {
+				return nil //nolint:nilerr // as above
+			}
+			seen++
+			rel, _ := filepath.Rel(dst, path)
+			final, ours := finals[rel]
+			// A temporary that is complete gets its mode before its name.
+			whole := strings.HasSuffix(rel, ".tmp") && info.Size() > 0 && (op == fsys.OpTimes || op == fsys.OpSync || op == fsys.OpLink || op == fsys.OpRename || op == fsys.OpCloseFile)
+			if !whole && rel != "SHA256SUMS" && (!ours || info.Mode() != final.mode || info.Mode().IsRegular() && info.Size() != int64(len(final.content))) {
+				wrong = append(wrong, fmt.Sprintf("before %s %q: %s is %s", op, name, rel, info.Mode()))
+			}
+			return nil
+		})
+		return nil
+	})
+	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o.BlockSize = 1 << 20
+	o.Memory = 8 << 20
+	out := watched(t, o)
+	unhook()
+	require.False(t, out.anything(), "%s", out)
+	require.Empty(t, wrong)
+	require.Positive(t, seen)
+}
+
+// Something else that takes a file's name after it was listed is not waited for and
+// not read, and it is told.
+func TestExchangedForAnotherKind(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src := filepath.Join(dir, "src")
+	kinds := map[string]treetest.Node{
+		"a fifo": treetest.Fifo(), "a directory": treetest.Dir{"in": treetest.File(canary)},
+		"a symbolic link": treetest.Symlink("z"), "a socket": treetest.Socket(),
+	}
+	for kind, node := range kinds {
+		for _, verify := range []VerifyMode{VerifyOff, VerifyFull} {
+			t.Run(kind+" "+verify.String(), func(t *testing.T) {
+				hostileTree(t, src)
+				defer treetest.Remove(t, src)
+				dst, bait := filepath.Join(dir, "dst"), filepath.Join(dir, "bait")
+				defer treetest.Remove(t, dst)
+				treetest.Create(t, bait, node)
+				defer treetest.Remove(t, bait)
+				reads, done := 0, false
+				unhook := hook(t, func(op fsys.Op, name string) error {
+					if op == fsys.OpOpen && name == "b" && !done {
+						// With VerifyFull, when the source is read again: at the third opening.
+						if reads++; verify == VerifyOff || reads == 3 {
+							swap(t, filepath.Join(src, "d/b"), bait)
+							done = true
+						}
+					}
+					return nil
+				})
+				o := sweepOptions(src, []string{dst}, SyncNone)
+				o.Verify = verify
+				out := watched(t, o)
+				unhook()
+				require.True(t, done)
+				require.EqualValues(t, 1, out.summary.Errors, "%s", out)
+				require.Empty(t, leaks(t, dst))
+				if verify == VerifyOff {
+					require.NoFileExists(t, filepath.Join(dst, "d/b"))
+				}
+			})
+		}
+	}
+}
