@@ -79,7 +79,7 @@ func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 func refusedValue(err error) bool { return NotPermitted(err) || Unsupported(err) }
 
 func unreadError(name string, err error) error {
-	return fmt.Errorf("%w: %q: %v", ErrUnread, name, err) //nolint:errorlint // not what Unsupported is about
+	return fmt.Errorf("%w: %q: %v", ErrUnread, name, err) // not %w: it is not what Unsupported is about
 }
 
 // SetXattr creates or replaces one extended attribute.
