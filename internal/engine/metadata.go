@@ -293,7 +293,7 @@ func valueOf(list []fsys.Xattr, name string) []byte {
 // refused reports whether err is a destination's way of saying that it does not
 // hold such metadata, or not from us.
 func refused(err error) bool {
-	return fsys.Unsupported(err) || fsys.NotPermitted(err) || fsys.InvalidArgument(err)
+	return fsys.Unsupported(err) || fsys.NotPermitted(err) || fsys.InvalidArgument(err) || errors.Is(err, fsys.ErrUnread)
 }
 
 // refresh brings the metadata of an entry that stands at the destination up to date.
