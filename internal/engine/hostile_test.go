@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -24,83 +23,31 @@ import (
 // outside, just before an operation: one run for each operation. Nothing of the tree
 // outside may be read, written, listed or given other metadata.
 
-const canary = "CANARY" // stands in every file outside, and nowhere else
-
-// trap is the tree outside. It has the names of the tree inside, so that whoever
-// goes there finds something.
-type trap struct {
-	root  string
-	nodes map[string]syscall.Stat_t
-}
-
-func newTrap(t *testing.T, root string) *trap {
-	file := func(size int) treetest.Node {
-		return treetest.File(strings.Repeat(canary+"\n", size/7+1)[:size], treetest.Mode(0o604), treetest.Mtime(longAgo),
-			treetest.Xattr("user.canary", "1"))
-	}
-	dir := func(d treetest.Dir) treetest.Node {
-		return treetest.Directory(d, treetest.Mode(0o705), treetest.Mtime(longAgo))
-	}
-	treetest.Create(t, root, dir(treetest.Dir{
+// newTrap makes the tree outside. It has the names of the tree inside.
+func newTrap(t *testing.T, root string) *treetest.Trap {
+	file, dir := treetest.CanaryFile, treetest.CanaryDir
+	return treetest.NewTrap(t, root, dir(treetest.Dir{
 		"a": file(100), "z": file(500), "canary": file(30),
 		"d":     dir(treetest.Dir{"b": file(200), "big": file(bigSize), "canary": file(30), "e": dir(treetest.Dir{"c": file(300), "canary": file(30)})}),
 		"links": dir(treetest.Dir{"one": file(400), "two": file(400)}),
 		".sealift-journal": dir(treetest.Dir{
 			"lock": file(0), "root": file(0), "log.0123456789abcdef": file(100), "was.sha256.SHA256SUMS": file(100),
 		}),
-		"SHA256SUMS": treetest.File(sha("")+"  "+canary+"\n", treetest.Mode(0o604), treetest.Mtime(longAgo)),
+		"SHA256SUMS": treetest.File(sha("")+"  "+treetest.Canary+"\n", treetest.Mode(0o604), treetest.Mtime(longAgo)),
 	}))
-	tr := &trap{root: root}
-	tr.arm(t)
-	return tr
-}
-
-// arm notes how things are. Whatever reads them from now on moves an access time.
-func (tr *trap) arm(t *testing.T) {
-	tr.nodes = map[string]syscall.Stat_t{}
-	for _, name := range []string{
-		".", "a", "z", "canary", "d", "d/b", "d/big", "d/canary", "d/e", "d/e/c", "d/e/canary", "links", "links/one", "links/two",
-		".sealift-journal", ".sealift-journal/lock", ".sealift-journal/root", ".sealift-journal/log.0123456789abcdef",
-		".sealift-journal/was.sha256.SHA256SUMS", "SHA256SUMS",
-	} {
-		at := unix.NsecToTimespec(longAgo.UnixNano())
-		require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(tr.root, name), []unix.Timespec{at, at}, 0))
-		tr.nodes[name] = tr.stat(t, name)
-	}
-}
-
-func (tr *trap) stat(t *testing.T, name string) (st syscall.Stat_t) {
-	if err := syscall.Lstat(filepath.Join(tr.root, name), &st); err != nil {
-		require.ErrorIs(t, err, syscall.ENOENT)
-	}
-	return st
-}
-
-// touched tells what has been done to the tree outside. It reads nothing of it.
-func (tr *trap) touched(t *testing.T) (list []string) {
-	for name, was := range tr.nodes {
-		if now := tr.stat(t, name); now != was {
-			list = append(list, fmt.Sprintf("outside, %s was\n    %+v and is\n    %+v", name, was, now))
-		}
-	}
-	return list
 }
 
 // leaks tells what of the tree outside has come into a tree.
 func leaks(t *testing.T, root string) (list []string) {
 	for path, n := range look(t, root) {
-		if n.mode.IsRegular() && strings.Contains(n.content, canary) {
+		if n.mode.IsRegular() && strings.Contains(n.content, treetest.Canary) {
 			list = append(list, fmt.Sprintf("%s has come in: %.60q", path, n.content))
 		}
-		if strings.Contains(path, canary) || strings.Contains(n.attrs, canary) {
+		if strings.Contains(path, treetest.Canary) || strings.Contains(n.attrs, treetest.Canary) {
 			list = append(list, "the name or an attribute has come in: "+path)
 		}
 	}
 	return list
-}
-
-func swap(t testing.TB, a, b string) {
-	require.NoError(t, unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE))
 }
 
 // hostileTree is copied while it is attacked. As root it belongs to somebody else,
@@ -141,58 +88,6 @@ func filled(t *testing.T, path string) {
 	require.NoError(t, os.WriteFile(filepath.Join(path, "SHA256SUMS"), []byte(sha("old")+"  z\n"), 0o644))
 }
 
-// attack exchanges victim for bait at the nth operation at which there is a victim,
-// for good or for one operation.
-type attack struct {
-	victim, bait string
-	nth          int // -1: never
-	brief        bool
-	root         bool // victim is what the user names
-
-	mu      sync.Mutex
-	seen    int
-	opened  bool
-	named   bool
-	swapped bool
-	at      string
-}
-
-func (a *attack) before(t *testing.T, op fsys.Op, name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.swapped {
-		if a.brief && a.nth >= 0 {
-			a.undo(t)
-			a.nth = -1
-		}
-		return
-	}
-	if _, err := os.Lstat(a.victim); err != nil {
-		return
-	}
-	if a.root && !a.named { // what has the name when it is first looked at is what the user named
-		a.named = op == fsys.OpStat && a.opened
-		a.opened = a.opened || op == fsys.OpOpenDir && name == a.victim
-		return
-	}
-	if a.seen == a.nth {
-		swap(t, a.victim, a.bait)
-		a.swapped, a.at = true, fmt.Sprintf("%s %q", op, name)
-	}
-	a.seen++
-}
-
-// undo puts things back where they were, if both are still there.
-func (a *attack) undo(t *testing.T) {
-	if a.swapped {
-		if unix.Renameat2(unix.AT_FDCWD, a.victim, unix.AT_FDCWD, a.bait, unix.RENAME_EXCHANGE) != nil {
-			require.NoError(t, os.RemoveAll(a.victim))
-			require.NoError(t, os.Rename(a.bait, a.victim))
-		}
-		a.swapped = false
-	}
-}
-
 // stride makes the sweeps short: of the operations each strideth is tried. 1 takes a minute.
 const stride = 23
 
@@ -219,27 +114,27 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 							require.NoError(t, os.Mkdir(dst, 0o755))
 						}
 						defer treetest.Remove(t, dst)
-						a := &attack{victim: filepath.Join(dir, side, victim), bait: filepath.Join(dir, "bait"), nth: nth, brief: brief, root: victim == "."}
-						require.NoError(t, os.Symlink(filepath.Join(tr.root, victim), a.bait))
+						a := &treetest.Attack{Victim: filepath.Join(dir, side, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief, Root: victim == "."}
+						require.NoError(t, os.Symlink(filepath.Join(tr.Root, victim), a.Bait))
 						o := sweepOptions(src, []string{dst}, SyncFile)
 						o.Verify = VerifyFull
 						if nth%2 == 1 {
 							o.Policy = PolicyAlways
 						}
-						unhook := hook(t, func(op fsys.Op, name string) error { a.before(t, op, name); return nil })
+						unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 						out := watched(t, o)
 						unhook()
-						at := a.at
-						a.undo(t)
-						require.NoError(t, os.RemoveAll(a.bait))
-						wrong := append(tr.touched(t), leaks(t, dst)...)
+						at := a.At
+						a.Undo(t)
+						require.NoError(t, os.RemoveAll(a.Bait))
+						wrong := append(tr.Touched(), leaks(t, dst)...)
 						require.Empty(t, out.panicked)
 						if len(wrong) > 0 {
 							t.Errorf("exchanged before operation %d, %s (brief: %t):\n  %s\nreported:\n%s", nth, at, brief, strings.Join(wrong, "\n  "), out)
-							treetest.Remove(t, tr.root)
-							tr = newTrap(t, tr.root)
+							treetest.Remove(t, tr.Root)
+							tr = newTrap(t, tr.Root)
 						}
-						return a.seen
+						return a.Seen
 					}
 					count := once(-1, false)
 					if !full && side == "dst" && victim == "SHA256SUMS" {
@@ -280,20 +175,20 @@ func TestExchangedForAFileOutside(t *testing.T) {
 						require.NoError(t, os.Lchown(twin, 77, 78))
 					}
 					was := stateOf(t, twin)
-					a := &attack{victim: filepath.Join(dst, victim), bait: filepath.Join(dir, "bait"), nth: nth, brief: brief}
-					require.NoError(t, os.Link(twin, a.bait))
+					a := &treetest.Attack{Victim: filepath.Join(dst, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief}
+					require.NoError(t, os.Link(twin, a.Bait))
 					o := sweepOptions(src, []string{dst}, SyncNone)
 					o.Policy = policy
-					unhook := hook(t, func(op fsys.Op, name string) error { a.before(t, op, name); return nil })
+					unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 					out := watched(t, o)
 					unhook()
 					require.Empty(t, out.panicked)
 					if now := stateOf(t, twin); now != was {
-						t.Errorf("exchanged before operation %d, %s (brief: %t): it was\n  %+v and is\n  %+v\nreported:\n%s", nth, a.at, brief, was, now, out)
+						t.Errorf("exchanged before operation %d, %s (brief: %t): it was\n  %+v and is\n  %+v\nreported:\n%s", nth, a.At, brief, was, now, out)
 					}
-					a.undo(t)
-					require.NoError(t, os.RemoveAll(a.bait))
-					return a.seen
+					a.Undo(t)
+					require.NoError(t, os.RemoveAll(a.Bait))
+					return a.Seen
 				}
 				count := once(-1, false)
 				require.Positive(t, count)
@@ -439,7 +334,7 @@ func TestExchangedForAnotherKind(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	kinds := map[string]treetest.Node{
-		"a fifo": treetest.Fifo(), "a directory": treetest.Dir{"in": treetest.File(canary)},
+		"a fifo": treetest.Fifo(), "a directory": treetest.Dir{"in": treetest.File(treetest.Canary)},
 		"a symbolic link": treetest.Symlink("z"), "a socket": treetest.Socket(),
 	}
 	for kind, node := range kinds {
@@ -456,7 +351,7 @@ func TestExchangedForAnotherKind(t *testing.T) {
 					if op == fsys.OpOpen && name == "b" && !done {
 						// With VerifyFull, when the source is read again: at the third opening.
 						if reads++; verify == VerifyOff || reads == 3 {
-							swap(t, filepath.Join(src, "d/b"), bait)
+							treetest.Swap(t, filepath.Join(src, "d/b"), bait)
 							done = true
 						}
 					}
