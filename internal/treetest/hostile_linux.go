@@ -154,3 +154,21 @@ func (a *Attack) undo(t testing.TB) {
 		t.Fatal(err)
 	}
 }
+
+// Sweep calls run for an attack at each strideth operation, and puts things back.
+// root says that the user names the victim. It returns how many runs there were.
+func Sweep(t testing.TB, victim, bait string, root bool, offset, stride int, run func(*Attack)) (runs int) {
+	t.Helper()
+	once := func(nth int, brief bool) int {
+		a := &Attack{Victim: victim, Bait: bait, Root: root, Nth: nth, Brief: brief}
+		run(a)
+		a.Undo(t)
+		runs++
+		return a.Seen
+	}
+	count := once(-1, false)
+	for nth := offset % stride; nth < count; nth += stride {
+		once(nth, nth/stride%2 == 0)
+	}
+	return runs
+}

@@ -1,0 +1,65 @@
+package verify_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
+// each operation in turn. Nothing there is read, listed or told.
+func TestExchangedForALinkToTheOutside(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	in, other := filepath.Join(dir, "in"), filepath.Join(dir, "other")
+	treetest.Create(t, in, treetest.Dir{
+		"a": treetest.File("a"), "link": treetest.Symlink("d/e/c"),
+		"d":          treetest.Dir{"b": treetest.File("b"), "e": treetest.Dir{"c": treetest.File("c")}, "unlisted": treetest.File("u")},
+		"SHA256SUMS": treetest.File(sha("a") + "  a\n" + sha("b") + "  d/b\n" + sha("c") + "  d/e/c\n" + sha("c") + "  link\n"),
+		"MD5SUMS":    treetest.File(md("b") + "  d/b\n"),
+	})
+	treetest.Create(t, other, treetest.Dir{"a": treetest.File("a"), "SHA256SUMS": treetest.File(sha("a") + "  a\n")})
+	file, sub := treetest.CanaryFile, treetest.CanaryDir
+	outside := treetest.NewTrap(t, filepath.Join(dir, "outside"), sub(treetest.Dir{
+		"a": file(1), "canary": file(30), "SHA256SUMS": file(67), "MD5SUMS": file(40),
+		"d": sub(treetest.Dir{"b": file(1), "canary": file(30), "e": sub(treetest.Dir{"c": file(1), "canary": file(30)})}),
+	}))
+	defer func() { fsys.Fault = nil }()
+	runs := 0
+	for i, victim := range []string{".", "a", "d", "d/b", "d/e", "d/e/c", "SHA256SUMS", "MD5SUMS"} {
+		for _, target := range []string{filepath.Join(outside.Root, victim), "../outside/" + victim} {
+			bait := filepath.Join(dir, "bait")
+			require.NoError(t, os.Symlink(target, bait))
+			runs += treetest.Sweep(t, filepath.Join(in, victim), bait, victim == ".", i, 1, func(a *treetest.Attack) {
+				var told []string
+				o := &verify.Options{Dirs: []string{in, other}, Unlisted: true, Workers: 2, Verbose: true, Cache: []pipe.Cache{pipe.CacheAuto, pipe.CacheDrop}[a.Nth&1]}
+				o.Report = func(r verify.Result) {
+					told = append(told, fmt.Sprint(verdicts[r.Verdict], " ", r.Dir, " ", r.Path, " ", r.Err))
+				}
+				fsys.Fault = func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil }
+				_, err := verify.Run(context.Background(), o, &tally.Counters{})
+				fsys.Fault = nil
+				all := strings.Join(told, "\n")
+				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t):\n%s", victim, a.Nth, a.At, a.Brief, all)
+				if refused := new(failure.RefusedError); err != nil {
+					require.ErrorAs(t, err, &refused)
+				}
+				require.NotContains(t, all, "canary")
+				require.NotContains(t, all, "FAILED", "another file was read")
+			})
+			require.NoError(t, os.Remove(bait))
+		}
+	}
+	t.Logf("%d runs", runs)
+}
