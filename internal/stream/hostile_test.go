@@ -42,9 +42,12 @@ func TestExchanged(t *testing.T) {
 				o := stream(t.Context(), "in", []string{"out", "new", "safe"}, func(o *Options) { o.Manifest, o.BlockSize = "m", 8192 })
 				fsys.Fault = nil
 				about := []any{"%s exchanged for a %s before operation %d, %s (brief: %t): %v\n%s", victim, kind, a.Nth, a.At, a.Brief, o.err, o.texts()}
-				holds := func(name string) [][]byte { // what is or was under the name
-					list := [][]byte{}
-					for _, name := range []string{name, "bait"} {
+				holds := func(name string) (list [][]byte) { // what is under the name, or was when it was listed
+					names := []string{name}
+					if !strings.HasPrefix(a.At, "read") && !strings.HasPrefix(a.At, "write") {
+						names = append(names, "bait")
+					}
+					for _, name := range names {
 						if b, err := os.ReadFile(name); err == nil {
 							list = append(list, digest(b))
 						}
