@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -161,7 +162,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 	for i, victim := range []string{"a", "d/b", "d/big", "d/e/c", "links/one", "d/fifo", "d/symlink"} {
 		for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyAlways} {
 			t.Run(victim+" "+policy.String(), func(t *testing.T) {
-				once := func(nth int, brief bool) (seen int) {
+				once := func(nth int, brief bool, only string) (seen int) {
 					runs++
 					filled(t, dst)
 					filled(t, twins)
@@ -175,7 +176,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 						require.NoError(t, os.Lchown(twin, 77, 78))
 					}
 					was := stateOf(t, twin)
-					a := &treetest.Attack{Victim: filepath.Join(dst, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief}
+					a := &treetest.Attack{Victim: filepath.Join(dst, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief, Only: only}
 					require.NoError(t, os.Link(twin, a.Bait))
 					o := sweepOptions(src, []string{dst}, SyncNone)
 					o.Policy = policy
@@ -190,15 +191,112 @@ func TestExchangedForAFileOutside(t *testing.T) {
 					require.NoError(t, os.RemoveAll(a.Bait))
 					return a.Seen
 				}
-				count := once(-1, false)
+				count := once(-1, false, "")
 				require.Positive(t, count)
 				for nth := i % stride; nth < count; nth += stride {
-					once(nth, nth/stride%2 == 0)
+					once(nth, nth/stride%2 == 0, "")
+				}
+				// Where it matters: between looking at the name and opening it.
+				only := filepath.Base(victim)
+				for nth := range once(-1, false, only) {
+					once(nth, nth%2 == 0, only)
 				}
 			})
 		}
 	}
 	t.Logf("%d runs", runs)
+}
+
+// A file outside that was linked into the destination before, by as many names as the
+// source's file has, is not brought up to date either.
+func TestLinkedToAFileOutside(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst, twins := filepath.Join(dir, "src"), filepath.Join(dir, "dst"), filepath.Join(dir, "twins")
+	hostileTree(t, src)
+	for name, change := range map[string]func(path string) error{
+		"mode":  func(path string) error { return os.Chmod(path, 0o600) },
+		"times": func(path string) error { return os.Chtimes(path, longAgo, longAgo) },
+		"owner": func(path string) error { return os.Lchown(path, 77, 78) },
+		"attribute": func(path string) error {
+			return unix.Setxattr(path, "user.inside", []byte("2"), 0)
+		},
+		"further attribute": func(path string) error { return unix.Setxattr(path, "user.more", nil, 0) },
+		"lacking attribute": func(path string) error { return unix.Removexattr(path, "user.inside") },
+	} {
+		if name == "owner" && !fsys.Privileged() {
+			continue
+		}
+		for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyAlways} {
+			t.Run(name+" "+policy.String(), func(t *testing.T) {
+				for _, at := range []string{dst, twins} {
+					hostileTree(t, at)
+					defer treetest.Remove(t, at)
+				}
+				twin := filepath.Join(twins, "links/one")
+				require.NoError(t, os.Remove(filepath.Join(twins, "links/two"))) // no more names than the source's
+				require.NoError(t, change(twin))
+				require.NoError(t, os.Remove(filepath.Join(dst, "links/one")))
+				require.NoError(t, os.Link(twin, filepath.Join(dst, "links/one")))
+				was, attributes := stateOf(t, twin), attributesOf(t, twin)
+				o := sweepOptions(src, []string{dst}, SyncNone)
+				o.Policy = policy
+				out := watched(t, o)
+				require.Zero(t, out.summary.Errors, "%s", out)
+				require.Equal(t, was, stateOf(t, twin))
+				require.Equal(t, attributes, attributesOf(t, twin))
+				treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "."}})
+			})
+		}
+	}
+}
+
+func attributesOf(t *testing.T, path string) (list string) {
+	for _, name := range []string{"user.inside", "user.more"} {
+		var value [8]byte
+		if n, err := unix.Getxattr(path, name, value[:]); err == nil {
+			list += name + "=" + string(value[:n]) + " "
+		} else {
+			require.ErrorIs(t, err, unix.ENODATA)
+		}
+	}
+	return list
+}
+
+// Another user's directory that is put in the place of the destination that was just
+// made gets nothing, no mode and no owner.
+func TestDestinationExchangedAfterItWasMade(t *testing.T) {
+	if !fsys.Privileged() {
+		t.Skip("only root can give files away")
+	}
+	dir := treetest.MemoryDir(t)
+	src, other := filepath.Join(dir, "src"), filepath.Join(dir, "other")
+	hostileTree(t, src)
+	for _, c := range []struct{ source, target string }{{src, "dst"}, {filepath.Join(src, "a"), "dst/"}} {
+		require.NoError(t, os.Mkdir(other, 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(other, "theirs"), nil, 0o600))
+		require.NoError(t, os.Lchown(other, 77, 78))
+		was := stateOf(t, other)
+		made := false
+		unhook := hook(t, func(op fsys.Op, name string) error {
+			if op == fsys.OpOpenDir && name == "dst" && !made {
+				made = true
+				require.NoError(t, os.Rename(filepath.Join(dir, "dst"), filepath.Join(dir, "aside")))
+				return os.Rename(other, filepath.Join(dir, "dst"))
+			}
+			return nil
+		})
+		o := sweepOptions(c.source, []string{dir + "/" + c.target}, SyncNone)
+		out := watched(t, o)
+		unhook()
+		require.True(t, made)
+		require.Contains(t, out.String(), errExchanged.Error())
+		require.Equal(t, was, stateOf(t, filepath.Join(dir, "dst")))
+		entries, err := os.ReadDir(filepath.Join(dir, "dst"))
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		treetest.Remove(t, filepath.Join(dir, "dst"))
+		treetest.Remove(t, filepath.Join(dir, "aside"))
+	}
 }
 
 // stateOf is what nobody but its owner may change of a file.

@@ -94,6 +94,7 @@ type Attack struct {
 	Victim, Bait string
 	Nth          int // -1: never
 	Brief        bool
+	Only         string // the name of the operations that count; "" for all
 	// Root: the user names Victim. It is exchanged after it was looked at first.
 	Root bool
 
@@ -123,6 +124,9 @@ func (a *Attack) Before(t testing.TB, op, name string) {
 	if a.Root && !a.named {
 		a.named = op == "stat" && a.opened
 		a.opened = a.opened || op == "opendir" && name == a.Victim
+		return
+	}
+	if a.Only != "" && a.Only != name {
 		return
 	}
 	if a.Seen == a.Nth {
