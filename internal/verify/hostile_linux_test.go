@@ -63,3 +63,64 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 	}
 	t.Logf("%d runs", runs)
 }
+
+// A manifest that grows, shrinks or becomes another one while it is used is told, and
+// what was counted before is the end of it.
+func TestManifestsThatChange(t *testing.T) {
+	long := func(files, first int) string {
+		var b strings.Builder
+		for i := range files {
+			fmt.Fprintf(&b, "%s  f%d\n", sha(fmt.Sprint(i)), first+i)
+		}
+		return b.String()
+	}
+	rewrite := map[string]func(path string) error{
+		"grows":      func(path string) error { return os.WriteFile(path, []byte(long(300, 0)), 0o600) },
+		"shrinks":    func(path string) error { return os.WriteFile(path, []byte(long(20, 0)), 0o600) },
+		"is emptied": func(path string) error { return os.Truncate(path, 0) },
+		"has more lines in the same bytes": func(path string) error {
+			return os.WriteFile(path, []byte(strings.Repeat(md("")+"  f\n", 300)+long(100, 0))[:len(long(100, 0))], 0o600)
+		},
+		"is of others": func(path string) error { return os.WriteFile(path, []byte(long(100, 5000)), 0o600) },
+		"is noise": func(path string) error {
+			return os.WriteFile(path, treetest.Pattern(len(long(100, 0)), 1), 0o600)
+		},
+	}
+	files := map[string]string{"SHA256SUMS": long(100, 0), "other.sha256": long(100, 0)}
+	for i := range 100 {
+		files[fmt.Sprint("f", i)] = fmt.Sprint(i)
+	}
+	defer func() { fsys.Fault = nil }()
+	for name, change := range rewrite {
+		for _, which := range []string{"SHA256SUMS", "other.sha256"} {
+			reads, of := 0, -1
+			for of < reads {
+				of++
+				dir := tree(t, files)
+				n := 0
+				fsys.Fault = func(op fsys.Op, _ string) (err error) {
+					if op != fsys.OpRead {
+						return nil
+					}
+					if n == of {
+						err = change(filepath.Join(dir, which))
+					}
+					n++
+					return err
+				}
+				told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
+				fsys.Fault = nil
+				if reads = min(n, 12); err != nil {
+					refused := new(failure.RefusedError)
+					require.ErrorAs(t, err, &refused)
+					continue
+				}
+				lines := s.Manifests[0].Lines + s.Manifests[1].Lines
+				require.LessOrEqual(t, s.Matches+s.Mismatches+s.Missing, lines)
+				if s.Matches < lines {
+					require.NotEmpty(t, told, "%s of %s at reading %d: %+v", name, which, of, s)
+				}
+			}
+		}
+	}
+}
