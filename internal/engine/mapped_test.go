@@ -22,7 +22,7 @@ import (
 func TestASourceThatChangesThroughAMapping(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
-			dir := ""
+			var dir string
 			if kind == "tmpfs" {
 				dir = treetest.MemoryDir(t)
 			} else {

@@ -79,7 +79,7 @@ func TestManifestsThatChange(t *testing.T) {
 		"shrinks":    func(path string) error { return os.WriteFile(path, []byte(long(20, 0)), 0o600) },
 		"is emptied": func(path string) error { return os.Truncate(path, 0) },
 		"has more lines in the same bytes": func(path string) error {
-			return os.WriteFile(path, []byte(strings.Repeat(md("")+"  f\n", 300)+long(100, 0))[:len(long(100, 0))], 0o600)
+			return os.WriteFile(path, []byte(strings.Repeat(md("")+"  f\n", 300) + long(100, 0))[:len(long(100, 0))], 0o600)
 		},
 		"is of others": func(path string) error { return os.WriteFile(path, []byte(long(100, 5000)), 0o600) },
 		"is noise": func(path string) error {
