@@ -76,7 +76,7 @@ func (s *storm) exchange(p stormPair) bool {
 }
 
 // stormTree is what commands work on.
-func stormTree(extra treetest.Dir) treetest.Dir {
+func stormTree() treetest.Dir {
 	file := func(size int, seed byte, o ...treetest.Option) treetest.Node {
 		return treetest.File(string(treetest.Pattern(size, seed)), o...)
 	}
@@ -84,7 +84,7 @@ func stormTree(extra treetest.Dir) treetest.Dir {
 	for i := range 20 {
 		many[fmt.Sprint("f", i)] = file(1000+i, byte(10+i))
 	}
-	tree := treetest.Dir{
+	return treetest.Dir{
 		"a": file(100, 1), "z": file(500, 6),
 		"d": treetest.Dir{
 			"b": file(200, 2), "big": file(700_000, 3), "e": treetest.Dir(many),
@@ -92,10 +92,6 @@ func stormTree(extra treetest.Dir) treetest.Dir {
 		},
 		"links": treetest.Dir{"one": file(400, 5, treetest.Linked("l")), "two": file(400, 5, treetest.Linked("l")), "three": file(400, 5, treetest.Linked("l"))},
 	}
-	for name, node := range extra {
-		tree[name] = node
-	}
-	return tree
 }
 
 // stormOutside has the names of that, and others.
@@ -152,7 +148,7 @@ func TestStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // only a handle
-	s := &storm{dir: fd}
+	s, shift := &storm{dir: fd}, rand.IntN(3)
 	if err := unix.Renameat2(fd, "none", fd, "none", unix.RENAME_EXCHANGE); !errors.Is(err, unix.ENOENT) {
 		t.Skip("names cannot be exchanged here: ", err)
 	}
@@ -179,76 +175,69 @@ func TestStorm(t *testing.T) {
 		{"", "du -a src"},
 		{"", "du src src/links"},
 	}
-	for range rounds {
-		for _, c := range commands {
-			for _, where := range []string{"src", "dst", "src dst"} {
-				if where != "src" && !strings.Contains(c.command, " dst") {
-					continue
-				}
-				extra, bait := treetest.Dir{}, treetest.Dir{}
-				s.pairs = nil
-				for _, tree := range strings.Fields(where) {
-					s.pairs = append(s.pairs, baits(tree, outside.Root, bait)...)
-				}
-				if strings.Contains(where, "dst") {
-					bait["dst-journal"] = treetest.Symlink(filepath.Join(outside.Root, ".sealift-journal"))
-					bait["dst-sums"] = treetest.Symlink(filepath.Join(outside.Root, "SHA256SUMS"))
-					s.pairs = append(s.pairs, stormPair{"dst/.sealift-journal", "dst-journal"})
-					if rand.IntN(3) == 0 { // where it is none at the start, everything is refused
-						s.pairs = append(s.pairs, stormPair{"dst/SHA256SUMS", "dst-sums"})
-					}
-				}
-				treetest.Create(t, filepath.Join(dir, "bait"), bait)
-				treetest.Create(t, filepath.Join(dir, "src"), stormTree(extra))
-				treetest.Create(t, filepath.Join(dir, "list"), treetest.File("d\nlinks/two\na\nd/e/f3\nz\n"))
-				if strings.Contains(c.given, "own") {
-					stormRun(t, dir, 0, "sum", "--manifest", "src/SHA256SUMS", "src")
-				}
-				if strings.Contains(c.given, "full") {
-					stormRun(t, dir, 0, "copy", "src", "dst")
-					for _, name := range []string{"d", "d/e", "a", "d/big", "d/e/f3", "links/one"} {
-						err := errors.Join(os.Chmod(filepath.Join(dir, "dst", name), 0o700), os.Chtimes(filepath.Join(dir, "dst", name), time.Unix(1e9, 0), time.Unix(1e9, 0)))
-						if err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
-				s.blow()
-				if c.given == "killed" {
-					stormRun(t, dir, time.Duration(rand.IntN(60))*time.Millisecond, strings.Fields(c.command)...)
-				}
-				out := stormRun(t, dir, 0, strings.Fields(c.command)...)
-				s.calm()
-				name := fmt.Sprintf("%s, %s, exchanged in %s", c.command, c.given, where)
-				wrong := append(outside.Touched(), strange(out)...)
-				for _, tree := range []string{"dst", "dst2", "sums"} {
-					wrong = append(wrong, leaked(filepath.Join(dir, tree), digests)...)
-				}
-				if strings.Contains(out.stdout, "canary") || strings.Contains(out.stderr, "canary") {
-					wrong = append(wrong, "a name from outside is told")
-				}
-				for _, d := range digests {
-					if strings.Contains(out.stdout, d) {
-						wrong = append(wrong, "a digest from outside is told")
-					}
-				}
-				if where == "src" && strings.HasPrefix(c.command, "copy") {
-					for _, tree := range []string{"dst", "dst2"} {
-						wrong = append(wrong, untrue(t, filepath.Join(dir, tree))...)
-					}
-				}
-				if len(wrong) > 0 {
-					t.Errorf("%s: exit code %d\n%s\nit told:\n%s%s", name, out.code, strings.Join(wrong[:min(len(wrong), 5)], "\n"), out.stdout, out.stderr)
-				}
-				for _, tree := range []string{"src", "dst", "dst2", "bait", "list", "sums"} {
-					treetest.Remove(t, filepath.Join(dir, tree))
-				}
+	places := []string{"src", "dst", "src dst"}
+	for round := range rounds {
+		for n, c := range commands {
+			where := places[(n+round+shift)%len(places)]
+			if !strings.Contains(c.command, " dst") {
+				where = "src"
+			}
+			s.prepare(t, dir, outside.Root, where, c.given)
+			args := strings.Fields(c.command)
+			s.blow()
+			if c.given == "killed" {
+				stormRun(t, dir, time.Duration(1+rand.IntN(60))*time.Millisecond, args...)
+			}
+			out := stormRun(t, dir, 0, args...)
+			s.calm()
+			wrong := slices.Concat(outside.Touched(), strange(out), leaked(dir, digests, out))
+			if where == "src" && args[0] == "copy" {
+				wrong = slices.Concat(wrong, untrue(t, filepath.Join(dir, "dst")), untrue(t, filepath.Join(dir, "dst2")))
+			}
+			if len(wrong) > 0 {
+				t.Errorf("%s, %s, exchanged in %s: exit code %d\n%s\nit told:\n%s%s", c.command, c.given, where, out.code, strings.Join(wrong[:min(len(wrong), 5)], "\n"), out.stdout, out.stderr)
+			}
+			for _, tree := range []string{"src", "dst", "dst2", "bait", "list", "sums"} {
+				treetest.Remove(t, filepath.Join(dir, tree))
 			}
 		}
 	}
 	t.Logf("%d exchanges in %v", s.exchanges, s.blown)
 	if s.exchanges == 0 {
 		t.Error("there was no storm")
+	}
+}
+
+// prepare makes the trees, and what their names are exchanged for.
+func (s *storm) prepare(t *testing.T, dir, outside, where, given string) {
+	s.pairs = nil
+	bait := treetest.Dir{}
+	for _, tree := range strings.Fields(where) {
+		s.pairs = append(s.pairs, baits(tree, outside, bait)...)
+	}
+	if strings.Contains(where, "dst") {
+		bait["dst-journal"] = treetest.Symlink(filepath.Join(outside, ".sealift-journal"))
+		bait["dst-sums"] = treetest.Symlink(filepath.Join(outside, "SHA256SUMS"))
+		s.pairs = append(s.pairs, stormPair{"dst/.sealift-journal", "dst-journal"})
+		if rand.IntN(3) == 0 { // where it is none at the start, everything is refused
+			s.pairs = append(s.pairs, stormPair{"dst/SHA256SUMS", "dst-sums"})
+		}
+	}
+	treetest.Create(t, filepath.Join(dir, "bait"), bait)
+	treetest.Create(t, filepath.Join(dir, "src"), stormTree())
+	treetest.Create(t, filepath.Join(dir, "list"), treetest.File("d\nlinks/two\na\nd/e/f3\nz\n"))
+	if strings.Contains(given, "own") {
+		stormRun(t, dir, 0, "sum", "--manifest", "src/SHA256SUMS", "src")
+	}
+	if !strings.Contains(given, "full") {
+		return
+	}
+	stormRun(t, dir, 0, "copy", "src", "dst")
+	for _, name := range []string{"d", "d/e", "a", "d/big", "d/e/f3", "links/one"} {
+		path, old := filepath.Join(dir, "dst", name), time.Unix(1e9, 0)
+		if err := errors.Join(os.Chmod(path, 0o700), os.Chtimes(path, old, old)); err != nil { //nolint:gosec // others than the source's
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -306,29 +295,33 @@ func strange(out stormOut) (list []string) {
 	return list
 }
 
-// leaked tells what of the tree outside has come into another one.
-func leaked(root string, digests []string) (list []string) {
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			if err == nil && strings.Contains(path, "canary") {
-				list = append(list, path+" has come in")
-			}
-			return nil //nolint:nilerr // it is not there
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			list = append(list, err.Error())
-		}
-		if strings.Contains(path, "canary") || bytes.Contains(content, []byte(treetest.Canary)) || bytes.Contains(content, []byte("canary")) {
-			list = append(list, fmt.Sprintf("%s has come in: %.60q", path, content))
-		}
-		for _, d := range digests {
-			if bytes.Contains(content, []byte(d)) {
-				list = append(list, path+" has a digest from outside")
+// leaked tells what of the tree outside has come into others, or was told.
+func leaked(dir string, digests []string, out stormOut) (list []string) {
+	search := func(where, text string) {
+		for _, secret := range append(digests, treetest.Canary, "canary") {
+			if strings.Contains(text, secret) {
+				list = append(list, fmt.Sprintf("%s has %s, which is from outside", where, secret))
 			}
 		}
-		return nil
-	})
+	}
+	search("standard output", out.stdout)
+	search("standard error", out.stderr)
+	for _, tree := range []string{"dst", "dst2", "sums"} {
+		_ = filepath.WalkDir(filepath.Join(dir, tree), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil //nolint:nilerr // it is not there
+			}
+			search("a path", path)
+			if d.Type().IsRegular() {
+				content, err := os.ReadFile(path)
+				if err != nil {
+					list = append(list, err.Error())
+				}
+				search(path, string(content))
+			}
+			return nil
+		})
+	}
 	return list
 }
 
