@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,7 +99,10 @@ func TestManifestsThatChange(t *testing.T) {
 				of++
 				dir := tree(t, files)
 				n := 0
+				var mu sync.Mutex
 				fsys.Fault = func(op fsys.Op, _ string) (err error) {
+					mu.Lock()
+					defer mu.Unlock()
 					if op != fsys.OpRead {
 						return nil
 					}
@@ -110,7 +114,7 @@ func TestManifestsThatChange(t *testing.T) {
 				}
 				told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
 				fsys.Fault = nil
-				if reads = min(n, 12); err != nil {
+				if reads = min(n, 6); err != nil {
 					refused := new(failure.RefusedError)
 					require.ErrorAs(t, err, &refused)
 					continue
