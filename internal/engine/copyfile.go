@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -237,8 +238,8 @@ func (r *run) copyRegular(e *entry) {
 		}
 	}
 	for _, p := range e.passages {
-		if p.open() && p.act == actKeep && r.sharesInode(e, p) {
-			p.act = actReplace
+		if p.open() && p.act == actKeep {
+			r.unshare(e, p)
 		}
 	}
 	r.moveData(e)
@@ -257,17 +258,52 @@ func (e *entry) manifestPath(p *passage) string {
 	return e.path
 }
 
-// sharesInode reports whether bringing the metadata of a file that is up to date
-// to the source's would change other names too, which are not links of it in the
-// source: a file of its own takes its place then.
-func (r *run) sharesInode(e *entry, p *passage) bool {
+// sharesInode reports whether bringing the metadata of an entry that is up to date
+// to the source's would change other names too: one of its own takes its place then.
+// That the source has as many names does not say that these are the copies of them.
+func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
 	src, have := e.meta.info, p.have
-	if r.opts.DryRun || have.Nlink <= max(src.Nlink, 1) {
-		return false
+	names := uint64(1)
+	if e.meta.unread { // a new one would lack attributes that this one may have
+		names = max(src.Nlink, 1)
+	}
+	if r.opts.DryRun || have.Nlink <= names {
+		return false, nil
 	}
 	owned := !r.privileged || r.opts.Preserve&PreserveOwner == 0 || src.UID == have.UID && src.GID == have.GID
-	return !owned || r.modeFor(src, have, false, src.UID == have.UID && src.GID == have.GID) != have.Mode ||
-		r.opts.Preserve&PreserveTimes != 0 && !p.target.sameTime(src.Mtime, have.Mtime)
+	if !owned || e.kind != fsys.Symlink && r.modeFor(src, have, false, src.UID == have.UID && src.GID == have.GID) != have.Mode ||
+		r.opts.Preserve&PreserveTimes != 0 && !p.target.sameTime(src.Mtime, have.Mtime) {
+		return true, nil
+	}
+	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return false, nil
+	}
+	o, err := p.dir.OpenObject(p.name)
+	if err != nil {
+		return false, err
+	}
+	defer o.Close()
+	list, err := o.Xattrs(r.wantsXattr)
+	if err != nil && refused(err) { // setting them tells
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	differs := func(a, b []fsys.Xattr) bool {
+		return slices.ContainsFunc(a, func(x fsys.Xattr) bool { return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil })
+	}
+	return differs(e.meta.xattrs, list) || !e.meta.unread && differs(list, e.meta.xattrs), nil
+}
+
+// unshare gives the passage a file of its own where sharesInode says so.
+func (r *run) unshare(e *entry, p *passage) {
+	shares, err := r.sharesInode(e, p)
+	if err != nil {
+		r.failPassage(e, p, failure.StageMetadata, err)
+	} else if shares {
+		p.act = actReplace
+	}
 }
 
 // keep settles a file that is up to date.
@@ -450,11 +486,11 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 	if !anyOpen(movers) { // reading stopped when the last destination failed
 		return false, nil
 	}
-	if size := e.meta.info.Size; total != size && size != 0 {
+	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
 		return false, fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
 	e.digests = set.Digests()
-	e.meta.info.Size = total // more than 0 for what says 0, as in /proc
+	e.meta.info.Size = total // more than 0 for what says 0, as in /proc, less than a page in sysfs
 	return false, nil
 }
 

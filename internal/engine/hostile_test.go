@@ -24,83 +24,31 @@ import (
 // outside, just before an operation: one run for each operation. Nothing of the tree
 // outside may be read, written, listed or given other metadata.
 
-const canary = "CANARY" // stands in every file outside, and nowhere else
-
-// trap is the tree outside. It has the names of the tree inside, so that whoever
-// goes there finds something.
-type trap struct {
-	root  string
-	nodes map[string]syscall.Stat_t
-}
-
-func newTrap(t *testing.T, root string) *trap {
-	file := func(size int) treetest.Node {
-		return treetest.File(strings.Repeat(canary+"\n", size/7+1)[:size], treetest.Mode(0o604), treetest.Mtime(longAgo),
-			treetest.Xattr("user.canary", "1"))
-	}
-	dir := func(d treetest.Dir) treetest.Node {
-		return treetest.Directory(d, treetest.Mode(0o705), treetest.Mtime(longAgo))
-	}
-	treetest.Create(t, root, dir(treetest.Dir{
+// newTrap makes the tree outside. It has the names of the tree inside.
+func newTrap(t *testing.T, root string) *treetest.Trap {
+	file, dir := treetest.CanaryFile, treetest.CanaryDir
+	return treetest.NewTrap(t, root, dir(treetest.Dir{
 		"a": file(100), "z": file(500), "canary": file(30),
 		"d":     dir(treetest.Dir{"b": file(200), "big": file(bigSize), "canary": file(30), "e": dir(treetest.Dir{"c": file(300), "canary": file(30)})}),
 		"links": dir(treetest.Dir{"one": file(400), "two": file(400)}),
 		".sealift-journal": dir(treetest.Dir{
 			"lock": file(0), "root": file(0), "log.0123456789abcdef": file(100), "was.sha256.SHA256SUMS": file(100),
 		}),
-		"SHA256SUMS": treetest.File(sha("")+"  "+canary+"\n", treetest.Mode(0o604), treetest.Mtime(longAgo)),
+		"SHA256SUMS": treetest.File(sha("")+"  "+treetest.Canary+"\n", treetest.Mode(0o604), treetest.Mtime(longAgo)),
 	}))
-	tr := &trap{root: root}
-	tr.arm(t)
-	return tr
-}
-
-// arm notes how things are. Whatever reads them from now on moves an access time.
-func (tr *trap) arm(t *testing.T) {
-	tr.nodes = map[string]syscall.Stat_t{}
-	for _, name := range []string{
-		".", "a", "z", "canary", "d", "d/b", "d/big", "d/canary", "d/e", "d/e/c", "d/e/canary", "links", "links/one", "links/two",
-		".sealift-journal", ".sealift-journal/lock", ".sealift-journal/root", ".sealift-journal/log.0123456789abcdef",
-		".sealift-journal/was.sha256.SHA256SUMS", "SHA256SUMS",
-	} {
-		at := unix.NsecToTimespec(longAgo.UnixNano())
-		require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(tr.root, name), []unix.Timespec{at, at}, 0))
-		tr.nodes[name] = tr.stat(t, name)
-	}
-}
-
-func (tr *trap) stat(t *testing.T, name string) (st syscall.Stat_t) {
-	if err := syscall.Lstat(filepath.Join(tr.root, name), &st); err != nil {
-		require.ErrorIs(t, err, syscall.ENOENT)
-	}
-	return st
-}
-
-// touched tells what has been done to the tree outside. It reads nothing of it.
-func (tr *trap) touched(t *testing.T) (list []string) {
-	for name, was := range tr.nodes {
-		if now := tr.stat(t, name); now != was {
-			list = append(list, fmt.Sprintf("outside, %s was\n    %+v and is\n    %+v", name, was, now))
-		}
-	}
-	return list
 }
 
 // leaks tells what of the tree outside has come into a tree.
 func leaks(t *testing.T, root string) (list []string) {
 	for path, n := range look(t, root) {
-		if n.mode.IsRegular() && strings.Contains(n.content, canary) {
+		if n.mode.IsRegular() && strings.Contains(n.content, treetest.Canary) {
 			list = append(list, fmt.Sprintf("%s has come in: %.60q", path, n.content))
 		}
-		if strings.Contains(path, canary) || strings.Contains(n.attrs, canary) {
+		if strings.Contains(path, treetest.Canary) || strings.Contains(n.attrs, treetest.Canary) {
 			list = append(list, "the name or an attribute has come in: "+path)
 		}
 	}
 	return list
-}
-
-func swap(t testing.TB, a, b string) {
-	require.NoError(t, unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE))
 }
 
 // hostileTree is copied while it is attacked. As root it belongs to somebody else,
@@ -141,58 +89,6 @@ func filled(t *testing.T, path string) {
 	require.NoError(t, os.WriteFile(filepath.Join(path, "SHA256SUMS"), []byte(sha("old")+"  z\n"), 0o644))
 }
 
-// attack exchanges victim for bait at the nth operation at which there is a victim,
-// for good or for one operation.
-type attack struct {
-	victim, bait string
-	nth          int // -1: never
-	brief        bool
-	root         bool // victim is what the user names
-
-	mu      sync.Mutex
-	seen    int
-	opened  bool
-	named   bool
-	swapped bool
-	at      string
-}
-
-func (a *attack) before(t *testing.T, op fsys.Op, name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.swapped {
-		if a.brief && a.nth >= 0 {
-			a.undo(t)
-			a.nth = -1
-		}
-		return
-	}
-	if _, err := os.Lstat(a.victim); err != nil {
-		return
-	}
-	if a.root && !a.named { // what has the name when it is first looked at is what the user named
-		a.named = op == fsys.OpStat && a.opened
-		a.opened = a.opened || op == fsys.OpOpenDir && name == a.victim
-		return
-	}
-	if a.seen == a.nth {
-		swap(t, a.victim, a.bait)
-		a.swapped, a.at = true, fmt.Sprintf("%s %q", op, name)
-	}
-	a.seen++
-}
-
-// undo puts things back where they were, if both are still there.
-func (a *attack) undo(t *testing.T) {
-	if a.swapped {
-		if unix.Renameat2(unix.AT_FDCWD, a.victim, unix.AT_FDCWD, a.bait, unix.RENAME_EXCHANGE) != nil {
-			require.NoError(t, os.RemoveAll(a.victim))
-			require.NoError(t, os.Rename(a.bait, a.victim))
-		}
-		a.swapped = false
-	}
-}
-
 // stride makes the sweeps short: of the operations each strideth is tried. 1 takes a minute.
 const stride = 23
 
@@ -219,27 +115,27 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 							require.NoError(t, os.Mkdir(dst, 0o755))
 						}
 						defer treetest.Remove(t, dst)
-						a := &attack{victim: filepath.Join(dir, side, victim), bait: filepath.Join(dir, "bait"), nth: nth, brief: brief, root: victim == "."}
-						require.NoError(t, os.Symlink(filepath.Join(tr.root, victim), a.bait))
+						a := &treetest.Attack{Victim: filepath.Join(dir, side, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief, Root: victim == "."}
+						require.NoError(t, os.Symlink(filepath.Join(tr.Root, victim), a.Bait))
 						o := sweepOptions(src, []string{dst}, SyncFile)
 						o.Verify = VerifyFull
 						if nth%2 == 1 {
 							o.Policy = PolicyAlways
 						}
-						unhook := hook(t, func(op fsys.Op, name string) error { a.before(t, op, name); return nil })
+						unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 						out := watched(t, o)
 						unhook()
-						at := a.at
-						a.undo(t)
-						require.NoError(t, os.RemoveAll(a.bait))
-						wrong := append(tr.touched(t), leaks(t, dst)...)
+						at := a.At
+						a.Undo(t)
+						require.NoError(t, os.RemoveAll(a.Bait))
+						wrong := append(tr.Touched(), leaks(t, dst)...)
 						require.Empty(t, out.panicked)
 						if len(wrong) > 0 {
 							t.Errorf("exchanged before operation %d, %s (brief: %t):\n  %s\nreported:\n%s", nth, at, brief, strings.Join(wrong, "\n  "), out)
-							treetest.Remove(t, tr.root)
-							tr = newTrap(t, tr.root)
+							treetest.Remove(t, tr.Root)
+							tr = newTrap(t, tr.Root)
 						}
-						return a.seen
+						return a.Seen
 					}
 					count := once(-1, false)
 					if !full && side == "dst" && victim == "SHA256SUMS" {
@@ -266,7 +162,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 	for i, victim := range []string{"a", "d/b", "d/big", "d/e/c", "links/one", "d/fifo", "d/symlink"} {
 		for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyAlways} {
 			t.Run(victim+" "+policy.String(), func(t *testing.T) {
-				once := func(nth int, brief bool) (seen int) {
+				once := func(nth int, brief bool, only string) (seen int) {
 					runs++
 					filled(t, dst)
 					filled(t, twins)
@@ -280,30 +176,127 @@ func TestExchangedForAFileOutside(t *testing.T) {
 						require.NoError(t, os.Lchown(twin, 77, 78))
 					}
 					was := stateOf(t, twin)
-					a := &attack{victim: filepath.Join(dst, victim), bait: filepath.Join(dir, "bait"), nth: nth, brief: brief}
-					require.NoError(t, os.Link(twin, a.bait))
+					a := &treetest.Attack{Victim: filepath.Join(dst, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief, Only: only}
+					require.NoError(t, os.Link(twin, a.Bait))
 					o := sweepOptions(src, []string{dst}, SyncNone)
 					o.Policy = policy
-					unhook := hook(t, func(op fsys.Op, name string) error { a.before(t, op, name); return nil })
+					unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 					out := watched(t, o)
 					unhook()
 					require.Empty(t, out.panicked)
 					if now := stateOf(t, twin); now != was {
-						t.Errorf("exchanged before operation %d, %s (brief: %t): it was\n  %+v and is\n  %+v\nreported:\n%s", nth, a.at, brief, was, now, out)
+						t.Errorf("exchanged before operation %d, %s (brief: %t): it was\n  %+v and is\n  %+v\nreported:\n%s", nth, a.At, brief, was, now, out)
 					}
-					a.undo(t)
-					require.NoError(t, os.RemoveAll(a.bait))
-					return a.seen
+					a.Undo(t)
+					require.NoError(t, os.RemoveAll(a.Bait))
+					return a.Seen
 				}
-				count := once(-1, false)
+				count := once(-1, false, "")
 				require.Positive(t, count)
 				for nth := i % stride; nth < count; nth += stride {
-					once(nth, nth/stride%2 == 0)
+					once(nth, nth/stride%2 == 0, "")
+				}
+				// Where it matters: between looking at the name and opening it.
+				only := filepath.Base(victim)
+				for nth := range once(-1, false, only) {
+					once(nth, nth%2 == 0, only)
 				}
 			})
 		}
 	}
 	t.Logf("%d runs", runs)
+}
+
+// A file outside that was linked into the destination before, by as many names as the
+// source's file has, is not brought up to date either.
+func TestLinkedToAFileOutside(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst, twins := filepath.Join(dir, "src"), filepath.Join(dir, "dst"), filepath.Join(dir, "twins")
+	hostileTree(t, src)
+	for name, change := range map[string]func(path string) error{
+		"mode":  func(path string) error { return os.Chmod(path, 0o600) },
+		"times": func(path string) error { return os.Chtimes(path, longAgo, longAgo) },
+		"owner": func(path string) error { return os.Lchown(path, 77, 78) },
+		"attribute": func(path string) error {
+			return unix.Setxattr(path, "user.inside", []byte("2"), 0)
+		},
+		"further attribute": func(path string) error { return unix.Setxattr(path, "user.more", nil, 0) },
+		"lacking attribute": func(path string) error { return unix.Removexattr(path, "user.inside") },
+	} {
+		if name == "owner" && !fsys.Privileged() {
+			continue
+		}
+		for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyAlways} {
+			t.Run(name+" "+policy.String(), func(t *testing.T) {
+				for _, at := range []string{dst, twins} {
+					hostileTree(t, at)
+					defer treetest.Remove(t, at)
+				}
+				twin := filepath.Join(twins, "links/one")
+				require.NoError(t, os.Remove(filepath.Join(twins, "links/two"))) // no more names than the source's
+				require.NoError(t, change(twin))
+				require.NoError(t, os.Remove(filepath.Join(dst, "links/one")))
+				require.NoError(t, os.Link(twin, filepath.Join(dst, "links/one")))
+				was, attributes := stateOf(t, twin), attributesOf(t, twin)
+				o := sweepOptions(src, []string{dst}, SyncNone)
+				o.Policy = policy
+				out := watched(t, o)
+				require.Zero(t, out.summary.Errors, "%s", out)
+				require.Equal(t, was, stateOf(t, twin))
+				require.Equal(t, attributes, attributesOf(t, twin))
+				treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "."}})
+			})
+		}
+	}
+}
+
+func attributesOf(t *testing.T, path string) (list string) {
+	for _, name := range []string{"user.inside", "user.more"} {
+		var value [8]byte
+		if n, err := unix.Getxattr(path, name, value[:]); err == nil {
+			list += name + "=" + string(value[:n]) + " "
+		} else {
+			require.ErrorIs(t, err, unix.ENODATA)
+		}
+	}
+	return list
+}
+
+// Another user's directory that is put in the place of the destination that was just
+// made gets nothing, no mode and no owner.
+func TestDestinationExchangedAfterItWasMade(t *testing.T) {
+	if !fsys.Privileged() {
+		t.Skip("only root can give files away")
+	}
+	dir := treetest.MemoryDir(t)
+	src, other := filepath.Join(dir, "src"), filepath.Join(dir, "other")
+	hostileTree(t, src)
+	for _, c := range []struct{ source, target string }{{src, "dst"}, {filepath.Join(src, "a"), "dst/"}} {
+		require.NoError(t, os.Mkdir(other, 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(other, "theirs"), nil, 0o600))
+		require.NoError(t, os.Lchown(other, 77, 78))
+		was := stateOf(t, other)
+		made := false
+		unhook := hook(t, func(op fsys.Op, name string) error {
+			if op == fsys.OpOpenDir && name == "dst" && !made {
+				made = true
+				require.NoError(t, os.Rename(filepath.Join(dir, "dst"), filepath.Join(dir, "aside")))
+				return os.Rename(other, filepath.Join(dir, "dst"))
+			}
+			return nil
+		})
+		o := sweepOptions(c.source, []string{dir + "/" + c.target}, SyncNone)
+		out := watched(t, o)
+		unhook()
+		require.True(t, made)
+		require.Contains(t, out.String(), errExchanged.Error())
+		require.Equal(t, was, stateOf(t, filepath.Join(dir, "dst")))
+		entries, err := os.ReadDir(filepath.Join(dir, "dst"))
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		treetest.Remove(t, filepath.Join(dir, "dst"))
+		treetest.Remove(t, filepath.Join(dir, "aside"))
+	}
 }
 
 // stateOf is what nobody but its owner may change of a file.
@@ -439,7 +432,7 @@ func TestExchangedForAnotherKind(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	kinds := map[string]treetest.Node{
-		"a fifo": treetest.Fifo(), "a directory": treetest.Dir{"in": treetest.File(canary)},
+		"a fifo": treetest.Fifo(), "a directory": treetest.Dir{"in": treetest.File(treetest.Canary)},
 		"a symbolic link": treetest.Symlink("z"), "a socket": treetest.Socket(),
 	}
 	for kind, node := range kinds {
@@ -456,7 +449,7 @@ func TestExchangedForAnotherKind(t *testing.T) {
 					if op == fsys.OpOpen && name == "b" && !done {
 						// With VerifyFull, when the source is read again: at the third opening.
 						if reads++; verify == VerifyOff || reads == 3 {
-							swap(t, filepath.Join(src, "d/b"), bait)
+							treetest.Swap(t, filepath.Join(src, "d/b"), bait)
 							done = true
 						}
 					}

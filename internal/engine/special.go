@@ -38,9 +38,6 @@ func (r *run) copySpecial(e *entry) {
 		if p.done != outNothing {
 			continue
 		}
-		if p.act == actKeep && r.sharesInode(e, p) {
-			p.act = actReplace
-		}
 		if e.kind == fsys.Irregular {
 			r.failPassage(e, p, failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 			continue
@@ -48,6 +45,9 @@ func (r *run) copySpecial(e *entry) {
 		if err := r.readSpecialXattrs(e); err != nil {
 			r.failSource(e, failure.StageMetadata, err)
 			return
+		}
+		if p.act == actKeep {
+			r.unshare(e, p)
 		}
 		switch p.act {
 		case actKeep:

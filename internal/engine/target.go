@@ -171,14 +171,39 @@ func (t *target) makeRoot() error {
 	if err := parent.Mkdir(name); err != nil {
 		return err
 	}
-	if t.root, err = parent.OpenDir(name); err != nil {
+	root, err := parent.OpenDir(name)
+	if err != nil {
 		return err
 	}
+	if err := madeByUs(root); err != nil {
+		root.Close()
+		return err
+	}
+	t.root = root
 	if t.name != "" { // only a place for the file; the umask decides
 		return ignoreRefusal(t.root.Chmod(0o777 &^ fsys.Umask()))
 	}
 	t.created = true // widened when its contents are complete
 	return nil
+}
+
+// madeByUs returns an error if a directory that this run has just made is another
+// user's, who has put it in its place. New files are asked for the owner that ours get:
+// a server can have its own idea of who we are.
+func madeByUs(dir *fsys.Dir) error {
+	p, err := dir.Create(false)
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	ours, err := p.Stat()
+	if err != nil {
+		return err
+	}
+	if have, err := dir.Stat(); err != nil || have.UID == ours.UID {
+		return err
+	}
+	return errExchanged
 }
 
 // coarsest is FAT's granularity of time stamps, for when it cannot be probed.
