@@ -262,12 +262,15 @@ func (e *entry) manifestPath(p *passage) string {
 // source: a file of its own takes its place then.
 func (r *run) sharesInode(e *entry, p *passage) bool {
 	src, have := e.meta.info, p.have
-	if r.opts.DryRun || have.Nlink <= max(src.Nlink, 1) {
-		return false
-	}
+	return !r.opts.DryRun && have.Nlink > max(src.Nlink, 1) && r.differs(p.target, src, have)
+}
+
+// differs reports whether what is at the destination does not have the metadata that
+// it should, extended attributes aside.
+func (r *run) differs(t *target, src, have fsys.Info) bool {
 	owned := !r.privileged || r.opts.Preserve&PreserveOwner == 0 || src.UID == have.UID && src.GID == have.GID
 	return !owned || r.modeFor(src, have, false, src.UID == have.UID && src.GID == have.GID) != have.Mode ||
-		r.opts.Preserve&PreserveTimes != 0 && !p.target.sameTime(src.Mtime, have.Mtime)
+		r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(src.Mtime, have.Mtime)
 }
 
 // keep settles a file that is up to date.

@@ -316,8 +316,13 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 	if have.Kind != m.info.Kind || have.ID != p.have.ID { // perhaps a name of a file outside
 		return false, errExchanged
 	}
-	if follows, err := r.linksFollowed(p, have); follows || err != nil {
-		return false, err
+	if have.Kind == fsys.Symlink {
+		if !r.differs(p.target, m.info, have) {
+			return false, nil // nor is anything made to find out what follows
+		}
+		if follows, err := r.linksFollowed(p, have); follows || err != nil {
+			return false, err
+		}
 	}
 	if changed, err = r.apply(p.target, o, m, have, false, true); err != nil {
 		return changed, err
