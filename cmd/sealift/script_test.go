@@ -463,12 +463,14 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 	}
 	if kind == "sshfs" || kind == "weak" {
 		served, ssh, server := dir+".server", dir+".ssh", "/usr/lib/openssh/sftp-server"
-		if kind == "weak" { // it may write only where its user may
+		options := "ssh_command=" + ssh
+		if kind == "weak" { // it may write only where its user may, and modes cannot be seen
 			server = "setpriv --bounding-set -all --inh-caps -all " + server
+			options += ",umask=022"
 		}
 		err := errors.Join(os.MkdirAll(served, 0o755), os.WriteFile(ssh, []byte("#!/bin/sh\nexec "+server+"\n"), 0o755)) //nolint:gosec // a program
 		if err == nil {
-			_, err = run("sshfs", "-o", "ssh_command="+ssh, "nowhere:"+served, dir)
+			_, err = run("sshfs", "-o", options, "nowhere:"+served, dir)
 		}
 		return eject, err
 	}

@@ -265,12 +265,17 @@ func (r *run) sharesInode(e *entry, p *passage) bool {
 	return !r.opts.DryRun && have.Nlink > max(src.Nlink, 1) && r.differs(p.target, src, have)
 }
 
-// differs reports whether what is at the destination does not have the metadata that
-// it should, extended attributes aside.
+// differs reports whether what is at the destination lacks metadata that could be set,
+// extended attributes aside.
 func (r *run) differs(t *target, src, have fsys.Info) bool {
-	owned := !r.privileged || r.opts.Preserve&PreserveOwner == 0 || src.UID == have.UID && src.GID == have.GID
-	return !owned || r.modeFor(src, have, false, src.UID == have.UID && src.GID == have.GID) != have.Mode ||
-		r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(src.Mtime, have.Mtime)
+	owned := src.UID == have.UID && src.GID == have.GID
+	switch {
+	case !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.forgetsOwners && !t.cannot(kindOwner):
+		return true
+	case r.modeFor(src, have, false, owned) != have.Mode && !t.forgetsModes && !t.cannot(kindMode):
+		return true
+	}
+	return r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(src.Mtime, have.Mtime)
 }
 
 // keep settles a file that is up to date.

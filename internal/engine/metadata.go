@@ -95,15 +95,15 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 	owned := have.UID == m.info.UID && have.GID == m.info.GID
 	before := have.Mode
 	if !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.cannot(kindOwner) {
-		if !isNew && m.info.Kind != fsys.Symlink {
+		if !isNew && !t.forgetsOwners && m.info.Kind != fsys.Symlink {
 			have.Mode = r.narrow(t, o, m.info, have)
 		}
 		var err error
-		if !t.forgetsOwners {
+		if isNew || !t.forgetsOwners {
 			err = o.Chown(m.info.UID, m.info.GID)
 		}
 		switch {
-		case t.forgetsOwners:
+		case t.forgetsOwners && (err == nil || refused(err)):
 			t.warn(r, kindOwner, errors.New("owners cannot be kept there: the file system forgets them"))
 		case err == nil:
 			owned, changed = true, true
@@ -126,13 +126,13 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		if mode == modeUnknown { // what is there stays, but chown may have changed it
 			mode = before
 		}
-		if (mode != have.Mode || wide) && !t.cannot(kindMode) {
+		if (mode != have.Mode || wide || isNew && t.forgetsModes) && !t.cannot(kindMode) {
 			var err error
-			if !t.forgetsModes {
+			if isNew || !t.forgetsModes {
 				err = o.Chmod(mode)
 			}
 			switch {
-			case t.forgetsModes:
+			case t.forgetsModes && mode != have.Mode && (err == nil || refused(err)):
 				t.warn(r, kindMode, errors.New("permissions cannot be kept there: the file system forgets them"))
 			case err == nil:
 				changed = true
@@ -244,7 +244,9 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old boo
 			}
 			if t.forgetsModes && xattrKind(x.Name) == kindACL { // it takes these as well, and forgets them
 				t.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
-				continue
+				if !isNew {
+					continue
+				}
 			}
 			if err := r.tolerate(t, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
 				return changed, err
