@@ -411,6 +411,7 @@ var canMount = map[string]func() bool{
 	"lowercase": sync.OnceValue(func() bool { return tryMount("lowercase") }),
 	"streams":   sync.OnceValue(func() bool { return tryMount("streams") }),
 	"sshfs":     sync.OnceValue(func() bool { return tryMount("sshfs") }),
+	"weak":      sync.OnceValue(func() bool { return tryMount("weak") }),
 }
 
 func tryMount(kind string) bool {
@@ -460,11 +461,16 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		_, err := run("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir)
 		return eject, err
 	}
-	if kind == "sshfs" {
-		served, ssh := dir+".server", dir+".ssh"
-		err := errors.Join(os.MkdirAll(served, 0o755), os.WriteFile(ssh, []byte("#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n"), 0o755)) //nolint:gosec // a program
+	if kind == "sshfs" || kind == "weak" {
+		served, ssh, server := dir+".server", dir+".ssh", "/usr/lib/openssh/sftp-server"
+		options := "ssh_command=" + ssh
+		if kind == "weak" { // it may write only where its user may, and modes cannot be seen
+			server = "setpriv --bounding-set -all --inh-caps -all " + server
+			options += ",umask=022"
+		}
+		err := errors.Join(os.MkdirAll(served, 0o755), os.WriteFile(ssh, []byte("#!/bin/sh\nexec "+server+"\n"), 0o755)) //nolint:gosec // a program
 		if err == nil {
-			_, err = run("sshfs", "-o", "ssh_command="+ssh, "nowhere:"+served, dir)
+			_, err = run("sshfs", "-o", options, "nowhere:"+served, dir)
 		}
 		return eject, err
 	}

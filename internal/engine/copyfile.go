@@ -270,9 +270,7 @@ func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
 	if r.opts.DryRun || have.Nlink <= names {
 		return false, nil
 	}
-	owned := !r.privileged || r.opts.Preserve&PreserveOwner == 0 || src.UID == have.UID && src.GID == have.GID
-	if !owned || e.kind != fsys.Symlink && r.modeFor(src, have, false, src.UID == have.UID && src.GID == have.GID) != have.Mode ||
-		r.opts.Preserve&PreserveTimes != 0 && !p.target.sameTime(src.Mtime, have.Mtime) {
+	if r.differs(p.target, src, have) {
 		return true, nil
 	}
 	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
@@ -304,6 +302,19 @@ func (r *run) unshare(e *entry, p *passage) {
 	} else if shares {
 		p.act = actReplace
 	}
+}
+
+// differs reports whether what is at the destination lacks metadata that could be set,
+// extended attributes aside.
+func (r *run) differs(t *target, src, have fsys.Info) bool {
+	owned := src.UID == have.UID && src.GID == have.GID
+	switch {
+	case !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.forgetsOwners && !t.cannot(kindOwner):
+		return true
+	case src.Kind != fsys.Symlink && r.modeFor(src, have, false, owned) != have.Mode && !t.forgetsModes && !t.cannot(kindMode):
+		return true
+	}
+	return r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(src.Mtime, have.Mtime)
 }
 
 // keep settles a file that is up to date.

@@ -317,7 +317,7 @@ func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsy
 		return err
 	}
 	if other == name {
-		if other, err = twinOf(dir, name, src); err != nil {
+		if other, err = twinOf(dir, name, src, info); err != nil {
 			return err
 		}
 		if other != "" {
@@ -399,8 +399,9 @@ func aliasOf(dir *fsys.Dir, name string) (string, error) {
 // twinOf returns another name of the source directory src that dir, which lists
 // name, takes for the same; "" if there is none. A file system can list a name as
 // it was not made: in lower case (ntfs-3g's ignore_case), or in another form of
-// Unicode (HFS+).
-func twinOf(dir *fsys.Dir, name string, src *walk.Dir) (string, error) {
+// Unicode (HFS+). A hard link of the source that is one at the destination is none:
+// somebody else has made it, or a server that lost its answer to us.
+func twinOf(dir *fsys.Dir, name string, src *walk.Dir, own fsys.Info) (string, error) {
 	info, err := dir.Lstat(name)
 	if err != nil || info.ID.Ino == 0 {
 		return "", err
@@ -413,7 +414,11 @@ func twinOf(dir *fsys.Dir, name string, src *walk.Dir) (string, error) {
 	twin := ""
 	err = in.Each(func(listed []byte, _ uint64, _ fsys.Kind) bool {
 		if sibling := string(listed); sibling != name {
-			if other, err := dir.Lstat(sibling); err == nil && other.ID == info.ID {
+			other, err := dir.Lstat(sibling)
+			if err != nil || other.ID != info.ID {
+				return true
+			}
+			if from, err := in.Lstat(sibling); err != nil || from.ID != own.ID || other.Nlink == 1 {
 				twin = sibling
 			}
 		}

@@ -160,7 +160,7 @@ func (o *Options) withDefaults() *Options {
 // file and a directory open in every tree, and one more.
 func (o *Options) fitDescriptors(limit int) error {
 	trees := 1 + len(o.Targets)
-	least := leastDescriptors(len(o.Targets))
+	least := o.leastDescriptors()
 	if limit < least {
 		return failure.Refuse("no more than %d files may be open, and it takes %d (ulimit -n)", limit, least)
 	}
@@ -168,9 +168,13 @@ func (o *Options) fitDescriptors(limit int) error {
 	return nil
 }
 
-// leastDescriptors is what one worker gets along with: logs, manifests, temporaries,
-// directories on the way, and what the runtime has open.
-func leastDescriptors(targets int) int { return 20 + 10*targets }
+// leastDescriptors is what one worker gets along with: logs, manifests (of the source
+// as well, one of each kind), temporaries, directories on the way, and what the runtime
+// has open.
+func (o *Options) leastDescriptors() int {
+	targets, further := len(o.Targets), max(len(o.Hashes)-1, 0)
+	return 20 + 10*targets + (1+targets)*further
+}
 
 // minHandles are accounted for in leastDescriptors.
 const minHandles = 4
@@ -180,7 +184,7 @@ const minHandles = 4
 // directory two trees that share one would keep evicting each other's.
 func (r *run) newHandles() *fsys.Handles {
 	targets := len(r.route.targets)
-	rest := fsys.OpenLimit() - leastDescriptors(targets) - r.opts.Workers*(1+targets)
+	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)
 	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
 }
 

@@ -3,7 +3,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
@@ -49,4 +52,29 @@ func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
 			require.LessOrEqual(t, len(out.bad()), 2, "%v", out.bad()) // and that there is no manifest
 		})
 	}
+}
+
+// A hard link that is there although nobody was told so, as a server can make it that
+// loses its answer, does not fall together with the other name.
+func TestAHardLinkThatIsThereAlready(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("x"), since)
+	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
+	unhook := hook(t, func(op fsys.Op, name string) error {
+		other, ours := map[string]string{"a": "b", "b": "a"}[name]
+		if op == fsys.OpLink && ours { // or the commit of the first one
+			err := os.Link(filepath.Join(dst, other), filepath.Join(dst, name))
+			if !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	})
+	o := options(src, dst)
+	o.Workers = 1
+	out := watched(t, o)
+	unhook()
+	require.Empty(t, out.bad())
+	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
 }

@@ -198,7 +198,10 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 // if it is a file of its own. Where that cannot be told it stays as it is, or every
 // run would link anew.
 func (r *run) restoreLink(e *entry, p *passage, g *linkGroup) {
-	told, err := r.linksTold(p)
+	told, err := true, error(nil)
+	if !r.opts.DryRun && p.have.ID != g.leaders[p.target.index].id { // a dry run makes nothing to find out
+		told, err = p.linksTold()
+	}
 	switch {
 	case err != nil:
 		r.failPassage(e, p, failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
@@ -209,10 +212,7 @@ func (r *run) restoreLink(e *entry, p *passage, g *linkGroup) {
 
 // linksTold reports whether the names of one file have one inode number at the
 // passage's file system; sshfs makes one up for each. Each device is asked once.
-func (r *run) linksTold(p *passage) (told bool, err error) {
-	if p.dir == nil || p.dir.SyncFSReliable() { // all of the latter do
-		return true, nil
-	}
+func (p *passage) linksTold() (told bool, err error) {
 	t, device := p.target, p.have.ID.Dev
 	t.linksMu.Lock()
 	defer t.linksMu.Unlock()
@@ -231,6 +231,9 @@ func (r *run) linksTold(p *passage) (told bool, err error) {
 }
 
 func tellsLinks(dir *fsys.Dir) (bool, error) {
+	if dir.SyncFSReliable() { // all of these do
+		return true, nil
+	}
 	file, err := dir.Create(true)
 	if err != nil {
 		return false, err
@@ -255,6 +258,10 @@ func tellsLinks(dir *fsys.Dir) (bool, error) {
 // link makes the passage's name a further link of the group's leader there.
 func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 	l := &g.leaders[p.target.index]
+	if act != actCreate && p.have.ID == l.id {
+		p.done, p.digests = outUpToDate, l.digests
+		return
+	}
 	if r.opts.DryRun {
 		p.done = outLinked
 		return
@@ -265,10 +272,6 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		return
 	}
 	defer l.dd.handle.Release()
-	if act != actCreate && p.have.ID == l.id {
-		p.done, p.digests = outUpToDate, l.digests
-		return
-	}
 	if first, err := from.Lstat(l.name); err != nil || first.ID != l.id {
 		if err == nil {
 			err = errExchanged

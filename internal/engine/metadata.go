@@ -92,31 +92,13 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 // which have to be compared. It reports whether anything had to be changed. What the destination
 // cannot hold is warned about once; an error is a real one.
 func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
-	owned := have.UID == m.info.UID && have.GID == m.info.GID
 	before := have.Mode
-	if !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.cannot(kindOwner) {
-		if !isNew && m.info.Kind != fsys.Symlink {
-			have.Mode = r.narrow(t, o, m.info, have)
-		}
-		var err error
-		if !t.forgetsOwners {
-			err = o.Chown(m.info.UID, m.info.GID)
-		}
-		switch {
-		case t.forgetsOwners:
-			t.warn(r, kindOwner, errors.New("owners cannot be kept there: the file system forgets them"))
-		case err == nil:
-			owned, changed = true, true
-			if have.Mode&(fsys.ModeSetuid|fsys.ModeSetgid) != 0 {
-				have.Mode = modeUnknown // the system has cleared some, depending on what it is
-			}
-		case refused(err):
-			t.warn(r, kindOwner, fmt.Errorf("owners cannot be kept there: %w", err))
-		default:
-			return changed, err
-		}
+	changed, err = r.applyOwner(t, o, m, &have, isNew)
+	if err != nil {
+		return changed, err
 	}
 	if m.info.Kind != fsys.Symlink {
+		owned := have.UID == m.info.UID && have.GID == m.info.GID
 		wide, err := r.applyXattrs(t, o, m, isNew, oldXattrs)
 		if err != nil {
 			return changed, err
@@ -126,21 +108,12 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		if mode == modeUnknown { // what is there stays, but chown may have changed it
 			mode = before
 		}
-		if (mode != have.Mode || wide) && !t.cannot(kindMode) {
-			var err error
-			if !t.forgetsModes {
-				err = o.Chmod(mode)
-			}
-			switch {
-			case t.forgetsModes:
-				t.warn(r, kindMode, errors.New("permissions cannot be kept there: the file system forgets them"))
-			case err == nil:
-				changed = true
-			case refused(err):
-				t.warn(r, kindMode, fmt.Errorf("permissions cannot be kept there: %w", err))
-			default:
+		if mode != have.Mode || wide || isNew && t.forgetsModes {
+			set, err := r.applyMode(t, o, mode, have, isNew)
+			if err != nil {
 				return changed, err
 			}
+			changed = changed || set
 		}
 	}
 	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !t.sameTime(have.Mtime, m.info.Mtime)) {
@@ -158,6 +131,57 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		}
 	}
 	return changed, nil
+}
+
+// applyOwner gives o the owner and group of m, if that is asked for and we may, and
+// notes in have what has changed.
+func (r *run) applyOwner(t *target, o *fsys.Object, m *metadata, have *fsys.Info, isNew bool) (changed bool, err error) {
+	owned := have.UID == m.info.UID && have.GID == m.info.GID
+	if owned || !r.privileged || r.opts.Preserve&PreserveOwner == 0 || t.cannot(kindOwner) {
+		return false, nil
+	}
+	if !isNew && !t.forgetsOwners && m.info.Kind != fsys.Symlink {
+		have.Mode = r.narrow(t, o, m.info, *have)
+	}
+	if isNew || !t.forgetsOwners {
+		err = o.Chown(m.info.UID, m.info.GID)
+	}
+	switch {
+	case err != nil && !refused(err):
+		return false, err
+	case t.forgetsOwners:
+		t.warn(r, kindOwner, errors.New("owners cannot be kept there: the file system forgets them"))
+		return false, nil
+	case err != nil:
+		t.warn(r, kindOwner, fmt.Errorf("owners cannot be kept there: %w", err))
+		return false, nil
+	}
+	have.UID, have.GID = m.info.UID, m.info.GID
+	if have.Mode&(fsys.ModeSetuid|fsys.ModeSetgid) != 0 {
+		have.Mode = modeUnknown // the system has cleared some, depending on what it is
+	}
+	return true, nil
+}
+
+// applyMode gives o the mode.
+func (r *run) applyMode(t *target, o *fsys.Object, mode uint32, have fsys.Info, isNew bool) (changed bool, err error) {
+	if t.cannot(kindMode) {
+		return false, nil
+	}
+	if isNew || !t.forgetsModes {
+		err = o.Chmod(mode)
+	}
+	switch {
+	case err != nil && !refused(err):
+		return false, err
+	case t.forgetsModes && mode != have.Mode:
+		t.warn(r, kindMode, errors.New("permissions cannot be kept there: the file system forgets them"))
+		return false, nil
+	case err != nil:
+		t.warn(r, kindMode, fmt.Errorf("permissions cannot be kept there: %w", err))
+		return false, nil
+	}
+	return true, nil
 }
 
 // The times that every file system has, in seconds since 1970: FAT and exFAT have
@@ -244,7 +268,9 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old boo
 			}
 			if t.forgetsModes && xattrKind(x.Name) == kindACL { // it takes these as well, and forgets them
 				t.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
-				continue
+				if !isNew {
+					continue
+				}
 			}
 			if err := r.tolerate(t, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
 				return changed, err
@@ -316,8 +342,13 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 	if have.Kind != m.info.Kind || have.ID != p.have.ID { // perhaps a name of a file outside
 		return false, errExchanged
 	}
-	if follows, err := r.linksFollowed(p, have); follows || err != nil {
-		return false, err
+	if have.Kind == fsys.Symlink {
+		if !r.differs(p.target, m.info, have) {
+			return false, nil // nor is anything made to find out what follows
+		}
+		if follows, err := r.linksFollowed(p, have); follows || err != nil {
+			return false, err
+		}
 	}
 	if changed, err = r.apply(p.target, o, m, have, false, true); err != nil {
 		return changed, err

@@ -179,7 +179,7 @@ func (r *run) dress(e *entry, p *passage, name string) error {
 // metadata is set: sshfs hands its server a path, and the server follows it, out of
 // the destination too. A link to nothing shows that; each device is asked once.
 func (r *run) linksFollowed(p *passage, link fsys.Info) (follows bool, err error) {
-	if link.Kind != fsys.Symlink || p.dir.SyncFSReliable() { // none of the latter does
+	if link.Kind != fsys.Symlink {
 		return false, nil
 	}
 	t := p.target
@@ -187,7 +187,12 @@ func (r *run) linksFollowed(p *passage, link fsys.Info) (follows bool, err error
 	defer t.linksMu.Unlock()
 	follows, known := t.followed[link.ID.Dev]
 	if !known {
-		if follows, err = followsLinks(p.dir); err != nil {
+		follows, err = followsLinks(p.dir)
+		if refused(err) { // perhaps only in this directory
+			t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
+			return true, nil
+		}
+		if err != nil {
 			return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
 		}
 		if t.followed == nil {
@@ -202,6 +207,9 @@ func (r *run) linksFollowed(p *passage, link fsys.Info) (follows bool, err error
 }
 
 func followsLinks(dir *fsys.Dir) (bool, error) {
+	if dir.SyncFSReliable() { // none of these does
+		return false, nil
+	}
 	name := dir.TempName()
 	if err := dir.Symlink(dir.TempName(), name); err != nil {
 		return false, err

@@ -47,7 +47,8 @@ type target struct {
 	// ctimeHolds says that programs cannot set a file's change time, so that one
 	// older than a manifest proves that the file is what the manifest lists.
 	ctimeHolds bool
-	// It takes them without an error, and does not keep them.
+	// It takes them without an error, and does not keep them, or not for us to see, as
+	// sshfs -o umask: new files are given them, and others are not compared.
 	forgetsModes, forgetsOwners bool
 
 	syncEach atomic.Bool          // force each file and directory by itself

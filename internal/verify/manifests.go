@@ -164,8 +164,8 @@ func (s *source) use(f *fsys.File, info fsys.Info) {
 }
 
 // maxPiped is the size up to which a manifest is taken from a pipe or device, which
-// can be read once only and may have no end, in bytes; some two million lines.
-const maxPiped = 256 << 20
+// can be read once only and may have no end, in bytes: some four million lines.
+const maxPiped = 512 << 20
 
 // readAll takes a manifest of at most so many bytes from a stream.
 func (s *source) readAll(in io.Reader, most int64) error {
