@@ -740,21 +740,34 @@ def worker(number, places, points, known, results):
         results.put((index, wrong, text, ended and (ended.code, ended.hits[:1])))
 
 
-def points_of(s, counts, lot):
-    """What is tried: everything, or of each call EIO and one more by lot."""
+def points_of(s, counts):
+    """What can be tried."""
     for call in sorted(counts):
         for nth in range(counts[call]):
-            every = [Point(s, call, nth, error, lasting) for error in FAILURES[call] for lasting in (False, True)
-                     if not lasting or error in LASTING]
-            if not os.environ["EVERY"] and s.name != "old":
-                every = [p for p in every if p.error == "EIO"] + [lot.choice([p for p in every if p.error != "EIO"])]
-            yield from every
+            for error in FAILURES[call]:
+                yield Point(s, call, nth, error, False)
+                if error in LASTING:
+                    yield Point(s, call, nth, error, True)
+
+
+def drawn(points, limit, lot):
+    """As many by lot: each kind of call before each call, and that before more of one."""
+    lot.shuffle(points)
+    kinds, calls = set(), set()
+
+    def rank(p):
+        kind, call = (p.scenario.name, p.call), (p.scenario.name, p.call, p.nth)
+        seen = (kind in kinds) + (call in calls)
+        kinds.add(kind)
+        calls.add(call)
+        return seen
+
+    return sorted(points, key=rank)[:limit]
 
 
 def main():
     places = dict(a.split("=", 1) for a in os.environ["PLACES"].split())
     seed, limit, jobs = int(os.environ["SEED"]), os.environ["FAILURES"], int(os.environ["JOBS"])
-    lot = random.Random(seed)
     only, begun = sys.argv[1:], time.monotonic()
     chosen = [s for s in scenarios(places) if not only or s.name in only]
     known, points = {}, []
@@ -762,20 +775,13 @@ def main():
         at = os.path.join(places[s.place], "base-" + s.name)
         wanted, source, counts = baseline(s, at)
         known[s.name] = (s, wanted, source)
-        some = list(points_of(s, counts, lot))
+        some = list(points_of(s, counts))
         points += some
-        if not limit:
+        if not os.environ["SHORT"]:
             print("%-16s %4d calls of %2d kinds, %5d failures" % (
                 s.name, sum(counts.values()), len(counts), len(some)), flush=True)
-    if limit and len(points) > int(limit):
-        # One of each kind before two of any.
-        lot.shuffle(points)
-        seen, first, rest = set(), [], []
-        for p in points:
-            kind = (p.scenario.name, p.call)
-            (rest if kind in seen else first).append(p)
-            seen.add(kind)
-        points = (first + rest)[:int(limit)]
+    if limit:
+        points = drawn(points, int(limit), random.Random(seed))
     todo, results = multiprocessing.Queue(), multiprocessing.Queue()
     for i, p in enumerate(points):
         todo.put((i, p.scenario.name, *p[1:]))

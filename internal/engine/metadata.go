@@ -246,7 +246,12 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old boo
 	}
 	var have []fsys.Xattr
 	if old {
-		if have, err = o.Xattrs(r.wantsXattr); err != nil && !refused(err) {
+		have, err = o.Xattrs(r.wantsXattr)
+		switch {
+		case err == nil, fsys.Unsupported(err):
+		case refused(err): // what the source has as well is set
+			t.warn(r, kindXattr, fmt.Errorf("extended attributes that are there cannot all be read, and may stay: %w", err))
+		default:
 			return false, err
 		}
 	}
