@@ -90,7 +90,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		return nil
 	}
 	if r.ctx.Err() == nil {
-		if err := dd.target.ledger.dropLeft(dir, dd.src.Path()); err != nil {
+		if err := dd.target.ledger.dropLeft(dir, dd.src); err != nil {
 			return err
 		}
 	}
@@ -247,7 +247,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
 	if t.ledger != nil {
-		err = t.ledger.dropLeft(nil, "")
+		err = t.ledger.dropLeft(nil, nil)
 		stays = stays || t.ledger.unsettled && r.leavesOut(t)
 		t.ledger.close()
 	}
