@@ -156,13 +156,15 @@ func (r *run) note(f *fate, t targetFate) {
 }
 
 // settle sends the fate of an entry to the collector and completes the progress
-// counters, which count a file whatever became of it.
+// counters, which count a file whatever became of it, unless the run was stopped.
 func (r *run) settle(e *entry) {
 	f := &fate{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
 	}
 	f.targets = make([]targetFate, len(e.passages))
+	cut := r.stopped() // in the middle of the file
 	for i, p := range e.passages {
+		cut = cut && p.done == outNothing
 		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests, have: p.have}
 		switch {
 		case p.done == outNothing && !p.exists:
@@ -190,7 +192,7 @@ func (r *run) settle(e *entry) {
 		}
 	}
 	r.notes <- note{fate: f}
-	if e.kind == fsys.Regular {
+	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
 		tally.Grow(&r.counters.Bytes, e.meta.info.Size-e.counted)
 	}

@@ -121,7 +121,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	r.close()
 	close(r.notes)
 	collector.Wait()
-	c.Phase.Store(int32(tally.PhaseDone))
+	c.Phase.Store(int32(tally.End(stopped || err != nil)))
 	if err != nil {
 		return nil, err
 	}
