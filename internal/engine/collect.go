@@ -216,10 +216,28 @@ func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
 		return
 	}
-	r.tell(Event{Kind: EventFailed, Path: e.path, Err: &failure.FileError{Path: e.path, Stage: stage, Err: err}})
-	if len(e.passages) == 0 {
+	r.tellSource(e.path, stage, err)
+	if len(e.passages) == 0 && !r.sourceGone.Load() {
 		r.dropMissing(e)
 	}
+}
+
+// tellSource tells that something of the source cannot be read. If its root cannot
+// either, that is told once, and the run ends: every further file would fail as well.
+func (r *run) tellSource(path string, stage failure.Stage, err error) {
+	if fsys.DeviceFailed(err) || fsys.DestinationLost(err) {
+		if r.sourceGone.Load() {
+			return
+		}
+		if r.source.Each(func([]byte, uint64, fsys.Kind) bool { return false }) != nil {
+			if r.sourceGone.Swap(true) {
+				return
+			}
+			err = fmt.Errorf("%w; nothing of the source can be read any more, and it is given up", err)
+			defer r.cancel(errSourceGone)
+		}
+	}
+	r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
 }
 
 // dropMissing takes the lines of an entry out of manifests where it does not stand.

@@ -31,7 +31,7 @@ func (r *run) Leave(d *walk.Dir) {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
 			if metaErr != nil {
-				r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageMetadata, Err: metaErr}})
+				r.tellSource(d.Path(), failure.StageMetadata, metaErr)
 			}
 		}
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
@@ -312,4 +312,7 @@ func (t *target) abandon(r *run) {
 	_ = t.journal.remove(t.isForeign) // an empty one is as good as none
 }
 
-var errFailFast = errors.New("stopped at the first failure")
+var (
+	errFailFast   = errors.New("stopped at the first failure")
+	errSourceGone = errors.New("nothing of the source can be read any more")
+)
