@@ -156,13 +156,15 @@ func (r *run) note(f *fate, t targetFate) {
 }
 
 // settle sends the fate of an entry to the collector and completes the progress
-// counters, which count a file whatever became of it.
+// counters, which count a file whatever became of it, unless the run was stopped.
 func (r *run) settle(e *entry) {
 	f := &fate{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
 	}
 	f.targets = make([]targetFate, len(e.passages))
+	cut := r.stopped() // in the middle of the file
 	for i, p := range e.passages {
+		cut = cut && p.done == outNothing
 		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests, have: p.have}
 		switch {
 		case p.done == outNothing && !p.exists:
@@ -190,7 +192,7 @@ func (r *run) settle(e *entry) {
 		}
 	}
 	r.notes <- note{fate: f}
-	if e.kind == fsys.Regular {
+	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
 		tally.Grow(&r.counters.Bytes, e.meta.info.Size-e.counted)
 	}
@@ -214,10 +216,28 @@ func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
 		return
 	}
-	r.tell(Event{Kind: EventFailed, Path: e.path, Err: &failure.FileError{Path: e.path, Stage: stage, Err: err}})
-	if len(e.passages) == 0 {
+	r.tellSource(e.path, stage, err)
+	if len(e.passages) == 0 && !r.sourceGone.Load() {
 		r.dropMissing(e)
 	}
+}
+
+// tellSource tells that something of the source cannot be read. If its root cannot
+// either, that is told once, and the run ends: every further file would fail as well.
+func (r *run) tellSource(path string, stage failure.Stage, err error) {
+	if fsys.DeviceFailed(err) || fsys.DestinationLost(err) {
+		if r.sourceGone.Load() {
+			return
+		}
+		if r.source.Each(func([]byte, uint64, fsys.Kind) bool { return false }) != nil {
+			if r.sourceGone.Swap(true) {
+				return
+			}
+			err = fmt.Errorf("%w; nothing of the source can be read any more, and it is given up", err)
+			defer r.cancel(errSourceGone)
+		}
+	}
+	r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
 }
 
 // dropMissing takes the lines of an entry out of manifests where it does not stand.

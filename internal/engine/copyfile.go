@@ -393,7 +393,9 @@ func (r *run) giveUp(e *entry, p *passage) {
 		if p.sink.Behind != nil {
 			p.sink.Behind.Finish()
 		}
-		p.sink.File.Abort()
+		if p.sink.File.Abort() {
+			p.target.keepLog.Store(true) // for a later run, which removes it
+		}
 		r.forget(e, p)
 	}
 	p.sink = pipe.Sink{}

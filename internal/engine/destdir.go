@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
@@ -273,7 +274,13 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	if err != nil || r.opts.DryRun {
 		return err
 	}
-	return dd.target.ledger.clean(dir, reserved)
+	err = dd.target.ledger.clean(dir, reserved)
+	if fsys.NotPermitted(err) { // of a directory that may only be appended to, for instance
+		dd.target.keepLog.Store(true)
+		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing what an interrupted copy has left: %w", err))
+		return nil
+	}
+	return err
 }
 
 // stripACL reports whether entries made in dir inherit an ACL. A fresh

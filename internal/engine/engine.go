@@ -25,7 +25,8 @@ type run struct {
 	counters   *tally.Counters
 	route      *route
 	source     *fsys.Dir
-	sourceInfo fsys.Info // of the directory, as it was at the start
+	sourceGone atomic.Bool // which was told
+	sourceInfo fsys.Info   // of the directory, as it was at the start
 	targets    []*target
 	privileged bool
 
@@ -121,7 +122,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	r.close()
 	close(r.notes)
 	collector.Wait()
-	c.Phase.Store(int32(tally.PhaseDone))
+	c.Phase.Store(int32(tally.End(stopped || err != nil)))
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +316,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
-	r.tell(Event{Kind: EventFailed, Path: p, Err: &failure.FileError{Path: p, Stage: failure.StageScan, Err: err}})
+	r.tellSource(p, failure.StageScan, err)
 }
 
 func (r *run) skipReserved(d *walk.Dir, name string) {

@@ -31,7 +31,7 @@ func (r *run) Leave(d *walk.Dir) {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
 			if metaErr != nil {
-				r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageMetadata, Err: metaErr}})
+				r.tellSource(d.Path(), failure.StageMetadata, metaErr)
 			}
 		}
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
@@ -90,7 +90,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		return nil
 	}
 	if r.ctx.Err() == nil {
-		if err := dd.target.ledger.dropLeft(dir, dd.src.Path()); err != nil {
+		if err := dd.target.ledger.dropLeft(dir, dd.src); err != nil {
 			return err
 		}
 	}
@@ -247,7 +247,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
 	if t.ledger != nil {
-		err = t.ledger.dropLeft(nil, "")
+		err = t.ledger.dropLeft(nil, nil)
 		stays = stays || t.ledger.unsettled && r.leavesOut(t)
 		t.ledger.close()
 	}
@@ -312,4 +312,7 @@ func (t *target) abandon(r *run) {
 	_ = t.journal.remove(t.isForeign) // an empty one is as good as none
 }
 
-var errFailFast = errors.New("stopped at the first failure")
+var (
+	errFailFast   = errors.New("stopped at the first failure")
+	errSourceGone = errors.New("nothing of the source can be read any more")
+)

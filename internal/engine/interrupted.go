@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // judgeInterrupted judges what an interrupted run may have left. What its journal
@@ -186,11 +187,15 @@ func (l *ledger) clean(dir *fsys.Dir, names []string) error {
 	return nil
 }
 
-// dropLeft removes the temporaries in the directory rel that nobody has
+// dropLeft removes the temporaries in dir, the counterpart of src, that nobody has
 // continued; all of them if dir is nil, which finds them from the root.
-func (l *ledger) dropLeft(dir *fsys.Dir, rel string) error {
+func (l *ledger) dropLeft(dir *fsys.Dir, src *walk.Dir) error {
 	if !l.unsettled {
 		return nil
+	}
+	rel := ""
+	if dir != nil {
+		rel = src.Path()
 	}
 	gone := map[string]string{} // temporary → path
 	l.mu.Lock()

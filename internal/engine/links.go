@@ -283,6 +283,14 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 	if act != actCreate {
 		name = p.dir.TempName()
 	}
+	if act == actKeep && p.have.Nlink >= fewestLinks {
+		if full, err := takesNoLink(p, name); err != nil || full {
+			if err != nil {
+				r.failPassage(e, p, failure.StageCreate, err)
+			}
+			return
+		}
+	}
 	if err := p.target.clearWay(r, act, e.manifestPath(p)); err != nil {
 		r.failPassage(e, p, failure.StageJournal, err)
 		return
@@ -308,6 +316,24 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		return
 	}
 	p.done, p.digests = outLinked, l.digests
+}
+
+// fewestLinks is what a file that takes no further link has at least: NTFS allows 1024.
+const fewestLinks = 1000
+
+// takesNoLink reports whether the file at the passage's name has all the links that it
+// can have. Such files stay as they are: where one does not have space for all names of
+// the source's file, every run would move links from the others to its leader. temp is
+// a free name.
+func takesNoLink(p *passage, temp string) (bool, error) {
+	err := p.dir.Link(p.name, p.dir, temp)
+	if err == nil {
+		return false, p.dir.Remove(temp)
+	}
+	if fsys.LinkRefused(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 // afterLinked makes a name that was copied or found equal the group's leader

@@ -231,8 +231,8 @@ func followsLinks(dir *fsys.Dir) (bool, error) {
 // putInPlace renames a complete temporary over what has the passage's name.
 func (r *run) putInPlace(p *passage, temp string) error {
 	err := p.dir.Rename(temp, p.name)
-	if err != nil {
-		_ = p.dir.Remove(temp)
+	if err != nil && p.dir.Remove(temp) != nil {
+		p.target.keepLog.Store(true) // for a later run, which removes it
 	}
 	return err
 }

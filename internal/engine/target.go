@@ -41,7 +41,7 @@ type target struct {
 	toldTorn   bool        // of files that an interrupted run has left; guarded by mu
 	logErr     error       // why nothing more is noted; guarded by the ledger's lock, as is
 	logTold    bool
-	keepLog    atomic.Bool // something was not forced: the journal stays
+	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
 
 	granularity int64 // of time stamps, nanoseconds
 	// ctimeHolds says that programs cannot set a file's change time, so that one

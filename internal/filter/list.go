@@ -74,6 +74,7 @@ func (v Verdict) String() string {
 // used from several goroutines.
 type List struct {
 	rules []rule
+	paths bool // some rule looks at more than the base name
 }
 
 // Include appends a rule that includes what pattern matches. A malformed
@@ -95,6 +96,7 @@ func (l *List) add(pattern string, include bool) error {
 	}
 	r.include, r.text = include, pattern
 	l.rules = append(l.rules, r)
+	l.paths = l.paths || !r.anyBase
 	return nil
 }
 
@@ -143,6 +145,7 @@ func (l *List) ExcludeFrom(r io.Reader) error {
 		return fmt.Errorf("line %d: %w", number+1, err)
 	}
 	l.rules = append(l.rules, read.rules...)
+	l.paths = l.paths || read.paths
 	return nil
 }
 
@@ -181,6 +184,10 @@ func (l *List) Root() Verdict {
 	}
 	return Traverse
 }
+
+// LooksAtPaths reports whether Match needs more of a path than its base name, which
+// costs the square of the depth in a deep tree.
+func (l *List) LooksAtPaths() bool { return l != nil && l.paths }
 
 // Match returns the verdict on the entry at path, which is relative to the
 // source root, not empty, with "/" between components and none at either end.

@@ -246,6 +246,21 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// Where a list does not look at paths, a walker asks about the base name only.
+func TestLooksAtPaths(t *testing.T) {
+	for rules, want := range map[string]bool{
+		"*.o": false, "**": false, "a/": false, "**/a": false, "!a\nb*": false,
+		"/a": true, "a/b": true, "**/a/b": true, "a/**": true, "a\n/b\nc": true,
+	} {
+		var l List
+		require.NoError(t, l.ExcludeFrom(strings.NewReader(rules)))
+		require.Equal(t, want, l.LooksAtPaths(), rules)
+	}
+	require.True(t, newList(t, "-a", "+/b").LooksAtPaths())
+	require.False(t, newList(t, "-a", "+b").LooksAtPaths())
+	require.False(t, (*List)(nil).LooksAtPaths())
+}
+
 func TestRoot(t *testing.T) {
 	var none *List
 	assert.Equal(t, Included, none.Root())

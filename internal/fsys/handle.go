@@ -13,7 +13,8 @@ var ErrMoved = errors.New("the directory was exchanged while in use")
 // limit of them, so that neither a deep nor a wide tree runs out of
 // descriptors. A directory that is not in use may be closed at any time; it is
 // then reopened name by name from its nearest open ancestor, never following a
-// link, and must have the same identity.
+// link, and must have the same identity. That whole way is not gone for each step
+// out of a deep tree: a directory that is closed for good leaves its parent open.
 type Handles struct {
 	mu    sync.Mutex
 	limit int // open directories, in use or idle; exceeded only by those in use
@@ -90,6 +91,12 @@ func (h *Handle) Acquire() (*Dir, error) {
 		}
 		return nil, err
 	}
+	h.opened(d)
+	return d, nil
+}
+
+// opened takes over d, the directory of h, in use once. h.opening is held.
+func (h *Handle) opened(d *Dir) {
 	s := h.set
 	s.mu.Lock()
 	h.dir, h.users = d, 1
@@ -97,7 +104,6 @@ func (h *Handle) Acquire() (*Dir, error) {
 	victims := s.evict()
 	s.mu.Unlock()
 	closeAll(victims)
-	return d, nil
 }
 
 // Release ends one use begun by Acquire or Child.
@@ -122,6 +128,7 @@ func (h *Handle) Release() {
 // Close says that the directory is not needed any more; its descriptor goes now
 // or with the last Release.
 func (h *Handle) Close() {
+	h.openParent()
 	s := h.set
 	s.mu.Lock()
 	h.closed = true
@@ -137,6 +144,38 @@ func (h *Handle) Close() {
 	if victim != nil {
 		victim.Close()
 	}
+}
+
+// openParent opens the parent of h, which is left next, through "..", where h is open
+// and the parent is not. What is found there must be the parent. If that fails, Acquire
+// goes the whole way, and tells why.
+func (h *Handle) openParent() {
+	p := h.parent
+	if p == nil || p.parent == nil || !p.opening.TryLock() {
+		return
+	}
+	defer p.opening.Unlock()
+	h.set.mu.Lock()
+	needed := p.dir == nil && !p.closed
+	h.set.mu.Unlock()
+	if !needed {
+		return
+	}
+	d := h.use()
+	if d == nil {
+		return
+	}
+	defer h.Release()
+	up, err := d.OpenDir("..")
+	if err != nil {
+		return
+	}
+	if now, err := up.Stat(); err != nil || now.ID != p.id {
+		up.Close()
+		return
+	}
+	p.opened(up)
+	p.Release()
 }
 
 func (h *Handle) use() *Dir {

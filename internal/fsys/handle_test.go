@@ -1,9 +1,11 @@
 package fsys
 
 import (
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -76,6 +78,14 @@ func TestHandlesOfADeepChain(t *testing.T) {
 	f.Close()
 	require.NoError(t, deepest.Remove("file"))
 	chain[depth].Release()
+	opened := 0
+	Fault = func(op Op, _ string) error {
+		if op == OpOpenDir {
+			opened++
+		}
+		return nil
+	}
+	defer func() { Fault = nil }()
 	for i := depth; i > 0; i-- {
 		chain[i].Close()
 		d, err := chain[i-1].Acquire()
@@ -83,6 +93,37 @@ func TestHandlesOfADeepChain(t *testing.T) {
 		require.NoError(t, d.RemoveDir(chain[i].name))
 		chain[i-1].Release()
 	}
+	require.Zero(t, openNow(s))
+	if runtime.GOOS != "windows" { // which has no ".." by handle
+		require.LessOrEqual(t, opened, depth, "each parent is opened from its child")
+	}
+}
+
+// What is above a directory that was moved is not its parent.
+func TestTheParentOfAMovedDirectory(t *testing.T) {
+	root, path := tempRoot(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "a", "c"), 0o700))
+	require.NoError(t, root.Mkdir("b"))
+	s := NewHandles(2)
+	r := s.Root(root)
+	a := child(t, r, "a")
+	c := child(t, a, "c")
+	b := child(t, r, "b")
+	for _, h := range []*Handle{c, b} {
+		_, err := h.Acquire()
+		require.NoError(t, err)
+		h.Release()
+	}
+	require.Nil(t, a.dir, "b and c are open")
+	require.NoError(t, os.Rename(filepath.Join(path, "a", "c"), filepath.Join(path, "b", "c")))
+	c.Close()
+	d, err := a.Acquire()
+	require.NoError(t, err)
+	_, err = d.Lstat("c")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	b.Close()
+	a.Close()
+	a.Release()
 	require.Zero(t, openNow(s))
 }
 

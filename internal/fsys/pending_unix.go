@@ -167,19 +167,22 @@ func (p *Pending) CommitReplacing(name string) error {
 	return nil
 }
 
-// Abort gives the file up. It does nothing after a commit.
-func (p *Pending) Abort() {
+// Abort gives the file up, and reports whether its temporary is left, which could not
+// be removed. It does nothing after a commit.
+func (p *Pending) Abort() (left bool) {
 	if p.dir == nil {
-		return
+		return false
 	}
 	if p.temp != "" {
 		// Not asked of Fault: a temporary that cannot be removed is a leftover, no loss.
-		_ = retry(func() error { return unix.Unlinkat(p.dir.fd, p.temp, 0) })
+		err := retry(func() error { return unix.Unlinkat(p.dir.fd, p.temp, 0) })
+		left = err != nil && err != unix.ENOENT
 	}
 	p.dir = nil
 	if !p.closed {
 		p.Close()
 	}
+	return left
 }
 
 func (p *Pending) closeFile() error {

@@ -104,15 +104,17 @@ func (p *Pending) CommitReplacing(name string) error {
 	return p.finish(func() error { return replaceHandle(p.h, p.dir.h, name) })
 }
 
-// Abort gives the file up. It does nothing after a commit.
-func (p *Pending) Abort() {
+// Abort gives the file up, and reports whether its temporary is left, which could not
+// be removed. It does nothing after a commit.
+func (p *Pending) Abort() (left bool) {
 	if p.dir == nil {
-		return
+		return false
 	}
 	// Not asked of Fault: a temporary that cannot be removed is a leftover, no loss.
-	_ = deleteHandle(p.h)
+	left = deleteHandle(p.h) != nil
 	p.dir = nil
 	p.File.Close()
+	return left
 }
 
 // finish renames the file, by its handle, and closes it. Closing tells of no

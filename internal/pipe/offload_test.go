@@ -121,7 +121,7 @@ func rangeSource(t *testing.T, dir string, parts ...stretch) (d *fsys.Dir, src *
 func rangeSink(t *testing.T, d *fsys.Dir, device *Device) (*Sink, *watchedFile) {
 	t.Helper()
 	s := sinks(t, d, 1)[0]
-	t.Cleanup(s.File.Abort)
+	t.Cleanup(func() { s.File.Abort() })
 	s.Refused = new(atomic.Bool)
 	watched := &watchedFile{}
 	if device != nil {

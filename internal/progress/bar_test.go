@@ -34,6 +34,8 @@ func TestBarLine(t *testing.T) {
 	hidden.totalsKnown = false
 	done := flushing
 	done.phase = tally.PhaseDone
+	stopped := shot(12.3e9, 27.1e9)
+	stopped.phase = tally.PhaseStopped
 	empty := shot(0, 0)
 	few := shot(5, 10)
 	few.files, few.totalFiles, few.etaRate = 1, 2, 0
@@ -66,6 +68,8 @@ func TestBarLine(t *testing.T) {
 			"|  27.0 GB 27.0k files 40.0 MB/s avg 1.32 GB/s flushing"},
 		{"done", done, 80,
 			" 100% [==========]  27.1 GB/27.1 GB 27.1k/27.1k files 1.44 GB/s done"},
+		{"stopped", stopped, 80,
+			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s stopped"},
 		{"verifying", verifying, 80,
 			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
 		{"hashing, total unknown", hashing, 80,

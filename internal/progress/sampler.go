@@ -166,6 +166,8 @@ func (s snapshot) percent() int {
 func (s snapshot) eta() (time.Duration, bool) {
 	left, speed := s.totalBytes-s.bytes, s.etaRate
 	switch {
+	case s.phase == tally.PhaseStopped:
+		return 0, false
 	case s.phase == tally.PhaseFlushing:
 		if left, speed = s.unwritten, float64(s.deviceRate); left == 0 {
 			return 0, false

@@ -96,7 +96,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	if err == nil {
 		r.writeManifest()
 	}
-	c.Phase.Store(int32(tally.PhaseDone))
+	c.Phase.Store(int32(tally.End(err != nil)))
 	return r.summary(begun), err
 }
 

@@ -117,7 +117,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	default:
 		err = r.out.write(r)
 	}
-	c.Phase.Store(int32(tally.PhaseDone))
+	c.Phase.Store(int32(tally.End(err != nil)))
 	r.summary.Elapsed = time.Since(begun)
 	return r.summary, err
 }

@@ -20,10 +20,19 @@ const (
 	PhaseVerifying // reading back what was copied, or checking manifests
 	PhaseHashing
 	PhaseDone
+	PhaseStopped // before the end
 )
 
+// End is the phase of a run that is over.
+func End(stopped bool) Phase {
+	if stopped {
+		return PhaseStopped
+	}
+	return PhaseDone
+}
+
 func (p Phase) String() string {
-	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "done"}[p]
+	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "done", "stopped"}[p]
 }
 
 // Counters may be read at any time.

@@ -123,7 +123,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 			r.findUnlisted(ctx, t)
 		}
 	}
-	c.Phase.Store(int32(tally.PhaseDone))
+	c.Phase.Store(int32(tally.End(ctx.Err() != nil)))
 	r.summary.Elapsed = time.Since(begun)
 	return r.summary, context.Cause(ctx)
 }

@@ -1,7 +1,6 @@
 package walk
 
 import (
-	"strings"
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
@@ -54,25 +53,29 @@ func (d *Dir) Join(name string) string {
 }
 
 func (d *Dir) join(name string) string {
-	size, depth := len(name), 0
+	size := len(name)
 	for p := d; p.Parent != nil; p = p.Parent {
 		size += len(p.Name) + 1
-		depth++
 	}
-	parts := make([]string, 0, 16)
+	if name == "" && size > 0 {
+		size-- // no slash at the end
+	}
+	var short [256]byte // most paths: nothing but the string is allocated
+	path := short[:min(size, len(short))]
+	if size > len(short) {
+		path = make([]byte, size)
+	}
+	at := size - len(name)
+	copy(path[at:], name)
 	for p := d; p.Parent != nil; p = p.Parent {
-		parts = append(parts, p.Name)
-	}
-	var b strings.Builder
-	b.Grow(size)
-	for i := depth - 1; i >= 0; i-- {
-		b.WriteString(parts[i])
-		if i > 0 || name != "" {
-			b.WriteByte('/')
+		if at < size {
+			at--
+			path[at] = '/'
 		}
+		at -= len(p.Name)
+		copy(path[at:], p.Name)
 	}
-	b.WriteString(name)
-	return b.String()
+	return string(path)
 }
 
 // Implied reports whether the directory was not asked for itself, only things

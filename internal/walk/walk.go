@@ -231,7 +231,7 @@ func (w *walker) take() (c *cursor, from, to int) {
 func (w *walker) descend(parent *Dir, name string, place Place) {
 	verdict := filter.Included
 	if w.opts.Filter != nil {
-		verdict = w.opts.Filter.Match(parent.Join(name), true, parent.verdict)
+		verdict = w.filter(parent, name, true)
 	}
 	if verdict == filter.Excluded {
 		return
@@ -437,6 +437,14 @@ func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsy
 		d.visitor.Failed(d, name, errNotDirectory)
 		return kind, false
 	}
-	return kind, kind == fsys.Directory || w.opts.Filter == nil ||
-		w.opts.Filter.Match(d.Join(name), false, d.verdict) != filter.Excluded
+	return kind, kind == fsys.Directory || w.opts.Filter == nil || w.filter(d, name, false) != filter.Excluded
+}
+
+// filter returns the verdict on the entry name of d.
+func (w *walker) filter(d *Dir, name string, isDir bool) filter.Verdict {
+	path := name
+	if w.opts.Filter.LooksAtPaths() {
+		path = d.Join(name)
+	}
+	return w.opts.Filter.Match(path, isDir, d.verdict)
 }

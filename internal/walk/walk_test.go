@@ -968,7 +968,7 @@ func TestJoinOfADeepPath(t *testing.T) {
 	require.Empty(t, d.Path())
 	require.Equal(t, "x", d.Join("x"))
 	var want []string
-	for i := range 50 {
+	for i := range 150 {
 		d = &Dir{Parent: d, Name: fmt.Sprint(i)}
 		want = append(want, d.Name)
 		require.Equal(t, strings.Join(want, "/"), d.Path())
