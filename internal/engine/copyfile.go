@@ -289,7 +289,13 @@ func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
 		return false, err
 	}
 	differs := func(a, b []fsys.Xattr) bool {
-		return slices.ContainsFunc(a, func(x fsys.Xattr) bool { return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil })
+		return slices.ContainsFunc(a, func(x fsys.Xattr) bool {
+			kind := xattrKind(x.Name)
+			if p.target.cannot(kind) || kind == kindACL && p.target.forgetsModes { // nor would a new one have it
+				return false
+			}
+			return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil
+		})
 	}
 	return differs(e.meta.xattrs, list) || !e.meta.unread && differs(list, e.meta.xattrs), nil
 }
