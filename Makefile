@@ -74,7 +74,7 @@ fuzz: ## run every fuzz target for FUZZ_FOR (60s)
 		done; \
 	done
 
-torture: ## let each system call of whole commands fail (10 minutes; EVERY=1, in each way)
+torture: ## let each system call of whole commands fail (10,000 times; EVERY=1, in each way)
 	scripts/torture
 
 snapshot: ## build release archives into dist/, without releasing
