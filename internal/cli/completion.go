@@ -31,8 +31,13 @@ their values. For bash, the package bash-completion must be installed.`,
   sealift completion zsh > "${fpath[1]}/_sealift"
   sealift completion fish > ~/.config/fish/completions/sealift.fish
   sealift completion powershell | Out-String | Invoke-Expression`,
-		ValidArgs: names,
-		Args:      exactly("SHELL"),
+		Args: exactly("SHELL"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, s := range shells {
 				if s.name == args[0] {
