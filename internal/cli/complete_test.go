@@ -159,7 +159,7 @@ func TestSuggestionsForValues(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"copy --overwrite-policy alwyas a b":  "did you mean always?",
+		"copy --overwrite-policy nevre a b":   "did you mean never?",
 		"copy --overwrite-policy NEVER a b":   "did you mean never?",
 		"copy --overwrite-policy nothing a b": "checksum\n",
 		"copy --hash md5,sah256 a b":          "did you mean sha256?",
@@ -170,7 +170,7 @@ func TestSuggestionsForValues(t *testing.T) {
 		"du --nll":                            "did you mean --null?",
 		"copyy --json a b":                    "there is no command \"copyy\"; did you mean copy?",
 		"--json copy a b":                     "unknown flag --json; did you mean sealift COMMAND --json?",
-		"--verison":                           "did you mean --version?",
+		"--versiom":                           "did you mean --version?",
 		"completion zhsh":                     "did you mean zsh?",
 	} {
 		r := command(t, succeeds, "", strings.Fields(line)...)

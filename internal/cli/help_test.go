@@ -216,6 +216,12 @@ func TestManPages(t *testing.T) {
 			t.Errorf("sealift-copy.1 lacks %q", want)
 		}
 	}
+	built := build{Version: "v1.2.3", Time: time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)}
+	for _, c := range rootThat(runs{}).Commands() {
+		if page := manPage(c, built); !strings.Contains(page, `" "1" "2026-11-20" "sealift v1.2.3" "Sealift Manual"`) {
+			t.Errorf("%s: not of the commit: %.100s", c.Name(), page)
+		}
+	}
 	if got := roff("a\\b\n.c 'd'"); got != `a\eb`+"\n"+`\&.c \(aqd\(aq` {
 		t.Errorf("roff: %q", got)
 	}
