@@ -47,6 +47,29 @@ func completeDirectories(*cobra.Command, []string, string) ([]string, cobra.Shel
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
+// completeOneDirectory offers directories as the only argument.
+func completeOneDirectory(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeArgs offers anything for the source, which may be a file, and directories
+// for the destination.
+func (f *copyFlags) completeArgs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if f.input != "" {
+		args = append([]string{f.input}, args...)
+	}
+	switch len(args) {
+	case 0:
+		return nil, cobra.ShellCompDirectiveDefault
+	case 1:
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
 func hashNames() []string {
 	var names []string
 	for _, a := range hash.Algorithms() {

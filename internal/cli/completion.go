@@ -25,20 +25,26 @@ func newCompletionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a completion script for a shell",
-		Long:  "Prints a script that teaches a shell (bash, zsh, fish or powershell) to\ncomplete the commands and flags of sealift. For bash, its package\nbash-completion must be installed.",
+		Long: `The script teaches bash, zsh, fish or powershell to complete commands, flags and
+their values. For bash, the package bash-completion must be installed.`,
 		Example: `  source <(sealift completion bash)
   sealift completion zsh > "${fpath[1]}/_sealift"
   sealift completion fish > ~/.config/fish/completions/sealift.fish
   sealift completion powershell | Out-String | Invoke-Expression`,
-		ValidArgs: names,
-		Args:      exactly("SHELL"),
+		Args: exactly("SHELL"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, s := range shells {
 				if s.name == args[0] {
 					return s.write(cmd.Root(), cmd.OutOrStdout())
 				}
 			}
-			return usagef("there is no completion for %q; known shells are bash, zsh, fish and powershell", args[0])
+			return usagef("there is no completion for %q; known shells are bash, zsh, fish and powershell%s", args[0], didYouMean(nearest(args[0], names)))
 		},
 	}
 }

@@ -22,7 +22,7 @@ func newCopyCmd(run runCopy) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy [flags] SRC DST [-o DST2 ...]",
 		Short: "Copy a tree to one or more destinations, and write its manifest",
-		Long: `Copies SRC to DST and writes a manifest from the same single read. The contents
+		Long: `SRC is read once, and the manifest is written from what was read. The contents
 of a directory land in DST, which is created; a file lands in DST if that is a
 directory or ends in a slash, else at DST. What the source lacks is never
 deleted at the destination. A run that was stopped is finished by the same
@@ -32,8 +32,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		Example: `  sealift copy /media/card /mnt/archive
   sealift copy --verify /media/card /mnt/archive -o /mnt/second
   sealift copy --exclude '*.tmp' --hash sha256,blake3 project /mnt/backup`,
-		DisableFlagsInUseLine: true,
-		Annotations:           endsWith("all"),
+		Annotations:       endsWith("all"),
+		ValidArgsFunction: flags.completeArgs,
 	}
 	addGroups(cmd, flags.groups())
 	completeValues(cmd, map[string][]string{
@@ -46,7 +46,13 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		"verify":           engine.VerifyNames(),
 		"source-manifest":  engine.SourceManifestNames(),
 		"progress":         progress.ModeNames(),
+		"workers":          {"auto"}, // or a number
+		"memory":           {"auto"}, // or a size
+		"bwlimit":          {"off"},  // or a rate
+		"block-size":       nil,
+		"queue-size":       nil,
 	})
+	complete(cmd, "output", completeDirectories)
 	complete(cmd, "hash", listCompletions([]string{"none"}, hashNames()))
 	complete(cmd, "preserve", listCompletions([]string{"all", "none"}, engine.PreserveNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

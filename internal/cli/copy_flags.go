@@ -41,7 +41,7 @@ off   nothing`
 
 // sourceManifestHelp explains the modes, as policyHelp does.
 const sourceManifestHelp = "`MODE`: what becomes of a SHA256SUMS that the source holds\n" + `check   a file that does not match it is not
-        copied; a listed one that is not there is
+        copied; a listed one that is absent is
         a warning
 strict  what is not there is a mismatch, too
 ignore  it is a file like any other`
@@ -98,22 +98,23 @@ func (f *copyFlags) groups() []flagGroup {
 			s.VarP(&onceValue{&f.input}, "input", "i", "take `SRC` as the source, instead of the first argument")
 			s.StringArrayVarP(&f.outputs, "output", "o", nil, "also copy to `DST`; may be repeated")
 			f.selection.flags(s, "copy", &o.OneFileSystem)
+			s.Var(newParsed(&o.Preserve, "all", engine.ParsePreserve), "preserve", "metadata to keep: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
+			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
 		}},
-		{"Manifest and verification", func(s *pflag.FlagSet) {
+		{groupManifest, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5, or none for no manifest")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each destination (default: SHA256SUMS and the like)")
+		}},
+		{groupSafety, func(s *pflag.FlagSet) {
+			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", policyHelp)
 			s.Var(newParsed(&o.Verify, "off", engine.ParseVerify), "verify", verifyHelp)
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 			s.Var(newParsed(&o.SourceManifest, "check", engine.ParseSourceManifest), "source-manifest", sourceManifestHelp)
-		}},
-		{"What stands at the destination", func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", policyHelp)
-			s.Var(newParsed(&o.Preserve, "all", engine.ParsePreserve), "preserve", "metadata to keep: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
-			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
-			s.Var(newParsed(&o.Reflink, "auto", engine.ParseReflink), "reflink", "`MODE`: whether copies share blocks with the source: auto where the file system can, always or the file fails, never")
 			s.Var(newParsed(&o.Sync, "end", engine.ParseSync), "sync", "`MODE`: when data is forced to the device: end (before the manifest), file (after each), none")
+			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "tell what would be done, and write nothing")
+			s.BoolVar(&o.FailFast, "fail-fast", false, "stop at the first failure")
 		}},
-		{"Speed and memory", func(s *pflag.FlagSet) {
+		{groupSpeed, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "`SIZE`: size of a buffer")
 			s.Var(newParsed(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "`NUMBER` of buffers that may wait between two stages of a file")
 			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files copied at once")
@@ -121,12 +122,9 @@ func (f *copyFlags) groups() []flagGroup {
 			s.Var(newParsed(&o.BytesPerSecond, "off", parseRate), "bwlimit", "limit all workers together to `RATE` bytes per second, such as 80MB")
 			s.Var(newParsed(&o.DirtyWindow, "auto", parseWindow), "dirty-window", "`SIZE`: how much unwritten data may wait in memory for the device of each destination: auto (two seconds of its speed), off (as much as the system likes), or at least 1M")
 			s.Var(newParsed(&o.Cache, "auto", engine.ParseCache), "cache", cacheHelp)
+			s.Var(newParsed(&o.Reflink, "auto", engine.ParseReflink), "reflink", "`MODE`: whether copies share blocks with the source: auto where the file system can, always or the file fails, never")
 		}},
-		{"How to run", func(s *pflag.FlagSet) {
-			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "tell what would be done, and write nothing")
-			s.BoolVar(&o.FailFast, "fail-fast", false, "stop at the first failure")
-		}},
-		{"What is told", func(s *pflag.FlagSet) {
+		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures and conflicts only")
 			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
 			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)

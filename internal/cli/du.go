@@ -27,8 +27,7 @@ not one for each directory, unless --max-depth, --all or --top asks for more.`,
   sealift du --top 20 /home
   sealift du -d 1 -h . | sort -h
   sealift du -c --exclude node_modules projects/*`,
-		DisableFlagsInUseLine: true,
-		Annotations:           endsWith("0 1 2 130 143"),
+		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flags().Bool("help", false, "") // or else cobra takes -h for it
@@ -36,6 +35,7 @@ not one for each directory, unless --max-depth, --all or --top asks for more.`,
 		"block-size": {"human-readable", "si", "1", "K", "M", "G", "KB", "MB", "GB"},
 		"max-depth":  nil,
 		"top":        nil,
+		"workers":    {"auto"}, // or a number
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.duOptions(cmd, args)

@@ -42,7 +42,10 @@ func (f *duFlags) groups() []flagGroup {
 			s.BoolVarP(&o.OneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
 			s.Var(&ruleValue{f.rules.Exclude, &f.rulesUsed}, "exclude", "leave out what matches the gitignore-style `PATTERN`; the last match wins")
 		}},
-		{"What to print", func(s *pflag.FlagSet) {
+		{groupSpeed, func(s *pflag.FlagSet) {
+			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: directories read at once")
+		}},
+		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.summarize, "summarize", "s", false, "one line for each PATH; this is the default")
 			s.VarP(newParsed(&f.depth, "0", countBetween(0, math.MaxInt32, "")), "max-depth", "d", "`NUMBER`: print directories, too, so many levels below PATH")
 			s.BoolVarP(&o.Files, "all", "a", false, "print files, too; at every depth unless --max-depth is given")
@@ -51,14 +54,11 @@ func (f *duFlags) groups() []flagGroup {
 			s.BoolVar(&f.json, "json", false, "print one JSON object; sizes in it are bytes")
 			s.BoolVarP(&f.null, "null", "0", false, "end lines in NUL bytes, and do not quote names")
 		}},
-		{"Sizes", func(s *pflag.FlagSet) {
+		{"Sizes in the output", func(s *pflag.FlagSet) {
 			s.BoolFuncP("human-readable", "h", "print sizes such as 4.0K and 1.5G; the default on a terminal and for --top (for this help: --help)", f.unitFlag(unitHuman, nil))
 			s.BoolFuncP("kibibytes", "k", "as --block-size=1K, the default elsewhere", f.unitFlag(unitKibi, nil))
 			s.BoolFuncP("bytes", "b", "as --apparent-size --block-size=1", f.unitFlag(unitBytes, &o.Apparent))
 			s.VarP(&parsedValue[unit]{target: &f.unit, parse: parseUnit}, "block-size", "B", blockSizeHelp)
-		}},
-		{"How to run", func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: directories read at once")
 		}},
 	}
 }

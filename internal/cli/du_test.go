@@ -253,7 +253,7 @@ func TestHelpOfDu(t *testing.T) {
 		}
 	}
 	var at []int
-	for _, heading := range []string{"Examples:", "What to measure:", "What to print:", "Sizes:", "How to run:", "Other flags:", "Exit codes:"} {
+	for _, heading := range []string{"Usage:", "What to measure:", "Speed and memory:", "Output:", "Sizes in the output:", "Other flags:", "Exit codes:"} {
 		at = append(at, strings.Index(help, "\n"+heading+"\n"))
 	}
 	if at[0] < 0 || !slices.IsSorted(at) {

@@ -75,13 +75,23 @@ func flagsByGroup(cmd *cobra.Command) (titles []string, sets map[string]*pflag.F
 	return titles, sets
 }
 
-// printHelp writes the help of a command: first how it is used, last what its
-// exit code means. A failed write shows in the writer, see [checkedWriter].
+// Headings under which help lists flags, in this order; those of the first group
+// are named by what the command does.
+const (
+	groupManifest = "Manifest"
+	groupSafety   = "Safety"
+	groupSpeed    = "Speed and memory"
+	groupOutput   = "Output"
+)
+
+// printHelp writes the help of a command: first examples, which is what most people
+// look for, last what its exit code means. A failed write shows in the writer, see
+// [checkedWriter].
 func printHelp(cmd *cobra.Command) {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "Usage:\n  %s\n\n%s\n", useLine(cmd), cmd.Long)
-	if cmd.Example != "" {
-		fmt.Fprintf(&sb, "\nExamples:\n%s\n", cmd.Example)
+	fmt.Fprintf(&sb, "Examples:\n%s\n\n%s.\n\nUsage:\n  %s\n", cmd.Example, cmd.Short, useLine(cmd))
+	if cmd.Long != "" {
+		fmt.Fprintf(&sb, "\n%s\n", cmd.Long)
 	}
 	if cmd.HasAvailableSubCommands() {
 		sb.WriteString("\nCommands:\n")
@@ -183,7 +193,8 @@ func newHelpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Print the help of a command",
-		Long:  "Prints the help of a command.",
+		Example: `  sealift help copy
+  sealift copy --help`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			if len(args) == 0 {

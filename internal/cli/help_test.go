@@ -15,14 +15,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 )
 
-func TestHelpBeginsWithUseAndEndsWithExitCodes(t *testing.T) {
-	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "sum --help", "help sum", "du --help", "help du"} {
+func TestHelpBeginsWithExamplesAndEndsWithExitCodes(t *testing.T) {
+	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "sum --help", "help sum", "du --help", "help du", "stream --help"} {
 		r := command(t, succeeds, "", strings.Fields(line)...)
 		if r.code != 0 || r.stderr != "" || r.options != nil {
 			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
 		}
-		if !strings.HasPrefix(r.stdout, "Usage:\n  sealift ") {
-			t.Errorf("%s begins with %.40q", line, r.stdout)
+		if !regexp.MustCompile(`^Examples:\n(  .+\n)*  sealift .+\n(  .+\n)*\n[A-Z][^\n.]+\.\n\nUsage:\n  sealift `).MatchString(r.stdout) {
+			t.Errorf("%s begins with %.400q", line, r.stdout)
 		}
 		_, list, _ := strings.Cut(r.stdout, "\nExit codes:\n")
 		want := "0 1 2"
@@ -31,7 +31,7 @@ func TestHelpBeginsWithUseAndEndsWithExitCodes(t *testing.T) {
 			want = "0 1 2 3 4 130 143"
 		case strings.Contains(line, "verify"):
 			want = "0 1 2 3 130 143"
-		case strings.Contains(line, "sum"), strings.Contains(line, "du"):
+		case strings.Contains(line, "sum"), strings.Contains(line, "du"), strings.Contains(line, "stream"):
 			want = "0 1 2 130 143"
 		}
 		if got := strings.Join(regexp.MustCompile(`(?m)^  \d+`).FindAllString(list, -1), ""); strings.Join(strings.Fields(got), " ") != want {
@@ -72,25 +72,44 @@ func TestHelpOfCopy(t *testing.T) {
 		}
 	}
 	last := 0
-	for _, heading := range []string{"Examples:", "What to copy:", "Manifest and verification:", "What stands at the destination:", "Speed and memory:", "How to run:", "What is told:", "Other flags:", "Exit codes:"} {
+	for _, heading := range []string{"Usage:", "What to copy:", "Manifest:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"} {
 		at := strings.Index(help, "\n"+heading+"\n")
 		if at <= last {
 			t.Errorf("%s stands at %d, behind %d", heading, at, last)
 		}
 		last = at
 	}
-	if strings.Index(help, "Copies SRC") > strings.Index(help, "Examples:") {
-		t.Error("the examples stand before the description")
-	}
 	for _, policy := range engine.PolicyNames() {
 		if !regexp.MustCompile(`(?m)^ {30,}` + policy + ` +(skip|touch|replace) `).MatchString(help) {
 			t.Errorf("policy %s is not explained", policy)
 		}
 	}
-	for _, want := range []string{"--block-size SIZE    size of a buffer (default 128K)\n", "--bwlimit RATE ", "--sparse MODE              how holes are treated: auto",
-		"--verify[=MODE] ", "(default off)\n                              dest  every file", "source holds\n"} {
+	for _, want := range []string{"--block-size SIZE    size of a buffer (default 128K)\n", "--bwlimit RATE ", "--sparse MODE        how holes are treated: auto",
+		"--verify[=MODE] ", "(default off)\n                                 dest  every file", "holds (default check)\n"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing", want)
+		}
+	}
+}
+
+// Each flag stands under a heading that says what it is about, and the headings of
+// all commands are the same, but for the first.
+func TestFlagsStandUnderTheSameHeadings(t *testing.T) {
+	order := []string{groupManifest, groupSafety, groupSpeed, groupOutput, "Sizes in the output"}
+	for _, c := range rootThat(runs{}).Commands() {
+		titles, sets := flagsByGroup(c)
+		for _, name := range flagNames(sets[titles[len(titles)-1]]) {
+			if name != "help" {
+				t.Errorf("%s: --%s has no heading", c.Name(), name)
+			}
+		}
+		last := -1
+		for i, title := range titles[:len(titles)-1] {
+			at := slices.Index(order, title)
+			if at <= last && !(i == 0 && strings.HasPrefix(title, "What to ")) {
+				t.Errorf("%s: heading %q", c.Name(), title)
+			}
+			last = max(last, at)
 		}
 	}
 }
@@ -195,6 +214,12 @@ func TestManPages(t *testing.T) {
 		`\fB\-\-verify\fR[=\fIMODE\fR]` + "\n", `\fB\-\-dirty\-window\fR \fISIZE\fR` + "\n", `\fB\-\-cache\fR \fIMODE\fR` + "\n", ".nf\nauto    as keep"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("sealift-copy.1 lacks %q", want)
+		}
+	}
+	built := build{Version: "v1.2.3", Time: time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)}
+	for _, c := range rootThat(runs{}).Commands() {
+		if page := manPage(c, built); !strings.Contains(page, `" "1" "2026-11-20" "sealift v1.2.3" "Sealift Manual"`) {
+			t.Errorf("%s: not of the commit: %.100s", c.Name(), page)
 		}
 	}
 	if got := roff("a\\b\n.c 'd'"); got != `a\eb`+"\n"+`\&.c \(aqd\(aq` {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 )
 
-// jsonSchema is the version of all JSON output. It grows when a field changes
-// its meaning or goes away, not when one is added.
+// jsonSchema is the version of all JSON output, which docs/schema describes. It
+// grows when a field changes its meaning or goes away, not when one is added.
 const jsonSchema = 1
 
 // reportJSON is the account of a copy for programs.

@@ -83,17 +83,16 @@ func tellError(cmd *cobra.Command, err error, result outcome, args []string) {
 	}
 }
 
-// wantsJSON reports whether a command line asks for JSON, also where the
-// flags before --json could not be parsed.
+// wantsJSON reports whether a command line asks for JSON, also where the flags
+// before --json could not be parsed, or the command has none or does not exist.
 func wantsJSON(cmd *cobra.Command, args []string) bool {
-	flag := cmd.Flags().Lookup("json")
-	if flag == nil {
-		return false
+	if flag := cmd.Flags().Lookup("json"); flag != nil && flag.Changed {
+		return flag.Value.String() == "true"
 	}
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
-	return flag.Value.String() == "true" || !flag.Changed && slices.Contains(args, "--json")
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
 // checkedWriter remembers the first error, so that nobody has to check each

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +16,11 @@ func newManCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write the man pages into a directory",
-		Long:  "Writes one man page per command into DIR, which is created.",
+		Long:  "Each command has a page, which says what its --help says. DIR is created.",
 		Example: `  sealift man ~/.local/share/man/man1
   man sealift-copy`,
-		Args: exactly("DIR"),
+		Args:              exactly("DIR"),
+		ValidArgsFunction: completeOneDirectory,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // man pages are for everybody
 				return fileError(err)
@@ -53,7 +55,10 @@ func manPage(c *cobra.Command, b build) string {
 		roff(strings.ToUpper(pageName(c))), date, roff("sealift "+b.Version))
 	fmt.Fprintf(&sb, ".SH NAME\n%s \\- %s\n", roff(pageName(c)), roff(c.Short))
 	fmt.Fprintf(&sb, ".SH SYNOPSIS\n.B %s\n", roff(useLine(c)))
-	fmt.Fprintf(&sb, ".SH DESCRIPTION\n%s\n", roff(c.Long))
+	fmt.Fprintf(&sb, ".SH DESCRIPTION\n%s\n", roff(c.Short+"."))
+	if c.Long != "" {
+		fmt.Fprintf(&sb, ".PP\n%s\n", strings.ReplaceAll(roff(c.Long), "\n\n", "\n.PP\n"))
+	}
 	titles, sets := flagsByGroup(c)
 	sb.WriteString(".SH OPTIONS\n")
 	for _, title := range titles {
@@ -62,20 +67,16 @@ func manPage(c *cobra.Command, b build) string {
 		}
 		sets[title].VisitAll(func(f *pflag.Flag) { manFlag(&sb, f) })
 	}
-	if c.Example != "" {
-		fmt.Fprintf(&sb, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
-	}
+	fmt.Fprintf(&sb, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
 	sb.WriteString(".SH EXIT STATUS\n")
 	for _, row := range exitCodesOf(c) {
 		fmt.Fprintf(&sb, ".TP\n%d\n%s\n", row.code, roff(row.meaning))
 	}
-	related := []*cobra.Command{c.Parent()}
-	if !c.HasParent() {
-		related = c.Commands()
-	}
+	manTerms(&sb, "FILES", c, manFiles)
+	manTerms(&sb, "ENVIRONMENT", c, manEnvironment)
 	var pages []string
-	for _, r := range related {
-		if r.IsAvailableCommand() || !r.HasParent() {
+	for _, r := range append([]*cobra.Command{c.Root()}, c.Root().Commands()...) {
+		if r != c && (r.IsAvailableCommand() || !r.HasParent()) {
 			pages = append(pages, fmt.Sprintf(".BR %s (1)", roff(pageName(r))))
 		}
 	}
@@ -96,6 +97,40 @@ func manFlag(sb *strings.Builder, f *pflag.Flag) {
 	fmt.Fprintf(sb, "\n%s\n", roff(text))
 	if hasRows {
 		fmt.Fprintf(sb, ".nf\n%s\n.fi\n", roff(rows))
+	}
+}
+
+// A manTerm explains a word on the pages of some commands.
+type manTerm struct{ commands, word, text string }
+
+// manFiles are the names that commands give by themselves.
+var manFiles = []manTerm{
+	{"copy verify", "SHA256SUMS", "the manifest of a directory; BLAKE3SUMS, XXH128SUMS, SHA512SUMS and MD5SUMS for other hashes"},
+	{"copy verify", "NAME.sha256", "the manifest beside a single file that was copied"},
+	{"copy verify", "sealift.sha256", "the manifest where the source has a file that takes the usual name"},
+	{"copy", ".sealift-journal", "a directory in the destination while a copy is unfinished: what is done, the previous manifest, and the lock; .sealift-NAME.journal for a single file. The run that finishes removes it"},
+	{"copy sum stream", ".sealift-*.tmp", "a file that is not complete yet"},
+	{"copy", ".sealift-bad-*", "a file that --verify has found to differ"},
+}
+
+var manEnvironment = []manTerm{
+	{"sealift copy verify sum stream", "TERM", "dumb: no bar, but a line every ten seconds"},
+	{"sealift du", "NO_COLOR", "if it is set, charts have no colour; nothing else ever has"},
+	{"sealift du", "COLUMNS", "how wide charts are that do not go to a terminal"},
+	{"sealift du", "LC_ALL, LC_CTYPE, LANG", "whether charts may be drawn with characters that are not ASCII"},
+}
+
+// manTerms writes a section of those words that a page explains, if there are any.
+func manTerms(sb *strings.Builder, title string, c *cobra.Command, terms []manTerm) {
+	for _, t := range terms {
+		if !slices.Contains(strings.Fields(t.commands), c.Name()) {
+			continue
+		}
+		if title != "" {
+			fmt.Fprintf(sb, ".SH %s\n", title)
+			title = ""
+		}
+		fmt.Fprintf(sb, ".TP\n\\fI%s\\fR\n%s\n", roff(t.word), roff(t.text))
 	}
 }
 

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,6 +41,7 @@ also tells what trees take on their devices, and copies streams and devices.`,
 	root.AddCommand(commands...)
 	root.InitDefaultHelpCmd()
 	for _, cmd := range append(root.Commands(), root) {
+		cmd.DisableFlagsInUseLine = true // where there are others than --help, the line names them
 		cmd.InitDefaultHelpFlag()
 		cmd.Flags().Lookup("help").Usage = "show this help"
 	}
@@ -54,30 +55,46 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	hint := ""
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		hint = fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
-	}
-	return usagef("there is no command %q%s", args[0], hint)
+	return usagef("there is no command %q%s", args[0], didYouMean(strings.Join(cmd.SuggestionsFor(args[0]), " or ")))
 }
 
-// flagError rewords the errors of flag parsing, and suggests the flag that was
-// perhaps meant.
+// didYouMean is the end of a message that knows what was perhaps meant; "" if it
+// does not.
+func didYouMean(meant string) string {
+	if meant == "" {
+		return ""
+	}
+	return "; did you mean " + meant + "?"
+}
+
+// flagError rewords the errors of flag parsing, and suggests the flag or the value
+// that was perhaps meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return usagef("%s: %s", flagName(e.GetFlag()), e.Unwrap())
+		return usagef("%s: %s%s", flagName(e.GetFlag()), e.Unwrap(), didYouMean(nearestValue(cmd, e.GetFlag(), e.GetValue())))
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return usagef("%s needs a value", flagName(e.GetFlag()))
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if e.GetSpecifiedShortnames() != "" {
-			return usagef("unknown flag -%s", e.GetSpecifiedName())
+		name, dashes := e.GetSpecifiedName(), "--"
+		if letters := e.GetSpecifiedShortnames(); letters != "" {
+			name, dashes = letters, "-" // perhaps a name behind one dash
+			if f := cmd.Flags().Lookup(letters); f == nil || f.Hidden {
+				return usagef("unknown flag -%s", e.GetSpecifiedName())
+			}
 		}
-		if near := nearestFlag(cmd.Flags(), e.GetSpecifiedName()); near != "" {
-			return usagef("unknown flag --%s; did you mean --%s?", e.GetSpecifiedName(), near)
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			return noSuchCommand(cmd, words) // or else the flag would not be unknown
 		}
-		return usagef("unknown flag --%s", e.GetSpecifiedName())
+		meant := nearest(name, flagNames(cmd.Flags()))
+		switch {
+		case meant != "":
+			meant = "--" + meant
+		case cmd.HasSubCommands() && ownedByACommand(cmd, name):
+			meant = cmd.Name() + " COMMAND --" + name
+		}
+		return usagef("unknown flag %s%s%s", dashes, name, didYouMean(meant))
 	}
 	return usagef("%s", err)
 }
@@ -89,19 +106,54 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// nearestFlag returns the flag whose name is at most two slips away, or that
-// the word begins; empty if there is none.
-func nearestFlag(flags *pflag.FlagSet, word string) string {
-	best, least := "", 3
+func flagNames(flags *pflag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		slips := distance(word, f.Name)
-		if len(word) >= 3 && strings.HasPrefix(f.Name, word) {
-			slips = min(slips, 1)
-		}
-		if slips < least && !f.Hidden {
-			best, least = f.Name, slips
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
 	})
+	return names
+}
+
+// ownedByACommand reports whether a flag would be known behind some command.
+func ownedByACommand(root *cobra.Command, flag string) bool {
+	return slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Flags().Lookup(flag) != nil })
+}
+
+// nearestValue returns what a value of a flag, or the item of a list that is wrong,
+// was perhaps meant to be: one of those that shells are told of.
+func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
+	values, ok := cmd.GetFlagCompletionFunc(f.Name)
+	if !ok {
+		return ""
+	}
+	names, _ := values(cmd, nil, "")
+	for item := range strings.SplitSeq(value, ",") {
+		if !slices.Contains(names, item) {
+			return nearest(item, names)
+		}
+	}
+	return ""
+}
+
+// nearest returns the name that is at most two slips away and not another word
+// altogether, or that the word begins; empty if there is none. Case is no slip.
+func nearest(word string, names []string) string {
+	best, least := "", 6 // in halves of a slip
+	word = strings.ToLower(word)
+	for _, name := range names {
+		slips := distance(word, name)
+		if len(word) >= 3 && strings.HasPrefix(name, word) {
+			slips = min(slips, 1)
+		}
+		halves := 2 * slips
+		if word == "" || word[0] != name[0] {
+			halves++ // few slip at the first letter
+		}
+		if halves < least && 2*slips <= len(name) {
+			best, least = name, halves
+		}
+	}
 	return best
 }
 

@@ -29,24 +29,28 @@ func newStreamCmd(run runStream) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stream [flags] [IN [OUT...]]",
 		Short: "Copy one stream, file or device while hashing it",
-		Long: `Copies IN to each OUT, reading it once, and tells the digest of it and how much it
-was on standard error. - stands for standard input or output, and so does what is
-left out. A file is written in place, and truncated first; a device is written
-from its beginning. Exit code 0 means that the data is on the device.
+		Long: `IN is read once and written to each OUT; how much it was, and its digest, are
+told on standard error. - stands for standard input or output, and so does what
+is left out. A file is written in place, and truncated first; a device is
+written from its beginning. Exit code 0 means that the data is on the device.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000. A
 plain number behind --count, --skip and --seek is one of blocks.`,
 		Example: `  sealift stream /dev/sdc card.img
   sealift stream card.img /dev/sdc /dev/sdd
   sealift stream --skip 1M --count 10M disk.img - | xz >part.xz`,
-		DisableFlagsInUseLine: true,
-		Annotations:           endsWith("0 1 2 130 143"),
+		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	completeValues(cmd, map[string][]string{
-		"sync":     {"end", "none"},
-		"cache":    stream.CacheNames(),
-		"progress": progress.ModeNames(),
+		"sync":       {"end", "none"},
+		"cache":      stream.CacheNames(),
+		"progress":   progress.ModeNames(),
+		"bwlimit":    {"off"}, // or a rate
+		"block-size": nil,
+		"count":      nil,
+		"skip":       nil,
+		"seek":       nil,
 	})
 	complete(cmd, "hash", listCompletions([]string{"none"}, hashNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -40,22 +40,22 @@ func (f *streamFlags) groups() []flagGroup {
 			s.Lookup("skip").DefValue = ""
 			s.Var(newParsed(&o.Seek, "0", parseAmount), "seek", "begin to write behind `N` blocks, or a size, of each output")
 			s.Lookup("seek").DefValue = ""
+			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zeros")
 		}},
-		{"Digests", func(s *pflag.FlagSet) {
+		{groupManifest, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5, or none")
 			s.Var(&onceValue{&o.Manifest}, "manifest", "list the outputs, or else the input, in `FILE`, which appears when it is complete")
 		}},
-		{"What stands at the output", func(s *pflag.FlagSet) {
+		{groupSafety, func(s *pflag.FlagSet) {
 			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep what an output holds behind what is written")
-			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zeros")
 			s.Var(newParsed(&o.Unsynced, "end", parseStreamSync), "sync", "`MODE`: when data is forced to the device: end, none")
 			s.Lookup("sync").NoOptDefVal = "end"
 		}},
-		{"Speed and memory", func(s *pflag.FlagSet) {
+		{groupSpeed, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.BytesPerSecond, "off", parseRate), "bwlimit", "read at most at `RATE` bytes per second, such as 80MB")
 			s.Var(newParsed(&o.Cache, "auto", stream.ParseCache), "cache", streamCacheHelp)
 		}},
-		{"What is told", func(s *pflag.FlagSet) {
+		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
 			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
 		}},

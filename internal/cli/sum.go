@@ -30,11 +30,13 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
-		DisableFlagsInUseLine: true,
-		Annotations:           endsWith("0 1 2 130 143"),
+		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
-	completeValues(cmd, map[string][]string{"progress": progress.ModeNames()})
+	completeValues(cmd, map[string][]string{
+		"progress": progress.ModeNames(),
+		"workers":  {"auto"}, // or a number
+	})
 	complete(cmd, "hash", listCompletions(nil, hashNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.sumOptions(cmd, args)

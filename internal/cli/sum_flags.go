@@ -25,16 +25,16 @@ func (f *sumFlags) groups() []flagGroup {
 		{"What to hash", func(s *pflag.FlagSet) {
 			f.selection.flags(s, "hash", &o.OneFileSystem)
 		}},
-		{"Manifest", func(s *pflag.FlagSet) {
+		{groupManifest, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5; several need --tag")
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself (default: standard output)")
 			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
 		}},
-		{"How to run", func(s *pflag.FlagSet) {
+		{groupSpeed, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files hashed at once")
 		}},
-		{"What is told", func(s *pflag.FlagSet) {
+		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
 			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
 		}},

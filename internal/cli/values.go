@@ -125,14 +125,15 @@ func excludeFrom(list *filter.List) func(string) error {
 	}
 }
 
-// onceValue is a text that may be given once only, and not be empty.
+// onceValue is a text that may be given once only, and not be empty. The same again is
+// the same: to complete a command line, it is parsed twice.
 type onceValue struct{ target *string }
 
 func (v *onceValue) Set(s string) error {
 	switch {
 	case s == "":
 		return fmt.Errorf("the name is empty")
-	case *v.target != "":
+	case *v.target != "" && *v.target != s:
 		return fmt.Errorf("it is given twice; only one is possible")
 	}
 	*v.target = s

@@ -29,15 +29,15 @@ DIR is opened, whatever a manifest says.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,
-		DisableFlagsInUseLine: true,
-		Annotations:           endsWith("0 1 2 3 130 143"),
-		ValidArgsFunction:     completeDirectories,
+		Annotations:       endsWith("0 1 2 3 130 143"),
+		ValidArgsFunction: completeDirectories,
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flag("hash-file").Hidden = true
 	completeValues(cmd, map[string][]string{
 		"cache":    pipe.CacheNames(),
 		"progress": progress.ModeNames(),
+		"workers":  {"auto"}, // or a number
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.verifyOptions(cmd, args)

@@ -31,14 +31,16 @@ func (f *verifyFlags) groups() []flagGroup {
 			s.Var(manifest, "hash-file", "another name of --manifest, with a `FILE`")
 			s.BoolVar(&o.Unlisted, "unlisted", false, "report files that no manifest names, too; they do not change the exit code")
 			s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "do not report files that are not there")
-			s.BoolVar(&o.Strict, "strict", false, "lines of a manifest that cannot be read are errors, not warnings")
 			s.BoolVar(&f.literal, "no-convert-paths", false, "do not try names with \\ from Windows with / where they do not exist")
 		}},
-		{"How to run", func(s *pflag.FlagSet) {
+		{groupSafety, func(s *pflag.FlagSet) {
+			s.BoolVar(&o.Strict, "strict", false, "lines of a manifest that cannot be read are errors, not warnings")
 			s.Var(newParsed(&o.Cache, "auto", pipe.ParseCache), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
+		}},
+		{groupSpeed, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files checked at once")
 		}},
-		{"What is told", func(s *pflag.FlagSet) {
+		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name the files that match, too")
 			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")

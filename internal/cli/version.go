@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // version is set by the linker in a release:
@@ -66,9 +66,8 @@ func (b build) line() string { return "sealift " + b.Version }
 func newVersionCmd(b build) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "version",
+		Use:     "version [flags]",
 		Short:   "Print the version and how the program was built",
-		Long:    "Prints the version and how the program was built.",
 		Example: "  sealift version\n  sealift version --json",
 		Args:    exactly(),
 
@@ -76,7 +75,7 @@ func newVersionCmd(b build) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout() // its errors are seen by execute
 			if asJSON {
-				_ = json.NewEncoder(out).Encode(struct {
+				printJSON(out, struct {
 					Schema int `json:"schema"`
 					build
 				}{jsonSchema, b})
@@ -94,6 +93,8 @@ func newVersionCmd(b build) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	addGroups(cmd, []flagGroup{{groupOutput, func(s *pflag.FlagSet) {
+		s.BoolVar(&asJSON, "json", false, "print one JSON object")
+	}}})
 	return cmd
 }

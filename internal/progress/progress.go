@@ -182,9 +182,14 @@ func (s snapshot) text() string {
 	return sb.String()
 }
 
-// report is the object of ModeJSON. Totals and what follows from them are
+// jsonSchema is the version of that object. It grows when a field changes its
+// meaning or goes away, not when one is added.
+const jsonSchema = 1
+
+// report is the object of ModeJSON; docs/schema/progress.json describes it. Totals and what follows from them are
 // null until they are known.
 type report struct {
+	Schema         int      `json:"schema"`
 	Phase          string   `json:"phase"`
 	Bytes          int64    `json:"bytes"` // without those that are unwritten
 	TotalBytes     *int64   `json:"total_bytes"`
@@ -199,6 +204,7 @@ type report struct {
 
 func (s snapshot) json() string {
 	r := report{
+		Schema:         jsonSchema,
 		Phase:          s.phase.String(),
 		Bytes:          s.bytes,
 		Files:          s.files,

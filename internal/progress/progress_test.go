@@ -163,7 +163,7 @@ func TestJSONTellsWhatIsUnwritten(t *testing.T) {
 		c.Unwritten.Store(80e6)
 		c.DeviceRate.Store(40e6)
 	})
-	want := `{"phase":"flushing","bytes":120000000,"total_bytes":300000000,"files":20,"total_files":20,"unwritten_bytes":80000000,`
+	want := `{"schema":1,"phase":"flushing","bytes":120000000,"total_bytes":300000000,"files":20,"total_files":20,"unwritten_bytes":80000000,`
 	last := tp.lines[len(tp.lines)-1]
 	if !strings.HasPrefix(last, want) || !strings.HasSuffix(last, `"eta_seconds":2}`) {
 		t.Errorf("got  %s\nwant %s...", last, want)

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/tally"
+)
+
+// A documented is one of docs/schema. It remembers what was seen of what it declares.
+type documented struct {
+	name     string
+	raw      map[string]any
+	compiled *jsonschema.Schema
+	seen     map[string]bool
+}
+
+// readSchemas reads docs/schema, by the names without the ending.
+func readSchemas(t *testing.T) map[string]*documented {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 6)
+	schemas := map[string]*documented{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		d := &documented{name: strings.TrimSuffix(filepath.Base(file), ".json"), seen: map[string]bool{}}
+		require.NoError(t, json.Unmarshal(text, &d.raw), file)
+		compiler := jsonschema.NewCompiler()
+		compiler.AssertFormat()
+		compiler.AssertContent()
+		require.NoError(t, compiler.AddResource(d.name, d.raw), file)
+		d.compiled, err = compiler.Compile(d.name)
+		require.NoError(t, err, file)
+		schemas[d.name] = d
+	}
+	return schemas
+}
+
+// check validates one line that a program printed, and wants each key of it declared,
+// which the schema does not ask of others.
+func (d *documented) check(t *testing.T, about, line string) {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+	if !assert.NoError(t, err, "%s: %s", about, line) {
+		return
+	}
+	assert.NoError(t, d.compiled.Validate(value), "%s: %s", about, line)
+	d.walk(t, about, "", d.raw, value)
+}
+
+func (d *documented) walk(t *testing.T, about, at string, schema map[string]any, value any) {
+	t.Helper()
+	schema = d.resolve(schema)
+	switch value := value.(type) {
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		for key, inner := range value {
+			declared, ok := properties[key].(map[string]any)
+			if assert.True(t, ok, "%s: %s%s/%s is not in docs/schema/%[2]s.json", about, d.name, at, key) {
+				d.seen[at+"/"+key] = true
+				d.walk(t, about, at+"/"+key, declared, inner)
+			}
+		}
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for _, inner := range value {
+			d.walk(t, about, at, items, inner)
+		}
+	case string:
+		if known, ok := schema["examples"].([]any); ok {
+			assert.Contains(t, known, value, "%s: %s%s", about, d.name, at)
+		}
+	}
+}
+
+func (d *documented) resolve(schema map[string]any) map[string]any {
+	if name, ok := schema["$ref"].(string); ok {
+		schema = d.raw["$defs"].(map[string]any)[strings.TrimPrefix(name, "#/$defs/")].(map[string]any)
+	}
+	return schema
+}
+
+// fields lists what a schema declares; each has a description, and what is a number
+// of something says of what.
+func (d *documented) fields(t *testing.T, at string, schema map[string]any) (names []string) {
+	t.Helper()
+	schema = d.resolve(schema)
+	assert.NotEmpty(t, schema["description"], "%s%s", d.name, at)
+	if schema["type"] == "object" {
+		assert.NotContains(t, schema, "additionalProperties", "%s%s: fields may be added", d.name, at)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for key, inner := range properties {
+		names = append(names, at+"/"+key)
+		names = append(names, d.fields(t, at+"/"+key, inner.(map[string]any))...)
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		names = append(names, d.fields(t, at, items)...)
+	}
+	return names
+}
+
+// TestJSONIsWhatItsSchemaSays runs the program in many situations. All that it prints
+// as JSON must be valid, and declared; and all that is declared must have been printed.
+func TestJSONIsWhatItsSchemaSays(t *testing.T) {
+	t.Parallel()
+	schemas := readSchemas(t)
+	dir := t.TempDir()
+	shell(t, dir, `mkdir src src/deep
+echo one >src/a; ln src/a src/b; echo two >src/deep/c; ln -s a src/link; mkfifo src/fifo
+printf x >"$(printf 'src/\377')"; echo x >"$(printf 'src/line\nfeed')"
+mkdir rotten; printf '%064d  \376\n%064d  absent\n%064d  \377\n' 0 0 0 >rotten/SHA256SUMS
+(cd rotten; echo bad >"$(printf '\377')"; echo other >g)
+mkdir "$(printf 'rotten/\375')"; touch "$(printf 'rotten/\375/.sealift-0.tmp')"
+mkdir large; echo small >large/a; head -c 3000000 /dev/zero >large/b
+mkdir old; echo new >old/f; touch -d 2030-01-01 old/f; mkdir "$(printf 'old/\377')"; mkdir mine; echo x >mine/f; echo x >"$(printf 'mine/\377')"
+sealift copy -q src kept
+mkdir many; (cd many; echo a >a; mkdir dir; sealift copy -q --hash sha256,md5 . ../both); echo b >both/a; echo z >both/z; echo nonsense >>both/MD5SUMS
+mkdir named; echo x >"$(printf 'named/\376')"; printf '%064d  \376\n%064d  dir\n' 0 0 >named/SHA256SUMS; mkdir named/dir; touch "$(printf 'named/\375')"
+mkdir "$(printf 'dir \377')"; printf '%064d  missing\nnonsense\n' 0 >"$(printf 'dir \377/SHA256SUMS')"
+cp "$(printf 'dir \377/SHA256SUMS')" "$(printf 'dir \377/\376.sha256')"
+mkdir tagged; (cd tagged; echo a >a; sealift sum --tag --hash sha256,blake3 a >SHA256SUMS)
+printf '%064d  ../etc/passwd\n' 0 >hostile`)
+
+	raw := "\xff"
+	runs := []struct {
+		schema string
+		code   int
+		line   string // for sh
+	}{
+		{"copy", 0, `copy --json --verify --hash sha256,blake3 src one -o two`},
+		{"copy", 0, `copy --json --verify=full src one -o two`},
+		{"copy", 0, `copy --json --dry-run src three`},
+		{"copy", 0, `copy --json --hash none src none`},
+		{"copy", 0, `copy --json src/a file`},
+		{"copy", 0, `copy --json src 'to ` + raw + `'`},
+		{"copy", 4, `copy --json mine old`},
+		{"copy", 4, `copy --json --overwrite-policy update mine old`},
+		{"copy", 3, `copy --json rotten clean -o tidy`},
+		{"copy", 3, `copy --json --source-manifest strict rotten stricter`},
+		{"copy", 3, `copy --json --fail-fast rotten faster`},
+		{"copy", 1, `copy --json --log-file /dev/full src logged`},
+		{"copy", 1, `copy --json large full -o also`}, // see below
+		{"copy", 130, `copy --json --workers 1 --bwlimit 1MB large stopped`},
+		{"copy", 0, `copy --json large stopped`}, // continued
+		{"verify", 0, `verify --json kept`},
+		{"verify", 0, `verify --json --unlisted tagged kept`},
+		{"verify", 0, `verify --json --ignore-missing --cache drop kept`},
+		{"verify", 3, `verify --json --unlisted rotten`},
+		{"verify", 3, `verify --json --unlisted both`},
+		{"verify", 3, `verify --json --strict both`},
+		{"verify", 3, `verify --json --unlisted named`},
+		{"verify", 3, `verify --json 'dir ` + raw + `'`},
+		{"verify", 1, `verify --json --manifest hostile kept`},
+		{"du", 0, `du --json`},
+		{"du", 0, `du --json -a --apparent-size src kept`},
+		{"du", 0, `du --json --top 3 src`},
+		{"du", 1, `du --json 'src/` + raw + `' 'no ` + raw + `'`},
+		{"version", 0, `version --json`},
+		// What is refused, and command lines that make no sense.
+		{"refusal", 2, `copy --json nowhere new`},
+		{"refusal", 2, `copy --json src src/new`},
+		{"refusal", 2, `copy --json src`},
+		{"refusal", 2, `copy --json`},
+		{"refusal", 2, `copy --json src new third`},
+		{"refusal", 2, `copy --json src /dev/null`},
+		{"refusal", 2, `copy --json --verify --hash none src new`},
+		{"refusal", 2, `copy --json --log-file no/such/log src new`},
+		{"refusal", 2, `copy --json --files-from nowhere src new`},
+		{"refusal", 2, `copy --json=true --sycn end src new`},
+		{"refusal", 2, `copy --sycn end src new --json`},
+		{"refusal", 2, `copy --sync ned --json src new`},
+		{"refusal", 2, `copy -Z --json src '` + raw + `'`},
+		{"refusal", 2, `copy --json src '` + raw + `/../src'`},
+		{"refusal", 2, `copyy --json src new`},
+		{"refusal", 2, `--json`},
+		{"refusal", 2, `verify --json nowhere`},
+		{"refusal", 2, `verify --json src`},
+		{"refusal", 2, `verify --json --silent kept`},
+		{"refusal", 2, `verify --workers 0 --json kept`},
+		{"refusal", 2, `verify --json --manifest nowhere kept`},
+		{"refusal", 2, `du --json --null`},
+		{"refusal", 2, `du --json ''`},
+		{"refusal", 2, `du --block-size x --json`},
+		{"refusal", 2, `version --json now`},
+		{"refusal", 2, `sum --json src`},
+	}
+	if os.Geteuid() == 0 && canMount["tmpfs"]() {
+		unmount, err := mountAt("tmpfs", filepath.Join(dir, "small"))
+		require.NoError(t, err)
+		defer unmount()
+		shell(t, dir, `mkdir big; head -c 9000000 /dev/zero >big/b; echo a >big/a`)
+		runs = append(runs, runs[0])
+		runs[len(runs)-1].code, runs[len(runs)-1].line = 1, `copy --json --hash md5 big small -o room`
+	} else {
+		t.Log("without a destination that is full: that takes root and a tmpfs")
+	}
+	for _, run := range runs {
+		command := "exec sealift " + run.line
+		switch {
+		case strings.Contains(run.line, "large full"):
+			command = "ulimit -f 2000; " + command // blocks of 512 bytes, or of 1024
+		case run.code == 130:
+			command = "exec signal INT stopped/a sealift " + run.line
+		}
+		code, stdout, stderr := program(t, dir, command)
+		assert.Equal(t, run.code, code, "%s: %s", run.line, stderr)
+		if assert.Equal(t, 1, strings.Count(stdout, "\n"), "%s: %q", run.line, stdout) && assert.True(t, strings.HasSuffix(stdout, "\n"), run.line) {
+			schemas[run.schema].check(t, run.line, stdout)
+			var object struct {
+				ExitCode *int `json:"exit_code"`
+			}
+			if assert.NoError(t, json.Unmarshal([]byte(stdout), &object), run.line) && run.schema != "version" {
+				assert.Equal(t, run.code, *object.ExitCode, run.line)
+			}
+		}
+	}
+
+	delete(schemas, "progress") // of the next test
+	for _, d := range schemas {
+		d.wasAllSeen(t)
+	}
+}
+
+// sometimesPrinted are fields that depend on how the program was built.
+var sometimesPrinted = []string{"version/commit", "version/time", "version/modified"}
+
+func (d *documented) wasAllSeen(t *testing.T) {
+	t.Helper()
+	for _, field := range d.fields(t, "", d.raw) {
+		known := d.seen[field] || slices.Contains(sometimesPrinted, d.name+field)
+		assert.True(t, known, "%s%s is declared, and was never printed", d.name, field)
+	}
+}
+
+// TestProgressIsWhatItsSchemaSays does the same with lines of progress, in each phase
+// that can be made to last until the first line.
+func TestProgressIsWhatItsSchemaSays(t *testing.T) {
+	t.Parallel()
+	d := readSchemas(t)["progress"]
+	dir := t.TempDir()
+	shell(t, dir, `mkdir large slow; echo small >large/a; head -c 3000000 /dev/zero >large/b; head -c 500000 /dev/zero >slow/b
+sealift sum large --manifest large/SHA256SUMS`)
+	phases := []string{"copying", "hashing", "done", "stopped"} // to be met
+	commands := map[string]int{
+		`sealift stream --quiet --progress json large/a -`: 0,
+		`mkfifo in; sealift sum --progress json - <in 2>told & exec 3>in; until grep -q hashing told; do sleep 0.1; done; exec 3>&-; wait $! && cat told >&2`: 0,
+		`sealift verify --progress json large`: 0,
+		`exec signal INT halted/a sealift copy -q --progress json --workers 1 --bwlimit 1MB large halted`: 130,
+		`sealift copy -q --progress json --bwlimit 300KB --block-size 4K --dirty-window 1M slow slowly`:   0,
+	}
+	if _, err := exec.LookPath("strace"); err == nil {
+		commands[`exec strace -f -o calls -e trace=syncfs,pread64 -e inject=syncfs:delay_enter=1600000 -e inject=pread64:delay_enter=320000 `+
+			`sealift copy -q --progress json --cache keep --verify slow traced`] = 0
+		phases = append(phases, "flushing", "verifying")
+	} else {
+		t.Log("without strace, flushing and verifying are over before they are told")
+	}
+	seen := map[string]bool{}
+	for command, want := range commands {
+		code, _, stderr := program(t, dir, command)
+		assert.Equal(t, want, code, "%s: %s", command, stderr)
+		for line := range strings.Lines(stderr) {
+			if strings.HasPrefix(line, "{") {
+				d.check(t, command, line)
+				var object struct {
+					Phase string `json:"phase"`
+				}
+				require.NoError(t, json.Unmarshal([]byte(line), &object))
+				seen[object.Phase] = true
+			}
+		}
+	}
+	for _, phase := range phases {
+		assert.True(t, seen[phase], "no line was %s", phase)
+	}
+	d.wasAllSeen(t)
+	known := d.raw["properties"].(map[string]any)["phase"].(map[string]any)["examples"].([]any)
+	for i, phase := range known {
+		assert.Equal(t, tally.Phase(i).String(), phase) //nolint:gosec // a handful
+	}
+	assert.Equal(t, tally.PhaseStopped, tally.Phase(len(known)-1)) //nolint:gosec // as above
+}
+
+// shell runs a script that must succeed.
+func shell(t *testing.T, dir, script string) {
+	t.Helper()
+	code, _, stderr := program(t, dir, "set -e\n"+script)
+	require.Equal(t, 0, code, "%s\n%s", script, stderr)
+}
+
+// program runs a script in a directory.
+func program(t *testing.T, dir, script string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, messages bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &messages
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "LC_ALL=C")
+	err := cmd.Run()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = failed.ExitCode()
+	} else {
+		require.NoError(t, err, script)
+	}
+	return code, out.String(), messages.String()
+}
