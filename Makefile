@@ -44,7 +44,6 @@ vet:
 lint:
 	$(LINT) run
 	$(ACTIONS)
-	$(RELEASE) check --quiet
 
 # Without its database, which is on the network, nothing can be found: that is said,
 # and is no failure.
