@@ -140,7 +140,7 @@ func TestWorkflows(t *testing.T) {
 			switch words[0] {
 			case "go":
 			case "make":
-				assert.Regexp(t, `(?m)^`+regexp.QuoteMeta(words[1])+`:`, string(makefile), "%s: %s", name, m[1])
+				assert.True(t, bytes.Contains(makefile, []byte("\n"+words[1]+":")), "%s: no target: %s", name, m[1])
 			default:
 				assert.FileExists(t, filepath.Join(repository, words[0]), "%s: %s", name, m[1])
 			}

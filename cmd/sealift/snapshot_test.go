@@ -156,7 +156,7 @@ func (s *snapshot) checkProgram(t *testing.T, platform string, program []byte) {
 		}
 	}
 	assert.Equal(t, want, have)
-	assert.Contains(t, string(program), "v"+s.Version)
+	assert.True(t, bytes.Contains(program, []byte("v"+s.Version)), "the version")
 
 	paths := strings.Fields(output(t, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"))
 	paths = append(paths, filepath.Dir(s.dir), os.Getenv("SEALIFT_SNAPSHOT_CLONE"))
