@@ -3,18 +3,20 @@
 GO      ?= go
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 VULN    := $(GO) tool -modfile=tools/go.mod govulncheck
+ACTIONS := $(GO) tool -modfile=tools/workflows/go.mod actionlint
+RELEASE := $(GO) tool -modfile=tools/release/go.mod goreleaser
 VULN_DB ?= https://vuln.go.dev
 FUZZ_FOR ?= 60s
 
-# What the cross-build covers, as GOOS/GOARCH.
+# What the cross-build covers, as GOOS/GOARCH: what there are releases for.
 PLATFORMS := \
-	linux/amd64 linux/arm64 linux/386 linux/arm \
+	linux/amd64 linux/arm64 linux/386 linux/arm linux/riscv64 \
 	darwin/amd64 darwin/arm64 \
 	windows/amd64 windows/arm64 \
-	freebsd/amd64
+	freebsd/amd64 freebsd/arm64
 
 .DEFAULT_GOAL := build
-.PHONY: help build test check format vet lint vuln cross bench fuzz torture snapshot clean
+.PHONY: help build test check format vet lint vuln cross bench fuzz torture snapshot release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,8 +40,10 @@ format:
 vet:
 	$(GO) vet ./...
 
+# actionlint hands the commands of the workflows to shellcheck, where that is installed.
 lint:
 	$(LINT) run
+	$(ACTIONS)
 
 # Without its database, which is on the network, nothing can be found: that is said,
 # and is no failure.
@@ -54,11 +58,12 @@ vuln: ## look for known vulnerabilities in what the program calls
 
 cross: $(addprefix cross/,$(PLATFORMS))
 
-# The pattern of a platform: vet type-checks the tests as well.
+# The pattern of a platform: vet type-checks the tests as well. Without paths, because
+# releases are built so and the same packages need not be built twice.
 .PHONY: $(addprefix cross/,$(PLATFORMS))
 $(addprefix cross/,$(PLATFORMS)): cross/%:
 	@echo "cross-build $*"
-	@export CGO_ENABLED=0 GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)); \
+	@export CGO_ENABLED=0 GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)) GOFLAGS=-trimpath; \
 	$(GO) build -o /dev/null ./cmd/sealift && $(GO) vet ./...
 
 bench: ## compare whole commands with those of other tools (see docs/benchmarks.md)
@@ -77,9 +82,12 @@ fuzz: ## run every fuzz target for FUZZ_FOR (60s)
 torture: ## let each system call of whole commands fail (10,000 times; EVERY=1, in each way)
 	scripts/torture
 
-snapshot: ## build release archives into dist/, without releasing
-	@command -v goreleaser >/dev/null || { echo "goreleaser is not installed; see https://goreleaser.com/install"; exit 1; }
-	goreleaser release --snapshot --clean
+snapshot: ## build what a release would consist of into dist/, and check it (TWICE=1: compare two builds)
+	GO=$(GO) scripts/snapshot $(if $(TWICE),--twice)
+
+# In the workflow of releases, on a tag: see docs/releasing.md.
+release:
+	$(RELEASE) release --clean
 
 clean: ## remove what the targets make
-	rm -rf sealift bin dist
+	rm -rf sealift bin build dist

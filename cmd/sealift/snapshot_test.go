@@ -1,0 +1,475 @@
+//go:build linux
+
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A snapshot is what goreleaser has made without releasing it.
+type snapshot struct {
+	dir     string
+	Version string
+	Commit  string
+	date    time.Time // of the commit
+	pages   []string  // man pages, without a directory
+}
+
+// platforms are those that a release is for, as in the names of files.
+var platforms = []string{
+	"linux_amd64", "linux_arm64", "linux_386", "linux_armv7", "linux_riscv64",
+	"darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64", "freebsd_amd64", "freebsd_arm64",
+}
+
+// TestSnapshot looks at what make snapshot has built: SEALIFT_SNAPSHOT names the
+// directory, SEALIFT_SNAPSHOT_CLONE the one in which it was built.
+func TestSnapshot(t *testing.T) {
+	dir := os.Getenv("SEALIFT_SNAPSHOT")
+	if dir == "" {
+		t.Skip("make snapshot runs it, on what it has built")
+	}
+	s := readSnapshot(t, dir)
+	for _, platform := range platforms {
+		t.Run(platform, func(t *testing.T) { s.checkArchive(t, platform) })
+	}
+	t.Run("checksums", s.checkSums)
+	t.Run("runs", s.checkRuns)
+	t.Run("deb", s.checkDeb)
+	t.Run("rpm", s.checkRPM)
+	t.Run("cask", s.checkCask)
+}
+
+func readSnapshot(t *testing.T, dir string) *snapshot {
+	t.Helper()
+	s := &snapshot{dir: dir}
+	data, err := os.ReadFile(filepath.Join(dir, "metadata.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, s))
+	require.Len(t, s.Commit, 40, "the commit")
+	date := output(t, "git", "-C", repository, "show", "-s", "--format=%cI", s.Commit)
+	s.date, err = time.Parse(time.RFC3339, strings.TrimSpace(date))
+	require.NoError(t, err)
+
+	man := t.TempDir()
+	output(t, "sealift", "man", man)
+	pages, err := os.ReadDir(man)
+	require.NoError(t, err)
+	for _, p := range pages {
+		s.pages = append(s.pages, p.Name())
+	}
+	return s
+}
+
+// file is the path of what a release has for a platform.
+func (s *snapshot) file(platform, suffix string) string {
+	return filepath.Join(s.dir, "sealift_"+s.Version+"_"+platform+suffix)
+}
+
+func (s *snapshot) archive(platform string) string {
+	if strings.HasPrefix(platform, "windows_") {
+		return s.file(platform, ".zip")
+	}
+	return s.file(platform, ".tar.gz")
+}
+
+// A member is a file of an archive.
+type member struct {
+	data  []byte
+	mode  fs.FileMode
+	mtime time.Time
+	owner string // not in a zip
+}
+
+func (s *snapshot) checkArchive(t *testing.T, platform string) {
+	name, members := "sealift", readTar
+	if strings.HasPrefix(platform, "windows_") {
+		name, members = "sealift.exe", readZip
+	}
+	files := members(t, s.archive(platform))
+
+	want := []string{
+		name, "LICENSE", "README.md", "CHANGELOG.md",
+		"completions/sealift.bash", "completions/_sealift", "completions/sealift.fish", "completions/sealift.ps1",
+	}
+	for _, page := range s.pages {
+		want = append(want, "man/"+page)
+	}
+	var have []string
+	for file, m := range files {
+		have = append(have, file)
+		mode := fs.FileMode(0o644)
+		if file == name {
+			mode = 0o755
+		}
+		assert.Equal(t, mode, m.mode, "the mode of %s", file)
+		assert.WithinDuration(t, s.date, m.mtime, 2*time.Second, "the time of %s", file) // a zip counts in twos
+		assert.Contains(t, []string{"", "root:root"}, m.owner, "the owner of %s", file)
+		assert.NotEmpty(t, m.data, file)
+	}
+	assert.ElementsMatch(t, want, have)
+	assert.Contains(t, string(files["man/sealift-copy.1"].data), s.date.UTC().Format(time.DateOnly), "the date of a man page")
+	assert.Contains(t, string(files["man/sealift-copy.1"].data),
+		"sealift v"+strings.ReplaceAll(s.Version, "-", `\-`), "the version in a man page")
+	s.checkProgram(t, platform, files[name].data)
+	s.checkParts(t, platform, files[name].data)
+}
+
+// checkProgram reads the build information, and looks for paths of this machine.
+func (s *snapshot) checkProgram(t *testing.T, platform string, program []byte) {
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	require.NoError(t, err)
+	assert.Equal(t, modulePath+"/cmd/sealift", info.Path)
+	system, processor, _ := strings.Cut(platform, "_")
+	want := map[string]string{
+		"GOOS": system, "GOARCH": processor, "CGO_ENABLED": "0", "-trimpath": "true",
+		"vcs.revision": s.Commit, "vcs.time": s.date.UTC().Format(time.RFC3339), "vcs.modified": "false",
+	}
+	if processor == "armv7" {
+		want["GOARCH"], want["GOARM"] = "arm", "7"
+	}
+	have := map[string]string{}
+	for _, setting := range info.Settings {
+		if _, ok := want[setting.Key]; ok {
+			have[setting.Key] = setting.Value
+		}
+	}
+	assert.Equal(t, want, have)
+	assert.True(t, bytes.Contains(program, []byte("v"+s.Version)), "the version")
+
+	paths := strings.Fields(output(t, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"))
+	paths = append(paths, filepath.Dir(s.dir), os.Getenv("SEALIFT_SNAPSHOT_CLONE"))
+	for _, p := range paths {
+		if p != "" {
+			assert.False(t, bytes.Contains(program, []byte(p)), "%s is in the program", p)
+		}
+	}
+}
+
+// checkParts holds the list of parts to the build information.
+func (s *snapshot) checkParts(t *testing.T, platform string, program []byte) {
+	data, err := os.ReadFile(s.file(platform, ".cdx.json"))
+	require.NoError(t, err)
+	var list struct {
+		Format   string `json:"bomFormat"`
+		Metadata struct {
+			Component struct{ Version string }
+		}
+		Components []struct{ Name, Version string }
+	}
+	require.NoError(t, json.Unmarshal(data, &list))
+	assert.Equal(t, "CycloneDX", list.Format)
+	assert.Equal(t, "v"+s.Version, list.Metadata.Component.Version)
+
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	require.NoError(t, err)
+	want := []string{"std " + info.GoVersion}
+	for _, d := range info.Deps {
+		want = append(want, d.Path+" "+d.Version)
+	}
+	var have []string
+	for _, c := range list.Components {
+		have = append(have, c.Name+" "+c.Version)
+	}
+	assert.ElementsMatch(t, want, have)
+}
+
+// checkSums looks for every file that is released, and lets the program itself check them.
+func (s *snapshot) checkSums(t *testing.T) {
+	var want []string
+	for _, pattern := range []string{"*.tar.gz", "*.zip", "*.deb", "*.rpm", "*.cdx.json"} {
+		found, err := filepath.Glob(filepath.Join(s.dir, pattern))
+		require.NoError(t, err)
+		for _, f := range found {
+			want = append(want, filepath.Base(f))
+		}
+	}
+	sums := s.sums(t)
+	var have []string
+	for name := range sums {
+		have = append(have, name)
+	}
+	assert.ElementsMatch(t, want, have)
+	assert.Len(t, have, 2*len(platforms)+2*5, "an archive and a list for each, two packages for each Linux")
+
+	output(t, "sealift", "verify", s.dir)
+	if needs(t, "sha256sum") {
+		out, err := command(t, s.dir, "sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS")
+		assert.NoError(t, err, "%s", out)
+	}
+}
+
+func (s *snapshot) sums(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "SHA256SUMS"))
+	require.NoError(t, err)
+	sums := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		require.Len(t, fields, 2, line)
+		sums[fields[1]] = fields[0]
+	}
+	return sums
+}
+
+// checkRuns starts the program that is for this machine.
+func (s *snapshot) checkRuns(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "sealift")
+	data := readTar(t, s.archive("linux_"+runtime.GOARCH))["sealift"].data
+	require.NoError(t, os.WriteFile(program, data, 0o700)) //nolint:gosec // a program
+	var version struct{ Version, Commit, Platform string }
+	require.NoError(t, json.Unmarshal([]byte(output(t, program, "version", "--json")), &version))
+	assert.Equal(t, "v"+s.Version, version.Version)
+	assert.Equal(t, s.Commit, version.Commit)
+	assert.Equal(t, "linux/"+runtime.GOARCH, version.Platform)
+}
+
+// packaged returns what every package has to put where, with the content of each file.
+func (s *snapshot) packaged(t *testing.T) map[string][]byte {
+	files := readTar(t, s.archive("linux_amd64"))
+	want := map[string][]byte{
+		"usr/bin/sealift": files["sealift"].data,
+		"usr/share/bash-completion/completions/sealift":    files["completions/sealift.bash"].data,
+		"usr/share/fish/vendor_completions.d/sealift.fish": files["completions/sealift.fish"].data,
+		"usr/share/doc/sealift/copyright":                  files["LICENSE"].data,
+		"usr/share/doc/sealift/README.md":                  files["README.md"].data,
+		"usr/share/doc/sealift/changelog.gz":               files["CHANGELOG.md"].data,
+	}
+	for _, page := range s.pages {
+		want["usr/share/man/man1/"+page+".gz"] = files["man/"+page].data
+	}
+	return want
+}
+
+// checkTree compares what a package has put into a directory.
+func checkTree(t *testing.T, root string, want map[string][]byte) {
+	t.Helper()
+	var have []string
+	require.NoError(t, filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if rel == "var" || rel == "etc" {
+			return fs.SkipDir // of dpkg itself
+		}
+		if d.IsDir() {
+			return nil
+		}
+		have = append(have, rel)
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(rel, ".gz") {
+			data = unzip(t, data)
+		}
+		assert.True(t, bytes.Equal(want[rel], data), "%s differs from the archive", rel)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o644)
+		if rel == "usr/bin/sealift" {
+			mode = 0o755
+		}
+		assert.Equal(t, mode, info.Mode(), rel)
+		return nil
+	}))
+	var names []string
+	for name := range want {
+		names = append(names, name)
+	}
+	assert.ElementsMatch(t, names, have)
+}
+
+// checkDeb installs the package below an empty root, and removes it.
+func (s *snapshot) checkDeb(t *testing.T) {
+	deb := s.packageFile(t, "*_amd64.deb")
+	if needs(t, "lintian") {
+		out, err := command(t, s.dir, "lintian", "--fail-on", "error", "--allow-root", deb)
+		assert.NoError(t, err, "%s", out)
+		t.Log(out) // warnings
+	}
+	if !needs(t, "dpkg") || os.Geteuid() != 0 {
+		t.Skip("installing needs dpkg, and root")
+	}
+	root := t.TempDir()
+	state := filepath.Join(root, "var", "lib", "dpkg")
+	for _, dir := range []string{"info", "updates"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(state, dir), 0o755)) //nolint:gosec // as dpkg has it
+	}
+	for _, file := range []string{"status", "available"} {
+		require.NoError(t, os.WriteFile(filepath.Join(state, file), nil, 0o600))
+	}
+	dpkg := []string{"--root=" + root, "--log=/dev/null", "--force-depends", "--force-architecture"}
+	output(t, "dpkg", append(slices.Clone(dpkg), "--install", deb)...)
+	want := s.packaged(t)
+	want["usr/share/zsh/vendor-completions/_sealift"] = readTar(t, s.archive("linux_amd64"))["completions/_sealift"].data
+	want["usr/share/lintian/overrides/sealift"] = []byte("sealift: statically-linked-binary")
+	want["usr/share/doc/sealift/changelog.Debian.gz"] = fmt.Appendf(nil, `sealift (%s-1) unstable; urgency=medium
+
+  * The changes are in changelog.gz.
+
+ -- The Sealift authors <sealift@users.noreply.github.com>  %s
+`, strings.Replace(s.Version, "-", "~", 1), s.date.UTC().Format("Mon, 2 Jan 2006 15:04:05 -0700"))
+	checkTree(t, root, want)
+	output(t, "dpkg", append(slices.Clone(dpkg), "--remove", "sealift")...)
+	checkTree(t, root, nil)
+	assert.NoDirExists(t, filepath.Join(root, "usr"))
+}
+
+// checkRPM unpacks the package, and reads what it says of itself.
+func (s *snapshot) checkRPM(t *testing.T) {
+	file := s.packageFile(t, "*.x86_64.rpm")
+	if !needs(t, "rpm", "rpm2cpio", "cpio") {
+		t.Skip("needs rpm, rpm2cpio and cpio")
+	}
+	want := s.packaged(t)
+	want["usr/share/zsh/site-functions/_sealift"] = readTar(t, s.archive("linux_amd64"))["completions/_sealift"].data
+	var names []string
+	for name := range want {
+		names = append(names, "/"+name)
+	}
+	assert.ElementsMatch(t, names, strings.Fields(output(t, "rpm", "-qpl", "--nosignature", file)))
+	assert.Equal(t, "sealift MIT sealift "+s.date.UTC().Format("20060102"),
+		output(t, "rpm", "-qp", "--nosignature", "--qf", "%{NAME} %{LICENSE} %{BUILDHOST} ", file)+
+			time.Unix(buildTime(t, file), 0).UTC().Format("20060102"))
+	root := t.TempDir() // the names in it are absolute
+	out, err := command(t, root, "sh", "-c", `rpm2cpio "$1" | cpio --extract --quiet --make-directories --no-absolute-filenames`, "sh", file)
+	require.NoError(t, err, "%s", out)
+	checkTree(t, root, want)
+}
+
+func buildTime(t *testing.T, file string) int64 {
+	t.Helper()
+	var seconds int64
+	require.NoError(t, json.Unmarshal([]byte(output(t, "rpm", "-qp", "--nosignature", "--qf", "%{BUILDTIME}", file)), &seconds))
+	return seconds
+}
+
+func (s *snapshot) packageFile(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(s.dir, pattern))
+	require.NoError(t, err)
+	require.Len(t, found, 1, pattern)
+	return found[0]
+}
+
+// checkCask reads the cask of Homebrew: its digests are those of the archives, and what
+// it installs is in them.
+func (s *snapshot) checkCask(t *testing.T) {
+	name := filepath.Join(s.dir, "homebrew", "Casks", "sealift.rb")
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	cask := string(data)
+	sums := s.sums(t)
+	var digests, want []string
+	for _, platform := range []string{"darwin_amd64", "darwin_arm64", "linux_amd64", "linux_arm64"} {
+		want = append(want, sums[filepath.Base(s.archive(platform))])
+	}
+	for _, m := range regexp.MustCompile(`sha256 "([0-9a-f]{64})"`).FindAllStringSubmatch(cask, -1) {
+		digests = append(digests, m[1])
+	}
+	assert.ElementsMatch(t, want, digests)
+	var pages []string
+	for _, m := range regexp.MustCompile(`manpage "man/(.*)"`).FindAllStringSubmatch(cask, -1) {
+		pages = append(pages, m[1])
+	}
+	assert.ElementsMatch(t, s.pages, pages)
+	assert.Contains(t, cask, `"{{staged_path}}/sealift"`, "what Homebrew is to expand")
+	assert.NotContains(t, cask, "postflight do")
+	if needs(t, "ruby") {
+		output(t, "ruby", "-c", name)
+	}
+}
+
+// needs reports whether programs are installed, and says it where they are not.
+func needs(t *testing.T, programs ...string) bool {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Logf("NOT CHECKED by %s: %v", p, err)
+			return false
+		}
+	}
+	return true
+}
+
+// command runs a program in a directory.
+func command(t *testing.T, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func readTar(t *testing.T, name string) map[string]member {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	r := tar.NewReader(bytes.NewReader(unzip(t, data)))
+	members := map[string]member{}
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return members
+		}
+		require.NoError(t, err)
+		data, err := io.ReadAll(r)
+		require.NoError(t, err)
+		members[path.Clean(h.Name)] = member{data, h.FileInfo().Mode(), h.ModTime, h.Uname + ":" + h.Gname}
+	}
+}
+
+func readZip(t *testing.T, name string) map[string]member {
+	t.Helper()
+	r, err := zip.OpenReader(name)
+	require.NoError(t, err)
+	members := map[string]member{}
+	for _, f := range r.File {
+		in, err := f.Open()
+		require.NoError(t, err)
+		data, err := io.ReadAll(in)
+		require.NoError(t, err)
+		require.NoError(t, in.Close())
+		members[f.Name] = member{data: data, mode: f.Mode(), mtime: f.Modified}
+	}
+	require.NoError(t, r.Close())
+	return members
+}
+
+// unzip decompresses what no time, name or system may be noted in.
+func unzip(t *testing.T, data []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	assert.Zero(t, r.Name)
+	out, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return out
+}
