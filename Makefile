@@ -43,7 +43,7 @@ vet:
 # actionlint hands the commands of the workflows to shellcheck, where that is installed.
 lint:
 	$(LINT) run
-	$(ACTIONS)
+	$(ACTIONS) .github/workflows/*.yml # named, because a tree that is no checkout has none to find
 
 # Without its database, which is on the network, nothing can be found: that is said,
 # and is no failure.
