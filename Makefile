@@ -8,7 +8,7 @@ FUZZ_FOR ?= 60s
 
 # What the cross-build covers, as GOOS/GOARCH.
 PLATFORMS := \
-	linux/amd64 linux/arm64 linux/386 linux/arm \
+	linux/amd64 linux/arm64 linux/386 linux/arm linux/riscv64 \
 	darwin/amd64 darwin/arm64 \
 	windows/amd64 windows/arm64 \
 	freebsd/amd64
