@@ -34,9 +34,10 @@ func TestTimesAreLong(t *testing.T) {
 	for i, want := range []Time{{Sec: 1<<31 + 5, Nsec: 7}, {Sec: -1<<31 - 5, Nsec: 999_999_999}, {Sec: 1 << 33}} {
 		at := Time{Sec: want.Sec + 1, Nsec: 3}
 		name, o := "file", &f.Object
-		if i == 1 {
+		switch i {
+		case 1:
 			o = byPath
-		} else if i == 2 {
+		case 2:
 			name, o = "link", link
 		}
 		require.NoError(t, o.SetTimes(at, want, Time{}))
