@@ -33,6 +33,9 @@ func TestFileSystems(t *testing.T) { runRig(t, "file-systems") }
 // TestTorture lets some system calls fail, others each time.
 func TestTorture(t *testing.T) { runRig(t, "torture") }
 
+// TestProcessors does the same with builds for other processors.
+func TestProcessors(t *testing.T) { runRig(t, "processors") }
+
 // TestBench lets every kind of measurement happen once, with little data; what it
 // takes is not looked at.
 func TestBench(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -172,6 +174,9 @@ func (t *target) force(c *checkpointing, flush bool) (err error) {
 	if err == nil {
 		err = t.syncDirs(c.dirs)
 	}
+	if err == nil {
+		err = t.syncDrives()
+	}
 	return err
 }
 
@@ -182,7 +187,11 @@ func (l *ledger) settle(last bool) (unforced, err error) {
 	defer l.flushing.Unlock()
 	c, err := l.begins()
 	defer c.release()
-	if unforced := l.target.syncDirs(c.dirs); unforced != nil || err != nil {
+	unforced = l.target.syncDirs(c.dirs)
+	if unforced == nil {
+		unforced = l.target.syncDrives()
+	}
+	if unforced != nil || err != nil {
 		return unforced, err
 	}
 	return nil, l.ends(c, last)
@@ -263,10 +272,39 @@ func (t *target) syncDirs(in map[string]string) error {
 	for _, path := range in {
 		dir, _, err := look.Parent(path)
 		if err == nil {
-			err = dir.Sync()
+			err = t.sync(dir)
 		}
 		// One that its final mode has closed to us was forced before that.
 		if err != nil && !fsys.NotPermitted(err) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sync forces a file or a directory by itself: with --sync=end as far as the drive,
+// because syncDrives follows.
+func (t *target) sync(o interface {
+	Sync() error
+	SyncToDrive() error
+}) error {
+	if t.drivesLater {
+		return o.SyncToDrive()
+	}
+	return o.Sync()
+}
+
+// syncDrives flushes the drives' own caches of what was forced each by itself: once for
+// many files, see docs/adr/0002.
+func (t *target) syncDrives() error {
+	if !t.drivesLater || !t.syncEach.Load() {
+		return nil
+	}
+	t.mu.Lock()
+	dirs := append(slices.Collect(maps.Values(t.mounts)), t.root)
+	t.mu.Unlock()
+	for _, dir := range dirs {
+		if err := dir.SyncDrive(); err != nil {
 			return err
 		}
 	}

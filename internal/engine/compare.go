@@ -137,7 +137,7 @@ func (p *passage) forceEqual(f *fsys.File) error {
 	if !p.target.syncEach.Load() {
 		return nil
 	}
-	err := f.Sync()
+	err := p.target.sync(f)
 	if err != nil {
 		p.target.keepLog.Store(true)
 	}

@@ -581,7 +581,7 @@ func (r *run) commit(e *entry, p *passage) {
 		return
 	}
 	if p.target.syncEach.Load() {
-		if err := s.File.Sync(); err != nil {
+		if err := p.target.sync(s.File); err != nil {
 			p.target.keepLog.Store(true)
 			r.failPassage(e, p, failure.StageSync, err)
 			return

@@ -615,7 +615,7 @@ func sweepErrors(op fsys.Op, turn int) []error {
 		others = []error{syscall.EIO, syscall.EMFILE, syscall.ESTALE}
 	case fsys.OpRead, fsys.OpList, fsys.OpStat, fsys.OpReadlink, fsys.OpGetXattr:
 		others = []error{syscall.EIO, syscall.ENOMEM, syscall.ESTALE}
-	case fsys.OpSync, fsys.OpSyncFS, fsys.OpWriteback, fsys.OpCloseFile, fsys.OpTruncate:
+	case fsys.OpSync, fsys.OpSyncFS, fsys.OpSyncDrive, fsys.OpWriteback, fsys.OpCloseFile, fsys.OpTruncate:
 		others = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT}
 	case fsys.OpSymlink, fsys.OpMknod, fsys.OpRemove, fsys.OpChown, fsys.OpChmod, fsys.OpTimes, fsys.OpLock:
 		others = []error{syscall.EIO, syscall.EROFS, syscall.ENOMEM}

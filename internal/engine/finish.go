@@ -38,7 +38,7 @@ func (r *run) Leave(d *walk.Dir) {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
 		if dd.target.syncEach.Load() && r.ctx.Err() == nil {
-			if err := dir.Sync(); err != nil {
+			if err := dd.target.sync(dir); err != nil {
 				dd.target.loseUnwritten(r, d.Path(), err)
 			}
 		}

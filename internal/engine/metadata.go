@@ -359,7 +359,7 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 		return changed, err
 	}
 	if changed && f != nil && p.target.syncEach.Load() {
-		return changed, f.Sync()
+		return changed, p.target.sync(f)
 	}
 	return changed, nil
 }

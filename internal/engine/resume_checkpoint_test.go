@@ -293,7 +293,7 @@ func TestWithoutSyncNothingIsNoted(t *testing.T) {
 	o.Sync, o.DirtyWindow = SyncNone, DirtyWindowOff
 	o.Hashes = nil // so that only the journal tells that the files may be torn
 	hook(t, func(op fsys.Op, _ string) error {
-		if op == fsys.OpSync || op == fsys.OpSyncFS || op == fsys.OpWriteback {
+		if op == fsys.OpSync || op == fsys.OpSyncFS || op == fsys.OpSyncDrive || op == fsys.OpWriteback {
 			return errors.New("it was forced")
 		}
 		return nil

@@ -82,7 +82,7 @@ var atDestinations = map[fsys.Op]bool{
 	fsys.OpTimes: true, fsys.OpSetXattr: true, fsys.OpMkdir: true, fsys.OpSymlink: true, fsys.OpMknod: true,
 	fsys.OpLink: true, fsys.OpRename: true, fsys.OpRemove: true, fsys.OpSync: true, fsys.OpSyncFS: true,
 	fsys.OpWriteback: true, fsys.OpDropCache: true, fsys.OpCloseFile: true, fsys.OpLock: true,
-	fsys.OpClone: true, fsys.OpCopyRange: true, fsys.OpPreallocate: true,
+	fsys.OpClone: true, fsys.OpCopyRange: true, fsys.OpPreallocate: true, fsys.OpSyncDrive: true,
 }
 
 // interrupt runs up to an operation. The run is stopped there, or the disks of all

@@ -51,10 +51,11 @@ type target struct {
 	// sshfs -o umask: new files are given them, and others are not compared.
 	forgetsModes, forgetsOwners bool
 
-	syncEach atomic.Bool          // force each file and directory by itself
-	wholeFS  bool                 // force the file system as a whole
-	dev      uint64               // the device number of root
-	mounts   map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
+	syncEach    atomic.Bool          // force each file and directory by itself
+	wholeFS     bool                 // force the file system as a whole
+	drivesLater bool                 // what is forced each by itself waits for syncDrives
+	dev         uint64               // the device number of root
+	mounts      map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
 
 	manifests []*manifestFile
 	retire    sync.Once // moving the previous manifests into the journal
@@ -134,6 +135,7 @@ func (t *target) open(r *run) error {
 		return err
 	}
 	t.dev = info.ID.Dev
+	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
 	t.syncEach.Store(r.opts.Sync != SyncNone && !t.wholeFS)
 	return t.probe(r)

@@ -91,12 +91,7 @@ func (d *Dir) Lstat(name string) (Info, error) {
 	if err := fault(OpStat, name); err != nil {
 		return Info{}, err
 	}
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	if err != nil {
-		return Info{}, err
-	}
-	return infoOf(&st), nil
+	return statAt(d.fd, name, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // Lstat describes what a user named, and of a symbolic link the link itself.
@@ -104,11 +99,7 @@ func Lstat(path string) (Info, error) {
 	if err := fault(OpStat, path); err != nil {
 		return Info{}, err
 	}
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Lstat(path, &st) }); err != nil {
-		return Info{}, err
-	}
-	return infoOf(&st), nil
+	return statAt(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // Readlink returns the target of the symbolic link name, byte for byte.

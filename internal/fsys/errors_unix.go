@@ -34,7 +34,7 @@ func DestinationLost(err error) bool {
 			return true
 		}
 	}
-	return false
+	return deviceGone(err)
 }
 
 // NotPermitted reports whether err is a matter of privilege.

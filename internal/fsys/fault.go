@@ -28,6 +28,7 @@ const (
 	OpRemove      Op = "remove"
 	OpSync        Op = "sync"
 	OpSyncFS      Op = "syncfs"
+	OpSyncDrive   Op = "syncdrive"
 	OpWriteback   Op = "writeback"
 	OpDropCache   Op = "dropcache"
 	OpClone       Op = "clone"

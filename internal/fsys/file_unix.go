@@ -116,8 +116,11 @@ func (f *File) Dup() (*File, error) {
 
 // NextData returns the bounds [data, hole) of the first stretch of data at or
 // after off, and end == true if there is none. An error for which Unsupported
-// holds means that the file system cannot tell.
+// holds means that the file system, or the system, cannot tell.
 func (f *File) NextData(off int64) (data, hole int64, end bool, err error) {
+	if !tellsHoles {
+		return 0, 0, false, unix.ENOTSUP
+	}
 	data, err = unix.Seek(f.fd, off, seekData)
 	if err == unix.ENXIO {
 		return 0, 0, true, nil

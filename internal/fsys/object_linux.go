@@ -58,16 +58,28 @@ func (o *Object) chmod(mode uint32) error {
 }
 
 func (o *Object) setTimes(atime, mtime, _ Time) error {
-	ts := timespecs(atime, mtime)
 	if o.pathOnly {
-		err := o.byProc(func(path string) error { return unix.UtimesNanoAt(unix.AT_FDCWD, path, ts[:], 0) })
+		err := o.byProc(func(path string) error { return setTimesAt(unix.AT_FDCWD, path, atime, mtime, 0) })
 		if err == errNoProc {
-			err = unix.UtimesNanoAt(o.fd, "", ts[:], unix.AT_EMPTY_PATH) // Linux 5.8
+			err = setTimesAt(o.fd, "", atime, mtime, unix.AT_EMPTY_PATH) // Linux 5.8
 		}
 		return err
 	}
-	// utimensat with no path is futimens; x/sys cannot pass a null path.
-	_, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(o.fd), 0, uintptr(unsafe.Pointer(&ts[0])), 0, 0, 0)
+	return setTimesAt(o.fd, "", atime, mtime, 0)
+}
+
+// utimensat is the call of that name with the number nr, whose times are of the size
+// that it takes. With neither path nor flags it is futimens: x/sys cannot pass a null
+// path.
+func utimensat(nr uintptr, fd int, path string, times unsafe.Pointer, flags int) error {
+	var name *byte
+	if path != "" || flags != 0 {
+		var err error
+		if name, err = unix.BytePtrFromString(path); err != nil {
+			return err
+		}
+	}
+	_, _, e := unix.Syscall6(nr, uintptr(fd), uintptr(unsafe.Pointer(name)), uintptr(times), uintptr(flags), 0, 0)
 	if e != 0 {
 		return e
 	}

@@ -31,11 +31,7 @@ func (o *Object) Stat() (Info, error) {
 	if err := fault(OpStat, ""); err != nil {
 		return Info{}, err
 	}
-	var st unix.Stat_t
-	if err := retry(func() error { return o.fstat(&st) }); err != nil {
-		return Info{}, err
-	}
-	return infoOf(&st), nil
+	return o.stat()
 }
 
 // Chown sets owner and group.

@@ -3,8 +3,9 @@ package fsys
 import "golang.org/x/sys/unix"
 
 const (
-	seekData = unix.SEEK_DATA
-	seekHole = unix.SEEK_HOLE
+	tellsHoles = true
+	seekData   = unix.SEEK_DATA
+	seekHole   = unix.SEEK_HOLE
 )
 
 // renameNoReplace: FreeBSD 14 has no exclusive rename; renameNew links instead.

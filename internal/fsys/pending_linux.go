@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	seekData = unix.SEEK_DATA
-	seekHole = unix.SEEK_HOLE
+	tellsHoles = true
+	seekData   = unix.SEEK_DATA
+	seekHole   = unix.SEEK_HOLE
 )
 
 // Whether the kernel has a call and lets us make it, asked with a descriptor that

@@ -27,20 +27,6 @@ func isMemoryDevice(info Info) bool {
 	return false
 }
 
-// deviceSize returns the size of a block device in bytes: where its end is.
-func deviceSize(fd int) (int64, error) {
-	here, err := unix.Seek(fd, 0, unix.SEEK_CUR)
-	if err != nil {
-		return 0, err
-	}
-	size, err := unix.Seek(fd, 0, unix.SEEK_END)
-	if err != nil {
-		return 0, err
-	}
-	_, err = unix.Seek(fd, here, unix.SEEK_SET)
-	return size, err
-}
-
 // punch is not supported.
 func (s *Stream) punch(_, _ int64) error { return unix.ENOTSUP }
 

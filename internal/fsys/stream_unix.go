@@ -35,11 +35,7 @@ func StatPath(path string) (Info, error) {
 	if err := fault(OpStat, path); err != nil {
 		return Info{}, err
 	}
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Stat(path, &st) }); err != nil {
-		return Info{}, err
-	}
-	return infoOf(&st), nil
+	return statAt(unix.AT_FDCWD, path, 0)
 }
 
 const streamFlags = unix.O_CLOEXEC | unix.O_NOCTTY

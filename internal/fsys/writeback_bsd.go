@@ -29,8 +29,20 @@ func (f *File) SyncPart(_, _ int64) error { return f.Sync() }
 // WritesBehind is false: see StartWriteback.
 func (d *Dir) WritesBehind() bool { return false }
 
-// KeepsChangeTime is true: it is not asked here.
-func (d *Dir) KeepsChangeTime() bool { return true }
+// KeepsChangeTime reports whether the file system stores when a file was changed.
+// Those of the FAT family do not, and tell the modification time, which programs
+// can set.
+func (d *Dir) KeepsChangeTime() bool {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
+		return false
+	}
+	switch unix.ByteSliceToString(st.Fstypename[:]) {
+	case "msdos", "exfat", "msdosfs":
+		return false
+	}
+	return true
+}
 
 // InMemory is false: it is not asked here.
 func (d *Dir) InMemory() bool { return false }

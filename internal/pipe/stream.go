@@ -54,13 +54,15 @@ func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set
 	holes := p.KeepHoles && len(sinks) > 0 && info.Blocks*512 < info.Size
 	p.inFlight.Add(1)
 	defer p.inFlight.Add(-1)
-	if info.Size > int64(p.Pool.size) || course.Start > 0 {
-		return p.stream(ctx, src, info, holes, set, sinks, course)
-	}
-	if holes { // a short file: finding zeros is cheaper than asking for holes
+	long := info.Size > int64(p.Pool.size) || course.Start > 0
+	if holes && (!long || !tellsHoles(src)) { // finding zeros is cheaper than asking for holes, or all that is left
 		for _, s := range sinks {
 			s.Sparse = true
 		}
+		holes = false
+	}
+	if long {
+		return p.stream(ctx, src, info, holes, set, sinks, course)
 	}
 	total, more, err := p.inline(ctx, src, info, set, sinks)
 	if err != nil || !more {
@@ -69,6 +71,13 @@ func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set
 	// It is longer than it said: /proc, or it grew. What was written is written again.
 	set.Reset()
 	return p.stream(ctx, src, info, false, set, sinks, Course{Read: course.Read})
+}
+
+// tellsHoles reports whether the system tells where in src the holes are. Tests
+// exchange it for that of a system that does not.
+var tellsHoles = func(src *fsys.File) bool {
+	_, _, _, err := src.NextData(0)
+	return !fsys.Unsupported(err)
 }
 
 // inline moves a file of at most one block: one buffer, no channel, no

@@ -207,6 +207,37 @@ func TestTransferWithHoles(t *testing.T) {
 	}
 }
 
+// Where the system does not tell where holes are, a file that has some is read as a
+// whole, and its zeros become holes.
+func TestTransferWhereHolesAreNotTold(t *testing.T) {
+	defer func(old func(*fsys.File) bool) { tellsHoles = old }(tellsHoles)
+	tellsHoles = func(*fsys.File) bool { return false }
+	dir := treetest.MemoryDir(t)
+	const hole, size = 1 << 20, 3 << 20
+	content := make([]byte, size)
+	copy(content[2*hole:], treetest.Pattern(hole, 1))
+	d := openDir(t, dir)
+	f, err := os.Create(filepath.Join(dir, "src"))
+	require.NoError(t, err)
+	_, err = f.WriteAt(content[2*hole:], 2*hole)
+	require.NoError(t, errors.Join(err, f.Close()))
+	src, info, err := d.Open("src")
+	require.NoError(t, err)
+	defer src.Close()
+	p := mover(256<<10, 2, 4, true)
+	set := hash.NewSet([]hash.Algorithm{hash.SHA256})
+	out := sinks(t, d, 1)
+	_, err = p.Transfer(t.Context(), src, info, set, out, Course{})
+	require.NoError(t, err)
+	out[0].Finish(size)
+	require.NoError(t, out[0].Err)
+	require.LessOrEqual(t, blocksOf(t, out[0]), info.Blocks*512)
+	require.True(t, bytes.Equal(content, written(t, out[0])))
+	ref := hash.NewSet([]hash.Algorithm{hash.SHA256})
+	ref.Write(content)
+	require.Equal(t, ref.Digests(), set.Digests())
+}
+
 // A terabyte of nothing is copied as nothing; without a hash that takes no time.
 func TestTransferOfAHugeHole(t *testing.T) {
 	dir := treetest.MemoryDir(t)

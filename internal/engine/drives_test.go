@@ -1,0 +1,58 @@
+//go:build linux
+
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// Where each file is forced by itself, the drive's cache is flushed after the file has
+// its name and before the manifest has one.
+func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		dir := t.TempDir()
+		write(t, dir, "src", treetest.Pattern(100_000, 1), since)
+		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
+		var mu sync.Mutex
+		var seen []string
+		hook(t, func(op fsys.Op, name string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			switch op {
+			case fsys.OpSyncDrive:
+				seen = append(seen, "drive")
+				if fails {
+					return syscall.EIO
+				}
+			case fsys.OpLink, fsys.OpRename:
+				seen = append(seen, name)
+			}
+			return nil
+		})
+		out := watched(t, o)
+		fsys.Fault = nil
+		drive := slices.Index(seen, "drive")
+		require.Greater(t, drive, slices.Index(seen, "dst"), "%q", seen)
+		manifest := slices.Index(seen, "dst.sha256")
+		if fails {
+			require.Equal(t, -1, manifest, "%q", seen)
+			require.EqualValues(t, 1, out.summary.Errors, "%s", out)
+			_, err := os.Lstat(filepath.Join(dir, "dst.sha256"))
+			require.ErrorIs(t, err, os.ErrNotExist)
+			continue
+		}
+		require.NoError(t, out.err)
+		require.Zero(t, out.summary.Errors, "%s", out)
+		require.Greater(t, manifest, drive, "%q", seen)
+	}
+}

@@ -1,0 +1,15 @@
+package fsys
+
+import "golang.org/x/sys/unix"
+
+// deviceSize returns the size of a block device in bytes. Its end cannot be sought:
+// that is 0 here.
+func deviceSize(fd int) (int64, error) {
+	const getBlockSize, getBlockCount = 0x40046418, 0x40086419 // DKIOCGETBLOCKSIZE, DKIOCGETBLOCKCOUNT of sys/disk.h
+	size, err := retryN(func() (int, error) { return unix.IoctlGetInt(fd, getBlockSize) })
+	if err != nil {
+		return 0, err
+	}
+	count, err := retryN(func() (int, error) { return unix.IoctlGetInt(fd, getBlockCount) })
+	return int64(size) * int64(count), err
+}
