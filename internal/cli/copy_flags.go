@@ -85,6 +85,7 @@ type copyFlags struct {
 	blockSize int64
 
 	quiet, verbose, json bool
+	debug                bool
 	logFile              string
 	progress             progress.Mode
 }
@@ -131,6 +132,7 @@ func (f *copyFlags) groups() []flagGroup {
 			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
 			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
 			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`")
+			s.BoolVar(&f.debug, "debug", false, "after the summary, tell on standard error where the time went")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
 		}},
 	}

@@ -7,15 +7,16 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// fileLog is --log-file: one line per failure, warning, conflict and action,
-// each written at once, so that a killed run leaves a complete log. A nil
+// fileLog is --log-file: one line per failure, warning, conflict and action, and for
+// where the time went, each written at once, so that a killed run leaves a complete
+// log. Names and messages are what they are: slog quotes what is not plain text as Go
+// does, bytes that are not UTF-8 included, of which JSON would lose some. A nil
 // *fileLog logs nothing.
 type fileLog struct {
 	file   *os.File
@@ -51,12 +52,10 @@ func (l *fileLog) close() error {
 }
 
 func (l *fileLog) started(o *engine.Options) {
-	targets := make([]string, len(o.Targets))
-	for i, t := range o.Targets {
-		targets[i] = quote.Name(t)
+	l.line(slog.LevelInfo, "start", "", "", "source", o.Source, "dry_run", o.DryRun)
+	for _, t := range o.Targets {
+		l.line(slog.LevelInfo, "destination", "", t)
 	}
-	l.line(slog.LevelInfo, "start", "", "",
-		"source", quote.Name(o.Source), "destinations", strings.Join(targets, " "), "dry_run", o.DryRun)
 }
 
 func (l *fileLog) action(e engine.Event) {
@@ -64,23 +63,23 @@ func (l *fileLog) action(e engine.Event) {
 }
 
 func (l *fileLog) conflict(e engine.Event, hint string) {
-	l.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
+	l.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", errorText(e.Err), "hint", hint)
 }
 
 func (l *fileLog) warning(path, target string, err error) {
-	l.line(slog.LevelWarn, "warning", path, target, "error", quotedError(err))
+	l.line(slog.LevelWarn, "warning", path, target, "error", errorText(err))
 }
 
 func (l *fileLog) targetLost(e engine.Event) {
-	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
+	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", errorText(e.Err))
 }
 
 func (l *fileLog) failure(title, path, target string, stage failure.Stage, err error) {
-	l.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
+	l.line(slog.LevelError, title, path, target, "stage", string(stage), "error", errorText(err))
 }
 
 func (l *fileLog) refused(err error) {
-	l.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
+	l.line(slog.LevelError, "refused", "", "", "error", errorText(err))
 }
 
 func (l *fileLog) finished(s *engine.Summary, failures, mismatches int64, o outcome) {
@@ -100,10 +99,10 @@ func (l *fileLog) line(level slog.Level, message, path, target string, attrs ...
 	}
 	var about []any
 	if path != "" {
-		about = append(about, "path", quote.Name(path))
+		about = append(about, "path", path)
 	}
 	if target != "" {
-		about = append(about, "destination", quote.Name(target))
+		about = append(about, "destination", target)
 	}
 	l.logger.Log(context.Background(), level, message, append(about, attrs...)...)
 }
