@@ -284,6 +284,7 @@ func (r *run) work() {
 	r.clock.At(lap.Read, lap.Source)
 	r.settleDeferred()
 	r.findAbsent()
+	r.clock.At(lap.Commit, r.targets[0].place()) // what is left are directories
 	r.links.release()
 	root.Done()
 	stopScan()

@@ -226,7 +226,7 @@ func NewSheet(destinations int) *Sheet {
 	for p := range s.owner {
 		s.owner[p] = Place(p)
 	}
-	s.rate.Store(&rate{})
+	s.rate.Store(&rate{since: time.Since(epoch)})
 	return s
 }
 

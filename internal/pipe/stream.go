@@ -104,7 +104,9 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 	if set.Len() > 0 {
 		clock.At(lap.Hash, lap.CPU)
 		set.Write(b.Buf[:n])
-		clock.Count(lap.Hash, lap.CPU, tally.Times(int64(set.Len()), int64(n)))
+		for range set.Len() {
+			clock.Count(lap.Hash, lap.CPU, int64(n))
+		}
 	}
 	for _, s := range sinks {
 		clock.At(lap.Write, s.Place)
