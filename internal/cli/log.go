@@ -15,9 +15,9 @@ import (
 
 // fileLog is --log-file: one line per failure, warning, conflict and action, and for
 // where the time went, each written at once, so that a killed run leaves a complete
-// log. Names and messages are what they are: slog quotes what is not plain text as Go
-// does, bytes that are not UTF-8 included, of which JSON would lose some. A nil
-// *fileLog logs nothing.
+// log. Values that hold a space or a quote are quoted as Go does, by slog. Names are
+// those of [quote.Plain], which gives back every byte and lets nothing invisible into
+// a log: JSON would lose bytes that are not UTF-8. A nil *fileLog logs nothing.
 type fileLog struct {
 	file   *os.File
 	out    checkedWriter
@@ -52,7 +52,7 @@ func (l *fileLog) close() error {
 }
 
 func (l *fileLog) started(o *engine.Options) {
-	l.line(slog.LevelInfo, "start", "", "", "source", o.Source, "dry_run", o.DryRun)
+	l.line(slog.LevelInfo, "start", "", "", "source", quote.Plain(o.Source), "dry_run", o.DryRun)
 	for _, t := range o.Targets {
 		l.line(slog.LevelInfo, "destination", "", t)
 	}
@@ -63,23 +63,23 @@ func (l *fileLog) action(e engine.Event) {
 }
 
 func (l *fileLog) conflict(e engine.Event, hint string) {
-	l.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", errorText(e.Err), "hint", hint)
+	l.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
 }
 
 func (l *fileLog) warning(path, target string, err error) {
-	l.line(slog.LevelWarn, "warning", path, target, "error", errorText(err))
+	l.line(slog.LevelWarn, "warning", path, target, "error", quotedError(err))
 }
 
 func (l *fileLog) targetLost(e engine.Event) {
-	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", errorText(e.Err))
+	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
 }
 
 func (l *fileLog) failure(title, path, target string, stage failure.Stage, err error) {
-	l.line(slog.LevelError, title, path, target, "stage", string(stage), "error", errorText(err))
+	l.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
 }
 
 func (l *fileLog) refused(err error) {
-	l.line(slog.LevelError, "refused", "", "", "error", errorText(err))
+	l.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
 }
 
 func (l *fileLog) finished(s *engine.Summary, failures, mismatches int64, o outcome) {
@@ -99,10 +99,10 @@ func (l *fileLog) line(level slog.Level, message, path, target string, attrs ...
 	}
 	var about []any
 	if path != "" {
-		about = append(about, "path", path)
+		about = append(about, "path", quote.Plain(path))
 	}
 	if target != "" {
-		about = append(about, "destination", target)
+		about = append(about, "destination", quote.Plain(target))
 	}
 	l.logger.Log(context.Background(), level, message, append(about, attrs...)...)
 }
