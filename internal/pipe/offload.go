@@ -74,6 +74,9 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 		case n == 0:
 			return off, nil
 		}
+		if kind == lap.Read {
+			f.clock.Count(kind, place, n)
+		}
 		s.wrote(off, n)
 		off += n
 		f.pipe.count(n)
