@@ -295,7 +295,8 @@ func (r *run) worker() {
 	clock := r.sheet.Clock()
 	defer clock.Stop()
 	for {
-		j, more := job{}, false
+		var j job
+		var more bool
 		select {
 		case j, more = <-r.jobs:
 		default:
