@@ -86,7 +86,11 @@ func (d *documented) walk(t *testing.T, about, at string, schema map[string]any,
 	}
 }
 
+// resolve finds what a schema refers to. What may be null is what it is otherwise.
 func (d *documented) resolve(schema map[string]any) map[string]any {
+	if choices, ok := schema["oneOf"].([]any); ok {
+		schema = choices[0].(map[string]any)
+	}
 	if name, ok := schema["$ref"].(string); ok {
 		schema = d.raw["$defs"].(map[string]any)[strings.TrimPrefix(name, "#/$defs/")].(map[string]any)
 	}

@@ -96,6 +96,11 @@ func copyAndTell(cmd *cobra.Command, flags *copyFlags, options *engine.Options, 
 		result.failed = true
 	}
 	tellSummary(cmd.OutOrStdout(), flags, options, summary, r, result)
+	if flags.debug && summary != nil {
+		for _, line := range stageTable(summary) {
+			screen.Line(line)
+		}
+	}
 	return result.err()
 }
 

@@ -85,6 +85,7 @@ type copyFlags struct {
 	blockSize int64
 
 	quiet, verbose, json bool
+	debug                bool
 	logFile              string
 	progress             progress.Mode
 }
@@ -128,7 +129,8 @@ func (f *copyFlags) groups() []flagGroup {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures and conflicts only")
 			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
 			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
-			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`")
+			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`, and where the time went")
+			s.BoolVar(&f.debug, "debug", false, "after the summary, tell on standard error where the time went")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
 		}},
 	}

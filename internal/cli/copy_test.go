@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
@@ -40,6 +41,13 @@ func eventful(_ context.Context, o *engine.Options, c *tally.Counters) (*engine.
 			{Path: "dst", Verified: 20_000, Cached: 12, Manifests: []engine.ManifestSummary{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Lost: errors.New("no space left on device")},
 		},
+		Stages: []engine.StageSummary{
+			{Stage: lap.Write, Place: "destination", Target: "dst", Time: 18800 * time.Millisecond, Bytes: 27_123_456_789, Operations: 206_935},
+			{Stage: lap.Queue, Place: "cpu", Time: 1500 * time.Millisecond},
+			{Stage: lap.Block, Place: "nobody", Time: 2 * time.Millisecond},
+		},
+		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
+		Limit:  engine.Share{Place: "destination", Target: "dst", Share: 0.9171},
 	}, nil
 }
 
@@ -75,6 +83,7 @@ func TestMessages(t *testing.T) {
 
 const goldenSummary = `copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
 size        27.1 GB in 20.5 s, 1.32 GB/s
+limited by  the destination 'dst', 92 % of the time
 continued   1,234 files and 5.60 GB that an interrupted copy had done
 skipped     1,234
 conflicts   2
@@ -240,6 +249,52 @@ func TestJSONReport(t *testing.T) {
       "error": "no \u202eACLs here"
     }
   ],
+  "stages": [
+    {
+      "stage": "write",
+      "place": "destination",
+      "target": "dst",
+      "waiting": false,
+      "seconds": 18.8,
+      "bytes": 27123456789,
+      "operations": 206935
+    },
+    {
+      "stage": "queue",
+      "place": "cpu",
+      "target": "",
+      "waiting": true,
+      "seconds": 1.5,
+      "bytes": 0,
+      "operations": 0
+    },
+    {
+      "stage": "block",
+      "place": "nobody",
+      "target": "",
+      "waiting": true,
+      "seconds": 0.002,
+      "bytes": 0,
+      "operations": 0
+    }
+  ],
+  "shares": [
+    {
+      "place": "cpu",
+      "target": "",
+      "share": 0.073
+    },
+    {
+      "place": "destination",
+      "target": "dst",
+      "share": 0.917
+    }
+  ],
+  "limit": {
+    "place": "destination",
+    "target": "dst",
+    "share": 0.917
+  },
   "exit_code": 3
 }
 `
@@ -262,7 +317,7 @@ func TestJSONReport(t *testing.T) {
 
 func TestJSONListsAreNeverNull(t *testing.T) {
 	r := command(t, succeeds, "", "copy", "--json", "a", "b")
-	if strings.Contains(r.stdout, "null") || !strings.Contains(r.stdout, `"targets":[]`) {
+	if strings.Contains(strings.ReplaceAll(r.stdout, `"limit":null`, ""), "null") || !strings.Contains(r.stdout, `"targets":[]`) {
 		t.Errorf("stdout %s", r.stdout)
 	}
 }
@@ -405,18 +460,26 @@ func TestLogFile(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(string(log), "\n"), "\n")
 	want := []string{
 		"earlier",
-		`level=INFO msg=start source='src' destinations="'dst' 'dst2'" dry_run=false`,
-		`level=INFO msg=create path="'a b'" bytes=5`,
+		`level=INFO msg=start source=src dry_run=false`,
+		`level=INFO msg=destination destination=dst`,
+		`level=INFO msg=destination destination=dst2`,
+		`level=INFO msg=create path="a b" bytes=5`,
 		`level=INFO msg=replace path=$'sub/\x1b[2J' bytes=7`,
-		`level=INFO msg="up to date" path='old' bytes=0`,
-		`level=INFO msg=metadata path='touched' bytes=0`,
-		`level=WARN msg=warning destination='dst' error="no \\u202eACLs here"`,
-		`level=WARN msg=conflict path='newer' destination='dst' error="the destination is newer" hint="--overwrite-policy=always would replace it"`,
-		`level=WARN msg=conflict path='file' destination='dst' error="a directory is in the way" hint="no policy replaces it; move it away"`,
+		`level=INFO msg="up to date" path=old bytes=0`,
+		`level=INFO msg=metadata path=touched bytes=0`,
+		`level=WARN msg=warning destination=dst error="no \\u202eACLs here"`,
+		`level=WARN msg=conflict path=newer destination=dst error="the destination is newer" hint="--overwrite-policy=always would replace it"`,
+		`level=WARN msg=conflict path=file destination=dst error="a directory is in the way" hint="no policy replaces it; move it away"`,
 		`level=ERROR msg=failed path=$'bad\377' stage=read error="input/output error"`,
-		`level=ERROR msg=failed path=$'it\'s' destination='dst' stage=write error="file too large"`,
-		`level=ERROR msg=mismatch path='rotten' stage=check error="source does not match its manifest"`,
-		`level=ERROR msg="destination given up" path="'a b'" destination='dst2' error="no space left on device"`,
+		`level=ERROR msg=failed path=it's destination=dst stage=write error="file too large"`,
+		`level=ERROR msg=mismatch path=rotten stage=check error="source does not match its manifest"`,
+		`level=ERROR msg="destination given up" path="a b" destination=dst2 error="no space left on device"`,
+		`level=INFO msg=stage destination=dst stage=write at=destination busy=18.8s bytes=27123456789 operations=206935`,
+		`level=INFO msg=stage stage=queue at=cpu busy=1.5s bytes=0 operations=0`,
+		`level=INFO msg=stage stage=block at=nobody busy=2ms bytes=0 operations=0`,
+		`level=INFO msg=share at=cpu share=0.073`,
+		`level=INFO msg=share destination=dst at=destination share=0.917`,
+		`level=INFO msg=limit destination=dst at=destination share=0.917`,
 		`level=INFO msg=finish exit_code=3 files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
 	}
 	if len(lines) != len(want) {

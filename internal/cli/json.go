@@ -31,6 +31,9 @@ type reportJSON struct {
 	Failures     []failureJSON  `json:"failures"`
 	Conflicts    []conflictJSON `json:"conflicts"`
 	Warnings     []warningJSON  `json:"warnings"`
+	Stages       []stageJSON    `json:"stages"` // where the time went
+	Shares       []shareJSON    `json:"shares"` // what was waited for
+	Limit        *shareJSON     `json:"limit"`  // what was waited for most, or null
 	ExitCode     int            `json:"exit_code"`
 }
 
@@ -126,6 +129,7 @@ func newReport(s *engine.Summary, r *reporter, result outcome) reportJSON {
 		Warnings:     append([]warningJSON{}, r.warnings...),
 		ExitCode:     result.code(),
 	}
+	report.Stages, report.Shares, report.Limit = newStagesJSON(s)
 	for _, t := range s.Targets {
 		target := targetJSON{nameJSON: newNameJSON(t.Path), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}
 		if t.Lost != nil {

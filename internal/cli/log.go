@@ -7,16 +7,17 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// fileLog is --log-file: one line per failure, warning, conflict and action,
-// each written at once, so that a killed run leaves a complete log. A nil
-// *fileLog logs nothing.
+// fileLog is --log-file: one line per failure, warning, conflict and action, and for
+// where the time went, each written at once, so that a killed run leaves a complete
+// log. Values that hold a space or a quote are quoted as Go does, by slog. Names are
+// those of [quote.Plain], which gives back every byte and lets nothing invisible into
+// a log: JSON would lose bytes that are not UTF-8. A nil *fileLog logs nothing.
 type fileLog struct {
 	file   *os.File
 	out    checkedWriter
@@ -51,12 +52,10 @@ func (l *fileLog) close() error {
 }
 
 func (l *fileLog) started(o *engine.Options) {
-	targets := make([]string, len(o.Targets))
-	for i, t := range o.Targets {
-		targets[i] = quote.Name(t)
+	l.line(slog.LevelInfo, "start", "", "", "source", quote.Plain(o.Source), "dry_run", o.DryRun)
+	for _, t := range o.Targets {
+		l.line(slog.LevelInfo, "destination", "", t)
 	}
-	l.line(slog.LevelInfo, "start", "", "",
-		"source", quote.Name(o.Source), "destinations", strings.Join(targets, " "), "dry_run", o.DryRun)
 }
 
 func (l *fileLog) action(e engine.Event) {
@@ -100,10 +99,10 @@ func (l *fileLog) line(level slog.Level, message, path, target string, attrs ...
 	}
 	var about []any
 	if path != "" {
-		about = append(about, "path", quote.Name(path))
+		about = append(about, "path", quote.Plain(path))
 	}
 	if target != "" {
-		about = append(about, "destination", quote.Name(target))
+		about = append(about, "destination", quote.Plain(target))
 	}
 	l.logger.Log(context.Background(), level, message, append(about, attrs...)...)
 }

@@ -103,6 +103,7 @@ func (r *reporter) finish(s *engine.Summary, err error) outcome {
 	failures, mismatches := r.told()
 	o.failed = o.failed || failures > 0
 	o.mismatched = o.mismatched || mismatches > 0
+	r.log.stages(s)
 	r.log.finished(s, failures, mismatches, o)
 	return o
 }

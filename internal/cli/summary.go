@@ -28,6 +28,9 @@ func printSummary(w io.Writer, o *engine.Options, s *engine.Summary, r *reporter
 	} else {
 		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	}
+	if limit := limitOf(s); limit != nil {
+		t.row("limited by", limited(limit, len(s.Targets) > 1))
+	}
 	if s.ResumedFiles > 0 || s.ResumedBytes > 0 {
 		t.row("continued", resumed(s))
 	}

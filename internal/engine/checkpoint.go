@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -36,6 +37,8 @@ var tendEvery = 50 * time.Millisecond
 // tend makes the checkpoints of one destination, when they are due and when too
 // much that only a flush of the file system writes is unwritten.
 func (t *target) tend(r *run) {
+	clock := r.sheet.Aside()
+	defer clock.Stop()
 	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
 	for {
@@ -56,10 +59,13 @@ func (t *target) tend(r *run) {
 		if !asked && !t.ledger.due(now) {
 			continue
 		}
+		clock.At(lap.Flush, t.place())
 		if err := t.checkpoint(r, asked); err != nil {
 			t.loseUnwritten(r, "", err)
 			r.tellUnwritten(t, err)
 		}
+		clock.Count(lap.Flush, t.place(), 0)
+		clock.At(lap.Idle, lap.Nobody)
 	}
 }
 

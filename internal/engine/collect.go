@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
@@ -191,7 +192,13 @@ func (r *run) settle(e *entry) {
 			f.targets = append(f.targets, targetFate{target: p.target, line: lineDrop, name: e.dir.Join(other)})
 		}
 	}
-	r.notes <- note{fate: f}
+	select {
+	case r.notes <- note{fate: f}:
+	default:
+		e.clock.Wait(lap.Note, lap.Nobody)
+		r.notes <- note{fate: f}
+		e.clock.Resume()
+	}
 	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
 		tally.Grow(&r.counters.Bytes, e.meta.info.Size-e.counted)

@@ -6,6 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -19,6 +20,7 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 		if !p.open() || p.act != actCompare {
 			continue
 		}
+		e.clock.At(lap.Read, p.target.place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
 			r.failPassage(e, p, failure.StageRead, err)
@@ -34,7 +36,7 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 			}
 		}
 		if p.promised != nil && !differs {
-			if proved, err := r.provePromised(p, f, info); err != nil {
+			if proved, err := r.provePromised(e, p, f, info); err != nil {
 				return nil, err
 			} else if proved {
 				continue
@@ -75,6 +77,7 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 		case c.err != nil:
 			r.failPassage(e, p, failure.StageRead, c.err)
 		case !c.differs:
+			e.clock.At(lap.Commit, p.target.place())
 			if err := p.forceEqual(c.file); err != nil {
 				r.failPassage(e, p, failure.StageSync, err)
 				continue
@@ -108,13 +111,13 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 // compares it with the digests of what that run read. The source need not be read
 // then. Whatever is wrong shows when it is compared with the source; the error is
 // that the run was stopped.
-func (r *run) provePromised(p *passage, f *fsys.File, info fsys.Info) (proved bool, err error) {
+func (r *run) provePromised(e *entry, p *passage, f *fsys.File, info fsys.Info) (proved bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
 	// Not counted: the progress is that of the source.
 	quiet := pipe.Pipe{Pool: r.pipe.Pool, QueueSize: r.pipe.QueueSize}
-	_, _, err = quiet.ReadBack(r.ctx, f, info, set, pipe.CacheDrop)
+	_, _, err = quiet.ReadBack(r.ctx, f, info, set, pipe.CacheDrop, e.clock, p.target.place())
 	if stopped := r.ctx.Err(); stopped != nil {
 		return false, stopped
 	}
@@ -179,23 +182,32 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		if err := r.ctx.Err(); err != nil {
 			return nil, err
 		}
+		e.clock.At(lap.Read, lap.Source)
 		n, err := e.file.ReadAt(b.Buf[:half], off)
 		if err != nil {
 			return nil, failure.At(err, off+int64(n))
 		}
-		if err := r.pipe.Pace(r.ctx, n); err != nil {
+		e.clock.Count(lap.Read, lap.Source, int64(n))
+		if err := r.pipe.Pace(r.ctx, n, e.clock); err != nil {
 			return nil, err
 		}
+		e.clock.At(lap.Hash, lap.CPU)
 		set.Write(b.Buf[:n])
+		for range set.Len() {
+			e.clock.Count(lap.Hash, lap.CPU, int64(n))
+		}
 		for _, c := range open {
 			if c.differs || c.err != nil {
 				continue
 			}
+			place := c.passage.target.place()
+			e.clock.At(lap.Read, place)
 			// One byte more where the source has ended: the other may go on.
 			m, err := c.file.ReadAt(b.Buf[half:half+min(n+1, half)], off)
 			if err != nil {
 				c.err = failure.At(err, off+int64(m))
 			}
+			e.clock.Count(lap.Read, place, int64(m))
 			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -22,6 +23,7 @@ type entry struct {
 	path string // relative to the source's root
 	kind fsys.Kind
 
+	clock    *lap.Clock // of the goroutine that works on it
 	meta     metadata
 	file     *fsys.File // open while a regular file is worked on
 	link     string     // a symbolic link's target
@@ -78,8 +80,8 @@ const maxAttempts = 3
 
 // process takes one entry of the source to all destinations. The entry's
 // directory is held by the caller.
-func (r *run) process(j job) {
-	e := &entry{dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind}
+func (r *run) process(j job, clock *lap.Clock) {
+	e := &entry{clock: clock, dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind}
 	if err := e.openSource(); err != nil {
 		r.failSource(e, failure.StageOpen, err)
 		return
@@ -100,6 +102,7 @@ func (r *run) take(e *entry) {
 // openSource opens and describes the entry, which may have been exchanged since
 // it was listed.
 func (e *entry) openSource() error {
+	e.clock.At(lap.Read, lap.Source)
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return err
@@ -156,6 +159,7 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		if e.leave[dd.target] {
 			continue
 		}
+		e.clock.At(lap.Create, dd.target.place())
 		dir, ok := dd.acquire(r)
 		if !ok {
 			continue
@@ -211,6 +215,7 @@ func (r *run) copyRegular(e *entry) {
 			continue
 		}
 		p.again = false
+		e.clock.At(lap.Create, p.target.place())
 		v, err := r.lookUp(p, e.meta.info, nil)
 		if err != nil {
 			r.failPassage(e, p, failure.StageCreate, err)
@@ -218,6 +223,7 @@ func (r *run) copyRegular(e *entry) {
 		}
 		r.judge(e, p, v)
 	}
+	e.clock.At(lap.Read, lap.Source)
 	if !r.opts.DryRun {
 		r.openCache(e)
 		if err := r.readXattrs(&e.file.Object, e.path, &e.meta); err != nil {
@@ -239,6 +245,7 @@ func (r *run) copyRegular(e *entry) {
 	}
 	for _, p := range e.passages {
 		if p.open() && p.act == actKeep {
+			e.clock.At(lap.Create, p.target.place())
 			r.unshare(e, p)
 		}
 	}
@@ -329,6 +336,7 @@ func (r *run) keep(e *entry, p *passage) {
 	if r.opts.DryRun {
 		return
 	}
+	e.clock.At(lap.Commit, p.target.place())
 	changed, err := r.refresh(p, &e.meta)
 	if err != nil {
 		p.done = outNothing
@@ -454,6 +462,7 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 		if !p.open() {
 			continue
 		}
+		e.clock.At(lap.Create, p.target.place())
 		err := p.sink.Err
 		if start == 0 {
 			err = r.create(e, p)
@@ -469,6 +478,7 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 			r.failPassage(e, p, failure.StageCreate, err)
 			continue
 		}
+		e.clock.Count(lap.Create, p.target.place(), 0)
 		sinks = append(sinks, &p.sink)
 	}
 	if len(sinks) == 0 {
@@ -532,6 +542,7 @@ func anyOpen(passages []*passage) bool {
 // looks at the name, not at the open file: what was renamed over it counts, and
 // is opened instead.
 func (e *entry) changed() (bool, error) {
+	e.clock.At(lap.Read, lap.Source)
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return false, err
@@ -561,7 +572,8 @@ func sameState(a, b fsys.Info) bool {
 
 // commit completes the temporary and gives it the final name.
 func (r *run) commit(e *entry, p *passage) {
-	s := &p.sink
+	s, place := &p.sink, p.target.place()
+	e.clock.At(lap.Commit, place)
 	if s.Finish(e.meta.info.Size); s.Err != nil {
 		r.failPassage(e, p, failure.StageWrite, s.Err)
 		return
@@ -605,8 +617,9 @@ func (r *run) commit(e *entry, p *passage) {
 		return
 	}
 	p.digests, p.done = e.digests, created(p.act)
+	e.clock.Count(lap.Commit, place, 0)
 	r.forget(e, p)
-	r.wrote(p, e.meta.info.Size)
+	r.wrote(e, p)
 }
 
 // nameTaken finds out why a name that was free is taken: the passage is decided

@@ -41,7 +41,7 @@ func (r *run) settleDeferred() {
 // will be byte for byte the same; elsewhere the file is copied as the file that
 // it is, and the manifest gets the alternative name.
 func (r *run) settleName(name string, j job) {
-	e := &entry{dir: j.dir, name: j.name, path: name, kind: j.kind, leave: map[*target]bool{}}
+	e := &entry{clock: r.clock, dir: j.dir, name: j.name, path: name, kind: j.kind, leave: map[*target]bool{}}
 	if err := e.openSource(); err != nil {
 		r.failSource(e, failure.StageOpen, err)
 		return

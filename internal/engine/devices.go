@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -25,7 +26,7 @@ var rotational = (*fsys.Dir).Rotational
 // takeTurns lets one long file at a time be written to a disk that spins, whose head
 // would go to and fro between several. end must be called; the error is the
 // context's.
-func (r *run) takeTurns(movers []*passage) (end func(), err error) {
+func (r *run) takeTurns(e *entry, movers []*passage) (end func(), err error) {
 	var taken []*device
 	end = func() {
 		for _, d := range taken {
@@ -36,12 +37,17 @@ func (r *run) takeTurns(movers []*passage) (end func(), err error) {
 		if d.turn == nil || d.Rate() > fastest || !d.takes(movers) {
 			continue
 		}
+		e.clock.Wait(lap.Turn, lap.Nobody) // whoever has it is measured
 		select {
 		case d.turn <- struct{}{}:
 			taken = append(taken, d)
 		case <-r.ctx.Done():
+			err = r.ctx.Err()
+		}
+		e.clock.Resume()
+		if err != nil {
 			end()
-			return func() {}, r.ctx.Err()
+			return func() {}, err
 		}
 	}
 	return end, nil
@@ -102,6 +108,7 @@ func (r *run) startTending() {
 func (r *run) stopTending() {
 	for _, t := range r.targets {
 		if t.untended != nil {
+			r.clock.At(lap.Flush, t.place()) // a checkpoint may be under way
 			close(t.untended)
 			t.tending.Wait()
 		}
@@ -127,8 +134,8 @@ func (r *run) writeBehind(e *entry, p *passage) {
 
 // wrote counts a file that is complete and closed among what is unwritten, if
 // writeback has not followed it.
-func (r *run) wrote(p *passage, size int64) {
+func (r *run) wrote(e *entry, p *passage) {
 	if p.target.group != nil && !p.bypass {
-		p.target.group.Add(size)
+		p.target.group.Add(e.meta.info.Size, e.clock)
 	}
 }

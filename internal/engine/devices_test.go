@@ -65,7 +65,7 @@ func (s *turns) file(to ...int) (movers []*passage) {
 func (s *turns) take(movers []*passage) (taken *atomic.Bool, give chan struct{}, ended chan error) {
 	taken, give, ended = &atomic.Bool{}, make(chan struct{}), make(chan error, 1)
 	go func() {
-		end, err := s.run.takeTurns(movers)
+		end, err := s.run.takeTurns(&entry{}, movers)
 		if err == nil {
 			taken.Store(true)
 			<-give
@@ -130,7 +130,7 @@ func TestAFastDiskIsNotHeldBack(t *testing.T) {
 			s := newTurns(t, 1)
 			d := s.run.devices[0]
 			g := d.Join(make(chan struct{}, 1))
-			g.Add(c.speed)
+			g.Add(c.speed, nil)
 			mark := g.Mark()
 			time.Sleep(time.Second)
 			g.Flushed(mark)

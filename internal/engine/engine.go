@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -35,6 +36,8 @@ type run struct {
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
+	sheet    *lap.Sheet
+	clock    *lap.Clock // of the goroutine that Run is called in
 	pipe     *pipe.Pipe
 	sets     sync.Pool // of *hash.Set
 	pairs    sync.Map  // pairKey → *pair
@@ -89,6 +92,8 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
+	r.sheet = lap.NewSheet(len(rt.targets))
+	r.clock = r.sheet.Clock()
 	r.pipe = &pipe.Pipe{
 		Pool:      pipe.NewPool(opts.BlockSize, opts.Memory),
 		QueueSize: opts.QueueSize,
@@ -111,7 +116,9 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	var stopped bool
 	err = r.openTargets()
 	if err == nil {
+		r.chargeMemory()
 		r.startTending()
+		r.clock.At(lap.Read, lap.Source)
 		r.openPromises()
 		r.work() // closes the source
 		r.closePromises()
@@ -127,6 +134,8 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	r.summary.Elapsed = time.Since(begun)
+	r.clock.Stop()
+	r.summarizeTimes()
 	if stopped {
 		return r.summary, context.Cause(ctx) // nil if the run stopped itself
 	}
@@ -197,6 +206,7 @@ func (r *run) openTargets() error {
 		r.targets = append(r.targets, &target{destination: d, index: i})
 	}
 	for _, t := range r.targets {
+		r.clock.At(lap.Create, t.place())
 		err := t.open(r)
 		if err == nil && !r.opts.DryRun {
 			err = t.openManifests(r)
@@ -220,6 +230,7 @@ func (r *run) openTargets() error {
 		if t.isLost() {
 			continue
 		}
+		r.clock.At(lap.Create, t.place())
 		if err := t.openLedger(r); err != nil {
 			t.lose(r, "", fmt.Errorf("the journal cannot be written: %w", err))
 			t.leaveAsFound()
@@ -228,21 +239,31 @@ func (r *run) openTargets() error {
 	return nil
 }
 
+// chargeMemory says whose time that of file systems in memory is: no device makes
+// anybody wait there.
+func (r *run) chargeMemory() {
+	if inMemory(r.source) {
+		r.sheet.Charge(lap.Source, lap.CPU)
+	}
+	for _, t := range r.targets {
+		if t.root != nil && inMemory(t.root) {
+			r.sheet.Charge(t.place(), lap.CPU)
+		}
+	}
+}
+
+// Tests exchange it: where their files are is not up to them.
+var inMemory = (*fsys.Dir).InMemory
+
 // work walks the source and copies.
 func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
 	root.Hold() // to the end: the source's own manifests come last
 	stopScan := r.startScan()
+	r.clock.At(lap.Idle, lap.Nobody)
 	var workers sync.WaitGroup
 	for range r.opts.Workers {
-		workers.Go(func() {
-			for j := range r.jobs {
-				if r.ctx.Err() == nil {
-					r.process(j)
-				}
-				j.dir.Done()
-			}
-		})
+		workers.Go(r.worker)
 	}
 	if r.route.name != "" {
 		r.Enter(root)
@@ -260,11 +281,36 @@ func (r *run) work() {
 	}
 	close(r.jobs)
 	workers.Wait()
+	r.clock.At(lap.Read, lap.Source)
 	r.settleDeferred()
 	r.findAbsent()
+	r.clock.At(lap.Commit, r.targets[0].place()) // what is left are directories
 	r.links.release()
 	root.Done()
 	stopScan()
+}
+
+// worker takes what the walk has found, until there is nothing more.
+func (r *run) worker() {
+	clock := r.sheet.Clock()
+	defer clock.Stop()
+	for {
+		var j job
+		var more bool
+		select {
+		case j, more = <-r.jobs:
+		default:
+			clock.At(lap.List, lap.Source)
+			j, more = <-r.jobs
+		}
+		if !more {
+			return
+		}
+		if r.ctx.Err() == nil {
+			r.process(j, clock)
+		}
+		j.dir.Done()
+	}
 }
 
 // walkers is how many goroutines list directories ahead of so many workers.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -153,12 +154,14 @@ func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	r.sync()
 	r.stopTending()
+	r.clock.At(lap.Idle, lap.Nobody)
 	var durable []*target
 	for _, t := range r.targets {
 		if !r.stopped() && !r.opts.DryRun && t.root != nil && t.journal != nil && r.flushTarget(t) {
 			durable = append(durable, t)
 		}
 	}
+	r.clock.At(lap.Idle, lap.Nobody)
 	r.stopGauge()
 	for _, d := range r.devices {
 		d.Close() // from now on it is known what could not be written
@@ -169,6 +172,7 @@ func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	stopped = r.stopped()
 	for _, t := range r.targets {
+		r.clock.At(lap.Flush, t.place())
 		s := TargetSummary{Path: t.given, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
@@ -192,6 +196,8 @@ func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 // flushTarget makes what was copied to one destination durable. If that fails,
 // nothing is known to be, and there will be no manifest.
 func (r *run) flushTarget(t *target) bool {
+	r.clock.At(lap.Flush, t.place())
+	r.clock.Count(lap.Flush, t.place(), 0)
 	if t.behind != nil {
 		t.behind.Drain()
 	}

@@ -348,7 +348,10 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 				}
 				was := stateOf(t, path)
 				made, put := "", false
+				var mu sync.Mutex // the walk and the worker call it
 				unhook := hook(t, func(op fsys.Op, entry string) error {
+					mu.Lock()
+					defer mu.Unlock()
 					if op == c.made && (entry == name || (replaced || name == "fifo") && strings.HasSuffix(entry, ".tmp")) {
 						made = filepath.Join(dst, "d", entry)
 					} else if op == c.op && made == filepath.Join(dst, "d", entry) && !put {

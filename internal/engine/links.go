@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -53,6 +54,7 @@ type leader struct {
 // processLinked copies or links an entry with several names, and those of its
 // group that come while it is at it.
 func (r *run) processLinked(e *entry) {
+	clock := e.clock
 	id, names := e.meta.info.ID, e.meta.info.Nlink
 	g, err := r.links.enter(id, e, len(r.targets))
 	if err != nil {
@@ -61,11 +63,12 @@ func (r *run) processLinked(e *entry) {
 	var exchanged []*entry
 	defer func() {
 		for _, e := range exchanged {
-			r.process(job{dir: e.dir, name: e.name, kind: e.kind})
+			r.process(job{dir: e.dir, name: e.name, kind: e.kind}, clock)
 			e.dir.Done()
 		}
 	}()
 	for waited := false; g != nil; waited = true {
+		e.clock = clock // and not of who has met it
 		var err error
 		if waited && r.ctx.Err() == nil {
 			if err = e.openSource(); err != nil {
@@ -316,6 +319,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		return
 	}
 	p.done, p.digests = outLinked, l.digests
+	e.clock.Count(lap.Create, p.target.place(), 0)
 }
 
 // fewestLinks is what a file that takes no further link has at least: NTFS allows 1024.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -31,7 +32,7 @@ func (r *run) pairOf(e *entry, p *passage) *pair {
 // setSink makes f what the passage is written to; it has nothing yet, or the
 // beginning.
 func (r *run) setSink(p *passage, f *fsys.Pending, pair *pair) {
-	p.sink = pipe.Sink{File: f, Sparse: r.opts.Sparse == SparseAlways}
+	p.sink = pipe.Sink{File: f, Place: p.target.place(), Sparse: r.opts.Sparse == SparseAlways}
 	if r.opts.Sparse == SparseAuto && r.opts.Reflink == ReflinkAuto {
 		p.sink.Refused = &pair.noRange
 	}
@@ -105,17 +106,18 @@ func (r *run) transfer(e *entry, movers []*passage, sinks []*pipe.Sink, set *has
 		return e.meta.info.Size, nil
 	}
 	if e.meta.info.Size >= leastBehind {
-		end, err := r.takeTurns(movers)
+		end, err := r.takeTurns(e, movers)
 		if err != nil {
 			return course.Start, err
 		}
 		defer end()
 	}
 	src := e.file
+	course.Clock, course.From = e.clock, lap.Source
 	if cloned && !r.drops() {
 		// What is in memory is read, or else what stands at the destination.
 		if held, known := src.Cached(0, 0); known && !held {
-			src = &sinks[0].File.File
+			src, course.From = &sinks[0].File.File, sinks[0].Place
 		}
 	}
 	return r.pipe.Transfer(r.ctx, src, e.meta.info, set, sinks, course)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -59,7 +60,7 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 	}
 	// What cannot tell its state has to see the beginning again.
 	if missing := set.Restore(states); len(missing) > 0 {
-		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing)
+		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, lap.Source)
 	}
 	if err != nil && r.ctx.Err() != nil {
 		return 0, cmp.Or(keepAll(found), err)
@@ -102,6 +103,7 @@ func (r *run) takeLeftover(e *entry, p *passage, set *hash.Set) *leftover {
 	if !ok {
 		return nil
 	}
+	e.clock.At(lap.Read, p.target.place())
 	temp := cmp.Or(durable.Temp, written.Temp)
 	p.target.ledger.takeLeft(temp)
 	file, info, err := p.dir.Reopen(temp, p.target.ledger.owner)
@@ -110,7 +112,7 @@ func (r *run) takeLeftover(e *entry, p *passage, set *hash.Set) *leftover {
 		return nil
 	}
 	f := &leftover{p, file, durable.Offset, max(durable.Offset, written.Offset), durable.States}
-	if written.Offset > 0 && info.Size >= written.Offset && r.proveWritten(f, written, set) {
+	if written.Offset > 0 && info.Size >= written.Offset && r.proveWritten(e, f, written, set) {
 		f.offset, f.states = written.Offset, written.States
 	}
 	if r.ctx.Err() != nil {
@@ -126,7 +128,7 @@ func (r *run) takeLeftover(e *entry, p *passage, set *hash.Set) *leftover {
 // proveWritten reads what was written after the last checkpoint back from the
 // device. It is what was read from the source if the digests come out at the state
 // that they had there.
-func (r *run) proveWritten(f *leftover, written journal.Partial, set *hash.Set) bool {
+func (r *run) proveWritten(e *entry, f *leftover, written journal.Partial, set *hash.Set) bool {
 	set.Restore(f.states)
 	from := f.offset
 	var provable []stdhash.Hash
@@ -142,7 +144,7 @@ func (r *run) proveWritten(f *leftover, written journal.Partial, set *hash.Set) 
 	if _, err := f.file.DropCache(); err != nil {
 		return false
 	}
-	if err := r.pipe.Feed(r.ctx, &f.file.File, from, written.Offset, provable); err != nil {
+	if err := r.pipe.Feed(r.ctx, &f.file.File, from, written.Offset, provable, e.clock, f.passage.target.place()); err != nil {
 		return false
 	}
 	for i := range set.Len() {

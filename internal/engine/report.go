@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/lap"
+)
 
 // EventKind says what an Event tells.
 type EventKind uint8
@@ -47,6 +51,56 @@ type Summary struct {
 	Elapsed      time.Duration
 	DryRun       bool
 	Targets      []TargetSummary
+	Stages       []StageSummary // where the time went; work before waiting
+	Shares       []Share        // what the run has waited for, as package lap divides its time
+	Limit        Share          // that of which it was most; several destinations may be one
+}
+
+// StageSummary is what a run has spent with one thing at one place.
+type StageSummary struct {
+	Stage      lap.Kind
+	Place      string        // "source", "cpu", "destination", "limit" (one that was asked for), or "nobody"
+	Target     string        // the destination as the user named it, "" elsewhere
+	Time       time.Duration // of all goroutines together, which can be more than the wall time
+	Bytes      int64
+	Operations int64
+}
+
+// Share is how much of its time a run has waited for a place.
+type Share struct {
+	Place  string  // as in StageSummary; "" where nothing was waited for
+	Target string  // the destination as the user named it; "" elsewhere, and where several are meant
+	Share  float64 // of the wall time, from 0 to 1
+}
+
+// summarizeTimes tells where the time went, when all clocks have stopped.
+func (r *run) summarizeTimes() {
+	s := r.summary
+	for _, l := range r.sheet.Laps() {
+		place, target := r.placeOf(l.Place)
+		s.Stages = append(s.Stages, StageSummary{l.Kind, place, target, l.Time, l.Bytes, l.Operations})
+	}
+	share := func(p lap.Place, d time.Duration) Share {
+		place, target := r.placeOf(p)
+		return Share{place, target, min(d.Seconds()/s.Elapsed.Seconds(), 1)}
+	}
+	for p, d := range r.sheet.Shares() {
+		if d > 0 {
+			s.Shares = append(s.Shares, share(lap.Place(p), d))
+		}
+	}
+	if who, all, d := r.sheet.Limit(); d > 0 {
+		if s.Limit = share(who, d); all {
+			s.Limit.Target = ""
+		}
+	}
+}
+
+func (r *run) placeOf(p lap.Place) (place, target string) {
+	if i, ok := p.Destination(); ok {
+		return "destination", r.targets[i].given
+	}
+	return p.String(), ""
 }
 
 // TargetSummary is the part of a Summary that concerns one destination.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
 )
 
 // copySpecial takes an entry that has no data to the destinations: a symbolic
@@ -17,6 +18,7 @@ func (r *run) copySpecial(e *entry) {
 			continue
 		}
 		p.again = false
+		e.clock.At(lap.Create, p.target.place())
 		v, err := r.lookUp(p, e.meta.info, func() (bool, error) {
 			switch e.kind {
 			case fsys.Symlink:
@@ -150,6 +152,7 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 		r.failPassage(e, p, failure.StageCommit, err)
 	default:
 		p.done = created(p.act)
+		e.clock.Count(lap.Create, p.target.place(), 0)
 	}
 }
 

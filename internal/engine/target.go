@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -73,6 +74,9 @@ type target struct {
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about → cannot be held at all
 }
+
+// place is the destination's for who measures.
+func (t *target) place() lap.Place { return lap.Destination(t.index) }
 
 type lostError struct{ err error }
 

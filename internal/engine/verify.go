@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
@@ -192,10 +193,11 @@ type reader struct {
 	*verification
 	source  *fsys.Finder
 	targets map[*target]*fsys.Finder
+	clock   *lap.Clock
 }
 
 func (v *verification) newReader() *reader {
-	w := &reader{verification: v, targets: map[*target]*fsys.Finder{}}
+	w := &reader{verification: v, targets: map[*target]*fsys.Finder{}, clock: v.run.sheet.Clock()}
 	limit := max(fsys.OpenLimit()/4/v.run.opts.Workers/(len(v.counts)+1), 1)
 	for t := range v.counts {
 		w.targets[t] = fsys.NewFinder(t.root, limit)
@@ -207,6 +209,7 @@ func (v *verification) newReader() *reader {
 }
 
 func (w *reader) close() {
+	w.clock.Stop()
 	for _, look := range w.targets {
 		look.Close()
 	}
@@ -220,6 +223,7 @@ func (w *reader) verify(job reading) {
 	job.cached = make([]bool, len(job.targets))
 	for i, t := range job.targets {
 		good := false
+		w.clock.At(lap.Read, t.place())
 		if c := w.counts[t]; !c.failed.Load() {
 			good, job.cached[i] = w.readTarget(t, c, job.path, job.digests[i])
 		}
@@ -228,6 +232,7 @@ func (w *reader) verify(job reading) {
 		}
 	}
 	if w.source != nil {
+		w.clock.At(lap.Read, lap.Source)
 		w.readSource(job)
 	}
 }
@@ -273,7 +278,7 @@ func (w *reader) readTarget(t *target, c *verified, path string, digest []byte) 
 		return false, false
 	}
 	defer f.Close()
-	have, cached, err := w.readBack(f, info)
+	have, cached, err := w.readBack(f, info, t.place())
 	switch {
 	case r.stopped():
 		return false, false
@@ -309,11 +314,11 @@ func openForReading(look *fsys.Finder, path string) (dir *fsys.Dir, name string,
 
 // readBack returns the digest of a file, which is read from its device unless
 // another name of it was.
-func (w *reader) readBack(f *fsys.File, info fsys.Info) (digest []byte, cached bool, err error) {
+func (w *reader) readBack(f *fsys.File, info fsys.Info, place lap.Place) (digest []byte, cached bool, err error) {
 	read := false
 	digest, cached, err = w.linked.get(info, func() ([]byte, bool, error) {
 		read = true
-		return w.digest(f, info)
+		return w.digest(f, info, place)
 	})
 	if !read {
 		tally.Grow(&w.run.counters.Bytes, info.Size)
@@ -322,11 +327,11 @@ func (w *reader) readBack(f *fsys.File, info fsys.Info) (digest []byte, cached b
 }
 
 // digest reads a file from its device.
-func (w *reader) digest(f *fsys.File, info fsys.Info) (digest []byte, cached bool, err error) {
+func (w *reader) digest(f *fsys.File, info fsys.Info, place lap.Place) (digest []byte, cached bool, err error) {
 	set := w.sets.Get().(*hash.Set)
 	defer w.sets.Put(set)
 	set.Reset()
-	_, fromDevice, err := w.run.pipe.ReadBack(w.ctx, f, info, set, pipe.CacheDrop)
+	_, fromDevice, err := w.run.pipe.ReadBack(w.ctx, f, info, set, pipe.CacheDrop, w.clock, place)
 	return set.Digests()[0], !fromDevice, err
 }
 
@@ -419,7 +424,7 @@ func (w *reader) readSource(job reading) {
 		return
 	}
 	defer f.Close()
-	have, _, err := w.readBack(f, info)
+	have, _, err := w.readBack(f, info, lap.Source)
 	if err != nil {
 		fail(failure.StageVerify, err)
 		return

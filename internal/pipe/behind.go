@@ -1,6 +1,9 @@
 package pipe
 
-import "github.com/seed65876f4f/sealift/internal/fsys"
+import (
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
+)
 
 // file is what a Device needs of a *fsys.File.
 type file interface {
@@ -39,6 +42,8 @@ type chunk struct {
 
 // Behind follows one file that is written in order, by one goroutine at a time.
 type Behind struct {
+	Clock *lap.Clock // of the goroutine that calls Wrote; may be nil
+
 	device *Device
 	owned  ownedFile
 	failed func(error)
@@ -97,7 +102,7 @@ func (b *Behind) Wrote(off, n int64) {
 			b.submit(false)
 		}
 	}
-	d.wait(b)
+	d.wait(b, b.Clock)
 }
 
 // Finish submits the rest without waiting for it. The owner may close the file
@@ -127,7 +132,7 @@ func (b *Behind) extend(off, n int64) {
 func (b *Behind) submit(last bool) {
 	d := b.device
 	for d.held > 0 && !d.stopped && !last {
-		d.room.Wait()
+		d.waitForRoom(b.Clock)
 	}
 	c := chunk{of: b, off: b.off, n: b.end - b.off, bytes: b.bytes, last: last}
 	b.bytes = 0

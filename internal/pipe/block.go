@@ -48,10 +48,22 @@ func (p *Pool) Get(ctx context.Context) (*Block, error) {
 	if err := p.ceiling.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
+	return p.take(), nil
+}
+
+// tryGet is Get where that need not wait; else it returns nil.
+func (p *Pool) tryGet(ctx context.Context) *Block {
+	if ctx.Err() != nil || !p.ceiling.TryAcquire(1) {
+		return nil
+	}
+	return p.take()
+}
+
+func (p *Pool) take() *Block {
 	p.out.Add(1)
 	b := p.blocks.Get().(*Block)
 	b.refs.Store(1)
-	return b, nil
+	return b
 }
 
 func (p *Pool) put(b *Block) {

@@ -3,6 +3,8 @@ package pipe
 import (
 	"sync"
 	"time"
+
+	"github.com/seed65876f4f/sealift/internal/lap"
 )
 
 // Limits of the window where it adapts, and how it does.
@@ -191,13 +193,20 @@ func (d *Device) enqueue(c chunk) {
 	d.mu.Lock()
 }
 
-// wait returns when there is room. b is the waiter's file, or nil.
+// waitForRoom waits for what may make room.
+func (d *Device) waitForRoom(c *lap.Clock) {
+	c.Wait(lap.Window, c.Here())
+	d.room.Wait()
+	c.Resume()
+}
+
+// wait returns when there is room. b is the waiter's file, or nil, and c its clock.
 //
 // When little is submitted of a lot, the device would run dry: the chunk is
 // submitted though it is not full, and somebody who waits asks the groups to be
 // flushed. To do so always would make for small chunks and for flushes of next to
 // nothing.
-func (d *Device) wait(b *Behind) {
+func (d *Device) wait(b *Behind, c *lap.Clock) {
 	for !d.stopped {
 		full := d.unwritten > d.window
 		dry := 2*d.unwritten >= d.window && 4*d.submitted < d.window
@@ -215,7 +224,7 @@ func (d *Device) wait(b *Behind) {
 				return // see Device
 			}
 		}
-		d.room.Wait()
+		d.waitForRoom(c)
 	}
 }
 

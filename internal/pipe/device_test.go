@@ -270,7 +270,7 @@ func (m *mount) write(n int64) {
 	m.disk.mu.Lock()
 	m.dirty += n
 	m.disk.mu.Unlock()
-	m.group.Add(n)
+	m.group.Add(n, nil)
 }
 
 // noFailure is for files of which nothing fails.
@@ -617,11 +617,11 @@ func TestDeviceGroups(t *testing.T) {
 		g := d.Join(make(chan struct{}, 1))
 		require.Zero(t, g.Mark())
 		g.Flushed(0)
-		g.Add(10)
+		g.Add(10, nil)
 		first := g.Mark()
-		g.Add(5)
+		g.Add(5, nil)
 		second := g.Mark()
-		g.Add(3)
+		g.Add(3, nil)
 		g.Flushed(second)
 		require.EqualValues(t, 3, g.Pending())
 		require.EqualValues(t, 3, d.Unwritten())
@@ -632,11 +632,11 @@ func TestDeviceGroups(t *testing.T) {
 		require.Zero(t, g.Pending())
 		require.Zero(t, d.Rate())
 		g.Mark()
-		g.Add(1)
+		g.Add(1, nil)
 		g.Mark()
 		g.Leave()
 		g.Leave()
-		g.Add(1)
+		g.Add(1, nil)
 		g.Flushed(g.Mark())
 		require.Zero(t, g.Pending())
 		require.Zero(t, d.Unwritten())
@@ -1017,7 +1017,7 @@ func TestDeviceAllocatesNothing(t *testing.T) {
 				b.Wrote(off, 128<<10)
 				off += 128 << 10
 			}
-			g.Add(1000)
+			g.Add(1000, nil)
 			g.Flushed(g.Mark())
 		}
 		for range 100 {

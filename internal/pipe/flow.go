@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"context"
 	"io"
 	"runtime"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 )
 
 // flow takes the pieces of one file to its digests and sinks. With as many files
@@ -21,16 +23,19 @@ type flow struct {
 	takers  []taker
 	writing atomic.Int64 // takers that have not failed
 	inTurn  bool         // no lanes, whatever happens
+	clock   *lap.Clock   // of the reader
+	from    lap.Place    // of what is read
 
 	lanes *lanes // nil while pieces are taken in turn
 	round round
 }
 
 // taker is where pieces go besides the digests: a sink, or somebody's output. It is
-// used by one goroutine at a time.
+// used by one goroutine at a time, whose clock it gets.
 type taker interface {
-	take(q piece)
+	take(q piece, c *lap.Clock)
 	failed() bool // nothing is taken any more
+	place() lap.Place
 }
 
 // round is the last few blocks that were taken in turn.
@@ -38,7 +43,7 @@ type round struct {
 	blocks  int
 	bytes   int64
 	begun   time.Time
-	hashing time.Duration
+	hashing time.Duration // of the whole file, when it began
 }
 
 // blocksInTurn is how many blocks of a file are taken in turn before its flow looks
@@ -50,12 +55,18 @@ const blocksInTurn = 8
 // taken to wait for a device (250 MB/s); from memory and into it that is 1 ns.
 const slowest = 4 * time.Nanosecond
 
-func newFlow[T taker](p *Pipe, set *hash.Set, takers []T) *flow {
-	f := &flow{pipe: p, set: set}
+// newFlow begins one. The clock, which may be nil, is at reading the file until the
+// flow is closed, but for what it does in turn and what it waits for.
+func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, clock *lap.Clock, from lap.Place) *flow {
+	if clock == nil {
+		clock = lap.NewSheet(len(takers)).Clock() // the flow itself looks at it
+	}
+	f := &flow{pipe: p, set: set, clock: clock, from: from}
+	clock.At(lap.Read, from)
 	for _, t := range takers {
 		f.takers = append(f.takers, t)
 	}
-	f.round.begun = time.Now()
+	f.round = f.newRound()
 	f.writing.Store(int64(len(takers)))
 	return f
 }
@@ -66,25 +77,26 @@ func (f *flow) wanted() bool { return len(f.takers) == 0 || f.writing.Load() > 0
 // send passes a piece on. A block is released when everybody has taken it.
 func (f *flow) send(q piece) {
 	if f.lanes == nil && !f.inTurn && f.round.blocks >= blocksInTurn {
-		if f.pipe.inFlight.Load() < int64(runtime.GOMAXPROCS(0)) || f.round.waited() {
+		if f.pipe.inFlight.Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
 			f.lanes = f.startLanes()
 		}
-		f.round = round{begun: time.Now()}
+		f.round = f.newRound()
 	}
 	if f.lanes != nil {
-		f.lanes.send(q)
+		f.lanes.send(q, f.clock)
 		return
 	}
 	if f.set.Len() > 0 {
-		begun := time.Now()
+		f.clock.At(lap.Hash, lap.CPU)
 		for i := range f.set.Len() {
-			f.digest(q, i)
+			f.digest(q, i, f.clock)
 		}
-		f.round.hashing += time.Since(begun)
 	}
 	for _, t := range f.takers {
-		f.give(q, t)
+		f.clock.At(lap.Write, t.place())
+		f.give(q, t, f.clock)
 	}
+	f.clock.At(lap.Read, f.from)
 	if q.block != nil {
 		q.block.Release()
 		f.round.blocks++
@@ -92,26 +104,49 @@ func (f *flow) send(q piece) {
 	}
 }
 
+// get waits for a block. With lanes, the one that has kept the reader's blocks for
+// longest is to blame; without, others have them.
+func (f *flow) get(ctx context.Context) (*Block, error) {
+	if b := f.pipe.Pool.tryGet(ctx); b != nil {
+		return b, nil
+	}
+	if f.lanes == nil {
+		f.clock.Wait(lap.Block, lap.Nobody)
+		defer f.clock.Resume()
+		return f.pipe.Pool.Get(ctx)
+	}
+	f.lanes.beginWait(f.clock)
+	defer f.lanes.endWait(f.clock)
+	return f.pipe.Pool.Get(ctx)
+}
+
+func (f *flow) newRound() round {
+	return round{begun: time.Now(), hashing: f.clock.Spent(lap.Hash, lap.CPU)}
+}
+
 // waited reports whether a device made the file wait.
-func (r *round) waited() bool {
-	return time.Since(r.begun)-r.hashing > time.Duration(r.bytes)*slowest
+func (f *flow) waited() bool {
+	r := &f.round
+	hashing := f.clock.Spent(lap.Hash, lap.CPU) - r.hashing
+	return time.Since(r.begun)-hashing > time.Duration(r.bytes)*slowest
 }
 
 // digest gives the piece to digest i.
-func (f *flow) digest(q piece, i int) {
+func (f *flow) digest(q piece, i int, c *lap.Clock) {
 	if h := f.set.Hash(i); q.mark == nil {
 		q.feed(h)
+		c.Count(lap.Hash, lap.CPU, int64(len(q.data))+q.hole)
 	} else {
 		q.mark.setState(i, hash.State(h))
 	}
 }
 
 // give gives the piece to a taker.
-func (f *flow) give(q piece, t taker) {
+func (f *flow) give(q piece, t taker, c *lap.Clock) {
 	if t.failed() {
 		return
 	}
-	if t.take(q); t.failed() {
+	if t.take(q, c); t.failed() {
 		f.writing.Add(-1)
 	}
 }
@@ -119,14 +154,20 @@ func (f *flow) give(q piece, t taker) {
 // close waits until everybody has taken everything.
 func (f *flow) close() {
 	if f.lanes != nil {
-		f.lanes.close()
+		f.lanes.close(f.clock)
 	}
 }
 
 // lanes take the pieces of one file.
 type lanes struct {
-	channels []chan piece
-	group    sync.WaitGroup
+	list  []lane
+	last  atomic.Int32 // which of them has released a block as the last one
+	group sync.WaitGroup
+}
+
+type lane struct {
+	channel chan piece
+	place   lap.Place
 }
 
 // startLanes starts a lane for each digest and each sink. The caller must close
@@ -134,42 +175,88 @@ type lanes struct {
 func (f *flow) startLanes() *lanes {
 	l := &lanes{}
 	for i := range f.set.Len() {
-		l.add(f.pipe.QueueSize, func(q piece) { f.digest(q, i) })
+		l.add(f, lap.Hash, lap.CPU, func(q piece, c *lap.Clock) { f.digest(q, i, c) })
 	}
 	for _, t := range f.takers {
-		l.add(f.pipe.QueueSize, func(q piece) { f.give(q, t) })
+		l.add(f, lap.Write, t.place(), func(q piece, c *lap.Clock) { f.give(q, t, c) })
 	}
 	return l
 }
 
-func (l *lanes) add(queue int, consume func(piece)) {
-	c := make(chan piece, queue)
-	l.channels = append(l.channels, c)
+func (l *lanes) add(f *flow, kind lap.Kind, place lap.Place, consume func(piece, *lap.Clock)) {
+	channel := make(chan piece, f.pipe.QueueSize)
+	i := int32(len(l.list))
+	l.list = append(l.list, lane{channel, place})
+	clock := f.clock.Aside()
 	l.group.Go(func() {
-		for q := range c {
-			consume(q)
+		defer clock.Stop()
+		for {
+			q, open := receive(channel, clock)
+			if !open {
+				return
+			}
+			clock.At(kind, place)
+			consume(q, clock)
 			if q.block != nil {
+				if q.block.refs.Load() == 1 { // nobody else has it any more
+					l.last.Store(i)
+				}
 				q.block.Release()
 			}
 		}
 	})
 }
 
-func (l *lanes) send(q piece) {
-	if q.block != nil {
-		q.block.refs.Store(int32(len(l.channels)))
+// receive is idle only where there is nothing yet.
+func receive(channel <-chan piece, clock *lap.Clock) (q piece, open bool) {
+	select {
+	case q, open = <-channel:
+	default:
+		clock.At(lap.Idle, lap.Nobody)
+		q, open = <-channel
 	}
-	for _, c := range l.channels {
-		c <- q
+	return q, open
+}
+
+func (l *lanes) send(q piece, clock *lap.Clock) {
+	if q.block != nil {
+		q.block.refs.Store(int32(len(l.list)))
+	}
+	for i := range l.list {
+		select {
+		case l.list[i].channel <- q:
+		default:
+			clock.Wait(lap.Queue, l.list[i].place)
+			l.list[i].channel <- q
+			clock.Resume()
+		}
 	}
 }
 
-// close waits until the lanes have taken everything.
-func (l *lanes) close() {
-	for _, c := range l.channels {
-		close(c)
+// slowest is the place of the lane that was the last to have done with a block.
+func (l *lanes) slowest() lap.Place {
+	if len(l.list) == 0 {
+		return lap.Nobody
 	}
+	return l.list[l.last.Load()].place
+}
+
+// close waits until the lanes have taken everything.
+func (l *lanes) close(clock *lap.Clock) {
+	for i := range l.list {
+		close(l.list[i].channel)
+	}
+	l.beginWait(clock)
 	l.group.Wait()
+	l.endWait(clock)
+}
+
+// beginWait begins a wait for all lanes, of which the last one is to blame.
+func (l *lanes) beginWait(clock *lap.Clock) { clock.Wait(lap.Queue, l.slowest()) }
+
+func (l *lanes) endWait(clock *lap.Clock) {
+	clock.Blame(lap.Queue, l.slowest())
+	clock.Resume()
 }
 
 // feed gives the piece to a digest.

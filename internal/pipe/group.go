@@ -1,6 +1,10 @@
 package pipe
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/lap"
+)
 
 // Group counts the bytes of small files on one file system. They are closed, and
 // unwritten until the file system is flushed as a whole.
@@ -28,8 +32,8 @@ func (d *Device) Join(flush chan<- struct{}) *Group {
 }
 
 // Add says that n bytes of a file that is closed now are unwritten. It waits
-// while the device has too much.
-func (g *Group) Add(n int64) {
+// while the device has too much. The clock is the caller's and may be nil.
+func (g *Group) Add(n int64, c *lap.Clock) {
 	d := g.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +44,7 @@ func (g *Group) Add(n int64) {
 	d.pending += n
 	d.unwritten += n
 	g.ask(d.window / int64(2*len(d.groups)))
-	d.wait(nil)
+	d.wait(nil, c)
 }
 
 // ask asks for a flush if it concerns at least so many bytes. One that is under

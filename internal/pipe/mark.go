@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
 )
 
 // Mark is a point of a file up to which a sink has been written, and the states
@@ -79,19 +80,22 @@ func alignUp(n int64) int64 {
 // Feed reads src from one offset up to another for its digests alone, and counts
 // nothing: these bytes are counted elsewhere. An end of the file before that is no
 // error here.
-func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash) error {
+//
+// The clock may be nil; place is that of src.
+func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, clock *lap.Clock, place lap.Place) error {
 	b, err := p.Pool.Get(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.Release()
 	for off := from; off < to; {
+		clock.At(lap.Read, place)
 		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), alignUp(to)-off)], off)
 		got = int(min(int64(got), to-off))
 		if err != nil {
 			err = failure.At(err, off+int64(got))
 		} else {
-			err = p.Pace(ctx, got)
+			err = p.Pace(ctx, got, clock)
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -99,8 +103,11 @@ func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests
 		if err != nil || got == 0 {
 			return err
 		}
+		clock.Count(lap.Read, place, int64(got))
+		clock.At(lap.Hash, lap.CPU)
 		for _, h := range digests {
 			h.Write(b.Buf[:got])
+			clock.Count(lap.Hash, lap.CPU, int64(got))
 		}
 		off += int64(got)
 	}

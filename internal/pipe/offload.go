@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
 )
 
 // offloadStep is how much the system is asked to copy at once, at most: few calls,
@@ -43,6 +44,9 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 	if holes {
 		dataEnd = start
 	}
+	s.clock = f.clock
+	kind, place := f.offloading(s, src)
+	defer f.clock.At(lap.Read, f.from)
 	for off = start; off < size && s.Err == nil && ctx.Err() == nil; {
 		if off >= dataEnd {
 			data, hole, end, err := src.NextData(off)
@@ -57,6 +61,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 			continue
 		}
 		step := min(dataEnd-off, s.step())
+		f.clock.At(kind, place)
 		n, handled, err := s.File.CopyRange(src, off, step)
 		switch {
 		case !handled:
@@ -69,6 +74,9 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 		case n == 0:
 			return off, nil
 		}
+		if kind == lap.Read {
+			f.clock.Count(kind, place, n)
+		}
 		s.wrote(off, n)
 		off += n
 		f.pipe.count(n)
@@ -79,11 +87,23 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 	return off, nil
 }
 
+// offloading is what the system is taken to be busy with while it copies, which
+// nobody can tell. Where nothing of the source is in memory and what is unwritten is
+// bounded, which takes time of its own, that is reading.
+func (f *flow) offloading(s *Sink, src *fsys.File) (lap.Kind, lap.Place) {
+	if s.Behind != nil {
+		if held, known := src.Cached(0, 0); known && !held {
+			return lap.Read, f.from
+		}
+	}
+	return lap.Write, s.Place
+}
+
 // blame finds out whether copying the bytes from off to end has failed because of
 // the source, whose error is returned, or because of the sink, which gets it. A
 // server does not say how far it has come, so all of them are read.
 func (f *flow) blame(ctx context.Context, s *Sink, src *fsys.File, off, end int64, err error) error {
-	b, noBlock := f.pipe.Pool.Get(ctx)
+	b, noBlock := f.get(ctx)
 	if noBlock != nil {
 		return noBlock
 	}

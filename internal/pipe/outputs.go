@@ -1,6 +1,9 @@
 package pipe
 
-import "github.com/seed65876f4f/sealift/internal/hash"
+import (
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
+)
 
 // Output takes the bytes of a Flow, in order and from one goroutine at a time. After
 // its first error it is given nothing more.
@@ -17,9 +20,9 @@ type Flow struct{ flow *flow }
 func (p *Pipe) Flow(set *hash.Set, outputs []Output, inTurn bool) *Flow {
 	takers := make([]*output, len(outputs))
 	for i, o := range outputs {
-		takers[i] = &output{to: o}
+		takers[i] = &output{to: o, at: lap.Destination(i)}
 	}
-	f := newFlow(p, set, takers)
+	f := newFlow(p, set, takers, nil, lap.Source)
 	if f.inTurn = inTurn; !inTurn {
 		f.lanes = f.startLanes()
 	}
@@ -40,9 +43,12 @@ func (f *Flow) Close() { f.flow.close() }
 
 type output struct {
 	to  Output
+	at  lap.Place
 	err error
 }
 
-func (o *output) take(q piece) { o.err = o.to.Put(q.data, q.off) }
+func (o *output) take(q piece, _ *lap.Clock) { o.err = o.to.Put(q.data, q.off) }
+
+func (o *output) place() lap.Place { return o.at }
 
 func (o *output) failed() bool { return o.err != nil }

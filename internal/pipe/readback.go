@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 )
 
 // dropUnit is how much of a file is read before it is dropped from the page
@@ -16,12 +17,16 @@ const dropUnit = 8 << 20 // bytes
 // was read has come from a device and not from memory; it is never said with
 // CacheAuto.
 //
+// The clock may be nil; place is that of src.
+//
 // CacheDrop and CacheDirect both drop the file from the page cache first, which
 // forces what is not written yet. What other programs hold there nevertheless,
 // because they have it mapped, is read past the cache.
-func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache Cache) (n int64, fromDevice bool, err error) {
+func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache Cache, clock *lap.Clock, place lap.Place) (n int64, fromDevice bool, err error) {
+	clock.At(lap.Read, place)
+	course := Course{Clock: clock, From: place}
 	if cache == CacheAuto {
-		n, err = p.Digest(ctx, src, info, set)
+		n, err = p.Transfer(ctx, src, info, set, nil, course)
 		return n, false, err
 	}
 	fromDevice, err = src.DropCache()
@@ -33,19 +38,20 @@ func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set
 		direct, err := src.SetDirect(true)
 		switch {
 		case err == nil:
-			n, err = p.Digest(ctx, src, info, set)
+			n, err = p.Transfer(ctx, src, info, set, nil, course)
 			return n, direct || fromDevice, err
 		case !fsys.Unsupported(err):
 			return 0, false, err
 		}
 	}
 	dropped := int64(0)
-	n, err = p.Transfer(ctx, src, info, set, nil, Course{Read: func(off int64) {
+	course.Read = func(off int64) {
 		if off-dropped >= dropUnit {
 			src.DropCacheBehind(dropped, off-dropped)
 			dropped = off
 		}
-	}})
+	}
+	n, err = p.Transfer(ctx, src, info, set, nil, course)
 	if n > dropped {
 		src.DropCacheBehind(dropped, n-dropped)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
@@ -25,11 +26,13 @@ type Pipe struct {
 }
 
 // Course says how a file is moved that need not be moved from its beginning, or
-// perhaps not to its end in this run.
+// perhaps not to its end in this run, and who measures that.
 type Course struct {
 	Start     int64           // the first byte to move; sinks and digests have what is before it
 	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
 	Read      func(off int64) // told how far reading has come; may be nil
+	Clock     *lap.Clock      // of the caller; may be nil
+	From      lap.Place       // of what is read
 }
 
 // piece is what lanes carry: a block's bytes at an offset, a hole, or a mark.
@@ -64,13 +67,13 @@ func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set
 	if long {
 		return p.stream(ctx, src, info, holes, set, sinks, course)
 	}
-	total, more, err := p.inline(ctx, src, info, set, sinks)
+	total, more, err := p.inline(ctx, src, info, set, sinks, course.Clock, course.From)
 	if err != nil || !more {
 		return total, err
 	}
 	// It is longer than it said: /proc, or it grew. What was written is written again.
 	set.Reset()
-	return p.stream(ctx, src, info, false, set, sinks, Course{Read: course.Read})
+	return p.stream(ctx, src, info, false, set, sinks, Course{Read: course.Read, Clock: course.Clock, From: course.From})
 }
 
 // tellsHoles reports whether the system tells where in src the holes are. Tests
@@ -82,8 +85,9 @@ var tellsHoles = func(src *fsys.File) bool {
 
 // inline moves a file of at most one block: one buffer, no channel, no
 // goroutine. more says that the file did not end with the block.
-func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink) (total int64, more bool, err error) {
-	b, err := p.Pool.Get(ctx)
+func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, clock *lap.Clock, from lap.Place) (total int64, more bool, err error) {
+	clock.At(lap.Read, from)
+	b, err := p.get(ctx, clock)
 	if err != nil {
 		return 0, false, err
 	}
@@ -102,20 +106,39 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 			return int64(n), true, nil
 		}
 	}
-	if err := p.Pace(ctx, n); err != nil {
+	clock.Count(lap.Read, from, int64(n))
+	if err := p.Pace(ctx, n, clock); err != nil {
 		return 0, false, err
 	}
-	set.Write(b.Buf[:n])
+	if set.Len() > 0 {
+		clock.At(lap.Hash, lap.CPU)
+		set.Write(b.Buf[:n])
+		for range set.Len() {
+			clock.Count(lap.Hash, lap.CPU, int64(n))
+		}
+	}
 	for _, s := range sinks {
+		clock.At(lap.Write, s.Place)
+		s.clock = clock
 		s.Write(b.Buf[:n], 0)
 	}
 	p.count(int64(n))
 	return int64(n), false, nil
 }
 
+// get waits for a block.
+func (p *Pipe) get(ctx context.Context, clock *lap.Clock) (*Block, error) {
+	if b := p.Pool.tryGet(ctx); b != nil {
+		return b, nil
+	}
+	clock.Wait(lap.Block, lap.Nobody)
+	defer clock.Resume()
+	return p.Pool.Get(ctx)
+}
+
 // stream moves a longer file, piece by piece.
 func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
-	f := newFlow(p, set, sinks)
+	f := newFlow(p, set, sinks, course.Clock, course.From)
 	wanted := func() bool { return f.wanted() && ctx.Err() == nil }
 	read := course.Read
 	if course.MarkEvery > 0 {
@@ -144,7 +167,7 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 	}
 	total := start
 	if err == nil {
-		total, err = p.read(ctx, src, info, start, longest, wanted, f.send, read)
+		total, err = f.read(ctx, src, info, start, longest, wanted, read)
 	}
 	f.close()
 	if err == nil {
@@ -158,7 +181,8 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 // time and none while it waits for the next. Holes are pieces of at most longest
 // bytes; 0: they are not looked for.
 // behind, if not nil, is told how far it has come after each block.
-func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, send func(piece), behind func(off int64)) (int64, error) {
+func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, behind func(off int64)) (int64, error) {
+	p := f.pipe
 	off, dataEnd, holes := start, int64(0), longest > 0
 	for wanted() && (off < info.Size || info.Size == 0) {
 		limit := int64(p.Pool.size)
@@ -174,7 +198,7 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 					data = info.Size
 				}
 				size := min(min(data, info.Size)-off, longest)
-				send(piece{off: off, hole: size})
+				f.send(piece{off: off, hole: size})
 				off += size
 				p.count(size)
 				continue
@@ -186,7 +210,7 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 			// Whole units, which direct reads ask for; more than the hole has is zeros.
 			limit = min(limit, alignUp(dataEnd)-off)
 		}
-		b, err := p.Pool.Get(ctx)
+		b, err := f.get(ctx)
 		if err != nil {
 			return off, err
 		}
@@ -194,13 +218,14 @@ func (p *Pipe) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 		if err != nil {
 			err = failure.At(err, off+int64(n))
 		} else if n > 0 {
-			err = p.Pace(ctx, n)
+			err = p.Pace(ctx, n, f.clock)
 		}
 		if err != nil || n == 0 {
 			b.Release()
 			return off, err
 		}
-		send(piece{block: b, data: b.Buf[:n], off: off})
+		f.clock.Count(lap.Read, f.from, int64(n))
+		f.send(piece{block: b, data: b.Buf[:n], off: off})
 		off += int64(n)
 		p.count(int64(n))
 		if behind != nil {
@@ -216,10 +241,13 @@ func (p *Pipe) count(n int64) {
 	}
 }
 
-// Pace waits until n more bytes are within --bwlimit.
-func (p *Pipe) Pace(ctx context.Context, n int) error {
+// Pace waits until n more bytes are within --bwlimit. The clock is the caller's and
+// may be nil.
+func (p *Pipe) Pace(ctx context.Context, n int, clock *lap.Clock) error {
 	if p.Limiter == nil {
 		return nil
 	}
+	clock.Wait(lap.Pace, lap.Asked)
+	defer clock.Resume()
 	return p.Limiter.WaitN(ctx, n)
 }

@@ -241,7 +241,7 @@ func (r *run) move() error {
 			b.Release()
 			return err
 		}
-		if paced := r.pipe.Pace(r.ctx, n); paced != nil {
+		if paced := r.pipe.Pace(r.ctx, n, nil); paced != nil {
 			b.Release()
 			return paced
 		}

@@ -1,0 +1,160 @@
+//go:build linux
+
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// A run says whom it has waited for. Time is virtual: only the operation of a case
+// takes any, for all of which the run waits.
+func TestWhatARunWaitsFor(t *testing.T) {
+	asked := inMemory
+	t.Cleanup(func() { inMemory = asked })
+	root := t.TempDir()
+	source := filepath.Join(root, "src")
+	for i := range 32 {
+		name := filepath.Join(source, fmt.Sprint("d", i%24), fmt.Sprint("f", i))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, treetest.Pattern(1000+i*8_000, byte(i)), 0o644))
+	}
+	big := filepath.Join(root, "big")
+	require.NoError(t, os.WriteFile(big, treetest.Pattern(3<<20, 1), 0o644))
+
+	for name, c := range map[string]struct {
+		slow   func(op fsys.Op, name string) bool
+		change func(o *Options)
+		memory bool
+		place  string
+		target int    // which of the destinations; -1 for all, or none
+		stage  string // where most of the time went; "" if in several
+	}{
+		"reading": {
+			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpRead },
+			place: "source", target: -1, stage: "read",
+		},
+		"opening": {
+			slow:  func(op fsys.Op, name string) bool { return op == fsys.OpOpen && name[0] == 'f' },
+			place: "source", target: -1, stage: "read",
+		},
+		"listing": {
+			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpList },
+			place: "source", target: -1, stage: "list",
+		},
+		"a source in memory": {
+			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpRead },
+			memory: true, place: "cpu", target: -1, stage: "read",
+		},
+		"writing": {
+			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpWrite },
+			place: "destination", target: 0, stage: "write",
+		},
+		"a destination in memory": {
+			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpWrite },
+			memory: true, place: "cpu", target: -1, stage: "write",
+		},
+		"creating": {
+			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpCreate },
+			place: "destination", target: 0, stage: "create",
+		},
+		"committing": {
+			slow:  func(op fsys.Op, name string) bool { return op == fsys.OpLink && name[0] == 'f' },
+			place: "destination", target: 0, stage: "commit",
+		},
+		"forcing each file": {
+			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpSync },
+			change: func(o *Options) { o.Sync = SyncFile },
+			place:  "destination", target: 0, // each file, the directories and the manifest
+		},
+		"flushing": {
+			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpSyncFS },
+			change: func(o *Options) { o.Sync = SyncEnd },
+			place:  "destination", target: 0, stage: "flush",
+		},
+		"reading back": {
+			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpDropCache },
+			change: func(o *Options) { o.Verify = VerifyDest },
+			place:  "destination", target: 0, stage: "read",
+		},
+		"a limit": {
+			slow:   func(fsys.Op, string) bool { return false },
+			change: func(o *Options) { o.BytesPerSecond = 100_000 },
+			place:  "limit", target: -1, stage: "bwlimit",
+		},
+		"one destination of two": {
+			slow: func(op fsys.Op, name string) bool { return op == fsys.OpLink && name == "second" },
+			change: func(o *Options) {
+				o.Source, o.Targets = big, []string{o.Targets[0] + "/first", o.Targets[0] + "-2/second"}
+			},
+			place: "destination", target: 1, stage: "commit",
+		},
+		"both destinations": {
+			slow: func(op fsys.Op, _ string) bool { return op == fsys.OpSyncFS },
+			change: func(o *Options) {
+				o.Sync, o.Targets = SyncEnd, append(o.Targets, o.Targets[0]+"-2")
+			},
+			place: "destination", target: -1, stage: "flush",
+		},
+	} {
+		for _, workers := range []int{1, 4} {
+			t.Run(fmt.Sprint(name, ", ", workers, " workers"), func(t *testing.T) {
+				inMemory = func(*fsys.Dir) bool { return c.memory }
+				o := options(source, filepath.Join(t.TempDir(), "dst"))
+				o.Workers, o.BlockSize = workers, 64<<10
+				if c.change != nil {
+					c.change(&o)
+				}
+				synctest.Test(t, func(t *testing.T) {
+					unhook := hook(t, func(op fsys.Op, name string) error {
+						if c.slow(op, name) {
+							time.Sleep(10 * time.Second)
+						}
+						return nil
+					})
+					s, err := Run(t.Context(), &o, &tally.Counters{})
+					unhook()
+					require.NoError(t, err)
+					require.Zero(t, s.Errors)
+					want := Share{Place: c.place}
+					if c.target >= 0 {
+						want.Target = o.Targets[c.target]
+					}
+					require.Greater(t, s.Limit.Share, 0.5, "%+v", s.Shares)
+					want.Share = s.Limit.Share
+					require.Equal(t, want, s.Limit)
+					require.Positive(t, s.Elapsed)
+
+					sum := 0.0
+					for _, share := range s.Shares {
+						sum += share.Share
+					}
+					require.InDelta(t, 1, sum, 0.01, "the run waited for somebody all the time")
+					var most StageSummary
+					for _, stage := range s.Stages {
+						require.LessOrEqual(t, stage.Time, s.Elapsed*time.Duration(workers+8), "%+v", stage)
+						if stage.Time > most.Time {
+							most = stage
+						}
+					}
+					if c.stage != "" {
+						require.Equal(t, c.stage, most.Stage.String(), "%+v", s.Stages)
+						if c.target >= 0 {
+							require.Equal(t, o.Targets[c.target], most.Target)
+						}
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,352 @@
+// Package lap measures where the time of a run goes.
+//
+// A goroutine that is measured has a Clock, which it tells what it turns to: the
+// end of one lap is the beginning of the next, so that its laps add up to the time
+// that has passed. The clock is read once for each lap, and never where the
+// goroutine just goes on. Nothing is locked or allocated until a clock stops, when
+// its laps go to the Sheet of the run.
+//
+//   - kind: what a lap is spent with, work or waiting
+//   - place: who it is spent on
+//   - share: the part of the wall time that a place has
+//
+// Wall time is divided at each instant, and equally, among the places that the
+// goroutines of the run are at then. One that is at nobody's does not count, nor do
+// those that work aside, for another one: that they take long shows in its waiting
+// for them. So all shares together are the time in which anybody was at work, and
+// the share of a place is what the run would gain if it took no time.
+package lap
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Kind is what a goroutine is busy with, or waits for.
+type Kind uint8
+
+// The kinds.
+const (
+	Idle   Kind = iota // nothing that counts
+	Read               // opening, looking at and reading a file; at a destination, comparing with what stands there or reading it back
+	Hash               // computing digests
+	Create             // looking at what stands at a destination, and making what is to be written
+	Write              // writing
+	Commit             // completing a file: metadata, the final name, and forcing it where each is
+	Flush              // forcing to the device: checkpoints, the end, manifests
+
+	List   // waiting for something to be found in the source
+	Queue  // waiting for a lane that has enough to do, or all the blocks
+	Window // waiting until less is unwritten
+	Turn   // waiting while another file is written to a disk that spins
+	Block  // waiting for a block while others have them
+	Pace   // waiting because of a limit of bytes per second
+	Note   // waiting for what was done to be told and noted
+	kinds
+)
+
+func (k Kind) String() string {
+	return [...]string{
+		"idle", "read", "hash", "create", "write", "commit", "flush",
+		"list", "queue", "window", "turn", "block", "bwlimit", "note",
+	}[k]
+}
+
+// Waits reports whether it is waiting and not work.
+func (k Kind) Waits() bool { return k >= List }
+
+// Place is who a lap is spent on. The zero value is nobody.
+type Place int
+
+// The places, before those of the destinations.
+const (
+	Nobody Place = iota
+	Source
+	CPU
+	Asked // a limit that the user has set
+	first
+)
+
+func (p Place) String() string {
+	return [...]string{"nobody", "source", "cpu", "limit", "destination"}[min(p, first)]
+}
+
+// Destination is the place of destination i, from 0 on.
+func Destination(i int) Place { return first + Place(i) }
+
+// Destination returns which destination a place is.
+func (p Place) Destination() (i int, ok bool) { return int(p) - int(first), p >= first }
+
+// cell is what was spent on one place with one kind.
+type cell struct {
+	time       time.Duration
+	share      time.Duration // of the wall time
+	bytes      int64
+	operations int64
+}
+
+func (c *cell) add(d cell) {
+	c.time += d.time
+	c.share += d.share
+	c.bytes += d.bytes
+	c.operations += d.operations
+}
+
+func index(k Kind, p Place) int { return int(p)*int(kinds) + int(k) }
+
+// Clock takes the laps of one goroutine. A nil *Clock measures nothing.
+type Clock struct {
+	sheet  *Sheet
+	aside  bool
+	now    int           // the index of the lap under way
+	before int           // that of the one that Wait has ended
+	since  time.Duration // when the lap under way began
+	mean   time.Duration // the same in the time of Sheet.mean
+	cells  []cell
+}
+
+var epoch = time.Now()
+
+// At ends the lap under way and begins one, unless it is the same.
+func (c *Clock) At(k Kind, p Place) {
+	if c != nil && c.now != index(k, p) {
+		c.lap(index(k, p))
+	}
+}
+
+func (c *Clock) lap(next int) {
+	now := time.Since(epoch) // reads the monotonic clock alone
+	l := &c.cells[c.now]
+	l.time += now - c.since
+	if !c.aside {
+		mean := c.sheet.mean(now)
+		l.share += mean - c.mean
+		c.mean = mean
+		if was, is := counts(c.now), counts(next); was != is {
+			c.mean = c.sheet.join(now, is)
+		}
+	}
+	c.now, c.since = next, now
+}
+
+// counts reports whether the place of a lap is not nobody.
+func counts(index int) bool { return index >= int(kinds) }
+
+// Wait is At for waiting, until Resume.
+func (c *Clock) Wait(k Kind, p Place) {
+	if c != nil {
+		c.before = c.now
+		c.lap(index(k, p))
+	}
+}
+
+// Resume ends a Wait and goes on with what was before.
+func (c *Clock) Resume() {
+	if c != nil {
+		c.lap(c.before)
+	}
+}
+
+// Here is the place of the lap under way.
+func (c *Clock) Here() Place {
+	if c == nil {
+		return Nobody
+	}
+	return Place(c.now / int(kinds))
+}
+
+// Blame says what place the lap under way was spent on, where that turns out at its
+// end. Neither this place nor the one that it was taken for is nobody.
+func (c *Clock) Blame(k Kind, p Place) {
+	if c != nil {
+		c.now = index(k, p)
+	}
+}
+
+// Count counts an operation of so many bytes.
+func (c *Clock) Count(k Kind, p Place, bytes int64) {
+	if c != nil {
+		c.cells[index(k, p)].add(cell{bytes: bytes, operations: 1})
+	}
+}
+
+// Spent is the time of all laps of a kind that have ended.
+func (c *Clock) Spent(k Kind, p Place) time.Duration {
+	if c == nil {
+		return 0
+	}
+	return c.cells[index(k, p)].time
+}
+
+// Aside is a clock for a goroutine that works for this one, who waits for it.
+func (c *Clock) Aside() *Clock {
+	if c == nil {
+		return nil
+	}
+	return c.sheet.clock(true)
+}
+
+// Stop ends the last lap and gives all of them to the sheet. The clock must not be
+// used afterwards.
+func (c *Clock) Stop() {
+	if c == nil {
+		return
+	}
+	c.At(Idle, Nobody)
+	s := c.sheet
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range c.cells {
+		s.cells[i].add(c.cells[i])
+	}
+	s.spare = append(s.spare, c)
+}
+
+// Sheet is the account of a run. A nil *Sheet makes clocks that measure nothing.
+type Sheet struct {
+	rate  atomic.Pointer[rate]
+	mu    sync.Mutex // guards all below, and setting rate
+	cells []cell
+	owner []Place  // whose share a place's is
+	spare []*Clock // stopped, to be used again
+}
+
+// rate says how the mean of the time that goroutines have spent grows: by one part
+// in so many as there are, since an instant.
+type rate struct {
+	mean, since time.Duration
+	goroutines  int64
+}
+
+// NewSheet makes a sheet for so many destinations.
+func NewSheet(destinations int) *Sheet {
+	places := int(Destination(destinations))
+	s := &Sheet{cells: make([]cell, places*int(kinds)), owner: make([]Place, places)}
+	for p := range s.owner {
+		s.owner[p] = Place(p)
+	}
+	s.rate.Store(&rate{since: time.Since(epoch)})
+	return s
+}
+
+// Charge adds the share of a place to another's.
+func (s *Sheet) Charge(p, owner Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner[p] = owner
+}
+
+// mean is the time that a goroutine would have of the wall time if it had counted
+// from the beginning.
+func (s *Sheet) mean(now time.Duration) time.Duration {
+	r := s.rate.Load()
+	if r.goroutines == 0 {
+		return r.mean
+	}
+	return r.mean + max(now-r.since, 0)/time.Duration(r.goroutines)
+}
+
+// join lets one more goroutine count, or one less. It returns the mean.
+func (s *Sheet) join(now time.Duration, more bool) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &rate{s.mean(now), max(now, s.rate.Load().since), s.rate.Load().goroutines}
+	if more {
+		r.goroutines++
+	} else {
+		r.goroutines--
+	}
+	s.rate.Store(r)
+	return r.mean
+}
+
+// Clock makes a clock that is idle.
+func (s *Sheet) Clock() *Clock { return s.clock(false) }
+
+// Aside makes a clock for a goroutine that nobody waits for without saying so.
+func (s *Sheet) Aside() *Clock { return s.clock(true) }
+
+func (s *Sheet) clock(aside bool) *Clock {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &Clock{}
+	if last := len(s.spare) - 1; last >= 0 {
+		c, s.spare = s.spare[last], s.spare[:last]
+		clear(c.cells)
+	} else {
+		c.cells = make([]cell, len(s.cells))
+	}
+	*c = Clock{sheet: s, aside: aside, since: time.Since(epoch), cells: c.cells}
+	return c
+}
+
+// Lap is what a run has spent on one place with one kind.
+type Lap struct {
+	Kind       Kind
+	Place      Place
+	Time       time.Duration // of all goroutines together
+	Bytes      int64
+	Operations int64
+}
+
+// Laps lists what there was, work before waiting, of all clocks that have stopped.
+func (s *Sheet) Laps() []Lap {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var laps []Lap
+	for k := Idle + 1; k < kinds; k++ {
+		for p := Nobody; index(k, p) < len(s.cells); p++ {
+			if c := s.cells[index(k, p)]; c.time > 0 || c.operations > 0 {
+				laps = append(laps, Lap{k, p, c.time, c.bytes, c.operations})
+			}
+		}
+	}
+	return laps
+}
+
+// Shares is what each place but nobody has of the wall time, of all clocks that have
+// stopped.
+func (s *Sheet) Shares() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shares := make([]time.Duration, len(s.owner))
+	for i := range s.cells {
+		if counts(i) {
+			shares[s.owner[i/int(kinds)]] += s.cells[i].share
+		}
+	}
+	return shares
+}
+
+// dominant is the part of the time of all destinations that makes one of them the
+// one that limits the run.
+const dominant = 0.75
+
+// Limit is what has the largest share: the source, the CPU, a limit that was asked
+// for, or the destinations together. If one of these has most of their share, it is
+// that one, and all is false.
+func (s *Sheet) Limit() (who Place, all bool, share time.Duration) {
+	shares := s.Shares()
+	for p := Source; p < first; p++ {
+		if shares[p] > share {
+			who, share = p, shares[p]
+		}
+	}
+	slowest, sum := first, time.Duration(0)
+	for i, d := range shares[first:] {
+		if sum += d; d > shares[slowest] {
+			slowest = Destination(i)
+		}
+	}
+	switch {
+	case sum <= share:
+		return who, false, share
+	case float64(shares[slowest]) >= dominant*float64(sum):
+		return slowest, false, shares[slowest]
+	}
+	return first, true, sum
+}
