@@ -22,9 +22,10 @@ import (
 
 // The documentation is held to what it says. Fenced blocks are of a language:
 //
-//	sh       run by bash -eo pipefail, in the order of the page
-//	console  lines that start with "$ " are run, each by itself, and the others are
-//	         what they print
+//	sh       run by bash -eo pipefail, in the order of the page, each in the directory
+//	         where the one before ended
+//	console  lines that start with "$ " are run in the same way, each by itself, and
+//	         the others are what they print
 //	text     what the block of sh before it prints
 //	json     parsed; sets of it, one value after another, too
 //	others   of shownOnly are looked at by nobody
@@ -276,8 +277,9 @@ func runInWorld(t *testing.T, page string, runs []docRun) (outputs []docOutput) 
 	const end = "\n\x1e"
 	var driver strings.Builder
 	for _, r := range runs {
-		quoted := "'" + strings.ReplaceAll(r.script, "'", `'\''`) + "'"
+		quoted := "'" + strings.ReplaceAll("trap 'pwd >/dev/shm/directory' EXIT\n"+r.script, "'", `'\''`) + "'"
 		fmt.Fprintf(&driver, "timeout 60 bash -eo pipefail -c %s </dev/null 2>&1; printf '%s%%d\\n' $?\n", quoted, end)
+		driver.WriteString("cd \"$(cat /dev/shm/directory)\"\n")
 	}
 	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", //nolint:gosec // ours
 		filepath.Join(docsRoot, "testdata", "docs", "world.sh"),

@@ -1,0 +1,4 @@
+# A directory to work in, and a disk that is too small.
+mkdir -p /tmp/images/small
+cd /tmp/images
+mount -t tmpfs -o size=4m small small
