@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -40,12 +41,20 @@ import (
 // notRun are lines of blocks, each with its page, that are left out when the block is
 // run, and why.
 var notRun = map[string]string{
-	"README.md: make test":        "runs this test",
-	"CONTRIBUTING.md: make build": "is what compiled this program",
-	"CONTRIBUTING.md: make test":  "runs this test",
-	"CONTRIBUTING.md: make check": "runs this test",
-	"CONTRIBUTING.md: make fuzz":  "takes minutes",
-	"CONTRIBUTING.md: make bench": "takes an hour",
+	"README.md: make test": "runs this test",
+	"README.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network",
+	"README.md: make build": "is what compiled this program",
+	"README.md: cosign verify-blob --bundle SHA256SUMS.sigstore.json --certificate-identity-regexp '^https://github.com/seed65876f4f/sealift/' --certificate-oidc-issuer https://token.actions.githubusercontent.com SHA256SUMS": "of a release",
+	"README.md: sha256sum -c --ignore-missing SHA256SUMS":            "of a release",
+	"README.md: tar -xzf sealift_VERSION_linux_amd64.tar.gz sealift": "of a release",
+	"README.md: sudo apt install ./sealift_VERSION_amd64.deb":        "of a release, and would change the machine",
+	"README.md: sudo dnf install ./sealift-VERSION-1.x86_64.rpm":     "of a release, and would change the machine",
+	"README.md: brew install --cask seed65876f4f/tap/sealift":        "of a release, and would change the machine",
+	"CONTRIBUTING.md: make build":                                    "is what compiled this program",
+	"CONTRIBUTING.md: make test":                                     "runs this test",
+	"CONTRIBUTING.md: make check":                                    "runs this test",
+	"CONTRIBUTING.md: make fuzz":                                     "takes minutes",
+	"CONTRIBUTING.md: make bench":                                    "takes an hour",
 	`scripts/README.md: go test ./cmd/sealift -run 'BadDisk|PowerCut|SlowDisk|DuCompare|FileSystems|Torture|Bench' -v`: "these tests run beside this one",
 }
 
@@ -198,7 +207,7 @@ func runsOf(t *testing.T, p docPage) (runs []docRun) {
 					lines = append(lines, line)
 				}
 			}
-			script := strings.Join(lines, "\n")
+			script := strings.Join(lines, "\n") // may be empty
 			runs = append(runs, docRun{block: b, script: script, code: code(script)})
 		case "console":
 			for n := 0; n < len(b.lines); n++ {
@@ -359,6 +368,36 @@ var (
 	goTest     = regexp.MustCompile(`^Test[A-Z]\w*$`)
 	sourcePath = regexp.MustCompile(`^(\.ci|cmd|docs|internal|scripts|testdata|tools)/[^ ]*$`)
 )
+
+// TestDocsPictures draws the bars again, and runs the commands that were recorded.
+func TestDocsPictures(t *testing.T) {
+	bars, err := exec.Command(filepath.Join(docsRoot, "scripts", "bars")).Output() //nolint:gosec // ours
+	if errors.Is(err, exec.ErrNotFound) || exec.Command("python3", "--version").Run() != nil {
+		t.Skip("python3 is not installed")
+	}
+	if err != nil || !bytes.Equal(bars, readSource(t, "docs/images/bench.svg")) {
+		t.Errorf("docs/images/bench.svg is not what scripts/bars draws: %v", err)
+	}
+	const name = "docs/images/session.txt"
+	commands := strings.Split(strings.TrimSpace(string(readSource(t, name))), "\n")
+	picture := html.UnescapeString(string(readSource(t, "docs/images/session.svg")))
+	var runs []docRun
+	for _, command := range commands {
+		if !strings.Contains(picture, ">$ "+command+"<") {
+			t.Errorf("session.svg does not show %q", command)
+		}
+		runs = append(runs, docRun{script: "set +e\n" + command})
+	}
+	outputs := runInWorld(t, name, runs)
+	for i, out := range outputs {
+		if out.code != 0 {
+			t.Errorf("%s: exit code %d\n%s", commands[i], out.code, out.text)
+		}
+	}
+	if last := outputs[len(outputs)-1].text; !strings.Contains(last, "audio/take-0001.wav: FAILED\n") || !strings.Contains(last, "exit code 3\n") {
+		t.Errorf("what has rotted is not found:\n%s", last)
+	}
+}
 
 // TestDocsNames looks at what is named in the text: flags of the program, targets of make,
 // files of the sources, and tests.

@@ -65,7 +65,9 @@ keep() { # WHERE WHAT
 }
 keep "$repository" "$WORLD/sources"
 if command -v go >/dev/null; then
-	for dir in $(go env GOROOT GOCACHE GOMODCACHE); do
+	GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE) GOROOT=$(go env GOROOT)
+	export GOCACHE GOMODCACHE
+	for dir in "$GOROOT" "$GOCACHE" "$GOMODCACHE"; do
 		[[ ! -d $dir ]] || keep "$dir" "$dir"
 	done
 fi
@@ -74,11 +76,15 @@ for dir in "${covered[@]}"; do # what hides the world itself comes last
 	if [[ $WORLD/ == "$dir"/* ]]; then last=$dir; else mount --rbind "$WORLD$dir" "$dir"; fi
 done
 [[ -z $last ]] || mount --rbind "$WORLD$last" "$last"
-export PATH=/mnt/.bin:$PATH
+export PATH=/mnt/.bin:$PATH HOME=/home/you
+mkdir "$HOME"
 cd "$repository"
 
 # A card with clips, disks, an archive and a server to copy to.
 mkdir -p /media/card/DCIM/100 /media/card/audio /media/disk1 /media/disk2
+for disk in 1 2; do # scripts/record has some that are devices
+	[[ ! -d ${DISKS:-/nowhere}/$disk ]] || mount --bind "$DISKS/$disk" "/media/disk$disk"
+done
 noise /media/card/DCIM/100/clip-0001.mov "${CLIP:-3000000}" 1
 noise /media/card/DCIM/100/clip-0002.mov "${CLIP:-2000000}" 2
 noise /media/card/audio/take-0001.wav 400000 3
