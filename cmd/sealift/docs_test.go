@@ -287,7 +287,7 @@ func runInWorld(t *testing.T, page string, runs []docRun) (outputs []docOutput) 
 	var driver strings.Builder
 	for _, r := range runs {
 		quoted := "'" + strings.ReplaceAll("trap 'pwd >/dev/shm/directory' EXIT\n"+r.script, "'", `'\''`) + "'"
-		fmt.Fprintf(&driver, "timeout 60 bash -eo pipefail -c %s </dev/null 2>&1; printf '%s%%d\\n' $?\n", quoted, end)
+		fmt.Fprintf(&driver, "timeout 300 bash -eo pipefail -c %s </dev/null 2>&1; printf '%s%%d\\n' $?\n", quoted, end)
 		driver.WriteString("cd \"$(cat /dev/shm/directory)\"\n")
 	}
 	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", //nolint:gosec // ours

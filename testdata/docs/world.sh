@@ -40,7 +40,7 @@ for dir in "${covered[@]}"; do mkdir -p "$WORLD$dir"; done
 chmod 1777 "$WORLD/tmp"
 
 mkdir "$WORLD/sources" "$WORLD/mnt/.bin" "$WORLD"/dev/{shm,pts}
-tar -C "$repository" --exclude ./.git --exclude ./sealift -cf - . | tar -C "$WORLD/sources" -xf -
+tar -C "$repository" --exclude ./.git --exclude ./sealift --exclude ./build --exclude ./dist -cf - . | tar -C "$WORLD/sources" -xf -
 cp "$SEALIFT" "$WORLD/mnt/.bin/sealift"
 for node in null zero full random urandom tty; do
 	touch "$WORLD/dev/$node"
