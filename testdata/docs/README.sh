@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2103,SC2164
 # What people copy: a build, a project, a shoot, a backup, images.
 need go jq
 mkdir -p dist project/node_modules shoot/rejected backup /mnt/archive/old

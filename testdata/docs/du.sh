@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2103,SC2164
 # Directories of people and of a server; the large files are holes.
 mkdir -p /srv/git /srv/www /tmp/place && cd /tmp/place
 noise /srv/git/pack 36000

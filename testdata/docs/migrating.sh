@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2103,SC2164
 # The tools that people come from.
 need rsync rclone hashdeep rhash dcfldd
 export RCLONE_CONFIG=/dev/null
