@@ -371,6 +371,7 @@ var (
 
 // TestDocsPictures draws the bars again, and runs the commands that were recorded.
 func TestDocsPictures(t *testing.T) {
+	t.Parallel()
 	bars, err := exec.Command(filepath.Join(docsRoot, "scripts", "bars")).Output() //nolint:gosec // ours
 	if errors.Is(err, exec.ErrNotFound) || exec.Command("python3", "--version").Run() != nil {
 		t.Skip("python3 is not installed")
@@ -404,7 +405,9 @@ func TestDocsPictures(t *testing.T) {
 func TestDocsNames(t *testing.T) {
 	flags := map[string]map[string]bool{"": {"version": true}}
 	for _, command := range []string{"copy", "verify", "sum", "du", "stream", "completion", "man", "version", "help"} {
-		help, err := exec.Command("sealift", command, "--help").CombinedOutput() //nolint:gosec // ours
+		cmd := exec.Command("sealift", command, "--help") //nolint:gosec // ours
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+		help, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v", command, err)
 		}
