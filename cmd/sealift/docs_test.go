@@ -54,8 +54,14 @@ var notRun = map[string]string{
 	"CONTRIBUTING.md: make test":                                     "runs this test",
 	"CONTRIBUTING.md: make check":                                    "runs this test",
 	"CONTRIBUTING.md: make fuzz":                                     "takes minutes",
+	"CONTRIBUTING.md: make snapshot":                                 "builds for all systems",
 	"CONTRIBUTING.md: make bench":                                    "takes an hour",
 	`scripts/README.md: go test ./cmd/sealift -run 'BadDisk|PowerCut|SlowDisk|DuCompare|FileSystems|Torture|Bench' -v`: "these tests run beside this one",
+}
+
+// testedElsewhere are pages of which another test runs the blocks.
+var testedElsewhere = map[string]string{
+	"docs/scripting.md": "TestScriptingPage",
 }
 
 // shownOnly are languages of blocks that are no commands.
@@ -134,8 +140,16 @@ func parsePage(name, text string) docPage {
 func TestDocsHideNothing(t *testing.T) {
 	pages := readDocs(t)
 	met := map[string]bool{}
+	tests := testsOf(t)
 	for _, p := range pages {
+		test := testedElsewhere[p.name]
+		if test != "" && !strings.Contains(tests, "func "+test+"(t ") {
+			t.Errorf("%s: there is no %s", p.name, test)
+		}
 		for _, b := range p.blocks {
+			if test != "" && b.lang != "" {
+				continue
+			}
 			switch b.lang {
 			case "sh", "console", "text":
 				for _, line := range b.lines {
@@ -241,6 +255,9 @@ func runsOf(t *testing.T, p docPage) (runs []docRun) {
 
 func TestDocsCommands(t *testing.T) {
 	for _, p := range readDocs(t) {
+		if testedElsewhere[p.name] != "" {
+			continue
+		}
 		t.Run(p.name, func(t *testing.T) {
 			runs := runsOf(t, p)
 			if len(runs) == 0 {
