@@ -38,24 +38,24 @@ import (
 // testdata/docs/world.sh makes the world that the commands run in, one for each page;
 // testdata/docs/PAGE.sh adds to it what a page needs.
 
-// notRun are lines of blocks, each with its page, that are left out when the block is
-// run, and why.
+// notRun are commands, each with its page, that are left out when their block is run, and
+// why. Of one in several lines it has the first.
 var notRun = map[string]string{
 	"README.md: make test": "runs this test",
 	"README.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network",
 	"README.md: make build": "is what compiled this program",
-	"README.md: cosign verify-blob --bundle SHA256SUMS.sigstore.json --certificate-identity-regexp '^https://github.com/seed65876f4f/sealift/' --certificate-oidc-issuer https://token.actions.githubusercontent.com SHA256SUMS": "of a release",
-	"README.md: sha256sum -c --ignore-missing SHA256SUMS":            "of a release",
-	"README.md: tar -xzf sealift_VERSION_linux_amd64.tar.gz sealift": "of a release",
-	"README.md: sudo apt install ./sealift_VERSION_amd64.deb":        "of a release, and would change the machine",
-	"README.md: sudo dnf install ./sealift-VERSION-1.x86_64.rpm":     "of a release, and would change the machine",
-	"README.md: brew install --cask seed65876f4f/tap/sealift":        "of a release, and would change the machine",
-	"CONTRIBUTING.md: make build":                                    "is what compiled this program",
-	"CONTRIBUTING.md: make test":                                     "runs this test",
-	"CONTRIBUTING.md: make check":                                    "runs this test",
-	"CONTRIBUTING.md: make fuzz":                                     "takes minutes",
-	"CONTRIBUTING.md: make snapshot":                                 "builds for all systems",
-	"CONTRIBUTING.md: make bench":                                    "takes an hour",
+	"README.md: cosign verify-blob --bundle SHA256SUMS.sigstore.json SHA256SUMS": "of a release",
+	"README.md: sha256sum -c --ignore-missing SHA256SUMS":                        "of a release",
+	"README.md: tar -xzf sealift_VERSION_linux_amd64.tar.gz sealift":             "of a release",
+	"README.md: sudo apt install ./sealift_VERSION_amd64.deb":                    "of a release, and would change the machine",
+	"README.md: sudo dnf install ./sealift-VERSION-1.x86_64.rpm":                 "of a release, and would change the machine",
+	"README.md: brew install --cask seed65876f4f/tap/sealift":                    "of a release, and would change the machine",
+	"CONTRIBUTING.md: make build":                                                "is what compiled this program",
+	"CONTRIBUTING.md: make test":                                                 "runs this test",
+	"CONTRIBUTING.md: make check":                                                "runs this test",
+	"CONTRIBUTING.md: make fuzz":                                                 "takes minutes",
+	"CONTRIBUTING.md: make snapshot":                                             "builds for all systems",
+	"CONTRIBUTING.md: make bench":                                                "takes an hour",
 	`scripts/README.md: go test ./cmd/sealift -run 'BadDisk|PowerCut|SlowDisk|DuCompare|FileSystems|Torture|Bench' -v`: "these tests run beside this one",
 }
 
@@ -152,8 +152,8 @@ func TestDocsHideNothing(t *testing.T) {
 			}
 			switch b.lang {
 			case "sh", "console", "text":
-				for _, line := range b.lines {
-					met[notRunKey(b.page, line)] = true
+				for _, command := range b.commands() {
+					met[notRunKey(b.page, command)] = true
 				}
 			case "json":
 				values := json.NewDecoder(strings.NewReader(strings.Join(b.lines, "\n")))
@@ -185,10 +185,25 @@ func TestDocsHideNothing(t *testing.T) {
 	}
 }
 
-// notRunKey is the key of a line in notRun: its comment does not belong to it.
-func notRunKey(page, line string) string {
-	command, _, _ := strings.Cut(line, " # ")
-	return page + ": " + strings.TrimSpace(command)
+// notRunKey is the key of a command in notRun: a comment does not belong to it.
+func notRunKey(page, command string) string {
+	line, _, _ := strings.Cut(command, "\n")
+	line, _, _ = strings.Cut(strings.TrimSuffix(line, `\`), " # ")
+	return page + ": " + strings.TrimSpace(line)
+}
+
+// commands returns the lines of a block; those that a backslash continues are one.
+func (b docBlock) commands() (commands []string) {
+	open := false
+	for _, line := range b.lines {
+		if open {
+			commands[len(commands)-1] += "\n" + line
+		} else {
+			commands = append(commands, line)
+		}
+		open = strings.HasSuffix(line, `\`)
+	}
+	return commands
 }
 
 // docRun is what is run in one go.
@@ -215,31 +230,25 @@ func runsOf(t *testing.T, p docPage) (runs []docRun) {
 	for i, b := range p.blocks {
 		switch b.lang {
 		case "sh":
-			var lines []string
-			for _, line := range b.lines {
-				if notRun[notRunKey(b.page, line)] == "" {
-					lines = append(lines, line)
+			var commands []string
+			for _, command := range b.commands() {
+				if notRun[notRunKey(b.page, command)] == "" {
+					commands = append(commands, command)
 				}
 			}
-			script := strings.Join(lines, "\n") // may be empty
+			script := strings.Join(commands, "\n") // may be empty
 			runs = append(runs, docRun{block: b, script: script, code: code(script)})
 		case "console":
-			for n := 0; n < len(b.lines); n++ {
-				command, found := strings.CutPrefix(b.lines[n], "$ ")
-				if !found {
-					if n == 0 {
-						t.Errorf("%v: the first line is no command", b)
-						break
-					}
+			for n, line := range b.commands() {
+				if command, found := strings.CutPrefix(line, "$ "); found {
+					runs = append(runs, docRun{block: b, script: command, code: code(command), compare: true})
+				} else if n == 0 {
+					t.Errorf("%v: the first line is no command", b)
+					break
+				} else {
 					last := &runs[len(runs)-1]
-					last.output = append(last.output, b.lines[n])
-					continue
+					last.output = append(last.output, line)
 				}
-				for strings.HasSuffix(command, `\`) && n+1 < len(b.lines) {
-					n++
-					command += "\n" + b.lines[n]
-				}
-				runs = append(runs, docRun{block: b, script: command, code: code(command), compare: true})
 			}
 		case "text":
 			if i == 0 || p.blocks[i-1].lang != "sh" {
