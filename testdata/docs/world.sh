@@ -43,10 +43,11 @@ mkdir "$WORLD/sources" "$WORLD/mnt/.bin" "$WORLD"/dev/{shm,pts}
 tar -C "$repository" --exclude ./.git --exclude ./sealift --exclude ./build --exclude ./dist -cf - . | tar -C "$WORLD/sources" -xf -
 cp "$SEALIFT" "$WORLD/mnt/.bin/sealift"
 for node in null zero full random urandom tty; do
+	[[ -e /dev/$node ]] || continue
 	touch "$WORLD/dev/$node"
 	mount --bind "/dev/$node" "$WORLD/dev/$node"
 done
-mount --bind /dev/pts "$WORLD/dev/pts"
+[[ ! -d /dev/pts ]] || mount --bind /dev/pts "$WORLD/dev/pts"
 ln -s pts/ptmx "$WORLD/dev/ptmx"
 ln -s /proc/self/fd "$WORLD/dev/fd"
 for i in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${i%:*}" "$WORLD/dev/${i#*:}"; done
