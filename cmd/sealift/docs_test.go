@@ -1,0 +1,596 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// The documentation is held to what it says. Fenced blocks are of a language:
+//
+//	sh       run by bash -eo pipefail, in the order of the page, each in the directory
+//	         where the one before ended
+//	console  lines that start with "$ " are run in the same way, each by itself, and
+//	         the others are what they print
+//	text     what the block of sh before it prints
+//	json     parsed; sets of it, one value after another, too
+//	others   of shownOnly are looked at by nobody
+//
+// "# exit code N" in a block of sh, or in a line of console, says that it ends with N
+// and not with 0. A line "..." of output stands for any lines. Times and rates may
+// differ, nothing else.
+//
+// testdata/docs/world.sh makes the world that the commands run in, one for each page;
+// testdata/docs/PAGE.sh adds to it what a page needs.
+
+// notRun are commands, each with its page, that are left out when their block is run, and
+// why. Of one in several lines it has the first; "..." at the end stands for the rest.
+var notRun = map[string]string{
+	"README.md: make test": "runs this test",
+	"README.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network",
+	"README.md: make build":                                          "is what compiled this program",
+	"README.md: cosign verify-blob ...":                              "of a release",
+	"README.md: sha256sum -c --ignore-missing SHA256SUMS":            "of a release",
+	"README.md: tar -xzf sealift_VERSION_linux_amd64.tar.gz sealift": "of a release",
+	"README.md: sudo apt install ./sealift_VERSION_amd64.deb":        "of a release, and would change the machine",
+	"README.md: sudo dnf install ./sealift-VERSION-1.x86_64.rpm":     "of a release, and would change the machine",
+	"README.md: brew install --cask seed65876f4f/tap/sealift":        "of a release, and would change the machine",
+	"CONTRIBUTING.md: make build":                                    "is what compiled this program",
+	"CONTRIBUTING.md: make test":                                     "runs this test",
+	"CONTRIBUTING.md: make check":                                    "runs this test",
+	"CONTRIBUTING.md: make fuzz":                                     "takes minutes",
+	"CONTRIBUTING.md: make snapshot":                                 "builds for all systems",
+	"CONTRIBUTING.md: make bench":                                    "takes an hour",
+	"scripts/README.md: go test ./cmd/sealift -run ...":              "these tests run beside this one",
+}
+
+// testedElsewhere are pages of which another test runs the blocks.
+var testedElsewhere = map[string]string{
+	"docs/scripting.md": "TestScriptingPage",
+}
+
+// shownOnly are languages of blocks that are no commands.
+var shownOnly = []string{"diagram"}
+
+// docsRoot is where the paths of the pages start.
+var docsRoot = filepath.Join("..", "..")
+
+// docBlock is a fenced block.
+type docBlock struct {
+	page, lang string
+	line       int // of its fence
+	lines      []string
+}
+
+func (b docBlock) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
+
+// docPage is a page: what is not in a block has its line numbers kept.
+type docPage struct {
+	name   string
+	prose  []string
+	blocks []docBlock
+}
+
+// readDocs returns all pages.
+func readDocs(t *testing.T) []docPage {
+	t.Helper()
+	names := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "scripts/README.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(docsRoot, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		for _, name := range found {
+			rel, err := filepath.Rel(docsRoot, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, filepath.ToSlash(rel))
+		}
+	}
+	pages := make([]docPage, 0, len(names))
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(docsRoot, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, parsePage(name, string(text)))
+	}
+	return pages
+}
+
+func parsePage(name, text string) docPage {
+	p := docPage{name: name}
+	inside := false
+	for i, line := range strings.Split(text, "\n") {
+		fence, found := strings.CutPrefix(strings.TrimLeft(line, " "), "```")
+		switch {
+		case found && !inside:
+			p.blocks = append(p.blocks, docBlock{page: name, line: i + 1, lang: strings.TrimSpace(fence)})
+			inside = true
+		case found:
+			inside = false
+		case inside:
+			last := &p.blocks[len(p.blocks)-1]
+			last.lines = append(last.lines, line)
+		}
+		if inside || found {
+			line = ""
+		}
+		p.prose = append(p.prose, line)
+	}
+	return p
+}
+
+func TestDocsHideNothing(t *testing.T) {
+	pages := readDocs(t)
+	met := map[string]bool{}
+	tests := testsOf(t)
+	for _, p := range pages {
+		test := testedElsewhere[p.name]
+		if test != "" && !strings.Contains(tests, "func "+test+"(t ") {
+			t.Errorf("%s: there is no %s", p.name, test)
+		}
+		for _, b := range p.blocks {
+			if test != "" && b.lang != "" {
+				continue
+			}
+			switch b.lang {
+			case "sh", "console", "text":
+				for _, command := range b.commands() {
+					met[leftOut(b.page, command)] = true
+				}
+			case "json":
+				values := json.NewDecoder(strings.NewReader(strings.Join(b.lines, "\n")))
+				for values.More() {
+					if err := values.Decode(new(any)); err != nil {
+						t.Errorf("%v: %v", b, err)
+						break
+					}
+				}
+			default:
+				if !slices.Contains(shownOnly, b.lang) {
+					t.Errorf("%v: a block of the language %q, which nobody looks at", b, b.lang)
+				}
+			}
+		}
+		for i, line := range p.prose {
+			if strings.HasPrefix(line, "    ") && (i == 0 || strings.TrimSpace(p.prose[i-1]) == "") {
+				t.Errorf("%s:%d: an indented block has no language: %s", p.name, i+1, line)
+			}
+			if regexp.MustCompile(`</?(pre|code)\b`).MatchString(line) {
+				t.Errorf("%s:%d: commands in HTML are not run: %s", p.name, i+1, line)
+			}
+		}
+	}
+	for line, why := range notRun {
+		if !met[line] || why == "" {
+			t.Errorf("notRun has %q (%s), which no block has", line, why)
+		}
+	}
+}
+
+// notRunKey is the key of a command in notRun: a comment does not belong to it.
+func notRunKey(page, command string) string {
+	line, _, _ := strings.Cut(command, "\n")
+	line, _, _ = strings.Cut(strings.TrimSuffix(line, `\`), " # ")
+	return page + ": " + strings.TrimSpace(line)
+}
+
+// leftOut returns the entry of notRun that a command has, or "".
+func leftOut(page, command string) string {
+	key := notRunKey(page, command)
+	for entry := range notRun {
+		if start, open := strings.CutSuffix(entry, "..."); entry == key || open && strings.HasPrefix(key, start) {
+			return entry
+		}
+	}
+	return ""
+}
+
+// commands returns the lines of a block; those that a backslash continues are one.
+func (b docBlock) commands() (commands []string) {
+	open := false
+	for _, line := range b.lines {
+		if open {
+			commands[len(commands)-1] += "\n" + line
+		} else {
+			commands = append(commands, line)
+		}
+		open = strings.HasSuffix(line, `\`)
+	}
+	return commands
+}
+
+// docRun is what is run in one go.
+type docRun struct {
+	block   docBlock
+	script  string
+	code    int      // that it ends with
+	output  []string // what it prints, if that is said
+	compare bool
+}
+
+var exitCodeSaid = regexp.MustCompile(`# exit code (\d+)`)
+
+// runsOf returns what is to be run of a page.
+func runsOf(t *testing.T, p docPage) (runs []docRun) {
+	t.Helper()
+	code := func(script string) int {
+		if said := exitCodeSaid.FindAllStringSubmatch(script, -1); said != nil {
+			n, _ := strconv.Atoi(said[len(said)-1][1]) // digits
+			return n
+		}
+		return 0
+	}
+	for i, b := range p.blocks {
+		switch b.lang {
+		case "sh":
+			var commands []string
+			for _, command := range b.commands() {
+				if leftOut(b.page, command) == "" {
+					commands = append(commands, command)
+				}
+			}
+			script := strings.Join(commands, "\n") // may be empty
+			runs = append(runs, docRun{block: b, script: script, code: code(script)})
+		case "console":
+			for n, line := range b.commands() {
+				if command, found := strings.CutPrefix(line, "$ "); found {
+					runs = append(runs, docRun{block: b, script: command, code: code(command), compare: true})
+				} else if n == 0 {
+					t.Errorf("%v: the first line is no command", b)
+					break
+				} else {
+					last := &runs[len(runs)-1]
+					last.output = append(last.output, line)
+				}
+			}
+		case "text":
+			if i == 0 || p.blocks[i-1].lang != "sh" {
+				t.Errorf("%v: no block of sh stands before what it is to print", b)
+				continue
+			}
+			last := &runs[len(runs)-1]
+			last.output, last.compare = b.lines, true
+		}
+	}
+	return runs
+}
+
+func TestDocsCommands(t *testing.T) {
+	for _, p := range readDocs(t) {
+		if testedElsewhere[p.name] != "" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			runs := runsOf(t, p)
+			if len(runs) == 0 {
+				return
+			}
+			t.Parallel()
+			for i, out := range runInWorld(t, p.name, runs) {
+				r := runs[i]
+				if out.code != r.code {
+					t.Errorf("%v: exit code %d, want %d\n%s\n%s", r.block, out.code, r.code, r.script, out.text)
+					continue
+				}
+				got := strings.Split(strings.TrimRight(out.text, "\n"), "\n")
+				if want := r.output; r.compare && !sameOutput(want, got) {
+					t.Errorf("%v: prints\n%s\nand not\n%s", r.block, out.text, strings.Join(want, "\n"))
+				}
+			}
+		})
+	}
+}
+
+type docOutput struct {
+	text string
+	code int
+}
+
+// runInWorld runs each of runs in the world of a page, one after another.
+func runInWorld(t *testing.T, page string, runs []docRun) (outputs []docOutput) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a world of its own needs root")
+	}
+	if err := exec.Command("unshare", "--mount", "mount", "-t", "tmpfs", "docs", "/mnt").Run(); err != nil {
+		t.Skip("no mounts here: ", err)
+	}
+	program, err := exec.LookPath("sealift") // this program again, see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program, err = filepath.EvalSymlinks(program); err != nil {
+		t.Fatal(err)
+	}
+	const end = "\n\x1e"
+	var driver strings.Builder
+	for _, r := range runs {
+		quoted := "'" + strings.ReplaceAll("trap 'pwd >/dev/shm/directory' EXIT\n"+r.script, "'", `'\''`) + "'"
+		fmt.Fprintf(&driver, "timeout 300 bash -eo pipefail -c %s </dev/null 2>&1; printf '%s%%d\\n' $?\n", quoted, end)
+		driver.WriteString("cd \"$(cat /dev/shm/directory)\"\n")
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", //nolint:gosec // ours
+		filepath.Join(docsRoot, "testdata", "docs", "world.sh"),
+		strings.TrimSuffix(path.Base(page), ".md"), "bash", "-c", driver.String())
+	cmd.Env = append(os.Environ(), "SEALIFT="+program, "WORLD="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err = cmd.Run()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() == lacking {
+		t.Skip(strings.TrimSpace(complaints.String()))
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out.String(), complaints.String())
+	}
+	rest := out.String()
+	for range runs {
+		text, behind, found := strings.Cut(rest, end)
+		number, behind, _ := strings.Cut(behind, "\n")
+		code, err := strconv.Atoi(number)
+		if !found || err != nil {
+			t.Fatalf("the output ends too early: %q %s", rest, complaints.String())
+		}
+		outputs = append(outputs, docOutput{text, code})
+		rest = behind
+	}
+	return outputs
+}
+
+// What may differ from run to run: times, rates, and what aligns them.
+var varying = regexp.MustCompile(`\d+(\.\d+)?(e-\d+)? ?(ns|µs|ms|s|[kMGT]?i?B/s)(\b|$)`)
+
+// sameOutput tells whether got is want, in which "..." stands for any lines.
+func sameOutput(want, got []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0 || len(got) == 1 && got[0] == ""
+	}
+	if want[0] == "..." {
+		for i := range len(got) + 1 {
+			if sameOutput(want[1:], got[i:]) || i == len(got) && len(want) == 1 {
+				return true
+			}
+		}
+		return false
+	}
+	plain := func(line string) string {
+		return varying.ReplaceAllString(strings.TrimRight(line, " "), "#")
+	}
+	return len(got) > 0 && plain(want[0]) == plain(got[0]) && (len(want) == 1 && len(got) == 1 || sameOutput(want[1:], got[1:]))
+}
+
+func TestSameOutput(t *testing.T) {
+	for _, c := range []struct {
+		want, got string
+		same      bool
+	}{
+		{"a", "a", true},
+		{"a", "b", false},
+		{"a\nb", "a", false},
+		{"a", "a\nb", false},
+		{"a\n...", "a", true},
+		{"a\n...", "a\nb\nc", true},
+		{"...\nc", "a\nb\nc", true},
+		{"...\nd", "a\nb\nc", false},
+		{"5.40 MB in 12 ms, 462 MB/s", "5.40 MB in 1.02 s, 5.3 MB/s", true},
+		{"5.40 MB in 12 ms, 462 MB/s", "5.41 MB in 12 ms, 462 MB/s", false},
+		{"3 files", "4 files", false},
+	} {
+		if got := sameOutput(strings.Split(c.want, "\n"), strings.Split(c.got, "\n")); got != c.same {
+			t.Errorf("%q and %q: %v", c.want, c.got, got)
+		}
+	}
+}
+
+var (
+	inlineCode = regexp.MustCompile("`([^`]+)`")
+	longFlag   = regexp.MustCompile(`(?:^|[ (\[])--([a-z][a-z0-9-]*)`)
+	goTest     = regexp.MustCompile(`^Test[A-Z]\w*$`)
+	sourcePath = regexp.MustCompile(`^(\.ci|cmd|docs|internal|scripts|testdata|tools)/[^ ]*$`)
+)
+
+// TestDocsPictures draws the bars again, and runs the commands that were recorded.
+func TestDocsPictures(t *testing.T) {
+	t.Parallel()
+	bars, err := exec.Command(filepath.Join(docsRoot, "scripts", "bars")).Output() //nolint:gosec // ours
+	if errors.Is(err, exec.ErrNotFound) || exec.Command("python3", "--version").Run() != nil {
+		t.Skip("python3 is not installed")
+	}
+	if err != nil || !bytes.Equal(bars, readSource(t, "docs/images/bench.svg")) {
+		t.Errorf("docs/images/bench.svg is not what scripts/bars draws: %v", err)
+	}
+	const name = "docs/images/session.txt"
+	commands := strings.Split(strings.TrimSpace(string(readSource(t, name))), "\n")
+	picture := html.UnescapeString(string(readSource(t, "docs/images/session.svg")))
+	var runs []docRun
+	for _, command := range commands {
+		if !strings.Contains(picture, ">$ "+command+"<") {
+			t.Errorf("session.svg does not show %q", command)
+		}
+		runs = append(runs, docRun{script: "set +e\n" + command})
+	}
+	outputs := runInWorld(t, name, runs)
+	for i, out := range outputs {
+		if out.code != 0 {
+			t.Errorf("%s: exit code %d\n%s", commands[i], out.code, out.text)
+		}
+	}
+	if last := outputs[len(outputs)-1].text; !strings.Contains(last, "audio/take-0001.wav: FAILED\n") || !strings.Contains(last, "exit code 3\n") {
+		t.Errorf("what has rotted is not found:\n%s", last)
+	}
+}
+
+// TestDocsNames looks at what is named in the text: flags of the program, targets of make,
+// files of the sources, and tests.
+func TestDocsNames(t *testing.T) {
+	flags := map[string]map[string]bool{"": {"version": true}}
+	for _, command := range []string{"copy", "verify", "sum", "du", "stream", "completion", "man", "version", "help"} {
+		cmd := exec.Command("sealift", command, "--help") //nolint:gosec // ours
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+		help, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+		flags[command] = map[string]bool{}
+		for _, found := range regexp.MustCompile(`--([a-z][a-z0-9-]+)`).FindAllStringSubmatch(string(help), -1) {
+			flags[command][found[1]], flags[""][found[1]] = true, true
+		}
+	}
+	makefile := string(readSource(t, "Makefile"))
+	tests := testsOf(t)
+	for _, p := range readDocs(t) {
+		for _, found := range inlineCode.FindAllStringSubmatch(strings.Join(p.prose, " "), -1) {
+			span := found[1]
+			words := strings.Fields(span)
+			if len(words) == 0 {
+				continue
+			}
+			command := words[0]
+			if command == "sealift" && len(words) > 1 {
+				command = words[1]
+			}
+			known, ours := flags[command]
+			if !ours && strings.HasPrefix(command, "-") {
+				known, ours = flags[""], true
+			}
+			if ours {
+				for _, flag := range longFlag.FindAllStringSubmatch(span, -1) {
+					if !known[flag[1]] {
+						t.Errorf("%s: `%s`: there is no flag --%s", p.name, span, flag[1])
+					}
+				}
+			}
+			if words[0] == "make" && len(words) > 1 && words[1][0] != '-' && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(words[1])+`:`).MatchString(makefile) {
+				t.Errorf("%s: `%s`: there is no such target", p.name, span)
+			}
+			if goTest.MatchString(span) && !strings.Contains(tests, "func "+span+"(t ") {
+				t.Errorf("%s: `%s`: there is no such test", p.name, span)
+			}
+			file := strings.TrimSuffix(words[0], "/")
+			if sourcePath.MatchString(file) && !sourceExists(t, file) ||
+				strings.HasSuffix(file, ".go") && strings.Contains(file, "/") && !sourceExists(t, file) && !sourceExists(t, "internal/"+file) {
+				t.Errorf("%s: `%s`: there is no such file", p.name, span)
+			}
+		}
+	}
+}
+
+func readSource(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(docsRoot, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// sourceExists tells whether a path or pattern leads to something.
+func sourceExists(t *testing.T, pattern string) bool {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(docsRoot, filepath.FromSlash(pattern)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found) > 0
+}
+
+// testsOf returns the text of all tests.
+func testsOf(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, dir := range []string{"cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join(docsRoot, dir), func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(name) //nolint:gosec // ours
+			all.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)|(?:href|src|srcset)="([^"]+)"`)
+	heading = regexp.MustCompile(`^#{1,6} +(.*)$`)
+)
+
+// TestDocsLinks follows the links between pages, and to files and headings.
+func TestDocsLinks(t *testing.T) {
+	pages := readDocs(t)
+	anchors := map[string][]string{}
+	for _, p := range pages {
+		for _, line := range p.prose {
+			if found := heading.FindStringSubmatch(line); found != nil {
+				anchors[p.name] = append(anchors[p.name], anchorOf(found[1], anchors[p.name]))
+			}
+		}
+	}
+	linked := map[string]bool{"docs/README.md": true}
+	for _, p := range pages {
+		for i, line := range p.prose {
+			for _, found := range link.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, "code"), -1) {
+				target := found[1] + found[2]
+				if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+					continue
+				}
+				name, anchor, _ := strings.Cut(target, "#")
+				if name = path.Join(path.Dir(p.name), name); strings.HasPrefix(target, "#") {
+					name = p.name
+				}
+				if !sourceExists(t, name) {
+					t.Errorf("%s:%d: there is no %s", p.name, i+1, name)
+				} else if anchor != "" && !slices.Contains(anchors[name], anchor) {
+					t.Errorf("%s:%d: %s has no heading for #%s", p.name, i+1, name, anchor)
+				}
+				if p.name == "docs/README.md" {
+					linked[name] = true
+				}
+			}
+		}
+	}
+	for _, p := range pages {
+		if strings.HasPrefix(p.name, "docs/") && !linked[p.name] {
+			t.Errorf("docs/README.md does not list %s", p.name)
+		}
+	}
+}
+
+// anchorOf returns what GitHub makes of a heading, one more after those before.
+func anchorOf(text string, before []string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(strings.ReplaceAll(text, "`", "")) {
+		switch {
+		case r == ' ':
+			b.WriteByte('-')
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+			b.WriteRune(r)
+		}
+	}
+	anchor := b.String()
+	for n := 1; slices.Contains(before, anchor); n++ {
+		anchor = fmt.Sprintf("%s-%d", b.String(), n)
+	}
+	return anchor
+}
