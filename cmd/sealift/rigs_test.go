@@ -36,6 +36,9 @@ func TestTorture(t *testing.T) { runRig(t, "torture") }
 // TestProcessors does the same with builds for other processors.
 func TestProcessors(t *testing.T) { runRig(t, "processors") }
 
+// TestWindows runs the Windows build under Wine.
+func TestWindows(t *testing.T) { runRig(t, "wine") }
+
 // TestBench lets every kind of measurement happen once, with little data; what it
 // takes is not looked at.
 func TestBench(t *testing.T) {

@@ -55,7 +55,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 // outcome into the exit code.
 func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &checkedWriter{w: stdout}
-	root.SetArgs(slices.Concat([]string{}, args)) // never nil, or else cobra takes os.Args
+	root.SetArgs(append([]string{}, args...)) // never nil, or else cobra takes os.Args
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)

@@ -202,6 +202,9 @@ func TestResolveRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(at("file"), nil, 0o644))
 	require.NoError(t, os.WriteFile(at("file2"), nil, 0o644))
 	links := os.Symlink(at("src", "sub"), at("into-src")) == nil
+	if _, err := os.Lstat(at("into-src")); err != nil {
+		links = false // Wine takes the call, and makes none
+	}
 	if links {
 		require.NoError(t, os.Symlink(at("nothing"), at("dangling")))
 		require.NoError(t, os.Symlink(at("other"), at("other-link")))

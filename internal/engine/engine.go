@@ -60,6 +60,8 @@ type run struct {
 	deferred   map[string]job // the source's files that have a manifest's name
 	reserved   sync.Once
 	toldUnread sync.Once // that extended attributes must not be read
+
+	toldNotKept sync.Map // what a NotKeptError has named
 }
 
 // job is one entry of the source for a worker. Its directory is held.

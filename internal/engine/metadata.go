@@ -58,7 +58,8 @@ func (r *run) wantsXattr(name string) bool {
 
 // readXattrs reads the extended attributes of path in the source, which m describes,
 // into m. A device whose file system has none is asked once. That some must not be
-// read is warned about once, and keeps nothing from being copied.
+// read is warned about once, and keeps nothing from being copied; so is what no copy
+// gets.
 func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	m.xattrs, m.unread = nil, false
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
@@ -68,7 +69,14 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 		return nil
 	}
 	list, err := o.Xattrs(r.wantsXattr)
+	notKept, has := errors.AsType[*fsys.NotKeptError](err)
 	switch {
+	case has: // which says nothing of the next file
+		if _, told := r.toldNotKept.LoadOrStore(notKept.What, true); !told {
+			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
+			r.tell(Event{Kind: EventWarning, Path: path, Err: err})
+		}
+		return nil
 	case fsys.Unsupported(err):
 		if k := m.info.Kind; k == fsys.Regular || k == fsys.Directory { // a fifo can lack what files have
 			r.noXattrs.Store(m.info.ID.Dev, true)

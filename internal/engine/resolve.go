@@ -134,6 +134,10 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 	if err != nil {
 		return d, failure.Refuse("destination %s: %s", quote.Name(given), reason(err))
 	}
+	// Windows says of "file\\" that there is none, and it is found without the slash.
+	if info, err := os.Stat(anchor); err == nil && !info.IsDir() {
+		return d, failure.Refuse("destination %s: %s is not a directory", quote.Name(given), quote.Name(anchor))
+	}
 	d.dir, d.anchor = filepath.Join(anchor, rest), anchor
 	if d.exists {
 		d.id, d.closed = identityOf(d.dir)

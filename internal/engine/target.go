@@ -296,14 +296,14 @@ func (t *target) probeForgotten(r *run, p *fsys.Pending) error {
 	if t.root.SyncFSReliable() { // none of these does
 		return nil
 	}
-	const mode, owner = 0o640, 1 // neither is what a new file has
-	chmod := p.Chmod(mode)
+	const owner = 1 // neither this nor the mode is what a new file has
+	chmod := p.Chmod(fsys.OddMode)
 	chown := errNotTried
 	if r.privileged {
 		chown = p.Chown(owner, owner)
 	}
 	info, err := p.Stat()
-	t.forgetsModes = chmod == nil && info.Mode != mode
+	t.forgetsModes = chmod == nil && (info.Mode^fsys.OddMode)&^uint32(fsys.ModeAttributes) != 0
 	t.forgetsOwners = chown == nil && (info.UID != owner || info.GID != owner)
 	return err
 }

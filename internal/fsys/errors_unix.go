@@ -12,8 +12,7 @@ import (
 // Unsupported reports whether err says that the file system or the system
 // cannot do such a thing at all, as opposed to having failed to do it.
 func Unsupported(err error) bool {
-	return errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) ||
-		errors.Is(err, unix.ENOTTY)
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, unix.ENOTTY) // ENOTSUP, EOPNOTSUPP and ENOSYS
 }
 
 // LinkRefused reports whether a hard link cannot be made here, for reasons that

@@ -132,8 +132,8 @@ func (d *Dir) openRegular(name string, devices bool) (*File, Info, error) {
 // "..".
 func elements(path string) ([]string, error) {
 	parts := strings.Split(path, "/")
-	if parts[0] == "" {
-		return nil, ErrOutside // absolute, or empty
+	if parts[0] == "" || filepath.VolumeName(path) != "" {
+		return nil, ErrOutside // absolute, with a drive, or empty
 	}
 	kept := parts[:0]
 	for _, part := range parts {

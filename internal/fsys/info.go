@@ -80,7 +80,7 @@ func (t Time) Within(u Time, granularity int64) bool {
 type Info struct {
 	ID     ID
 	Kind   Kind
-	Mode   uint32 // permission bits with setuid, setgid and sticky: 07777
+	Mode   uint32 // permission bits with setuid, setgid and sticky: 07777; and ModeAttributes
 	Nlink  uint64
 	UID    uint32
 	GID    uint32
@@ -102,11 +102,25 @@ type Xattr struct {
 // ErrUnread says that extended attributes are there whose values are refused.
 var ErrUnread = errors.New("refused")
 
+// NotKeptError says that an object has something that is none of the extended
+// attributes, and that no copy gets: alternate data streams, encryption. Unsupported
+// holds for it.
+type NotKeptError struct{ What string }
+
+func (e *NotKeptError) Error() string { return e.What + " cannot be kept" }
+
+// Is makes Unsupported hold.
+func (e *NotKeptError) Is(target error) bool { return target == errors.ErrUnsupported }
+
 // Permission bits outside the rwx ones, as in Info.Mode.
 const (
 	ModeSetuid = 0o4000
 	ModeSetgid = 0o2000
 	ModeSticky = 0o1000
+
+	// ModeAttributes is where Info.Mode has the attributes of Windows; no other system
+	// sets these bits. Chmod leaves the attributes alone where all of them are zero.
+	ModeAttributes = 0xffff << 16
 )
 
 // Reserved is the prefix of every name that Sealift makes for itself: the

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -161,11 +162,46 @@ func renameHandle(h, dir windows.Handle, name string) error {
 	return bare(setName(h, windows.FileRenameInformation, 0, dir, name))
 }
 
+// replaceTries is how often a file that somebody has open is asked for, and
+// replaceWait what lies before the second time; each wait is twice the one before, in
+// sum 0.3 s. Scanners and indexers let go in moments.
+const (
+	replaceTries = 6
+	replaceWait  = 10 * time.Millisecond
+)
+
 // replaceHandle names the object behind h, replacing what has the name, as
-// rename of Unix: it may be open elsewhere and may be read-only. The old form of
-// the call refuses both; it gets the attribute out of its way, and puts it back
-// if that was in vain.
+// rename of Unix: it may be open elsewhere, by who allows that, and may be read-only.
+// ERROR_SHARING_VIOLATION if somebody who does not allow it has it open.
 func replaceHandle(h, dir windows.Handle, name string) error {
+	for try, wait := 1, replaceWait; ; try, wait = try+1, 2*wait {
+		err := heldBy(replaceOnce(h, dir, name), dir, name)
+		if err != windows.ERROR_SHARING_VIOLATION || try == replaceTries {
+			return err
+		}
+		time.Sleep(wait)
+	}
+}
+
+// heldBy makes of err what the system does not tell of a rename: that access is denied
+// because name is open elsewhere. Who asks for the right to remove it is told.
+func heldBy(err error, dir windows.Handle, name string) error {
+	if err != windows.ERROR_ACCESS_DENIED {
+		return err
+	}
+	h, openErr := openAt(dir, name, windows.DELETE, windows.FILE_OPEN, 0)
+	switch openErr {
+	case nil:
+		windows.CloseHandle(h)
+	case windows.ERROR_SHARING_VIOLATION:
+		return openErr
+	}
+	return err
+}
+
+// replaceOnce uses the old form of the call where there is no POSIX one. It refuses
+// what is read-only; so that attribute is taken off, and put back if that was in vain.
+func replaceOnce(h, dir windows.Handle, name string) error {
 	const flags = windows.FILE_RENAME_REPLACE_IF_EXISTS | windows.FILE_RENAME_POSIX_SEMANTICS |
 		windows.FILE_RENAME_IGNORE_READONLY_ATTRIBUTE
 	err := setName(h, fileRenameInformationEx, flags, dir, name)

@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -29,8 +30,51 @@ func (o *Object) Chown(uint32, uint32) error {
 	return errNotSupported
 }
 
-// Chmod keeps one bit: without the owner's write bit a file is read-only. A
-// directory has no such property; its attribute means something else.
+// keptAttributes are those that a copy gets, and that every file system has. Others tell
+// how one stores the file (compressed, sparse, offline).
+const keptAttributes = windows.FILE_ATTRIBUTE_HIDDEN | windows.FILE_ATTRIBUTE_SYSTEM | windows.FILE_ATTRIBUTE_ARCHIVE
+
+// Where Info.Mode has the attributes, and the bit that says that they are there.
+const (
+	attributesShift = 16
+	attributesKnown = 1 << 31
+)
+
+// modeOf makes a mode of attributes. Of a file, read-only is the owner's right to
+// write; of a directory it keeps nobody from writing there and is one more
+// attribute.
+func modeOf(attributes uint32) uint32 {
+	kept, mode := uint32(keptAttributes), uint32(0o644)
+	switch {
+	case attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0:
+		kept, mode = kept|windows.FILE_ATTRIBUTE_READONLY, 0o755
+	case attributes&windows.FILE_ATTRIBUTE_READONLY != 0:
+		mode = 0o444
+	}
+	return mode | attributesKnown | attributes&kept<<attributesShift
+}
+
+// attributesOf is what old becomes with the mode.
+func attributesOf(mode, old uint32) uint32 {
+	isDir := old&windows.FILE_ATTRIBUTE_DIRECTORY != 0
+	if mode&attributesKnown != 0 {
+		kept := uint32(keptAttributes)
+		if isDir {
+			kept |= windows.FILE_ATTRIBUTE_READONLY
+		}
+		old = old&^kept | mode>>attributesShift&kept
+	}
+	if !isDir {
+		old &^= windows.FILE_ATTRIBUTE_READONLY
+		if mode&0o200 == 0 {
+			old |= windows.FILE_ATTRIBUTE_READONLY
+		}
+	}
+	return old
+}
+
+// Chmod keeps the attributes in the mode, and of its permissions one bit: without the
+// owner's write bit a file is read-only.
 func (o *Object) Chmod(mode uint32) error {
 	if err := fault(OpChmod, ""); err != nil {
 		return err
@@ -39,11 +83,8 @@ func (o *Object) Chmod(mode uint32) error {
 	if err := windows.GetFileInformationByHandle(o.h, &i); err != nil {
 		return err
 	}
-	attributes := i.FileAttributes &^ windows.FILE_ATTRIBUTE_READONLY
-	if mode&0o200 == 0 {
-		attributes |= windows.FILE_ATTRIBUTE_READONLY
-	}
-	if attributes == i.FileAttributes || attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
+	attributes := attributesOf(mode, i.FileAttributes)
+	if attributes == i.FileAttributes {
 		return nil
 	}
 	return o.with(writeAttributes, func(h windows.Handle) error { return setAttributes(h, attributes) })
@@ -66,13 +107,54 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 	})
 }
 
-// Xattrs is not supported: alternate data streams and extended attributes of
-// OS/2 are another thing, and ACLs another system.
+// Xattrs never returns any: alternate data streams and extended attributes of OS/2 are
+// another thing, and ACLs another system. What a file has that is not kept is a
+// NotKeptError. Where the file system has no streams: an error for which Unsupported
+// holds.
 func (o *Object) Xattrs(func(name string) bool) ([]Xattr, error) {
 	if err := fault(OpGetXattr, ""); err != nil {
 		return nil, err
 	}
-	return nil, errNotSupported
+	var i windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(o.h, &i); err != nil {
+		return nil, err
+	}
+	if i.FileAttributes&windows.FILE_ATTRIBUTE_ENCRYPTED != 0 {
+		return nil, &NotKeptError{What: "encryption (EFS)"}
+	}
+	var list [1 << 9]uint64 // FILE_STREAM_INFO, aligned as that is
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&list)), unsafe.Sizeof(list))
+	err := windows.GetFileInformationByHandleEx(o.h, windows.FileStreamInfo, &raw[0], uint32(len(raw)))
+	switch err {
+	case windows.ERROR_HANDLE_EOF: // a directory without streams
+		return nil, nil
+	case windows.ERROR_MORE_DATA:
+		err = nil
+	case windows.ERROR_INVALID_PARAMETER, windows.ERROR_INVALID_LEVEL: // so FAT and servers say that there are none
+		err = errNotSupported
+	}
+	if err == nil && hasStreams(raw) {
+		err = &NotKeptError{What: "alternate data streams"}
+	}
+	return nil, err
+}
+
+// hasStreams reports whether a list of FILE_STREAM_INFO has more than the data of the
+// file itself, which has no name.
+func hasStreams(list []byte) bool {
+	const data = "::$DATA"
+	const head = 24 // NextEntryOffset, StreamNameLength, StreamSize, StreamAllocationSize
+	for len(list) >= head {
+		next, length := binary.LittleEndian.Uint32(list), binary.LittleEndian.Uint32(list[4:])
+		if length != 0 && length != 2*uint32(len(data)) { // no other name is as short: ":x:$DATA"
+			return true
+		}
+		if next == 0 || uint64(next) > uint64(len(list)) {
+			break
+		}
+		list = list[next:]
+	}
+	return false
 }
 
 // SetXattr is not supported.
@@ -118,18 +200,15 @@ func infoOf(h windows.Handle) (Info, error) {
 	info := Info{
 		ID:    ID{Dev: uint64(i.VolumeSerialNumber), Ino: uint64(i.FileIndexHigh)<<32 | uint64(i.FileIndexLow)},
 		Kind:  Regular,
-		Mode:  0o644,
+		Mode:  modeOf(i.FileAttributes),
 		Nlink: uint64(i.NumberOfLinks),
 		Size:  int64(i.FileSizeHigh)<<32 | int64(i.FileSizeLow),
 		Atime: timeOf(i.LastAccessTime),
 		Mtime: timeOf(i.LastWriteTime),
 		Btime: timeOf(i.CreationTime),
 	}
-	if i.FileAttributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
-		info.Mode = 0o444
-	}
 	if i.FileAttributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
-		info.Kind, info.Mode = Directory, 0o755
+		info.Kind = Directory
 	}
 	if i.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
 		var tag struct{ attributes, tag uint32 } // FILE_ATTRIBUTE_TAG_INFO

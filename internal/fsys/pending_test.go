@@ -74,7 +74,7 @@ func TestPendingReplacesReadOnlyAndOpenFiles(t *testing.T) {
 	require.NoError(t, p.Commit("f"))
 	info, err := d.Lstat("f")
 	require.NoError(t, err)
-	require.EqualValues(t, 0o444, info.Mode)
+	require.EqualValues(t, 0o444, info.Mode&0o7777)
 
 	p = begin(t, d, true, "new")
 	require.NoError(t, p.Chmod(0o444))
@@ -320,7 +320,7 @@ func TestKeepOfWhatHasNoNameOrDoesNotClose(t *testing.T) {
 }
 
 func TestDupOutlivesTheFirst(t *testing.T) {
-	d, path := tempRoot(t)
+	d, _ := tempRoot(t)
 	p := begin(t, d, true, "one")
 	dup, err := p.Dup()
 	require.NoError(t, err)
@@ -332,7 +332,12 @@ func TestDupOutlivesTheFirst(t *testing.T) {
 	n, err := dup.ReadAt(got, 0)
 	require.NoError(t, err)
 	require.Equal(t, "onetwo", string(got[:n]))
-	require.Equal(t, "onetwo", content(t, filepath.Join(path, "f")))
+	f, _, err := d.Open("f") // not by package os, which shares no file that may be renamed on Windows
+	require.NoError(t, err)
+	defer f.Close()
+	n, err = f.ReadAt(got, 0)
+	require.NoError(t, err)
+	require.Equal(t, "onetwo", string(got[:n]))
 	info, err := dup.Stat()
 	require.NoError(t, err)
 	named, err := d.Lstat("f")

@@ -15,6 +15,9 @@ var Umask = sync.OnceValue(func() uint32 {
 	return uint32(mask)
 })
 
+// OddMode is a mode that no new file has, and that the system can give to one.
+const OddMode = 0o640
+
 // Identity returns the user and group that new files get.
 func Identity() (uid, gid uint32) { return uint32(unix.Geteuid()), uint32(unix.Getegid()) }
 

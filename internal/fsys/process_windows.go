@@ -3,6 +3,10 @@ package fsys
 // Umask returns the process's file mode creation mask: Windows has none.
 var Umask = func() uint32 { return 0 }
 
+// OddMode is a mode that no new file has, and that the system can give to one: a
+// read-only file.
+const OddMode = 0o444
+
 // Identity returns the user and group that new files get: no numbers here.
 func Identity() (uid, gid uint32) { return 0, 0 }
 
