@@ -238,7 +238,7 @@ func (t *target) settledSince(path string, since fsys.Time) bool {
 		if m.slot < 0 {
 			continue
 		}
-		if m.index == nil || m.foreign || m.prevDir == nil || m.prevTime.Compare(since) <= 0 || m.prevTime.Sec > time.Now().Unix() {
+		if m.index == nil || m.foreign || !m.inForce || m.prevTime.Compare(since) <= 0 || m.prevTime.Sec > time.Now().Unix() {
 			return false
 		}
 		if _, ok, err := m.index.Lookup(path); !ok || err != nil {

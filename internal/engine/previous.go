@@ -38,6 +38,7 @@ type manifestFile struct {
 	// foreign: the previous manifest is also a file of the source, byte for byte.
 	// It may never have been ours, so its lines for other paths are not taken over.
 	foreign bool
+	inForce bool // it stood under its name when this run began
 	index   *manifest.Index
 
 	builder *manifest.Builder
@@ -112,7 +113,8 @@ func (t *target) openManifests(r *run) error {
 	memory := max(manifest.DefaultMemory/len(r.route.targets)/max(len(r.opts.Hashes), 1), leastMemory)
 	for _, m := range t.manifests {
 		m.builder = manifest.NewBuilder(m.algorithm.Size(), t.newSpill, memory)
-		if m.prev != nil && m.prevDir == nil {
+		m.inForce = m.prev != nil && m.prevDir != nil
+		if m.prev != nil && !m.inForce {
 			if err := m.distrust(t); err != nil {
 				return err
 			}
