@@ -95,3 +95,27 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 		require.Equal(t, !fails, strings.Contains(string(log), " c "), "%s", log)
 	}
 }
+
+// So are those of file systems that are mounted in the destination, where files are
+// forced each by itself.
+func TestDrivesOfMountsAreFlushed(t *testing.T) {
+	root, err := fsys.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	flushed := 0
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpSyncDrive {
+			flushed++
+		}
+		return nil
+	})
+	d := &target{root: root, drivesLater: true, mounts: map[uint64]*fsys.Dir{1: root, 2: root}}
+	require.NoError(t, d.syncDrives())
+	require.Zero(t, flushed, "the file system is forced as a whole")
+	d.syncEach.Store(true)
+	require.NoError(t, d.syncDrives())
+	require.Equal(t, 3, flushed)
+	d.drivesLater = false
+	require.NoError(t, d.syncDrives())
+	require.Equal(t, 3, flushed, "--sync=file has flushed them")
+}
