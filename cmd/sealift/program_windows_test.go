@@ -229,6 +229,7 @@ func TestAttributesAndTimes(t *testing.T) {
 			}
 		}
 	}
+	setBasic(t, filepath.Join(dir, "src"), basic{attributes: hidden | system}) // as the root of a drive has them
 	for name, attributes := range want {
 		set(name, attributes)
 		have := basicOf(t, filepath.Join(dir, "src", name))
@@ -240,6 +241,7 @@ func TestAttributesAndTimes(t *testing.T) {
 	require.Equal(t, 7, counts(t, dir, "src", "dst")["files"])
 	require.Equal(t, access, basicOf(t, filepath.Join(dir, "dst", "plain")).access)
 	check()
+	require.Zero(t, basicOf(t, filepath.Join(dir, "dst")).attributes&(hidden|system), "who has asked for it would not see it")
 	require.Zero(t, counts(t, dir, "src", "dst")["files"])
 
 	for name, attributes := range map[string]uint32{"plain": readOnly | hidden | archive, "all": archive, "ro": archive, "sub": hidden, "secret": 0} {

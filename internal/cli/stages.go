@@ -110,7 +110,7 @@ func stageTable(s *engine.Summary) []string {
 			operations = grouped(l.Operations)
 		}
 		at := briefly(l.Place, l.Target, severals)
-		lines = append(lines, line(name, at, duration(l.Time), percent(l.Time.Seconds()/s.Elapsed.Seconds()), size, speed, operations))
+		lines = append(lines, line(name, at, duration(l.Time), percent(l.Time.Seconds()/max(s.Elapsed, 1).Seconds()), size, speed, operations))
 	}
 	for i := range lines[1:] {
 		lines[i+1] = strings.TrimRight(lines[i+1], " ")

@@ -86,6 +86,8 @@ func TestDebug(t *testing.T) {
 	}
 	require.Empty(t, command(t, run, "", "copy", "--progress=none", "src", "a").stderr)
 	require.Empty(t, command(t, ran(engine.Summary{}), "", "copy", "--progress=none", "--debug", "src", "a").stderr)
+	short := ran(engine.Summary{Stages: []engine.StageSummary{{Stage: lap.Read, Place: "source", Operations: 1}}}) // than the clock can tell
+	require.Contains(t, command(t, short, "", "copy", "--progress=none", "--debug", "src", "a").stderr, "source          0 ms    0 %  ")
 }
 
 // Every kind of waiting has a name.

@@ -3,16 +3,20 @@
 package engine
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -55,4 +59,63 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 		require.Zero(t, out.summary.Errors, "%s", out)
 		require.Greater(t, manifest, drive, "%q", seen)
 	}
+}
+
+// A checkpoint says that files are on the device only after the drive's cache was
+// flushed.
+func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		dir := t.TempDir()
+		write(t, dir, "src", treetest.Pattern(100_000, 1), since)
+		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
+		ctx, cancel := context.WithCancel(t.Context())
+		var flushed atomic.Bool
+		hook(t, func(op fsys.Op, name string) error {
+			switch {
+			case (op == fsys.OpLink || op == fsys.OpRename) && name == "dst":
+				cancel()
+			case op == fsys.OpSyncDrive:
+				flushed.Store(true)
+				if fails {
+					return syscall.EIO
+				}
+			}
+			return nil
+		})
+		_, err := Run(ctx, &o, &tally.Counters{})
+		fsys.Fault = nil
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, flushed.Load())
+		names, err := filepath.Glob(filepath.Join(dir, journalName("dst"), logPrefix+"*"))
+		require.NoError(t, err)
+		require.Len(t, names, 1)
+		log, err := os.ReadFile(names[0])
+		require.NoError(t, err)
+		require.Contains(t, string(log), " f ")
+		require.Equal(t, !fails, strings.Contains(string(log), " c "), "%s", log)
+	}
+}
+
+// So are those of file systems that are mounted in the destination, where files are
+// forced each by itself.
+func TestDrivesOfMountsAreFlushed(t *testing.T) {
+	root, err := fsys.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	flushed := 0
+	hook(t, func(op fsys.Op, _ string) error {
+		if op == fsys.OpSyncDrive {
+			flushed++
+		}
+		return nil
+	})
+	d := &target{root: root, drivesLater: true, mounts: map[uint64]*fsys.Dir{1: root, 2: root}}
+	require.NoError(t, d.syncDrives())
+	require.Zero(t, flushed, "the file system is forced as a whole")
+	d.syncEach.Store(true)
+	require.NoError(t, d.syncDrives())
+	require.Equal(t, 3, flushed)
+	d.drivesLater = false
+	require.NoError(t, d.syncDrives())
+	require.Equal(t, 3, flushed, "--sync=file has flushed them")
 }

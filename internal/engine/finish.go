@@ -268,6 +268,8 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 	if t.rootMeta != nil {
 		have, err := t.root.Stat()
 		if err == nil {
+			// Windows hides the root of a drive, which must not hide its copy.
+			t.rootMeta.info.Mode = t.rootMeta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes
 			_, err = r.apply(t, &t.root.Object, t.rootMeta, have, t.created, !t.created)
 		}
 		if err != nil {
