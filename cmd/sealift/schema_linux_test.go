@@ -159,7 +159,7 @@ printf '%064d  ../etc/passwd\n' 0 >hostile`)
 		{"copy", 1, `copy --json --log-file /dev/full src logged`},
 		{"copy", 1, `copy --json large full -o also`}, // see below
 		{"copy", 130, `copy --json --workers 1 --bwlimit 1MB large stopped`},
-		{"copy", 0, `copy --json large stopped`}, // continued
+		{"copy", 0, `copy --json large stopped`},                // continued
 		{"copy", 0, `copy --json --bwlimit 10MB large limited`}, // for so long that the limit is told
 		{"verify", 0, `verify --json kept`},
 		{"verify", 0, `verify --json --unlisted tagged kept`},
