@@ -47,7 +47,7 @@ var notRun = map[string]string{
 	"README.md: cosign verify-blob ...":                                               "of a release",
 	"README.md: sha256sum -c --ignore-missing SHA256SUMS":                             "of a release",
 	"README.md: tar -xzf sealift_VERSION_linux_amd64.tar.gz sealift":                  "of a release",
-	"README.md: sudo apt install ./sealift_VERSION_amd64.deb":                         "of a release, and would change the machine",
+	"README.md: sudo apt install ./sealift_VERSION-1_amd64.deb":                       "of a release, and would change the machine",
 	"README.md: sudo dnf install ./sealift-VERSION-1.x86_64.rpm":                      "of a release, and would change the machine",
 	"README.md: brew install --cask seed65876f4f/tap/sealift":                         "of a release, and would change the machine",
 	"CONTRIBUTING.md: make build":                                                     "is what compiled this program",

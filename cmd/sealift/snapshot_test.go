@@ -209,6 +209,7 @@ func (s *snapshot) checkSums(t *testing.T) {
 	var have []string
 	for name := range sums {
 		have = append(have, name)
+		assert.Regexp(t, `^[A-Za-z0-9._-]+$`, name, "GitHub would give it another name")
 	}
 	assert.ElementsMatch(t, want, have)
 	assert.Len(t, have, 2*len(platforms)+2*5, "an archive and a list for each, two packages for each Linux")

@@ -206,8 +206,10 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	root, _ := os.ReadFile(filepath.Join(dir, "sealift.1"))
-	if want := ".SH SYNOPSIS\n.B sealift COMMAND [flags]\n"; !bytes.Contains(root, []byte(want)) {
-		t.Errorf("sealift.1 lacks %q", want)
+	for _, want := range []string{".SH SYNOPSIS\n.B sealift COMMAND [flags]\n", ".SH COMMANDS\n.TP\n\\fBcopy\\fR\nCopy a tree"} {
+		if !bytes.Contains(root, []byte(want)) {
+			t.Errorf("sealift.1 lacks %q", want)
+		}
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "sealift-copy.1"))
 	for _, want := range []string{`\fB\-\-include\fR \fIPATTERN\fR`, `\fB\-i\fR, \fB\-\-input\fR \fISRC\fR`, `\fB\-\-from0\fR` + "\n", ".nf\ndefault   skip", `\(aq*.tmp\(aq`,

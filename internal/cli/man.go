@@ -59,6 +59,14 @@ func manPage(c *cobra.Command, b build) string {
 	if c.Long != "" {
 		fmt.Fprintf(&sb, ".PP\n%s\n", strings.ReplaceAll(roff(c.Long), "\n\n", "\n.PP\n"))
 	}
+	if c.HasAvailableSubCommands() {
+		sb.WriteString(".SH COMMANDS\n")
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(&sb, ".TP\n\\fB%s\\fR\n%s\n", roff(sub.Name()), roff(sub.Short))
+			}
+		}
+	}
 	titles, sets := flagsByGroup(c)
 	sb.WriteString(".SH OPTIONS\n")
 	for _, title := range titles {

@@ -26,6 +26,14 @@ func (r *run) do(ctx context.Context, j job) {
 		r.stream(ctx, j, r.opts.Stdin, set)
 		return
 	}
+	if j.dir == nil {
+		// A fifo is opened once: a writer that finds it open to be looked at, writes and
+		// goes, would be waited for in vain when it is opened to be read.
+		if i, err := os.Stat(j.path); err == nil && i.Mode()&os.ModeNamedPipe != 0 {
+			r.special(ctx, j, set)
+			return
+		}
+	}
 	f, info, err := j.open()
 	if err != nil {
 		r.fail(j.name, failure.StageOpen, err)
@@ -53,15 +61,20 @@ func (r *run) do(ctx context.Context, j job) {
 		return
 	case j.dir != nil:
 		r.fail(j.name, failure.StageOpen, &fsys.KindError{Kind: info.Kind})
-	default: // a device or a pipe that the user named
-		in, err := os.Open(j.path)
-		if err != nil {
-			r.fail(j.name, failure.StageOpen, bare(err))
-			return
-		}
-		defer in.Close() //nolint:errcheck // it was only read
-		r.stream(ctx, j, in, set)
+	default:
+		r.special(ctx, j, set)
 	}
+}
+
+// special hashes a device or a pipe that the user named.
+func (r *run) special(ctx context.Context, j job, set *hash.Set) {
+	in, err := os.Open(j.path)
+	if err != nil {
+		r.fail(j.name, failure.StageOpen, bare(err))
+		return
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	r.stream(ctx, j, in, set)
 }
 
 func (j job) open() (*fsys.File, fsys.Info, error) {
