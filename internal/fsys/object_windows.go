@@ -2,7 +2,6 @@ package fsys
 
 import (
 	"encoding/binary"
-	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -111,7 +110,7 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 // Xattrs never returns any: alternate data streams and extended attributes of OS/2 are
 // another thing, and ACLs another system. What a file has that is not kept is a
 // NotKeptError. Where the file system has no streams: an error for which Unsupported
-// holds; where it does not say, ErrUnread.
+// holds.
 func (o *Object) Xattrs(func(name string) bool) ([]Xattr, error) {
 	if err := fault(OpGetXattr, ""); err != nil {
 		return nil, err
@@ -129,16 +128,15 @@ func (o *Object) Xattrs(func(name string) bool) ([]Xattr, error) {
 	switch err {
 	case windows.ERROR_HANDLE_EOF: // a directory without streams
 		return nil, nil
+	case windows.ERROR_MORE_DATA:
+		err = nil
 	case windows.ERROR_INVALID_PARAMETER, windows.ERROR_INVALID_LEVEL: // so FAT and servers say that there are none
-		return nil, errNotSupported
-	case nil, windows.ERROR_MORE_DATA: // there is enough of it to tell
-	default: // it is a warning that depends on it, and not the file
-		return nil, fmt.Errorf("%w: its streams: %v", ErrUnread, err)
+		err = errNotSupported
 	}
-	if hasStreams(raw) {
-		return nil, &NotKeptError{What: "alternate data streams"}
+	if err == nil && hasStreams(raw) {
+		err = &NotKeptError{What: "alternate data streams"}
 	}
-	return nil, nil
+	return nil, err
 }
 
 // hasStreams reports whether a list of FILE_STREAM_INFO has more than the data of the
