@@ -474,12 +474,12 @@ func TestLogFile(t *testing.T) {
 		`level=ERROR msg=failed path=it's destination=dst stage=write error="file too large"`,
 		`level=ERROR msg=mismatch path=rotten stage=check error="source does not match its manifest"`,
 		`level=ERROR msg="destination given up" path="a b" destination=dst2 error="no space left on device"`,
-		`level=INFO msg=stage destination=dst stage=write at=destination busy=18.8s bytes=27123456789 operations=206935`,
-		`level=INFO msg=stage stage=queue at=cpu busy=1.5s bytes=0 operations=0`,
-		`level=INFO msg=stage stage=block at=nobody busy=2ms bytes=0 operations=0`,
-		`level=INFO msg=share at=cpu share=0.073`,
-		`level=INFO msg=share destination=dst at=destination share=0.917`,
-		`level=INFO msg=limit destination=dst at=destination share=0.917`,
+		`level=INFO msg=stage destination=dst stage=write place=destination busy=18.8s bytes=27123456789 operations=206935`,
+		`level=INFO msg=stage stage=queue place=cpu busy=1.5s bytes=0 operations=0`,
+		`level=INFO msg=stage stage=block place=nobody busy=2ms bytes=0 operations=0`,
+		`level=INFO msg=share place=cpu share=0.073`,
+		`level=INFO msg=share destination=dst place=destination share=0.917`,
+		`level=INFO msg=limit destination=dst place=destination share=0.917`,
 		`level=INFO msg=finish exit_code=3 files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
 	}
 	if len(lines) != len(want) {

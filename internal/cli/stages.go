@@ -93,7 +93,7 @@ func stageTable(s *engine.Summary) []string {
 	}
 	lines := []string{
 		"where the time went (100 % is one goroutine for all of " + duration(s.Elapsed) + ")",
-		line("stage", "at", "time", "", "size", "rate", "operations"),
+		line("stage", "place", "time", "", "size", "rate", "operations"),
 	}
 	for _, l := range s.Stages {
 		if l.Time < leastShown && l.Operations == 0 {
@@ -130,14 +130,14 @@ func (l *fileLog) stages(s *engine.Summary) {
 		return
 	}
 	for _, stage := range s.Stages {
-		l.line(slog.LevelInfo, "stage", "", stage.Target, "stage", stage.Stage.String(), "at", stage.Place,
+		l.line(slog.LevelInfo, "stage", "", stage.Target, "stage", stage.Stage.String(), "place", stage.Place,
 			"busy", stage.Time, "bytes", stage.Bytes, "operations", stage.Operations)
 	}
 	for _, share := range s.Shares {
-		l.line(slog.LevelInfo, "share", "", share.Target, "at", share.Place, "share", thousandths(share.Share))
+		l.line(slog.LevelInfo, "share", "", share.Target, "place", share.Place, "share", thousandths(share.Share))
 	}
 	if limit := limitOf(s); limit != nil {
-		l.line(slog.LevelInfo, "limit", "", limit.Target, "at", limit.Place, "share", thousandths(limit.Share))
+		l.line(slog.LevelInfo, "limit", "", limit.Target, "place", limit.Place, "share", thousandths(limit.Share))
 	}
 }
 

@@ -52,7 +52,7 @@ func TestTheSummarySaysWhatHasLimitedTheRun(t *testing.T) {
 }
 
 const goldenStages = `where the time went (100 % is one goroutine for all of 20.0 s)
-stage                at              time            size      rate operations
+stage                place           time            size      rate operations
 read                 source        4.00 s   20 %  20.0 GB 5.00 GB/s    152,588
 hash                 CPU           12.0 s   60 %  20.0 GB 1.67 GB/s    152,588
 write                '/mnt/b'      35.0 s  175 %  20.0 GB  571 MB/s    152,588
