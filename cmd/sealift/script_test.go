@@ -5,14 +5,12 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,10 +25,6 @@ import (
 
 // The scripts run this program again under the names of these commands.
 func TestMain(m *testing.M) {
-	// Most tests wait most of the time, for disks that are slow and for programs.
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
-		panic(err)
-	}
 	testscript.Main(m, map[string]func(){
 		"sealift":  main,
 		"ordinary": ordinary,

@@ -174,27 +174,30 @@ const (
 // rename of Unix: it may be open elsewhere, by who allows that, and may be read-only.
 // ERROR_SHARING_VIOLATION if somebody who does not allow it has it open.
 func replaceHandle(h, dir windows.Handle, name string) error {
+	letGo := false
 	for try, wait := 1, replaceWait; ; try, wait = try+1, 2*wait {
-		err := heldBy(replaceOnce(h, dir, name), dir, name)
-		if err != windows.ERROR_SHARING_VIOLATION || try == replaceTries {
+		err := replaceOnce(h, dir, name)
+		if err == windows.ERROR_ACCESS_DENIED {
+			switch asked := mayRemove(dir, name); {
+			case asked == windows.ERROR_SHARING_VIOLATION:
+				err = asked // the rename does not tell that the name is open elsewhere
+			case asked == nil && !letGo:
+				letGo = true // perhaps since the rename; once, or it is something else
+				continue
+			}
+		}
+		if err != windows.ERROR_SHARING_VIOLATION || try >= replaceTries {
 			return err
 		}
 		time.Sleep(wait)
 	}
 }
 
-// heldBy makes of err what the system does not tell of a rename: that access is denied
-// because name is open elsewhere. Who asks for the right to remove it is told.
-func heldBy(err error, dir windows.Handle, name string) error {
-	if err != windows.ERROR_ACCESS_DENIED {
-		return err
-	}
-	h, openErr := openAt(dir, name, windows.DELETE, windows.FILE_OPEN, 0)
-	switch openErr {
-	case nil:
+// mayRemove asks for the right to remove what has the name.
+func mayRemove(dir windows.Handle, name string) error {
+	h, err := openAt(dir, name, windows.DELETE, windows.FILE_OPEN, 0)
+	if err == nil {
 		windows.CloseHandle(h)
-	case windows.ERROR_SHARING_VIOLATION:
-		return openErr
 	}
 	return err
 }

@@ -106,11 +106,14 @@ func TestReplacingWhatIsHeld(t *testing.T) {
 	require.Equal(t, []string{"held"}, names(t, d))
 	windows.CloseHandle(h)
 
-	h = hold()
-	time.AfterFunc(5*replaceWait, func() { windows.CloseHandle(h) })
-	require.NoError(t, begin(t, d, true, "new").CommitReplacing("held"))
-	require.Equal(t, "new", content(t, held))
-	require.Equal(t, []string{"held"}, names(t, d))
+	// It is let go at some instant, also between the rename and the question why not.
+	for i := range 50 {
+		h = hold()
+		time.AfterFunc(time.Duration(i)*50*time.Microsecond, func() { windows.CloseHandle(h) })
+		require.NoError(t, begin(t, d, true, "new").CommitReplacing("held"), "after %d", i)
+		require.Equal(t, "new", content(t, held))
+		require.Equal(t, []string{"held"}, names(t, d))
+	}
 }
 
 func TestAttributesAreKept(t *testing.T) {
