@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lap"
+)
+
+// sharesInode reports whether bringing the metadata of an entry that is up to date
+// to the source's would change other names too: one of its own takes its place then.
+// That the source has as many names does not say that these are the copies of them.
+func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
+	src, have := e.meta.info, p.have
+	names := uint64(1)
+	if e.meta.unread { // a new one would lack attributes that this one may have
+		names = max(src.Nlink, 1)
+	}
+	if r.opts.DryRun || have.Nlink <= names {
+		return false, nil
+	}
+	if r.differs(p.target, src, have) {
+		return true, nil
+	}
+	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return false, nil
+	}
+	o, err := p.dir.OpenObject(p.name)
+	if err != nil {
+		return false, err
+	}
+	defer o.Close()
+	list, err := o.Xattrs(r.wantsXattr)
+	if err != nil && refused(err) { // setting them tells
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	differs := func(a, b []fsys.Xattr) bool {
+		return slices.ContainsFunc(a, func(x fsys.Xattr) bool {
+			kind := xattrKind(x.Name)
+			if p.target.cannot(kind) || kind == kindACL && p.target.forgetsModes { // nor would a new one have it
+				return false
+			}
+			return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil
+		})
+	}
+	return differs(e.meta.xattrs, list) || !e.meta.unread && differs(list, e.meta.xattrs), nil
+}
+
+// unshare gives the passage a file of its own where sharesInode says so.
+func (r *run) unshare(e *entry, p *passage) {
+	shares, err := r.sharesInode(e, p)
+	if err != nil {
+		r.failPassage(e, p, failure.StageMetadata, err)
+	} else if shares {
+		p.act = actReplace
+	}
+}
+
+// differs reports whether what is at the destination lacks metadata that could be set,
+// extended attributes aside.
+func (r *run) differs(t *target, src, have fsys.Info) bool {
+	owned := src.UID == have.UID && src.GID == have.GID
+	switch {
+	case !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.forgetsOwners && !t.cannot(kindOwner):
+		return true
+	case src.Kind != fsys.Symlink && r.modeFor(src, have, false, owned) != have.Mode && !t.forgetsModes && !t.cannot(kindMode):
+		return true
+	}
+	return r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(src.Mtime, have.Mtime)
+}
+
+// keep settles a file that is up to date.
+func (r *run) keep(e *entry, p *passage) {
+	p.done = outUpToDate
+	if r.opts.DryRun {
+		return
+	}
+	e.clock.At(lap.Commit, p.target.place())
+	changed, err := r.refresh(p, &e.meta)
+	if err != nil {
+		p.done = outNothing
+		r.failPassage(e, p, failure.StageMetadata, err)
+		return
+	}
+	if changed {
+		p.done = outRefreshed
+	}
+}
