@@ -133,7 +133,7 @@ func (dd *destDir) prepare(r *run) destState {
 	case err != nil:
 		var collision *collisionError
 		if errors.As(err, &collision) {
-			t.noteFallen(dd.src.Path())
+			r.notes <- note{fallen: t, below: dd.src.Path()}
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
@@ -199,7 +199,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	if r.opts.DryRun {
 		return nil, nil
 	}
-	if err := dd.target.retireManifests(r); err != nil {
+	if err := dd.target.catalog.MoveAside(); err != nil {
 		return nil, err
 	}
 	if err := up.Remove(name); err != nil {

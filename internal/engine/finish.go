@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/lap"
@@ -235,7 +236,7 @@ func (r *run) flushTarget(t *target) bool {
 
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
-func (r *run) finishTarget(t *target) (written []ManifestSummary) {
+func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	if err := t.stands(); err != nil {
 		if t.isLost() { // which was told
 			return nil
@@ -243,12 +244,15 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
 		return nil
 	}
-	written, err := t.writeManifests(r)
+	written, err := t.catalog.Write()
+	if err == nil {
+		err = r.warnStale(t)
+	}
 	if err != nil {
 		r.failEnd(t, failure.StageManifest, err)
 		return written
 	}
-	t.closeManifests() // FUSE cannot remove an open file's directory
+	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, nobody would know whose the directory is.
 	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
@@ -311,7 +315,7 @@ func (t *target) abandon(r *run) {
 			t.loseUnwritten(r, "", err)
 		}
 	}
-	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
+	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return
 	}
 	if t.ledger != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"strings"
@@ -11,8 +12,7 @@ import (
 )
 
 // journalDir is the directory of a run in its destination, ".sealift-journal". It
-// holds the lock that keeps other runs out, the previous manifests that are out
-// of force while files are being replaced, and the log of what is on the device
+// holds the lock that keeps other runs out and the log of what is on the device
 // already (see ledger). A finished run removes it.
 type journalDir struct {
 	root *fsys.Dir
@@ -109,19 +109,8 @@ func (j *journalDir) ownsRoot(created, force bool) (bool, error) {
 	return true, j.dir.Sync()
 }
 
-// holdsManifests reports whether manifests of earlier runs are in the journal,
-// which must not get lost with it.
-func (j *journalDir) holdsManifests() bool {
-	return j.holds(func(name string) bool {
-		_, _, ok := savedAs(name)
-		return ok
-	})
-}
-
 // holdsWork reports whether interrupted runs have left anything in the journal.
-func (j *journalDir) holdsWork() bool {
-	return j.holds(isLog) || j.holdsManifests()
-}
+func (j *journalDir) holdsWork() bool { return j.holds(isLog) }
 
 func (j *journalDir) holds(what func(name string) bool) bool {
 	listing, err := j.dir.List()
@@ -190,3 +179,5 @@ func (j *journalDir) close() {
 		j.dir = nil
 	}
 }
+
+func hexString(b []byte) string { return hex.EncodeToString(b) }

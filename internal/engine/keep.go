@@ -81,7 +81,7 @@ func (r *run) keep(e *entry, p *passage) {
 		return
 	}
 	e.clock.At(lap.Commit, p.target.place())
-	changed, err := r.refresh(p, &e.meta)
+	changed, err := r.refresh(p, e.meta)
 	if err != nil {
 		p.done = outNothing
 		r.failPassage(e, p, failure.StageMetadata, err)

@@ -36,10 +36,12 @@ type ledger struct {
 	knownFile *fsys.File
 	unsettled bool
 	begun     fsys.Time
-	asides    bool            // there are logs of this source that do not fit
-	foreign   map[string]bool // logs of other sources
-	forces    bool            // what is noted is forced to the device
-	owner     uint32          // that new files at the destination get
+	asides    bool             // there are logs of this source that do not fit
+	foreign   map[string]bool  // logs of other sources
+	forces    bool             // what is noted is forced to the device
+	hashes    []hash.Algorithm // of this run
+	settled   bool             // the logs that stay are older than the manifests in place, see noteSettled
+	owner     uint32           // that new files at the destination get
 
 	mu       sync.Mutex
 	file     *fsys.Pending // the log; nil when nothing is noted
@@ -117,7 +119,7 @@ func (t *target) openLedger(r *run) error {
 		return err
 	}
 	l := &ledger{
-		target: t, name: logName(source), forces: r.opts.Sync != SyncNone,
+		target: t, name: logName(source), forces: r.opts.Sync != SyncNone, hashes: r.opts.Hashes,
 		ids: map[string]bool{}, foreign: map[string]bool{}, dirs: map[string]string{},
 		followed: map[*passage]*followed{}, left: map[string]string{},
 		begin: time.Now(), last: time.Now(),

@@ -177,7 +177,7 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		*l = leader{}
 		return
 	}
-	if l.digests != nil && !e.pledged(l.digests) {
+	if l.digests != nil && !e.expected.Met(l.digests) {
 		return // only reading it tells what is wrong
 	}
 	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
@@ -294,7 +294,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 			return
 		}
 	}
-	if err := p.target.clearWay(r, act, e.manifestPath(p)); err != nil {
+	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
 		r.failPassage(e, p, failure.StageJournal, err)
 		return
 	}
@@ -363,7 +363,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 				}
 			}
 			e.dir.Hold()
-			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, pledged: len(e.pledges) > 0}
+			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, pledged: e.expected.Any()}
 		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
 			// It was equal to the source, found by comparing, but a file of its own.
 			r.restoreLink(e, p, g)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/lap"
@@ -58,17 +59,13 @@ type target struct {
 	dev         uint64               // the device number of root
 	mounts      map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
 
-	manifests []*manifestFile
-	retire    sync.Once // moving the previous manifests into the journal
-	retireErr error
+	catalog *catalog.Catalog // nil in a dry run
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
 
 	linksMu   sync.Mutex
 	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
 	linksTold map[uint64]bool // device → hard links have one inode number
-
-	fallen []string // directories of the source that are another one at the destination; guarded by mu until the end
 
 	lost   atomic.Pointer[lostError]
 	mu     sync.Mutex
@@ -239,12 +236,14 @@ func (t *target) leaveAsFound() {
 		t.journal.close()
 		t.journal = nil
 	}
-	t.manifests = nil
+	t.catalog = nil
 }
 
 // undo takes back what open has made, because nothing will be copied.
 func (t *target) undo() {
-	t.closeManifests()
+	if t.catalog != nil {
+		t.catalog.Close()
+	}
 	if t.journal != nil && t.journal.dir != nil && (t.created || !t.rootOurs && !t.journal.holdsWork()) {
 		_ = t.journal.remove(func(string) bool { return false })
 		t.journal.close()
@@ -461,3 +460,5 @@ func ignoreRefusal(err error) error {
 	}
 	return err
 }
+
+func parentOf(dir string) string { return filepath.Dir(filepath.Clean(dir)) }

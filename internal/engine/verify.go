@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -60,7 +59,7 @@ func (v *verified) drop(path string) {
 func (r *run) verify(targets []*target) {
 	var listing []*target
 	for _, t := range targets {
-		if len(t.manifests) > 0 && t.manifests[0].slot == 0 && t.manifests[0].err == nil {
+		if t.catalog.Lists() {
 			listing = append(listing, t)
 		}
 	}
@@ -96,10 +95,10 @@ func (r *run) verify(targets []*target) {
 		c := v.counts[t]
 		t.verified, t.cached = c.files.Load(), c.cached.Load()
 		for _, path := range c.bad {
-			t.record(lineDrop, path, nil, fsys.Info{})
+			t.catalog.Drop(path)
 		}
 		if c.failed.Load() {
-			t.manifests[0].err = cmp.Or(t.manifests[0].err, errors.New("the destination could not be read back"))
+			t.catalog.Fail(errors.New("the destination could not be read back"))
 		}
 	}
 }
@@ -144,16 +143,15 @@ func (v *verification) readings(targets []*target) iter.Seq[reading] {
 		}
 		var heads []*head
 		for _, t := range targets {
-			m := t.manifests[0]
 			next, stop := iter.Pull(func(yield func(entry) bool) {
-				err := m.builder.Each(func(path string, digest []byte) error {
-					if !m.isItself(path) && !yield(entry{path, bytes.Clone(digest)}) {
+				err := t.catalog.Each(func(path string, digest []byte) error {
+					if !yield(entry{path, bytes.Clone(digest)}) {
 						return errStopped
 					}
 					return nil
 				})
-				if err != nil && !errors.Is(err, errStopped) && m.err == nil {
-					m.err = err // no manifest is written then
+				if err != nil && !errors.Is(err, errStopped) {
+					t.catalog.Fail(err) // no manifest is written then
 				}
 			})
 			defer stop()

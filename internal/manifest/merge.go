@@ -120,11 +120,7 @@ func (m *merge) next() (record, error) {
 		return record{}, err
 	}
 	for len(m.heads) > 0 && bytes.Equal(m.heads[0].path, rec.path) {
-		newer, k := settle(rec, m.heads[0].record)
-		if newer {
-			rec = m.keep(m.heads[0].record)
-		}
-		rec.kind = k
+		rec = m.keep(m.heads[0].record) // newer
 		if err := m.advance(); err != nil {
 			return record{}, err
 		}

@@ -148,7 +148,7 @@ func (r *run) list() error {
 					return err
 				}
 			}
-			if _, err := b.Write(w, nil, nil); err != nil {
+			if _, err := b.Write(w, manifest.Carry{}); err != nil {
 				return err
 			}
 		}

@@ -120,11 +120,11 @@ func files(n int64) string {
 func (r *run) lines(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for _, b := range r.builders {
-		n, err := b.Write(out, nil, nil)
+		n, err := b.Write(out, manifest.Carry{})
 		if err != nil {
 			return err
 		}
-		r.summary.Lines += n
+		r.summary.Lines += n.Lines
 	}
 	return out.Flush()
 }

@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// maxGiven is the size of the largest file that is taken for a publisher's digest.
+const maxGiven = 1 << 20 // bytes
+
+// openSingle applies rule 7: the manifest of a single file is beside it, and may have
+// been there before the file.
+func (c *Catalog) openSingle() error {
+	_, err := c.root.Lstat(c.opts.File)
+	exists := err == nil
+	if err != nil && !fsys.NoSuchFile(err) {
+		return err
+	}
+	for _, l := range c.lists {
+		l.path = c.opts.File + "." + manifest.Extension(string(l.algorithm))
+		var foreign *notOwnError
+		l.prev, err = c.find(l.path, l.algorithm)
+		switch {
+		case errors.As(err, &foreign):
+			if l.given, err = c.readGiven(l); err != nil {
+				return err
+			}
+			if l.given == nil {
+				return c.refuse(l.path, foreign)
+			}
+			if !exists {
+				l.expected = l.given
+			}
+		case err != nil:
+			return err
+		case l.prev != nil && !l.prev.killed && !exists:
+			if l.expected, _, err = l.prev.index.Lookup(c.opts.File); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readGiven returns the digest that a file beside the single file gives for it, in any
+// form that verify reads or as a digest alone; nil if it gives none, or several.
+func (c *Catalog) readGiven(l *list) ([]byte, error) {
+	f, info, err := c.root.OpenRegular(l.path)
+	var other *fsys.KindError
+	if errors.As(err, &other) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return givenFor(f, info.Size, c.opts.File, l.algorithm)
+}
+
+// givenFor returns the digest that the file f of size bytes gives for a name.
+func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm) ([]byte, error) {
+	if size > maxGiven {
+		return nil, nil
+	}
+	content, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	if err != nil {
+		return nil, err
+	}
+	if digest, err := hex.DecodeString(string(bytes.TrimSpace(content))); err == nil && len(digest) == a.Size() {
+		return digest, nil
+	}
+	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a.Size(), manifest.Tags(string(a))...)
+	if err != nil {
+		return nil, err
+	}
+	digest, _, err := index.Lookup(name)
+	return digest, err
+}
+
+// Accepts returns an error if the single file is not at the destination yet, and what
+// was read of the source is not what a manifest beside it promises.
+func (c *Catalog) Accepts(digests hash.Digests) error {
+	for _, l := range c.lists {
+		if l.expected != nil && digests != nil && !bytes.Equal(l.expected, digests[l.slot]) {
+			return fmt.Errorf("the source does not match %s at the destination: its %s is %x and should be %x",
+				quoteName(l.path), l.algorithm, digests[l.slot], l.expected)
+		}
+	}
+	return nil
+}
+
+// NeedsDigests reports whether CheckGiven has to be called before anything is written:
+// the single file exists, and beside it is a manifest that is not Sealift's.
+func (c *Catalog) NeedsDigests() bool {
+	for _, l := range c.lists {
+		if l.given != nil && l.expected == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckGiven refuses to replace the single file if that would make a manifest beside it
+// wrong that is not Sealift's to change. digests are those of the source.
+func (c *Catalog) CheckGiven(digests hash.Digests) error {
+	for _, l := range c.lists {
+		if l.given != nil && !bytes.Equal(l.given, digests[l.slot]) {
+			return failure.Refuse("%s was not written by Sealift and does not match the source; remove it, or name another manifest with --manifest",
+				quoteName(c.shown(l.path)))
+		}
+	}
+	return nil
+}
