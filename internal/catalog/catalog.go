@@ -53,6 +53,7 @@ type Catalog struct {
 	distrusted  bool
 	interrupted Interrupted
 
+	unsure  error           // the first of examining what earlier lines are about
 	arrived map[string]bool // claims whose files at the destination are those of the source
 	fallen  []string        // directories whose earlier lines are about other files
 	changes changes

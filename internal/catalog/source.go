@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -96,8 +97,8 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
 			}
 			return true
 		})
-		if err != nil { // a directory that cannot be listed: the walk reports it
-			return s, nil
+		if err != nil && !errors.Is(err, fs.ErrPermission) { // then the walk reports it
+			notes = append(notes, Note{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
 		}
 		slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
 	}

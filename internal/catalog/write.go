@@ -56,7 +56,10 @@ func (c *Catalog) Write() (written []Written, err error) {
 			written = append(written, w)
 		}
 	}
-	return written, c.removeOld(level)
+	if err := c.removeOld(level); err != nil {
+		return written, err
+	}
+	return written, c.unsure
 }
 
 // isSource reports whether the manifests at the level top, which were copied from the
@@ -150,6 +153,9 @@ func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) (
 	case fsys.NoSuchFile(err) || errors.As(err, &other) || err != nil && fsys.IsSymlinkRefusal(err):
 		return nil, nil
 	case err != nil: // it may be there
+		if !errors.Is(err, fs.ErrPermission) && c.unsure == nil {
+			c.unsure = fmt.Errorf("%s is listed, and cannot be examined: %w", quoteName(file), err)
+		}
 		return digest, nil
 	case have.Kind != fsys.Regular:
 		return nil, nil

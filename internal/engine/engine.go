@@ -118,6 +118,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
 	var stopped bool
+	r.clock.At(lap.List, lap.Source)
 	r.openManifests()
 	err = r.openTargets()
 	if err == nil {

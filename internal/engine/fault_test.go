@@ -82,15 +82,13 @@ func (i *injector) while(f func()) {
 // there is another way that does not depend on what failed. What comes out must
 // be complete then.
 var mayBeSilent = map[string]string{
-	"engine.(*run).Enter":              "looks whether a source directory is a destination; resolve has refused what it can see",
-	"engine.(*run).kindInSource":       "looks for the source's own manifest early; settleDeferred meets it again",
-	"engine.(*target).vouched":         "asks the previous manifest; the file is compared instead",
-	"engine.(*run).link":               "looks whether the link is there already; it is made anew",
-	"engine.sameFile":                  "looks whether its equal has the manifest's name; else the exclusive commit decides",
-	"engine.(*run).startScan":          "counts for the progress bar only",
-	"engine.(*manifestFile).unchanged": "proves a line of another path; without proof the line is marked",
-	"engine.(*ledger).close":           "closes the journal's log, of which what counts was forced",
-	"engine.(*target).abandon":         "removes an empty journal; the next run takes it over",
+	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
+	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
+	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
+	"engine.(*run).link":              "checks whether the link exists already; it is made anew",
+	"engine.(*run).startScan":         "counts for the progress bar only",
+	"engine.(*ledger).close":          "closes the journal's log, of which what counts was forced",
+	"engine.(*target).abandon":        "removes an empty journal; the next run takes it over",
 }
 
 // excuse returns why a failure at this stack may be silent, "" if it may not.
@@ -127,7 +125,7 @@ func sweepFiles() map[string][]byte {
 		"d/replaced-big":   treetest.Pattern(bigSize, 4),
 		"d/same":           treetest.Pattern(300, 5), // equal but for the time: to be compared
 		"d/differs":        treetest.Pattern(310, 6), // same size, older, other content
-		"d/vouched":        treetest.Pattern(320, 7), // up to date and in the previous manifest
+		"d/listed":         treetest.Pattern(320, 7), // up to date and in the previous manifest
 		"d/unproven":       treetest.Pattern(330, 8), // up to date, but in no manifest
 		"link1":            treetest.Pattern(400, 9),
 		"m/link2":          treetest.Pattern(400, 9),
@@ -148,7 +146,7 @@ func oldFiles() map[string][]byte {
 		"d/replaced-big":   treetest.Pattern(bigSize-700, 24),
 		"d/same":           nil,
 		"d/differs":        treetest.Pattern(310, 26),
-		"d/vouched":        nil,
+		"d/listed":         nil,
 		"d/unproven":       nil,
 		"d/old-link1":      nil,
 		"d/attributes-old": nil,

@@ -240,6 +240,9 @@ func (l *ledger) suspect(head journal.Header) {
 	if head.ID == "" { // damaged
 		head.Begun = l.target.journal.since
 	}
+	if head.Begun.Sec > time.Now().Unix() { // the clock has been put back: anything may be torn
+		head.Begun = fsys.Time{}
+	}
 	if !l.unsettled || head.Begun.Compare(l.begun) < 0 {
 		l.begun = head.Begun
 	}

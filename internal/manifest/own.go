@@ -23,13 +23,15 @@ func (e *FormError) Error() string {
 type ownForm struct {
 	style Style
 	last  []byte // path of the last line
+	path  []byte
 	line  []byte
 }
 
 // check returns a *FormError if the line that r has read last, of which f are the
 // fields, is not the one that follows in a manifest of this form.
 func (c *ownForm) check(r *Reader, f fields) error {
-	path := canonical(f.path)
+	c.path = append(c.path[:0], f.path...)
+	path := canonical(c.path) // which changes it, and f.path is part of the line
 	c.line = appendStyled(c.style, c.line[:0], f.digest, listedName(path, false))
 	if f.binary {
 		c.line[bytes.IndexByte(c.line, ' ')+1] = '*'
