@@ -42,6 +42,7 @@ type targetFate struct {
 	have    fsys.Info // what stood there before, if anything
 	fresh   bool      // this run knows that it is the source's: the journal is to list it
 	known   bool      // the journal of an interrupted run listed it
+	each    bool      // it was synced separately
 }
 
 // collect runs until notes is closed. It alone writes the summary and the
@@ -150,7 +151,7 @@ func (r *run) account(f *fate) {
 // note lists a file in the journal of a destination. That it cannot be is told by
 // others: the collector must not send to itself.
 func (r *run) note(f *fate, t targetFate) {
-	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests})
+	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 	if err != nil {
 		t.target.ledger.fail(err)
 	}
@@ -184,7 +185,7 @@ func (r *run) settle(e *entry) {
 		}
 		if e.kind == fsys.Regular && !r.opts.DryRun {
 			t.fresh = t.line == lineNew || p.equal && p.done != outNothing && p.done != outConflict
-			t.known = p.known
+			t.known, t.each = p.known, p.dd.system.syncEach
 		}
 		f.targets[i] = t
 		if other, ok := p.dd.aliasFor(p.name); ok && t.line != lineKeep && t.line != lineUnknown {

@@ -38,7 +38,7 @@ func (r *run) Leave(d *walk.Dir) {
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
-		if dd.target.syncEach.Load() && r.ctx.Err() == nil {
+		if dd.system.syncEach && r.ctx.Err() == nil {
 			if err := dd.target.sync(dir); err != nil {
 				dd.target.loseUnwritten(r, d.Path(), err)
 			}
@@ -115,7 +115,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			}
 			have.Mode = dd.originalMode
 		}
-		if _, err := r.apply(dd.target, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
+		if _, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
 			return err
 		}
 	case dd.tookOver:
@@ -270,7 +270,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		if err == nil {
 			// Windows hides the root of a drive, which must not hide its copy.
 			t.rootMeta.info.Mode = t.rootMeta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes
-			_, err = r.apply(t, &t.root.Object, t.rootMeta, have, t.created, !t.created)
+			_, err = r.apply(t.system, &t.root.Object, t.rootMeta, have, t.created, !t.created)
 		}
 		if err != nil {
 			r.failEnd(t, failure.StageMetadata, err)
