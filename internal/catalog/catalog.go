@@ -329,6 +329,18 @@ func (c *Catalog) Settled(file string) bool {
 	return len(c.lists) > 0
 }
 
+// EachPrevious calls yield for the previous manifests, in the order of the hashes.
+func (c *Catalog) EachPrevious(yield func(io.Reader) error) error {
+	for _, l := range c.lists {
+		if l.prev != nil {
+			if err := yield(l.prev.lines()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // BeforeChange is called before a file gets a name at the destination. If a manifest
 // in place lists the name, all of them are moved aside first.
 func (c *Catalog) BeforeChange(file string) error {

@@ -44,6 +44,7 @@ type targetFate struct {
 	digests hash.Digests // to be listed; nil if none are known
 	fresh   bool         // this run knows that it is the source's: the journal is to list it
 	known   bool         // the journal of an interrupted run listed it
+	each    bool         // it was synced separately
 }
 
 // collect runs until notes is closed. It alone writes the summary and the
@@ -162,7 +163,7 @@ func (r *run) account(f *fate) {
 // note lists a file in the journal of a destination. That it cannot be is told by
 // others: the collector must not send to itself.
 func (r *run) note(f *fate, t targetFate) {
-	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests})
+	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 	if err != nil {
 		t.target.ledger.fail(err)
 	}
@@ -189,7 +190,7 @@ func (r *run) settle(e *entry) {
 			}
 			made := p.done == outCreated || p.done == outReplaced || p.done == outLinked
 			t.fresh = p.equal || made && (p.digests != nil || len(r.opts.Hashes) == 0)
-			t.known = p.known
+			t.known, t.each = p.known, p.dd.system.syncEach
 		}
 		if other, ok := p.dd.aliasFor(p.name); ok && settled && p.done != outLeft {
 			t.alias = e.dir.Join(other)

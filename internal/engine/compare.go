@@ -130,7 +130,7 @@ func (r *run) provePromised(e *entry, p *passage, f *fsys.File, info fsys.Info) 
 // forceEqual forces a file that was there already, and is going to be listed,
 // where every file is forced by itself.
 func (p *passage) forceEqual(f *fsys.File) error {
-	if !p.target.syncEach.Load() {
+	if !p.dd.system.syncEach {
 		return nil
 	}
 	err := p.target.sync(f)

@@ -301,13 +301,13 @@ func (r *run) commit(e *entry, p *passage) {
 	}
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
-		_, err = r.apply(p.target, &s.File.Object, e.meta, fresh, true, p.dd.inherits)
+		_, err = r.apply(p.dd.system, &s.File.Object, e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
 		r.failPassage(e, p, failure.StageMetadata, err)
 		return
 	}
-	if p.target.syncEach.Load() {
+	if p.dd.system.syncEach {
 		if err := p.target.sync(s.File); err != nil {
 			p.target.keepLog.Store(true)
 			r.failPassage(e, p, failure.StageSync, err)

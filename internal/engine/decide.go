@@ -48,7 +48,7 @@ func (e *conflictError) policy() string {
 // decide applies the overwrite policy to an entry of the source and what has
 // its name at the destination. same tells whether two entries that are not
 // regular files are equal; it is not called for others.
-func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) (verdict, error) {
+func (r *run) decide(s *fileSystem, src, have fsys.Info, same func() (bool, error)) (verdict, error) {
 	if r.opts.Policy == PolicyNever {
 		return verdict{act: actLeave}, nil
 	}
@@ -71,11 +71,11 @@ func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) 
 		case equal:
 			return verdict{act: actKeep}, nil
 		case r.opts.Policy == PolicyDefault:
-			return r.newer(t, src, have), nil
+			return r.newer(s, src, have), nil
 		}
 		return verdict{act: actReplace}, nil
 	}
-	sameSize, sameTime := src.Size == have.Size, t.sameTime(src.Mtime, have.Mtime)
+	sameSize, sameTime := src.Size == have.Size, s.sameTime(src.Mtime, have.Mtime)
 	switch r.opts.Policy {
 	case PolicyUpdate:
 		if sameSize && sameTime {
@@ -86,7 +86,7 @@ func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) 
 			return verdict{act: actCompare, differs: actReplace}, nil
 		}
 	case PolicyDefault:
-		v := r.newer(t, src, have)
+		v := r.newer(s, src, have)
 		switch {
 		case sameSize && sameTime:
 			return verdict{act: actKeep}, nil
@@ -99,8 +99,8 @@ func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) 
 }
 
 // newer replaces what is not newer than the source.
-func (r *run) newer(t *target, src, have fsys.Info) verdict {
-	if t.sameTime(src.Mtime, have.Mtime) || have.Mtime.Compare(src.Mtime) < 0 {
+func (r *run) newer(s *fileSystem, src, have fsys.Info) verdict {
+	if s.sameTime(src.Mtime, have.Mtime) || have.Mtime.Compare(src.Mtime) < 0 {
 		return verdict{act: actReplace}
 	}
 	return conflict("the destination is newer than the source and differs", PolicyUpdate)
@@ -124,7 +124,7 @@ func (r *run) lookUp(p *passage, src fsys.Info, same func() (bool, error)) (verd
 		return verdict{}, err
 	}
 	p.have, p.exists = have, true
-	return r.decide(p.target, src, have, same)
+	return r.decide(p.dd.system, src, have, same)
 }
 
 // judge turns a verdict into the passage's action. A file that is up to date by size

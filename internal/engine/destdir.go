@@ -24,6 +24,7 @@ type destDir struct {
 	state  destState
 	handle *fsys.Handle
 	info   fsys.Info
+	system *fileSystem // of the directory, once it is open
 	// fresh: this run made it, so it holds only what this run has put there.
 	fresh bool
 	// existing are the names that were there before; nil if fresh.
@@ -228,15 +229,17 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 		return fail(err)
 	}
 	if !r.opts.DryRun {
-		if err := t.meet(r, dir, dd.info.ID.Dev); err != nil {
-			return fail(err)
-		}
 		if !dd.fresh && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
 			if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
 				dd.tookOver, dd.originalMode = true, dd.info.Mode
 			}
 		}
-		if r.opts.Preserve&PreserveACL != 0 && !t.cannot(kindACL) {
+	}
+	if dd.system, err = t.meet(r, dir, dd.info); err != nil {
+		return fail(err)
+	}
+	if !r.opts.DryRun {
+		if r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
 			if dd.inherits, err = dd.stripACL(dir); err != nil {
 				return fail(err)
 			}

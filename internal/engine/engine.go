@@ -402,9 +402,7 @@ func (r *run) close() {
 		if t.journal != nil {
 			t.journal.close()
 		}
-		for _, mount := range t.mounts {
-			mount.Close()
-		}
+		t.fileSystems.close()
 		t.giveBack(r)
 		if t.handle != nil {
 			t.handle.Close()

@@ -39,7 +39,7 @@ func (r *run) Leave(d *walk.Dir) {
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
-		if dd.target.syncEach.Load() && r.ctx.Err() == nil {
+		if dd.system.syncEach && r.ctx.Err() == nil {
 			if err := dd.target.sync(dir); err != nil {
 				dd.target.loseUnwritten(r, d.Path(), err)
 			}
@@ -116,7 +116,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			}
 			have.Mode = dd.originalMode
 		}
-		if _, err := r.apply(dd.target, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
+		if _, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
 			return err
 		}
 	case dd.tookOver:
@@ -259,6 +259,9 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, nil)
 		stays = stays || t.ledger.unsettled && r.leavesOut(t)
+		if err == nil && !stays {
+			err = t.ledger.noteSettled(written)
+		}
 		t.ledger.close()
 	}
 	if err == nil && !stays {
@@ -274,7 +277,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		if err == nil {
 			// Windows hides the root of a drive, which must not hide its copy.
 			t.rootMeta.info.Mode = t.rootMeta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes
-			_, err = r.apply(t, &t.root.Object, t.rootMeta, have, t.created, !t.created)
+			_, err = r.apply(t.system, &t.root.Object, t.rootMeta, have, t.created, !t.created)
 		}
 		if err != nil {
 			r.failEnd(t, failure.StageMetadata, err)
@@ -298,7 +301,9 @@ func (r *run) leavesOut(t *target) bool {
 
 // isForeign reports whether something in the journal is of a copy from another
 // source.
-func (t *target) isForeign(name string) bool { return t.ledger != nil && t.ledger.foreign[name] }
+func (t *target) isForeign(name string) bool {
+	return t.ledger != nil && (t.ledger.foreign[name] || name == settledName && len(t.ledger.foreign) > 0)
+}
 
 // abandon leaves the destination of a run that was stopped: without a new
 // manifest, and with the journal if that holds something to continue with, all

@@ -19,7 +19,7 @@ import (
 // size and time prove nothing.
 func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 	l := p.target.ledger
-	digests, ok := l.listed(e.manifestPath(p), e.meta.info, p.have, r)
+	digests, ok := l.listed(p.dd.system, e.manifestPath(p), e.meta.info, p.have, r)
 	if ok && e.expected.Met(digests) {
 		p.known, p.act = true, actKeep
 		if len(digests) > 0 {
@@ -30,7 +30,7 @@ func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 		}
 		return true
 	}
-	if !l.torn(e.meta.info, p.have) || l.settled && p.target.catalog.Settled(e.manifestPath(p)) {
+	if !l.torn(p.dd.system, e.meta.info, p.have) || l.settled && p.target.catalog.Settled(e.manifestPath(p)) {
 		return false
 	}
 	p.suspect = true
@@ -56,7 +56,7 @@ func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 // listed returns the digests of a file that an interrupted run has copied, or
 // found equal, and forced to the device, if neither it nor the source's has
 // changed since.
-func (l *ledger) listed(path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
+func (l *ledger) listed(s *fileSystem, path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
 	if l.known == nil {
 		return nil, false
 	}
@@ -64,14 +64,16 @@ func (l *ledger) listed(path string, src, have fsys.Info, r *run) (hash.Digests,
 	if err != nil || !ok || !l.fits(&f, src, have) { // what cannot be read is not known
 		return nil, false
 	}
-	t := l.target
 	if at.Sec > time.Now().Unix() { // the clock has been put back: it proves nothing
 		return nil, false
 	}
-	if r.opts.Preserve&PreserveTimes == 0 || !t.sameTime(have.Mtime, src.Mtime) {
+	if r.opts.Preserve&PreserveTimes == 0 || !s.sameTime(have.Mtime, src.Mtime) {
 		return nil, false // another file may have come to be here, with its directory
 	}
-	return f.Digests, !t.ctimeHolds || have.Ctime.Compare(at) < 0
+	if !s.ctimeHolds {
+		return f.Digests, s.probed
+	}
+	return f.Digests, s.before(have.Ctime, at)
 }
 
 // written returns the digests of a file that an interrupted run has copied, or
@@ -110,11 +112,11 @@ func (l *ledger) fitsHashes(digests hash.Digests) bool {
 // run: after a power cut, a file can have the right size and time and hold zeros.
 // Without a change time, the modification time tells: it is the source's already
 // when a file gets its name, or else that of the writing.
-func (l *ledger) torn(src, have fsys.Info) bool {
-	if l.target.ctimeHolds {
-		return l.unsettled && have.Ctime.Compare(l.begun) >= 0
+func (l *ledger) torn(s *fileSystem, src, have fsys.Info) bool {
+	if s.ctimeHolds {
+		return l.unsettled && !s.before(have.Ctime, l.begun)
 	}
-	return l.unsettled && (l.target.sameTime(have.Mtime, src.Mtime) || have.Mtime.Compare(l.begun) >= 0)
+	return l.unsettled && (s.sameTime(have.Mtime, src.Mtime) || !s.before(have.Mtime, l.begun))
 }
 
 // warnTorn tells of files that policy "never" leaves as an interrupted run has.
@@ -248,5 +250,6 @@ func (l *ledger) Touched(path string, have fsys.Info) (digests hash.Digests, tou
 			}
 		}
 	}
-	return nil, !l.target.ctimeHolds || have.Ctime.Compare(l.begun) >= 0
+	s := l.target.fileSystems.known(have.ID.Dev)
+	return nil, s == nil || !s.ctimeHolds || !s.before(have.Ctime, l.begun)
 }

@@ -132,6 +132,9 @@ func (t *target) openLedger(r *run) error {
 	if err := l.read(r, head); err != nil {
 		return err
 	}
+	if err := l.readSettled(); err != nil {
+		return err
+	}
 	if l.known != nil {
 		head.ID = l.known.Header.ID
 		err = l.resume()
@@ -379,12 +382,13 @@ func (l *ledger) worthKeeping() bool {
 }
 
 // note adds a file that was copied, or found equal. It counts when the next
-// checkpoint is made. The collector alone calls it.
-func (l *ledger) note(f *journal.File) error {
+// checkpoint is made. each says that it was synced separately, as its name has to be. The
+// collector alone calls it.
+func (l *ledger) note(f *journal.File, each bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.worked = true
-	if l.target.syncEach.Load() {
+	if each {
 		for p := f.Path; ; p = path.Dir(p) { // and the directories above, which may be new
 			dir := path.Dir(p)
 			if _, known := l.dirs[dir]; known {

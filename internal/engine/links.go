@@ -185,7 +185,7 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
-	torn := p.exists && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(e.meta.info, p.have)
+	torn := p.exists && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
 	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
 		v.act = actReplace // equal or not, the leader is the source's content
 	}

@@ -173,7 +173,7 @@ func (r *run) dress(e *entry, p *passage, name string) error {
 	if follows, err := r.linksFollowed(p, have); follows || err != nil {
 		return err
 	}
-	_, err = r.apply(p.target, o, e.meta, have, true, p.dd.inherits)
+	_, err = r.apply(p.dd.system, o, e.meta, have, true, p.dd.inherits)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -45,19 +44,12 @@ type target struct {
 	logTold    bool
 	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
 
-	granularity int64 // of time stamps, nanoseconds
-	// ctimeHolds says that programs cannot set a file's change time, so that one
-	// older than a manifest proves that the file is what the manifest lists.
-	ctimeHolds bool
-	// It takes them without an error, and does not keep them, or not for us to see, as
-	// sshfs -o umask: new files are given them, and others are not compared.
-	forgetsModes, forgetsOwners bool
+	fileSystems fileSystems // those met: root's and what is mounted below
+	system      *fileSystem // root's; nil in a dry run if root does not exist
 
-	syncEach    atomic.Bool          // force each file and directory by itself
-	wholeFS     bool                 // force the file system as a whole
-	drivesLater bool                 // what is forced each by itself waits for syncDrives
-	dev         uint64               // the device number of root
-	mounts      map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
+	wholeFS     bool   // flush file systems completely, where syncfs is reliable
+	drivesLater bool   // what is synced separately waits for syncDrives
+	dev         uint64 // the device number of root
 
 	catalog *catalog.Catalog // nil in a dry run
 
@@ -69,7 +61,7 @@ type target struct {
 
 	lost   atomic.Pointer[lostError]
 	mu     sync.Mutex
-	warned map[string]bool // kinds of metadata that were warned about → cannot be held at all
+	warned map[string]bool // kinds of metadata that were warned about
 }
 
 // place is the destination's for who measures.
@@ -115,7 +107,7 @@ func (t *target) open(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
-		return t.guessGranularity()
+		return t.probe(r)
 	}
 	if t.name == "" {
 		if err := t.takeOver(); err != nil {
@@ -131,15 +123,21 @@ func (t *target) open(r *run) error {
 	if t.rootOurs, err = t.journal.ownsRoot(t.created, r.opts.Sync != SyncNone); err != nil {
 		return err
 	}
+	t.drivesLater = r.opts.Sync == SyncEnd
+	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
+	return t.probe(r)
+}
+
+// probe finds out what the root's file system can do. Those mounted below are probed
+// when their first directory is opened.
+func (t *target) probe(r *run) error {
 	info, err := t.root.Stat()
 	if err != nil {
 		return err
 	}
 	t.dev = info.ID.Dev
-	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
-	t.syncEach.Store(r.opts.Sync != SyncNone && !t.wholeFS)
-	return t.probe(r)
+	t.system, err = t.meet(r, t.root, info)
+	return err
 }
 
 // takeOver makes a read-only root of ours writable for the run, as other directories
@@ -210,19 +208,6 @@ func madeByUs(dir *fsys.Dir) error {
 	return errExchanged
 }
 
-// coarsest is FAT's granularity of time stamps, for when it cannot be probed.
-const coarsest = 2e9 // nanoseconds
-
-// guessGranularity is for a dry run, which must not write: a change time with
-// odd nanoseconds shows that the file system keeps them.
-func (t *target) guessGranularity() error {
-	info, err := t.root.Stat()
-	if t.granularity = coarsest; info.Ctime.Nsec%1e7 != 0 {
-		t.granularity = 1
-	}
-	return err
-}
-
 // leaveAsFound gives up a destination that was lost before anything was copied to it:
 // a directory of our making that stayed without the note of that would never get the
 // source's metadata.
@@ -258,91 +243,12 @@ func (t *target) undo() {
 	}
 }
 
-// probe finds out, on a file that never gets a name where the system can, how
-// finely the destination keeps times, whether its ctime can be set, and what it
-// takes only to forget it.
-func (t *target) probe(r *run) error {
-	p, err := t.root.Create(false)
-	if err != nil {
-		return err
-	}
-	defer p.Abort()
-	if err := t.probeForgotten(r, p); err != nil {
-		return err
-	}
-	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
-	if err := p.SetTimes(odd, odd, odd); err != nil {
-		t.granularity = coarsest
-		return ignoreRefusal(err)
-	}
-	info, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	t.granularity = 1
-	for _, g := range []int64{100, 1e3, 1e6, 10e6, 1e9, 2e9} {
-		if !info.Mtime.Within(odd, t.granularity) {
-			t.granularity = g
-		}
-	}
-	t.ctimeHolds = t.root.KeepsChangeTime() && info.Ctime.Sec > time.Now().Add(-24*time.Hour).Unix()
-	return nil
-}
-
-// probeForgotten finds out whether the destination forgets permissions and owners
-// without an error, as NTFS through FUSE does by default.
-func (t *target) probeForgotten(r *run, p *fsys.Pending) error {
-	if t.root.SyncFSReliable() { // none of these does
-		return nil
-	}
-	const owner = 1 // neither this nor the mode is what a new file has
-	chmod := p.Chmod(fsys.OddMode)
-	chown := errNotTried
-	if r.privileged {
-		chown = p.Chown(owner, owner)
-	}
-	info, err := p.Stat()
-	t.forgetsModes = chmod == nil && (info.Mode^fsys.OddMode)&^uint32(fsys.ModeAttributes) != 0
-	t.forgetsOwners = chown == nil && (info.UID != owner || info.GID != owner)
-	return err
-}
-
-var errNotTried = errors.New("not tried")
-
-// meet notes that a directory of the destination is on another file system than
-// its root.
-func (t *target) meet(r *run, dir *fsys.Dir, device uint64) error {
-	if device == t.dev || r.opts.Sync != SyncEnd {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.mounts[device] != nil {
-		return nil
-	}
-	mount, err := dir.OpenDir(".")
-	if err != nil {
-		return err
-	}
-	if t.mounts == nil {
-		t.mounts = map[uint64]*fsys.Dir{}
-	}
-	t.mounts[device] = mount
-	if !mount.SyncFSReliable() {
-		t.syncEach.Store(true)
-	}
-	return nil
-}
-
 // isOwnWork reports whether what was found under a name can be what this run has just
 // made there, and not a name of a file outside, or another user's directory, that
 // somebody has put in its place. What is mounted below can have owners of its own.
 func (t *target) isOwnWork(have fsys.Info) bool {
 	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.ledger.owner || have.ID.Dev != t.dev)
 }
-
-// sameTime compares modification times as finely as the destination keeps them.
-func (t *target) sameTime(a, b fsys.Time) bool { return a.Within(b, t.granularity) }
 
 // give up: no more is written there. It is reported once.
 func (t *target) lose(r *run, path string, err error) {
@@ -382,27 +288,18 @@ func (t *target) takes() bool {
 
 func (t *target) isLost() bool { return t.lost.Load() != nil }
 
-// warn tells of something that the destination does not hold, once for each
-// kind. If it cannot hold such things at all, nobody tries again; a refusal may
-// be about one file.
+// warn tells of something that the destination does not hold, once for each kind.
 func (t *target) warn(r *run, kind string, err error) {
 	t.mu.Lock()
-	_, told := t.warned[kind]
+	told := t.warned[kind]
 	if t.warned == nil {
 		t.warned = map[string]bool{}
 	}
-	t.warned[kind] = t.warned[kind] || fsys.Unsupported(err)
+	t.warned[kind] = true
 	t.mu.Unlock()
 	if !told {
 		r.tell(Event{Kind: EventWarning, Target: t.given, Err: err})
 	}
-}
-
-// cannot reports whether the destination can hold nothing of the kind.
-func (t *target) cannot(kind string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.warned[kind]
 }
 
 // flush forces what was written to the device.

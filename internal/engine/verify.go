@@ -438,7 +438,7 @@ func (w *reader) readSource(job reading) {
 			w.failTarget(t, job.path, err)
 			continue
 		}
-		if changed || w.changedSince(t, info, stands) {
+		if changed || w.changedSince(t, there, info, stands) {
 			fail(failure.StageCheck, errors.New("it has changed since it was copied"))
 			return
 		}
@@ -462,12 +462,12 @@ func (w *reader) standing(t *target, path string) (dir *fsys.Dir, name string, i
 
 // changedSince reports whether the source's file has been changed since it was
 // copied, going by its times or, where those are not kept, by the run's.
-func (w *reader) changedSince(t *target, source, stands fsys.Info) bool {
+func (w *reader) changedSince(t *target, dir *fsys.Dir, source, stands fsys.Info) bool {
 	if stands.Size != source.Size {
 		return true
 	}
 	if w.run.opts.Preserve&PreserveTimes != 0 {
-		return !t.sameTime(stands.Mtime, source.Mtime)
+		return !t.fileSystems.of(dir).sameTime(stands.Mtime, source.Mtime)
 	}
 	return source.Mtime.Compare(w.run.begun) >= 0
 }
