@@ -21,8 +21,9 @@ type note struct {
 	tell    bool
 	fate    *fate
 	barrier chan struct{} // closed when all earlier notes have been dealt with
-	fallen  *target       // where the directory below of the source is another one's
-	below   string
+	folded  *target       // takes a name of the source for the same as another one's
+	below   string        // the directory of that name, or ""
+	file    string        // the path of the file of that name in the manifest, or ""
 }
 
 // fate is what became of one entry at all destinations.
@@ -58,8 +59,12 @@ func (r *run) collect() {
 		if n.fate != nil {
 			r.account(n.fate)
 		}
-		if n.fallen != nil && n.fallen.catalog != nil {
-			n.fallen.catalog.DropBelow(n.below)
+		if n.folded != nil && n.folded.catalog != nil {
+			if n.file != "" { // an earlier manifest may list what the name leads to
+				n.folded.catalog.Drop(n.file)
+			} else {
+				n.folded.catalog.DropBelow(n.below)
+			}
 		}
 		if n.barrier != nil {
 			close(n.barrier)

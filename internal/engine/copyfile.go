@@ -341,6 +341,10 @@ func (r *run) commit(e *entry, p *passage) {
 // anew, or fails because names fall together.
 func (r *run) nameTaken(e *entry, p *passage) {
 	if err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info); err != nil {
+		var collision *collisionError
+		if errors.As(err, &collision) {
+			r.notes <- note{folded: p.target, file: e.manifestPath(p)}
+		}
 		r.failPassage(e, p, failure.StageCheck, err)
 		return
 	}

@@ -134,7 +134,7 @@ func (dd *destDir) prepare(r *run) destState {
 	case err != nil:
 		var collision *collisionError
 		if errors.As(err, &collision) {
-			r.notes <- note{fallen: t, below: dd.src.Path()}
+			r.notes <- note{folded: t, below: dd.src.Path()}
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
