@@ -155,7 +155,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 // identityOf is what tells the directory from one that is put in its place before it
 // is used. It is opened, because what is mounted only then is another one.
 func identityOf(dir string) (fsys.ID, error) {
-	d, err := fsys.OpenRoot(dir)
+	d, err := fsys.OpenLookup(dir)
 	if err != nil {
 		return fsys.ID{}, err
 	}
@@ -164,10 +164,24 @@ func identityOf(dir string) (fsys.ID, error) {
 	return info.ID, err
 }
 
+// openSource opens the source's directory, of which a single file needs only the name.
+func (rt *route) openSource() (*fsys.Dir, fsys.Info, error) {
+	open := fsys.OpenRoot
+	if rt.name != "" {
+		open = fsys.OpenLookup
+	}
+	d, err := open(rt.dir)
+	return checked(d, rt.id, err)
+}
+
 // openRoot opens a directory that was resolved: fsys.ErrMoved if it is another one
 // by now.
 func openRoot(dir string, id fsys.ID) (*fsys.Dir, fsys.Info, error) {
 	d, err := fsys.OpenRoot(dir)
+	return checked(d, id, err)
+}
+
+func checked(d *fsys.Dir, id fsys.ID, err error) (*fsys.Dir, fsys.Info, error) {
 	if err != nil {
 		return nil, fsys.Info{}, err
 	}
