@@ -241,6 +241,14 @@ func (r *run) openTargets() error {
 	return nil
 }
 
+// learnOwner finds out whether another run made the root and left it to this one
+// meanwhile.
+func (t *target) learnOwner() {
+	if t.journal != nil && !t.rootOurs {
+		t.rootOurs, _ = t.journal.ownsRoot(false, false) // without an answer it is the user's
+	}
+}
+
 // chargeMemory says whose time that of file systems in memory is: no device makes
 // anybody wait there.
 func (r *run) chargeMemory() {
@@ -288,6 +296,9 @@ func (r *run) work() {
 	r.findAbsent()
 	r.clock.At(lap.Commit, r.targets[0].place()) // what is left are directories
 	r.links.release()
+	for _, t := range r.targets {
+		t.learnOwner()
+	}
 	root.Done()
 	stopScan()
 }

@@ -216,7 +216,7 @@ func (m *manifestFile) shown(t *target) string {
 func (m *manifestFile) openHome(t *target, rel string, create bool) (*fsys.Dir, error) {
 	if rel == "" {
 		if create {
-			if err := makeDirs(m.dir); err != nil {
+			if _, err := makeDirs(m.dir); err != nil {
 				return nil, errors.New(reason(err))
 			}
 		}

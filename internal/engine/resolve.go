@@ -91,8 +91,8 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 	info, err := os.Stat(given)
 	dangling := false
 	if errors.Is(err, fs.ErrNotExist) {
-		_, lerr := os.Lstat(given)
-		dangling = lerr == nil
+		link, lerr := os.Lstat(given) // another run may have made a directory meanwhile
+		dangling = lerr == nil && link.Mode()&fs.ModeSymlink != 0
 	}
 	switch {
 	case err == nil && info.IsDir():
