@@ -243,9 +243,13 @@ func (r *run) openTargets() error {
 
 // learnOwner finds out whether another run made the root and left it to this one
 // meanwhile.
-func (t *target) learnOwner() {
-	if t.journal != nil && !t.rootOurs {
-		t.rootOurs, _ = t.journal.ownsRoot(false, false) // without an answer it is the user's
+func (r *run) learnOwner(t *target) {
+	if t.journal == nil || t.name != "" || t.rootOurs || t.isLost() {
+		return
+	}
+	var err error
+	if t.rootOurs, err = t.journal.ownsRoot(false, false); err != nil {
+		r.failTarget(t, "", failure.StageJournal, err)
 	}
 }
 
@@ -297,7 +301,7 @@ func (r *run) work() {
 	r.clock.At(lap.Commit, r.targets[0].place()) // what is left are directories
 	r.links.release()
 	for _, t := range r.targets {
-		t.learnOwner()
+		r.learnOwner(t)
 	}
 	root.Done()
 	stopScan()
