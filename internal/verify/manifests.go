@@ -79,7 +79,11 @@ func (r *run) openTrees(ctx context.Context) error {
 	for _, dir := range r.opts.Dirs {
 		t := &tree{given: dir}
 		r.trees = append(r.trees, t)
-		if t.root, err = fsys.OpenRoot(dir); err == nil {
+		open := fsys.OpenRoot
+		if r.opts.Manifest != "" { // nothing is looked for in the directory
+			open = fsys.OpenLookup
+		}
+		if t.root, err = open(dir); err == nil {
 			t.info, err = t.root.Stat()
 		}
 		switch {
