@@ -154,7 +154,7 @@ func (c *Catalog) openTree() (err error) {
 			if err := ignoreNotOwn(err); err != nil {
 				return err
 			}
-			c.joined = err == nil
+			c.joined = err == nil && (o == nil || l.prev == nil)
 			o.close()
 		}
 		for level := c.top; level >= 0 && l.prev == nil; level-- {

@@ -122,6 +122,7 @@ func (r *run) isLate(d *walk.Dir, name string) bool {
 // copyLate copies the source's files that have names of manifests, when all else was
 // copied. Manifests of earlier runs that have these names move aside.
 func (r *run) copyLate() {
+	r.sync() // the collector records at the same catalogs
 	slices.SortFunc(r.late.jobs, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
 	for _, j := range r.late.jobs {
 		if r.ctx.Err() == nil {
@@ -137,6 +138,7 @@ func (r *run) copyLate() {
 		}
 		j.dir.Done()
 	}
+	r.sync()
 	for _, t := range r.targets {
 		if t.catalog != nil && !t.isLost() {
 			t.catalog.CheckClaimed()

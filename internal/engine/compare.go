@@ -77,7 +77,7 @@ func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 			if len(e.digests) > 0 {
 				p.digests = e.digests
 			}
-			p.equal = true
+			p.equal, p.line = true, nil
 			p.act = actKeep
 			if r.opts.Policy == PolicyNever {
 				p.act, p.done = actLeave, outLeft

@@ -341,6 +341,21 @@ func takesNoLink(p *passage, temp string) (bool, error) {
 	return false, err
 }
 
+// contradicted reports whether what was read of the file under this name is not what its
+// other names were linked to: it changed without a trace in its times. Those are not
+// linked to any more.
+func (g *linkGroup) contradicted(e *entry) (any bool) {
+	for _, p := range e.passages {
+		l := &g.leaders[p.target.index]
+		if l.dd != nil && (p.done == outLinked || p.done == outUpToDate) && e.contradicts(p.digests) {
+			l.held.Done()
+			*l = leader{}
+			any = true
+		}
+	}
+	return any
+}
+
 // afterLinked makes a name that was copied or found equal the group's leader
 // where there is none, and restores the link where there is one.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
