@@ -60,7 +60,7 @@ func (r *run) settleDir(d *walk.Dir) {
 			f.targets = append(f.targets, targetFate{target: dd.target, done: outCreated})
 		}
 	}
-	if len(f.targets) > 0 {
+	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isLost) { // r.undone counts what those miss
 		r.notes <- note{fate: f}
 	}
 }
@@ -153,6 +153,7 @@ func (r *run) stopped() bool {
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	r.sync()
+	r.undone.end(r.ctx.Err() != nil)
 	r.stopTending()
 	r.clock.At(lap.Idle, lap.Nobody)
 	var durable []*target
@@ -179,9 +180,15 @@ func (r *run) finish() (stopped bool) {
 		}
 		switch {
 		case stopped:
+			if r.outer.Err() == nil { // the run has stopped itself, at a failure
+				r.mark(t)
+			}
 			t.abandon(r)
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
+			r.mark(t) // if something has failed since
+		default:
+			r.mark(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
@@ -248,9 +255,10 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		r.failEnd(t, failure.StageManifest, err)
 		return written
 	}
+	r.mark(t)
 	t.closeManifests() // FUSE cannot remove an open file's directory
 	// Without the journal, nobody would know whose the directory is.
-	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
+	stays := t.unmarked || t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, nil)
@@ -311,7 +319,7 @@ func (t *target) abandon(r *run) {
 			t.loseUnwritten(r, "", err)
 		}
 	}
-	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
+	if t.unmarked || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
 		return
 	}
 	if t.ledger != nil {
