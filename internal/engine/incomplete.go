@@ -250,10 +250,20 @@ func (t *target) removeMarkers(r *run, list []marker) error {
 			return fmt.Errorf("%s cannot be removed: %w", quoteName(m.name), err)
 		}
 	}
-	if len(list) == 0 || r.opts.Sync == SyncNone {
+	if len(list) == 0 {
 		return nil
 	}
-	return t.root.Sync()
+	return t.forceMarkers(r, t.root.Sync)
+}
+
+// forceMarkers calls a function that syncs. After a sync has failed at a destination,
+// nothing is synced there again: the kernel reports an error once, and the next sync
+// would claim that all is well.
+func (t *target) forceMarkers(r *run, sync func() error) error {
+	if r.opts.Sync == SyncNone || t.unwritten.Load() {
+		return nil
+	}
+	return sync()
 }
 
 // writeMarker writes a new marker. It replaces one of the same copy, which may have
@@ -279,10 +289,8 @@ func (r *run) writeMarker(t *target, g *undoneAt) error {
 	if err := p.Chmod(0o666 &^ fsys.Umask()); ignoreRefusal(err) != nil {
 		return err
 	}
-	if r.opts.Sync != SyncNone {
-		if err := p.Sync(); err != nil {
-			return err
-		}
+	if err := t.forceMarkers(r, p.Sync); err != nil {
+		return err
 	}
 	for number := 1; number <= incomplete.MaxNumber; number++ {
 		name := incomplete.Name(r.undone.source, number)
@@ -302,8 +310,8 @@ func (r *run) writeMarker(t *target, g *undoneAt) error {
 		if err == nil {
 			err = t.removeMarkers(r, own)
 		}
-		if err == nil && r.opts.Sync != SyncNone {
-			err = t.root.Sync()
+		if err == nil {
+			err = t.forceMarkers(r, t.root.Sync)
 		}
 		return err
 	}
