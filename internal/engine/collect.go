@@ -53,10 +53,12 @@ func (r *run) collect() {
 	for n := range r.notes {
 		if n.tell {
 			r.count(n.event)
+			r.undone.event(n.event)
 			r.report(n.event)
 		}
 		if n.fate != nil {
 			r.account(n.fate)
+			r.undone.account(r.targets, n.fate)
 		}
 		if n.fallen != nil && n.fallen.catalog != nil {
 			n.fallen.catalog.DropBelow(n.below)

@@ -44,6 +44,7 @@ type target struct {
 	toldTorn   bool        // of files that an interrupted run has left; guarded by mu
 	logErr     error       // why nothing more is noted; guarded by the ledger's lock, as is
 	logTold    bool
+	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
 	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
 
 	fileSystems fileSystems // those met: root's and what is mounted below
