@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 
@@ -202,4 +203,11 @@ func signed(t tree, p string) bool {
 		}
 	}
 	return false
+}
+
+// unsigned is the tree without what has a signature beside it.
+func (t tree) unsigned() tree {
+	u := maps.Clone(t)
+	maps.DeleteFunc(u, func(p string, _ node) bool { return signed(t, p) })
+	return u
 }

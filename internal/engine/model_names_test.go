@@ -159,12 +159,15 @@ func (c command) expectations(source tree) expectation {
 			if len(l.digests) == 0 {
 				continue
 			}
-			doubtful := named && (!ok || of != a) || c.excluded(name)
+			open := named && (!ok || of != a) || c.excluded(name)
 			e.malformed = e.malformed || l.malformed > 0
+			base := strings.TrimSuffix(name, path.Ext(name))
 			for p, digests := range l.digests {
-				switch {
+				switch beside := base != name && source.isFile(base) && p != base; { // what a manifest of one file lists of others
 				case p == name: // nothing lists its own digest
-				case doubtful:
+				case (open || beside) && source.isFile(p) && !slices.ContainsFunc(digests, func(d string) bool { return d != digestOf(a, source[p].data) }):
+				case (open || beside) && !source.isFile(p) && c.SourceManifest != engine.SourceManifestStrict:
+				case open || beside:
 					e.doubtful[p] = true
 				default:
 					e.digests[a][p] = append(e.digests[a][p], digests...)

@@ -37,7 +37,15 @@ type result struct {
 	levels    levels
 	manifests map[hash.Algorithm]string // the path of each manifest that is at the destination in the end
 	dropped   map[hash.Algorithm]int    // lines of the previous manifest that are not in the new one
+	itself    map[hash.Algorithm]int    // those of them that list the run's own manifests, which need not count
 	adopted   bool                      // the entries of the highest taken level are the manifests
+}
+
+func newResult() result {
+	return result{
+		levels:    levels{chosen: noLevel, highest: noLevel},
+		manifests: map[hash.Algorithm]string{}, dropped: map[hash.Algorithm]int{}, itself: map[hash.Algorithm]int{},
+	}
 }
 
 // doubt notes the first reason why the result is open.
@@ -131,7 +139,7 @@ func predictTree(f *forecast, before snapshot, c command) {
 	}
 	var sites []*worksite
 	for i, p := range before.places[:c.Places] {
-		f.results = append(f.results, result{manifests: map[hash.Algorithm]string{}, dropped: map[hash.Algorithm]int{}})
+		f.results = append(f.results, newResult())
 		f.after.places[i].exists = true
 		sites = append(sites, &worksite{
 			f: f, c: c, expect: expect, source: before.source, before: p, now: f.after.places[i].tree,
@@ -170,7 +178,6 @@ func predictTree(f *forecast, before snapshot, c command) {
 // chooseNames decides the level of the names and what must be refused.
 func (s *worksite) chooseNames() {
 	if len(s.c.Hashes) == 0 {
-		s.result.levels = levels{chosen: noLevel, highest: noLevel}
 		return
 	}
 	if !s.c.inside() {
@@ -182,6 +189,12 @@ func (s *worksite) chooseNames() {
 		return
 	}
 	s.result.levels = s.c.levels(s.source, s.before.tree)
+	if unsigned := s.before.tree.unsigned(); s.c.levels(s.source, unsigned).chosen != s.result.levels.chosen {
+		s.f.doubt("a signed manifest is at a later level")
+	}
+	if n := s.before.tree[s.c.Manifest]; s.c.Manifest != "" && n.kind != absent && n.kind != file && s.result.levels.chosen != 0 {
+		s.f.doubt("what --manifest names is not a regular file, and the source has the name")
+	}
 	if dir := path.Dir(s.c.Manifest); s.c.Manifest != "" && dir != "." {
 		for _, t := range []tree{s.source, s.before.tree} {
 			if t[dir].kind != absent && t[dir].kind != directory {
@@ -395,6 +408,10 @@ func copyFile(f *forecast, sites []*worksite, p string) {
 			s.failed[p] = true
 			if t := s.transfer[p]; t != nil && t.action == actionCompare {
 				f.looseConflicts = true
+			} else if t != nil && t.action == actionKeep {
+				n := s.now[p]
+				n.mode = anyMode
+				s.now[p] = n
 			}
 		}
 		return
@@ -477,8 +494,11 @@ func (s *worksite) write(p string) {
 	}
 }
 
-// settleKept keeps the lines of a file that was not read.
+// settleKept keeps the lines of a file that was not read, and makes its mode the source's.
 func (s *worksite) settleKept(p string) {
+	n := s.now[p]
+	n.mode = s.source[p].mode
+	s.now[p] = n
 	for _, a := range s.c.Hashes {
 		digest := s.previous[a][p]
 		s.listed[a][p] = digest
@@ -553,6 +573,9 @@ func (s *worksite) put(a hash.Algorithm, name string, l lines) {
 	for p := range s.previous[a] {
 		if _, ok := l[p]; !ok {
 			s.result.dropped[a]++
+			if _, isName := s.c.isManifestName(p); isName {
+				s.result.itself[a]++
+			}
 		}
 	}
 	switch {

@@ -87,23 +87,20 @@ func (c command) run(ctx context.Context, dir string) (o observation, stopped bo
 		for i, t := range summary.Targets {
 			o.manifests = append(o.manifests, nil)
 			for _, m := range t.Manifests {
-				o.manifests[i] = append(o.manifests[i], reportedBy(dir, i, m))
+				p, inside := strings.CutPrefix(filepath.Clean(m.Path), filepath.Join(dir, placeDir(i))+"/")
+				if !inside {
+					p = outsideManifest
+				}
+				o.manifests[i] = append(o.manifests[i], reported{p, hash.Algorithm(m.Algorithm), m.Lines, m.SHA256, droppedOf(m)})
 			}
 		}
 	}
 	return o, false, nil
 }
 
-func reportedBy(dir string, i int, m engine.ManifestSummary) reported {
-	p, inside := strings.CutPrefix(filepath.Clean(m.Path), filepath.Join(dir, placeDir(i))+"/")
-	if !inside {
-		p = outsideManifest
-	}
-	return reported{p, hash.Algorithm(m.Algorithm), m.Lines, m.SHA256, droppedOf(m)}
-}
-
-// droppedOf is how many lines of the previous manifest a summary counts as dropped.
-func droppedOf(m engine.ManifestSummary) int {
+// droppedOf is how many lines of the previous manifest the summary of a manifest counts as
+// dropped.
+func droppedOf(m any) int {
 	if v := reflect.ValueOf(m).FieldByName("Dropped"); v.IsValid() && v.CanInt() {
 		return int(v.Int())
 	}

@@ -36,10 +36,7 @@ type sidecar struct {
 func predictSingle(f *forecast, before snapshot, c command) {
 	var sites []*singleSite
 	for i, p := range before.places[:c.Places] {
-		f.results = append(f.results, result{
-			levels:    levels{chosen: noLevel, highest: noLevel},
-			manifests: map[hash.Algorithm]string{}, dropped: map[hash.Algorithm]int{},
-		})
+		f.results = append(f.results, newResult())
 		f.after.places[i].exists = true
 		s := &singleSite{
 			f: f, c: c, name: c.name(), src: before.single[c.Single], before: p.tree, now: f.after.places[i].tree,
@@ -161,6 +158,10 @@ func (s *singleSite) resolve(read bool) {
 
 // commit makes the file and its manifests.
 func (s *singleSite) commit() {
+	if n := s.now[s.name]; s.transfer.action == actionKeep {
+		n.mode = s.src.mode
+		s.now[s.name] = n
+	}
 	if s.f.mismatches > 0 || s.transfer.action != actionWrite && !s.transfer.equal {
 		return
 	}
