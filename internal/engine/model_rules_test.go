@@ -129,6 +129,9 @@ type worksite struct {
 	// retired: a listed file was replaced. The previous manifests have moved aside, and an
 	// equal one in their place may be another file.
 	retired bool
+	// inherits: the previous manifest has, or had, a name that the source has. It may hand
+	// on its mode.
+	inherits map[hash.Algorithm]bool
 }
 
 // predictTree predicts the copy of a directory.
@@ -144,7 +147,7 @@ func predictTree(f *forecast, before snapshot, c command) {
 		sites = append(sites, &worksite{
 			f: f, c: c, expect: expect, source: before.source, before: p, now: f.after.places[i].tree,
 			previous: map[hash.Algorithm]lines{}, listed: map[hash.Algorithm]lines{},
-			transfer: map[string]*transfer{}, failed: map[string]bool{},
+			transfer: map[string]*transfer{}, failed: map[string]bool{}, inherits: map[hash.Algorithm]bool{},
 		})
 	}
 	for i, s := range sites {
@@ -234,7 +237,7 @@ func (s *worksite) openPrevious() {
 			if !isOwnForm(a, n) {
 				continue
 			}
-			s.previous[a] = ownLines(a, n)
+			s.previous[a], s.inherits[a] = ownLines(a, n), true
 			switch entry := s.source[name]; {
 			case signed(s.before.tree, name):
 				s.f.doubt("a signed manifest has a name that the source has")
@@ -590,8 +593,8 @@ func (s *worksite) put(a hash.Algorithm, name string, l lines) {
 	case have.data != l.render():
 		s.now.withParents(name)
 		s.now[name] = newManifest(have, l)
-		if have.kind == absent && len(s.previous[a]) > 0 {
-			n := s.now[name] // the manifest that moved aside may hand on its mode
+		if s.inherits[a] {
+			n := s.now[name]
 			n.mode = anyMode
 			s.now[name] = n
 		}

@@ -217,6 +217,9 @@ func (h *history) interrupt(c command, how ending) {
 	h.origin.learnLines(first)
 	time.Sleep(clockTick) // no edit is as young as the run
 	o, exact := how(c)
+	if f.refused && !exact && !o.refused {
+		f.doubt("the destination that must be refused was lost")
+	}
 	if o == nil {
 		o = &observation{}
 		h.observe(o, c)
@@ -235,10 +238,36 @@ func (h *history) interrupt(c command, how ending) {
 	require.NoError(h.t, err)
 	h.observe(&again, c)
 	broken := invariants(before, c, again, h.origin)
-	if f.repeatable(c) {
-		broken = append(broken, f.repaired(again)...)
-	}
+	broken = append(broken, f.judgeRepetition(before, c, again)...)
 	h.judge(first, c, again, broken)
+}
+
+// judgeRepetition says how the run that repeats an interrupted one has not repaired what
+// that has left.
+func (f *forecast) judgeRepetition(left snapshot, c command, o observation) (broken []string) {
+	now := predict(left.visible(), c)
+	switch {
+	case !f.repeatable(c):
+	case o.refused && now.refused: // what a failed run has listed can have a signature
+	default:
+		broken = f.repaired(o)
+	}
+	// A copy of the source's own manifest may have arrived before the run's: its lines are
+	// those of an earlier run then, as far as anybody can see.
+	taken := slices.ContainsFunc(f.results, func(r result) bool { return r.levels.highest != noLevel })
+	if len(broken) > 0 && taken && now.unsure == "" && len(now.repaired(o)) == 0 {
+		return nil
+	}
+	return broken
+}
+
+// visible is the snapshot without what an interrupted run has left beside its files.
+func (s snapshot) visible() snapshot {
+	v := s.clone()
+	for i := range v.places {
+		v.places[i].tree = v.places[i].tree.visible()
+	}
+	return v
 }
 
 // repeatable reports whether a second run of the command must leave what the first one
