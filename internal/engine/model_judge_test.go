@@ -178,7 +178,7 @@ func invariants(before snapshot, c command, o observation, origin provenance) (b
 			}
 		}
 		if o.exit() == 0 {
-			for _, d := range incomplete(before, c, i, o, origin) {
+			for _, d := range isIncomplete(before, c, i, o, origin) {
 				report(where+"exit 0, and %s", d)
 			}
 		}
@@ -263,7 +263,7 @@ func falseManifest(c command, p place, m reported, all []reported, origin map[ha
 }
 
 // incomplete describes what a destination lacks after exit 0.
-func incomplete(before snapshot, c command, i int, o observation, origin provenance) (broken []string) {
+func isIncomplete(before snapshot, c command, i int, o observation, origin provenance) (broken []string) {
 	report := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	p, old := o.after.places[i], before.places[i].tree
 	files := c.files(before)
