@@ -265,7 +265,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
 		}
-		digest, err := givenFor(f, info.Size, file, s.hashes[c.slot])
+		digest, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
 		f.Close()
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)

@@ -122,27 +122,21 @@ func (r *run) isLate(d *walk.Dir, name string) bool {
 // copyLate copies the source's files that have names of manifests, when all else was
 // copied. Manifests of earlier runs that have these names move aside.
 func (r *run) copyLate() {
-	r.sync() // the collector records at the same catalogs
+	r.sync() // the collector records in the same catalogs
+	for _, t := range r.targets {
+		if t.isLost() || t.catalog == nil || r.ctx.Err() != nil {
+			continue
+		}
+		if err := t.catalog.MakeWay(); err != nil {
+			t.catalog.Fail(fmt.Errorf("the previous manifest cannot be renamed: %w", err))
+		}
+	}
 	slices.SortFunc(r.late.jobs, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
 	for _, j := range r.late.jobs {
 		if r.ctx.Err() == nil {
-			for _, t := range r.targets {
-				if t.isLost() || t.catalog == nil {
-					continue
-				}
-				if err := t.catalog.MakeWay(j.dir.Join(j.name)); err != nil {
-					t.catalog.Fail(fmt.Errorf("the previous manifest cannot be renamed: %w", err))
-				}
-			}
 			r.process(j, r.clock)
 		}
 		j.dir.Done()
-	}
-	r.sync()
-	for _, t := range r.targets {
-		if t.catalog != nil && !t.isLost() {
-			t.catalog.CheckClaimed()
-		}
 	}
 }
 
