@@ -53,7 +53,7 @@ type Catalog struct {
 	distrusted  bool
 	interrupted Interrupted
 
-	touched bool            // there is an outcome to write
+	digests hash.Digests    // of the single file, once they are known
 	unsure  error           // the first of examining what earlier lines are about
 	arrived map[string]bool // claims whose files at the destination are those of the source
 	fallen  []string        // directories whose earlier lines are about other files
@@ -305,7 +305,8 @@ func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 	}
 	digests, complete = make(hash.Digests, len(c.lists)), true
 	for _, l := range c.lists {
-		if l.prev != nil { // not a publisher's, which says nothing about what is here
+		// A publisher's says nothing about what is here, and none can list itself.
+		if l.prev != nil && l.prev.path != file {
 			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports what cannot be read
 		}
 		complete = complete && digests[l.slot] != nil
@@ -400,12 +401,24 @@ func (c *Catalog) Start() error {
 			continue
 		}
 		for _, l := range c.lists {
-			if l.prev != nil && strings.EqualFold(l.prev.path, claim.path) {
+			if l.prev != nil && c.collides(l.prev, claim.path) {
 				return c.MoveAside()
 			}
 		}
 	}
 	return nil
+}
+
+// collides reports whether an entry of the source would get the name of a previous
+// manifest, be it because the destination folds names.
+func (c *Catalog) collides(prev *own, file string) bool {
+	if prev.path == file || !strings.EqualFold(prev.path, file) {
+		return prev.path == file
+	}
+	look := fsys.NewFinder(c.root, 1)
+	defer look.Close()
+	info, err := look.Lstat(file)
+	return err == nil && info.ID == prev.info.ID
 }
 
 // Late reports whether an entry of the source has the name of a manifest, so that it is
@@ -425,7 +438,7 @@ func (c *Catalog) Late(file string) bool {
 func (c *Catalog) MakeWay() error {
 	for _, l := range c.lists {
 		for _, claim := range c.claims {
-			if l.prev == nil || l.prev.aside || l.copied || claim.kind != fsys.Regular || !strings.EqualFold(l.prev.path, claim.path) {
+			if l.prev == nil || l.prev.aside || l.copied || claim.kind != fsys.Regular || !c.collides(l.prev, claim.path) {
 				continue
 			}
 			var err error
@@ -485,7 +498,9 @@ func (c *Catalog) Record(o Outcome) {
 	if o.Digests == nil {
 		return
 	}
-	c.touched = true
+	if c.single() {
+		c.digests = o.Digests
+	}
 	if c.Late(o.Path) {
 		c.arrived[o.Path] = true
 	}
@@ -499,7 +514,6 @@ func (c *Catalog) Record(o Outcome) {
 // Drop takes a path out of the manifests: what is there is not what was read.
 func (c *Catalog) Drop(file string) {
 	delete(c.arrived, file)
-	c.touched = true
 	for _, l := range c.lists {
 		if err := l.builder.Drop(file); err != nil && l.err == nil {
 			l.err = err

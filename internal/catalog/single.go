@@ -110,6 +110,40 @@ func (c *Catalog) Accepts(digests hash.Digests) error {
 	return nil
 }
 
+// stays reports whether the manifest beside a single file stays byte for byte: it is a
+// publisher's, or it lists what the run has read, or the run has read nothing.
+func (c *Catalog) stays(l *list) (bool, error) {
+	if !c.single() || l.given != nil {
+		return l.given != nil, nil
+	}
+	if c.digests == nil {
+		return true, c.moveBack(l)
+	}
+	if l.prev == nil {
+		return false, nil
+	}
+	digest, ok, err := l.prev.index.Lookup(c.opts.File)
+	if err != nil || !ok || !bytes.Equal(digest, c.digests[l.slot]) {
+		return false, err
+	}
+	return true, c.moveBack(l)
+}
+
+// moveBack gives the manifest its name again.
+func (c *Catalog) moveBack(l *list) error {
+	if l.prev == nil || !l.prev.aside {
+		return nil
+	}
+	if err := l.prev.home.RenameNew(l.prev.name, l.path); err != nil {
+		return err
+	}
+	l.prev.aside, l.prev.name = false, l.path
+	if c.opts.Durable {
+		return l.prev.home.Sync()
+	}
+	return nil
+}
+
 // NeedsDigests reports whether CheckGiven has to be called before anything is written:
 // the single file exists, and beside it is a manifest that is not Sealift's.
 func (c *Catalog) NeedsDigests() bool {

@@ -32,9 +32,6 @@ type Written struct {
 // manifest that would not change is left alone. After an error the previous manifests
 // are in place or aside, where the next run finds them.
 func (c *Catalog) Write() (written []Written, err error) {
-	if c.single() && !c.touched { // the file is not listed anew, and nothing else is
-		return nil, nil
-	}
 	level := c.level
 	if joined, err := c.isSource(); err != nil {
 		return nil, err
@@ -45,7 +42,9 @@ func (c *Catalog) Write() (written []Written, err error) {
 		if l.err != nil {
 			return written, l.err
 		}
-		if l.given != nil { // a publisher's, which the file matches
+		if stays, err := c.stays(l); err != nil {
+			return written, err
+		} else if stays {
 			continue
 		}
 		w, err := c.write(l, level)

@@ -238,6 +238,7 @@ func (s *worksite) openPrevious() {
 				continue
 			}
 			s.previous[a], s.inherits[a] = ownLines(a, n), true
+			delete(s.previous[a], name) // what a manifest says of itself is never right
 			switch entry := s.source[name]; {
 			case signed(s.before.tree, name):
 				s.f.doubt("a signed manifest has a name that the source has")
