@@ -53,6 +53,7 @@ type Catalog struct {
 	distrusted  bool
 	interrupted Interrupted
 
+	digests hash.Digests    // of the single file, once they are known
 	unsure  error           // the first of examining what earlier lines are about
 	arrived map[string]bool // claims whose files at the destination are those of the source
 	fallen  []string        // directories whose earlier lines are about other files
@@ -110,7 +111,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		return c, nil
 	case o.Outside != "":
 		err = c.openOutside()
-	case o.File != "" && o.Usual == "":
+	case c.single():
 		err = c.openSingle()
 	default:
 		err = c.openTree()
@@ -154,7 +155,7 @@ func (c *Catalog) openTree() (err error) {
 			if err := ignoreNotOwn(err); err != nil {
 				return err
 			}
-			c.joined = err == nil
+			c.joined = err == nil && (o == nil || l.prev == nil)
 			o.close()
 		}
 		for level := c.top; level >= 0 && l.prev == nil; level-- {
@@ -295,27 +296,22 @@ func (c *Catalog) Resume(i Interrupted) {
 	}
 }
 
-// Kept returns the digests that the manifests of earlier runs give for a file that the
-// overwrite policy skips.
-func (c *Catalog) Kept(file string) (hash.Digests, bool) {
+// Kept returns the digests that the manifests of earlier runs give for a file, nil for
+// each hash of which none does. complete: there is one for each hash of the run, so that a
+// file that the overwrite policy skips need not be read.
+func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
-	digests := make(hash.Digests, len(c.lists))
+	digests, complete = make(hash.Digests, len(c.lists)), true
 	for _, l := range c.lists {
-		switch {
-		case l.given != nil:
-			return nil, false // a publisher's: it says nothing about what is here
-		case l.prev == nil:
-			return nil, false
+		// A publisher's says nothing about what is here, and none can list itself.
+		if l.prev != nil && l.prev.path != file {
+			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports what cannot be read
 		}
-		digest, ok, err := l.prev.index.Lookup(file)
-		if !ok || err != nil { // unreadable: Write reports it
-			return nil, false
-		}
-		digests[l.slot] = digest
+		complete = complete && digests[l.slot] != nil
 	}
-	return digests, true
+	return digests, complete
 }
 
 // Settled reports whether the manifests in place, none of which was moved aside, list
@@ -355,7 +351,7 @@ func (c *Catalog) BeforeChange(file string) error {
 // movable reports whether a previous manifest is in the way of the run's own: it has
 // the name of one, or one that the source uses now.
 func (c *Catalog) movable(l *list) bool {
-	return c.opts.Outside == "" && (l.prev.path == l.path || c.claimed(l.prev.path))
+	return c.opts.Outside == "" && l.given == nil && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
 }
 
 // MoveAside renames the previous manifests, so that none of them has its name while
@@ -363,23 +359,27 @@ func (c *Catalog) movable(l *list) bool {
 func (c *Catalog) MoveAside() error {
 	c.aside.Do(func() {
 		for _, l := range c.lists {
-			if l.prev == nil || l.prev.aside || l.given != nil || !c.movable(l) {
-				continue
-			}
-			name := wasName(l.prev.name)
-			c.asideErr = l.prev.home.Rename(l.prev.name, name)
-			if c.asideErr == nil {
-				l.prev.aside, l.prev.name = true, name
-				if c.opts.Durable {
-					c.asideErr = l.prev.home.Sync()
-				}
-			}
-			if c.asideErr != nil {
-				return
+			if l.prev != nil && c.movable(l) && c.asideErr == nil {
+				c.asideErr = c.moveAside(l.prev)
 			}
 		}
 	})
 	return c.asideErr
+}
+
+func (c *Catalog) moveAside(prev *own) error {
+	if prev.aside {
+		return nil
+	}
+	name := wasName(prev.name)
+	if err := prev.home.Rename(prev.name, name); err != nil {
+		return err
+	}
+	prev.aside, prev.name = true, name
+	if c.opts.Durable {
+		return prev.home.Sync()
+	}
+	return nil
 }
 
 // Unsettled reports whether a manifest is aside: the journal is needed then, to know
@@ -401,12 +401,24 @@ func (c *Catalog) Start() error {
 			continue
 		}
 		for _, l := range c.lists {
-			if l.prev != nil && strings.EqualFold(l.prev.path, claim.path) {
+			if l.prev != nil && c.collides(l.prev, claim.path) {
 				return c.MoveAside()
 			}
 		}
 	}
 	return nil
+}
+
+// collides reports whether an entry of the source would get the name of a previous
+// manifest, be it because the destination folds names.
+func (c *Catalog) collides(prev *own, file string) bool {
+	if prev.path == file || !strings.EqualFold(prev.path, file) {
+		return prev.path == file
+	}
+	look := fsys.NewFinder(c.root, 1)
+	defer look.Close()
+	info, err := look.Lstat(file)
+	return err == nil && info.ID == prev.info.ID
 }
 
 // Late reports whether an entry of the source has the name of a manifest, so that it is
@@ -420,34 +432,25 @@ func (c *Catalog) Late(file string) bool {
 	return false
 }
 
-// MakeWay moves the previous manifests aside if one has the name of an entry of the
-// source that is about to be copied, and is not equal to it.
-func (c *Catalog) MakeWay(file string) error {
+// MakeWay moves those of the previous manifests aside that have the names of files of the
+// source and are not equal to them. Those that are equal are files like others from now
+// on. It is called before the first entry of which Late reports true is copied.
+func (c *Catalog) MakeWay() error {
 	for _, l := range c.lists {
-		if l.prev == nil || l.prev.aside || !strings.EqualFold(l.prev.path, file) {
-			continue
+		for _, claim := range c.claims {
+			if l.prev == nil || l.prev.aside || l.copied || claim.kind != fsys.Regular || !c.collides(l.prev, claim.path) {
+				continue
+			}
+			var err error
+			if l.copied, err = c.equalsSource(l.prev, claim.path); err == nil && !l.copied {
+				err = c.moveAside(l.prev)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if same, err := c.equalsSource(l.prev, file); same || err != nil {
-			return err
-		}
-		return c.MoveAside()
 	}
 	return nil
-}
-
-// CheckClaimed finds out which of the previous manifests that are still in place are
-// also files of the source. It is called while the source is open.
-func (c *Catalog) CheckClaimed() {
-	for _, l := range c.lists {
-		if l.prev == nil || l.prev.aside || l.prev.path == l.path || !c.claimed(l.prev.path) {
-			continue
-		}
-		same, err := c.equalsSource(l.prev, l.prev.path)
-		if err != nil && l.err == nil {
-			l.err = err
-		}
-		l.copied = same
-	}
 }
 
 // equalsSource reports whether a previous manifest is byte for byte an entry of the
@@ -494,6 +497,9 @@ func (c *Catalog) Record(o Outcome) {
 	}
 	if o.Digests == nil {
 		return
+	}
+	if c.single() {
+		c.digests = o.Digests
 	}
 	if c.Late(o.Path) {
 		c.arrived[o.Path] = true

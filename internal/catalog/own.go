@@ -45,9 +45,23 @@ var signatures = []string{".asc", ".sig", ".gpg"}
 // *notOwnError if it is not a regular file in exactly the form that Sealift writes, or
 // has a detached signature beside it.
 func openOwn(home *fsys.Dir, name string, a hash.Algorithm, s manifest.Style) (*own, error) {
+	o, err := openUnsigned(home, name)
+	if o == nil || err != nil {
+		return nil, err
+	}
+	o.index, err = manifest.BuildOwnIndex(fsys.ReaderAt{File: o.file}, o.info.Size, a.Size(), s)
+	if err != nil {
+		o.close()
+		return nil, otherForm(err)
+	}
+	return o, nil
+}
+
+// openUnsigned opens the regular file name in home, whatever is in it: nil if nothing
+// has the name, a *notOwnError if it is something else or has a detached signature.
+func openUnsigned(home *fsys.Dir, name string) (*own, error) {
 	f, info, err := home.OpenRegular(name)
 	var other *fsys.KindError
-	var form *manifest.FormError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
@@ -65,15 +79,15 @@ func openOwn(home *fsys.Dir, name string, a hash.Algorithm, s manifest.Style) (*
 			return nil, err
 		}
 	}
-	index, err := manifest.BuildOwnIndex(fsys.ReaderAt{File: f}, info.Size, a.Size(), s)
-	if err != nil {
-		f.Close()
-		if errors.As(err, &form) {
-			err = &notOwnError{"it is not a manifest that Sealift wrote: " + form.Error()}
-		}
-		return nil, err
+	return &own{home: home, name: name, file: f, info: info}, nil
+}
+
+// otherForm makes a *notOwnError of a *manifest.FormError.
+func otherForm(err error) error {
+	if form := (*manifest.FormError)(nil); errors.As(err, &form) {
+		return &notOwnError{"it is not a manifest that Sealift wrote: " + form.Error()}
 	}
-	return &own{home: home, name: name, file: f, info: info, index: index}, nil
+	return err
 }
 
 // openHome opens the directory of a path below root name by name, through no symbolic

@@ -16,6 +16,9 @@ import (
 // maxGiven is the size of the largest file that is taken for a publisher's digest.
 const maxGiven = 1 << 20 // bytes
 
+// single reports whether the manifest is that of a single file, beside it.
+func (c *Catalog) single() bool { return c.opts.File != "" && c.opts.Usual == "" && c.opts.Outside == "" }
+
 // openSingle applies rule 7: the manifest of a single file is beside it, and may have
 // been there before the file.
 func (c *Catalog) openSingle() error {
@@ -41,9 +44,16 @@ func (c *Catalog) openSingle() error {
 			}
 		case err != nil:
 			return err
-		case l.prev != nil && !l.prev.killed && !exists:
-			if l.expected, _, err = l.prev.index.Lookup(c.opts.File); err != nil {
+		case l.prev != nil:
+			digest, ok, err := l.prev.index.Lookup(c.opts.File)
+			if err != nil {
 				return err
+			}
+			if !ok && l.prev.index.Len() > 0 {
+				return c.refuse(l.path, &notOwnError{"it lists other files"})
+			}
+			if !l.prev.killed && !exists {
+				l.expected = digest
 			}
 		}
 	}
@@ -62,11 +72,12 @@ func (c *Catalog) readGiven(l *list) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return givenFor(f, info.Size, c.opts.File, l.algorithm)
+	return givenFor(f, info.Size, c.opts.File, l.algorithm, true)
 }
 
-// givenFor returns the digest that the file f of size bytes gives for a name.
-func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm) ([]byte, error) {
+// givenFor returns the digest that the file f of size bytes gives for a name. bare: a
+// digest without a name counts.
+func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool) ([]byte, error) {
 	if size > maxGiven {
 		return nil, nil
 	}
@@ -74,8 +85,10 @@ func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if digest, err := hex.DecodeString(string(bytes.TrimSpace(content))); err == nil && len(digest) == a.Size() {
-		return digest, nil
+	if bare {
+		if digest, err := hex.DecodeString(string(bytes.TrimSpace(content))); err == nil && len(digest) == a.Size() {
+			return digest, nil
+		}
 	}
 	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a.Size(), manifest.Tags(string(a))...)
 	if err != nil {
@@ -93,6 +106,40 @@ func (c *Catalog) Accepts(digests hash.Digests) error {
 			return fmt.Errorf("the source does not match %s at the destination: its %s is %x and should be %x",
 				quoteName(l.path), l.algorithm, digests[l.slot], l.expected)
 		}
+	}
+	return nil
+}
+
+// stays reports whether the manifest beside a single file stays byte for byte: it is a
+// publisher's, or it lists what the run has read, or the run has read nothing.
+func (c *Catalog) stays(l *list) (bool, error) {
+	if !c.single() || l.given != nil {
+		return l.given != nil, nil
+	}
+	if c.digests == nil {
+		return true, c.moveBack(l)
+	}
+	if l.prev == nil {
+		return false, nil
+	}
+	digest, ok, err := l.prev.index.Lookup(c.opts.File)
+	if err != nil || !ok || !bytes.Equal(digest, c.digests[l.slot]) {
+		return false, err
+	}
+	return true, c.moveBack(l)
+}
+
+// moveBack gives the manifest its name again.
+func (c *Catalog) moveBack(l *list) error {
+	if l.prev == nil || !l.prev.aside {
+		return nil
+	}
+	if err := l.prev.home.RenameNew(l.prev.name, l.path); err != nil {
+		return err
+	}
+	l.prev.aside, l.prev.name = false, l.path
+	if c.opts.Durable {
+		return l.prev.home.Sync()
 	}
 	return nil
 }

@@ -259,10 +259,13 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 	}
 	for _, c := range s.sidecars[file] {
 		f, info, err := s.root.OpenRegular(c.name)
+		if other := (*fsys.KindError)(nil); errors.As(err, &other) {
+			continue // a directory, for instance, is not a manifest
+		}
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
 		}
-		digest, err := givenFor(f, info.Size, file, s.hashes[c.slot])
+		digest, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
 		f.Close()
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)

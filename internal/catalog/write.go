@@ -42,7 +42,9 @@ func (c *Catalog) Write() (written []Written, err error) {
 		if l.err != nil {
 			return written, l.err
 		}
-		if l.given != nil { // a publisher's, which the file matches
+		if stays, err := c.stays(l); err != nil {
+			return written, err
+		} else if stays {
 			continue
 		}
 		w, err := c.write(l, level)
@@ -202,8 +204,18 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 		file = c.fileAt(l, level)
 	}
 	w := Written{Path: c.shown(file), Algorithm: string(l.algorithm)}
-	home, name, err := c.place(file)
-	if err != nil {
+	home, name, err := c.place(file, false)
+	if errors.Is(err, fs.ErrNotExist) { // no directory is made for nothing
+		n, err := c.compose(l, level, io.Discard)
+		if err != nil || n.Lines == 0 {
+			w.Dropped = n.Dropped
+			return w, err
+		}
+		home, name, err = c.place(file, true)
+		if err != nil {
+			return w, err
+		}
+	} else if err != nil {
 		return w, err
 	}
 	if home != c.root {
@@ -282,14 +294,16 @@ func (c *Catalog) fileAt(l *list, level int) string {
 	return c.names.at(level, l.algorithm)
 }
 
-// place opens the directory of a manifest, which it creates if need be.
-func (c *Catalog) place(file string) (*fsys.Dir, string, error) {
+// place opens the directory of a manifest, and creates it if create is true.
+func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 	if c.opts.Outside == "" {
-		home, err := openHome(c.root, file, true)
+		home, err := openHome(c.root, file, create)
 		return home, path.Base(file), err
 	}
-	if err := os.MkdirAll(dirOf(file), 0o777); err != nil { //nolint:gosec // the umask decides
-		return nil, "", err
+	if create {
+		if err := os.MkdirAll(dirOf(file), 0o777); err != nil { //nolint:gosec // the umask decides
+			return nil, "", err
+		}
 	}
 	home, err := fsys.OpenRoot(dirOf(file))
 	return home, baseOf(file), err
@@ -354,9 +368,6 @@ func (c *Catalog) removeOld(level int) error {
 		switch prev := l.prev; {
 		case prev == nil || l.given != nil || c.opts.Outside != "":
 		case prev.aside, level != c.level && prev.path == l.path:
-			old = append(old, remnant{prev.home, prev.name})
-		case level == c.level && prev.path != l.path && c.claimed(prev.path) && !c.arrived[prev.path] && !l.copied:
-			// The source has another file of its name, which was not copied.
 			old = append(old, remnant{prev.home, prev.name})
 		}
 	}

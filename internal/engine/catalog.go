@@ -76,13 +76,30 @@ func (t *target) openCatalog(r *run) (err error) {
 		return err
 	}
 	if t.catalog.NeedsDigests() && r.opts.Policy != PolicyNever {
-		digests, err := r.digestSource()
-		if err != nil {
-			return nil //nolint:nilerr // copying the file reports it
-		}
-		return t.catalog.CheckGiven(digests)
+		return r.checkGiven(t)
 	}
 	return nil
+}
+
+// checkGiven refuses to replace a single file if a manifest beside it, which Sealift has
+// not written, would be wrong then. Both files are read for that, once more than usual.
+func (r *run) checkGiven(t *target) error {
+	src, digests, err := r.digestFile(r.source, r.route.name)
+	if err != nil {
+		return nil //nolint:nilerr // copying the file reports it
+	}
+	have, old, err := r.digestFile(t.root, t.name)
+	if err != nil {
+		return nil //nolint:nilerr // the same
+	}
+	v, err := r.decide(t.system, src, have, nil)
+	if err != nil || v.act != actReplace && v.act != actCompare || digests.Equal(old) {
+		return err
+	}
+	if v.act == actCompare && v.differs != actReplace {
+		return nil
+	}
+	return t.catalog.CheckGiven(digests)
 }
 
 // startCatalog lets the catalog write: nothing refuses the run any more, and the
@@ -96,17 +113,17 @@ func (t *target) startCatalog() error {
 	return t.catalog.Start()
 }
 
-// digestSource reads the single file that is to be copied.
-func (r *run) digestSource() (hash.Digests, error) {
-	f, info, err := r.source.OpenRegular(r.route.name)
+// digestFile reads a regular file.
+func (r *run) digestFile(dir *fsys.Dir, name string) (fsys.Info, hash.Digests, error) {
+	f, info, err := dir.OpenRegular(name)
 	if err != nil {
-		return nil, err
+		return info, nil, err
 	}
 	defer f.Close()
 	r.clock.At(lap.Read, lap.Source)
 	set := hash.NewSet(r.opts.Hashes)
 	_, err = io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), make([]byte, r.opts.BlockSize))
-	return set.Digests(), err
+	return info, set.Digests(), err
 }
 
 // isLate reports whether an entry of the source has the name of a manifest of this
@@ -122,25 +139,21 @@ func (r *run) isLate(d *walk.Dir, name string) bool {
 // copyLate copies the source's files that have names of manifests, when all else was
 // copied. Manifests of earlier runs that have these names move aside.
 func (r *run) copyLate() {
+	r.sync() // the collector records in the same catalogs
+	for _, t := range r.targets {
+		if t.isLost() || t.catalog == nil || r.ctx.Err() != nil {
+			continue
+		}
+		if err := t.catalog.MakeWay(); err != nil {
+			t.catalog.Fail(fmt.Errorf("the previous manifest cannot be renamed: %w", err))
+		}
+	}
 	slices.SortFunc(r.late.jobs, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
 	for _, j := range r.late.jobs {
 		if r.ctx.Err() == nil {
-			for _, t := range r.targets {
-				if t.isLost() || t.catalog == nil {
-					continue
-				}
-				if err := t.catalog.MakeWay(j.dir.Join(j.name)); err != nil {
-					t.catalog.Fail(fmt.Errorf("the previous manifest cannot be renamed: %w", err))
-				}
-			}
 			r.process(j, r.clock)
 		}
 		j.dir.Done()
-	}
-	for _, t := range r.targets {
-		if t.catalog != nil && !t.isLost() {
-			t.catalog.CheckClaimed()
-		}
 	}
 }
 

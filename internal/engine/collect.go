@@ -54,10 +54,12 @@ func (r *run) collect() {
 	for n := range r.notes {
 		if n.tell {
 			r.count(n.event)
+			r.undone.event(n.event)
 			r.report(n.event)
 		}
 		if n.fate != nil {
 			r.account(n.fate)
+			r.undone.account(r.targets, n.fate)
 		}
 		if n.folded != nil && n.folded.catalog != nil {
 			if n.file != "" { // an earlier manifest may list what the name leads to

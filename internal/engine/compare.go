@@ -77,7 +77,7 @@ func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 			if len(e.digests) > 0 {
 				p.digests = e.digests
 			}
-			p.equal = true
+			p.equal, p.line = true, nil
 			p.act = actKeep
 			if r.opts.Policy == PolicyNever {
 				p.act, p.done = actLeave, outLeft
@@ -85,8 +85,8 @@ func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 		default:
 			p.act = p.differs.act
 			switch {
-			case p.line != nil && e.digests != nil && p.line.Equal(e.digests):
-				p.act = actReplace // the destination is not what was once read or written there
+			case p.damaged(e.digests):
+				p.act = actReplace
 			case p.act == actConflict:
 				p.fail(p.differs.conflict)
 			case p.act == actLeave:
@@ -98,6 +98,17 @@ func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 		}
 	}
 	return compared, false, nil
+}
+
+// damaged reports whether an earlier manifest lists the file with the digests of the
+// source: what differs from the source then is not what was once read or written there.
+func (p *passage) damaged(source hash.Digests) bool {
+	for i, digest := range p.line {
+		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
+			return false
+		}
+	}
+	return p.line.Any()
 }
 
 // provePromised reads what an interrupted run has written from the device and
@@ -168,7 +179,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	for off := int64(0); ; {
 		going := false
 		for _, c := range open {
-			going = going || c.err == nil && (!c.differs || c.passage.line != nil)
+			going = going || c.err == nil && (!c.differs || c.passage.line.Any())
 		}
 		if !going {
 			return nil, nil

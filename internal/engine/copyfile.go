@@ -51,7 +51,7 @@ func (r *run) copyRegular(e *entry) (changed bool) {
 	if r.moveData(e) {
 		return true
 	}
-	// What was read shows whether lines that were kept are still those of the source.
+	// What was read shows whether digests of earlier runs are still those of the source.
 	if e.doubtKept() && r.compareAll(e) {
 		return true
 	}
@@ -83,15 +83,20 @@ func (r *run) compareAll(e *entry) (changed bool) {
 	return false
 }
 
-// doubtKept lets the passages be compared that have kept a line with other digests
-// than those that were read of the source.
+// doubtKept lets the passages be compared that would keep digests of an earlier run
+// which are not those that were read of the source.
 func (e *entry) doubtKept() (any bool) {
 	for _, p := range e.passages {
-		if p.open() && p.act == actKeep && p.line != nil && e.digests != nil && !p.line.Equal(e.digests) {
-			p.act, p.differs, p.digests, any = actCompare, sameTimes, nil, true
+		if p.open() && p.act == actKeep && e.contradicts(p.digests) {
+			p.act, p.differs, p.digests, p.promised, any = actCompare, sameTimes, nil, nil, true
 		}
 	}
 	return any
+}
+
+// contradicts reports whether digests are not those that were read of the source.
+func (e *entry) contradicts(digests hash.Digests) bool {
+	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
 }
 
 // moveData reads the file once and writes it wherever it has to be. changed says that

@@ -146,6 +146,9 @@ func (dd *destDir) prepare(r *run) destState {
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged
 	}
+	if err == nil && (info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID) {
+		err = errIsSource
+	}
 	if err != nil {
 		dir.Close()
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
@@ -155,6 +158,11 @@ func (dd *destDir) prepare(r *run) destState {
 	defer dd.handle.Release()
 	return dd.look(r, dir)
 }
+
+// errIsSource is a destination directory that is the source, which contains DST's own
+// name for instance, or its own counterpart in the source, through a bind mount.
+// Copying into it would replace files of the source.
+var errIsSource = errors.New("this directory of the destination is a directory of the source, of which nothing was copied; choose another destination")
 
 // enter opens the directory, making it if it does not exist. nil without an
 // error: it would be made, but this is a dry run.

@@ -56,6 +56,7 @@ type run struct {
 	jobs      chan job
 	notes     chan note
 	summary   *Summary
+	undone    *undone // the collector's, until it is synced with
 
 	late struct { // the source's files that have a manifest's name: they are copied last
 		sync.Mutex
@@ -91,7 +92,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
-	if r.source, r.sourceInfo, err = openRoot(rt.dir, rt.id); err != nil {
+	if r.source, r.sourceInfo, err = rt.openSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
 	r.outer = ctx
@@ -114,6 +115,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
+	r.undone = newUndone(opts, rt)
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
@@ -247,6 +249,18 @@ func (r *run) openTargets() error {
 	return nil
 }
 
+// learnOwner finds out whether another run made the root and left it to this one
+// meanwhile.
+func (r *run) learnOwner(t *target) {
+	if t.journal == nil || t.name != "" || t.rootOurs || t.isLost() {
+		return
+	}
+	var err error
+	if t.rootOurs, err = t.journal.ownsRoot(false, false); err != nil {
+		r.failTarget(t, "", failure.StageJournal, err)
+	}
+}
+
 // chargeMemory says whose time that of file systems in memory is: no device makes
 // anybody wait there.
 func (r *run) chargeMemory() {
@@ -294,6 +308,9 @@ func (r *run) work() {
 	r.findAbsent()
 	r.clock.At(lap.Commit, r.targets[0].place()) // what is left are directories
 	r.links.release()
+	for _, t := range r.targets {
+		r.learnOwner(t)
+	}
 	root.Done()
 	stopScan()
 }

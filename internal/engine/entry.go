@@ -222,6 +222,9 @@ func (r *run) tryEntry(e *entry, group *linkGroup) (changed bool) {
 			return true
 		}
 	}
+	if group != nil && group.contradicted(e) {
+		return true
+	}
 	for _, p := range e.passages {
 		if p.again {
 			r.failPassage(e, p, failure.StageCommit, errExchanged)

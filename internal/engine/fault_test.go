@@ -300,6 +300,25 @@ type node struct {
 	attrs   string
 }
 
+// unsaid reports that a destination is not as the source, although the run has worked
+// there, and neither a marker nor a journal says so.
+func (o *told) unsaid(t require.TestingT, source map[string]node, targets []string) (list []string) {
+	for i, target := range targets {
+		if o.summary == nil || o.summary.Targets[i].Lost != nil && len(o.summary.Targets[i].Manifests) == 0 {
+			continue // refused, or dropped: perhaps before the first write
+		}
+		missing := gaps(t, source, target)
+		said := func(gap string) bool { return strings.HasPrefix(gap, "left behind") }
+		if i == 1 {
+			missing = slices.DeleteFunc(missing, func(gap string) bool { return strings.HasSuffix(gap, "extra/kept") })
+		}
+		if len(missing) > 0 && !slices.ContainsFunc(missing, said) {
+			list = append(list, fmt.Sprintf("destination %d: incomplete, and nothing there says so: %s", i+1, missing))
+		}
+	}
+	return list
+}
+
 // look reads a tree below root.
 func look(t require.TestingT, root string) map[string]node {
 	nodes := map[string]node{}
@@ -352,7 +371,7 @@ func complaints(t require.TestingT, root string) (list []string) {
 			complain("a temporary is left: %s", path)
 			continue
 		}
-		if !n.mode.IsRegular() || path == "SHA256SUMS" || strings.HasPrefix(path, fsys.Reserved) {
+		if !n.mode.IsRegular() || path == "SHA256SUMS" || path == srcMarker || strings.HasPrefix(path, fsys.Reserved) {
 			continue
 		}
 		content, known := files[path]
@@ -432,7 +451,7 @@ func gaps(t require.TestingT, source map[string]node, root string) (list []strin
 		}
 	}
 	for path := range nodes {
-		if strings.Contains(path, fsys.Reserved) {
+		if strings.Contains(path, fsys.Reserved) || path == srcMarker {
 			complain("left behind: %s", path)
 		}
 	}
@@ -577,6 +596,9 @@ func sweep(t *testing.T, sync SyncMode) {
 					case out.summary.Errors == 0:
 						wrong = append(wrong, "the exit code would be 0")
 					}
+					if out.panicked == "" {
+						wrong = append(wrong, out.unsaid(t, source, targets)...)
+					}
 					if out.panicked == "" { // once more, without a fault
 						again := sweepOptions(src, targets, sync)
 						again.Policy = after
@@ -625,7 +647,8 @@ func sweepErrors(op fsys.Op, turn int) []error {
 func TestMakeDirsTellsTheCause(t *testing.T) {
 	loop := filepath.Join(t.TempDir(), "loop")
 	require.NoError(t, os.Symlink("loop", loop))
-	require.ErrorIs(t, makeDirs(loop), syscall.ELOOP)
+	_, err := makeDirs(loop)
+	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
 func opsOf(m map[fsys.Op]int) func(func(fsys.Op) bool) {

@@ -61,7 +61,7 @@ func (r *run) settleDir(d *walk.Dir) {
 			f.targets = append(f.targets, targetFate{target: dd.target, done: outCreated})
 		}
 	}
-	if len(f.targets) > 0 {
+	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isLost) { // r.undone counts what those miss
 		r.notes <- note{fate: f}
 	}
 }
@@ -154,6 +154,7 @@ func (r *run) stopped() bool {
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	r.sync()
+	r.undone.end(r.ctx.Err() != nil)
 	r.stopTending()
 	r.clock.At(lap.Idle, lap.Nobody)
 	var durable []*target
@@ -180,9 +181,15 @@ func (r *run) finish() (stopped bool) {
 		}
 		switch {
 		case stopped:
+			if r.outer.Err() == nil { // the run has stopped itself, at a failure
+				r.mark(t)
+			}
 			t.abandon(r)
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
+			r.mark(t) // if something has failed since
+		default:
+			r.mark(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
@@ -252,9 +259,10 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		r.failEnd(t, failure.StageManifest, err)
 		return written
 	}
+	r.mark(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, nobody would know whose the directory is.
-	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
+	stays := t.unmarked || t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, nil)
@@ -320,7 +328,7 @@ func (t *target) abandon(r *run) {
 			t.loseUnwritten(r, "", err)
 		}
 	}
-	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
+	if t.unmarked || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return
 	}
 	if t.ledger != nil {

@@ -55,7 +55,7 @@ func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 
 // listed returns the digests of a file that an interrupted run has copied, or
 // found equal, and forced to the device, if neither it nor the source's has
-// changed since.
+// changed since. Only a change time that programs cannot set shows that.
 func (l *ledger) listed(s *fileSystem, path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
 	if l.known == nil {
 		return nil, false
@@ -70,10 +70,7 @@ func (l *ledger) listed(s *fileSystem, path string, src, have fsys.Info, r *run)
 	if r.opts.Preserve&PreserveTimes == 0 || !s.sameTime(have.Mtime, src.Mtime) {
 		return nil, false // another file may have come to be here, with its directory
 	}
-	if !s.ctimeHolds {
-		return f.Digests, s.probed
-	}
-	return f.Digests, s.before(have.Ctime, at)
+	return f.Digests, s.ctimeHolds && s.before(have.Ctime, at) // without such a change time, it is read
 }
 
 // written returns the digests of a file that an interrupted run has copied, or

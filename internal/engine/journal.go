@@ -42,19 +42,29 @@ func journalName(file string) string {
 	return fsys.Reserved + file + ".journal"
 }
 
+// errRootRemoved says that the destination's directory was removed after it was opened.
+var errRootRemoved = errors.New("the directory was removed meanwhile")
+
 // openJournal makes the journal in root, or takes over what a dead run has
-// left, and locks it. fsys.ErrLocked: another run is at work.
+// left, and locks it. fsys.ErrLocked: another run is at work. errRootRemoved: nothing
+// can be made in root any more.
 func openJournal(root *fsys.Dir, name string) (*journalDir, error) {
-	for {
+	for range mostAttempts {
 		j, err := tryJournal(root, name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return j, err
 		}
-		// A run that has just finished removed it between our steps.
-		if _, err := root.Stat(); err != nil {
+		// Either a run that has just finished removed the journal between our steps, or
+		// root itself was removed. Most systems describe such a directory without an error.
+		info, err := root.Stat()
+		if err != nil {
 			return nil, err
 		}
+		if info.Nlink == 0 {
+			break
+		}
 	}
+	return nil, errRootRemoved
 }
 
 func tryJournal(root *fsys.Dir, name string) (*journalDir, error) {

@@ -165,10 +165,11 @@ func (g *linkGroup) release() {
 }
 
 // linkTo links the passage's name to one that stands at the destination
-// already. A passage that it leaves undecided is copied like any other.
+// already. A passage that it leaves undecided is copied like any other: an existing
+// name under policy never, for instance.
 func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 	l := &g.leaders[p.target.index]
-	if l.dd == nil || r.opts.Policy == PolicyNever {
+	if l.dd == nil {
 		return
 	}
 	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime {
@@ -185,7 +186,7 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
-	torn := p.exists && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
+	torn := p.exists && v.act != actLeave && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
 	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
 		v.act = actReplace // equal or not, the leader is the source's content
 	}
@@ -340,6 +341,21 @@ func takesNoLink(p *passage, temp string) (bool, error) {
 	return false, err
 }
 
+// contradicted reports whether what was read of the file under this name is not what its
+// other names were linked to: it changed without a trace in its times. Those are not
+// linked to any more.
+func (g *linkGroup) contradicted(e *entry) (any bool) {
+	for _, p := range e.passages {
+		l := &g.leaders[p.target.index]
+		if l.dd != nil && (p.done == outLinked || p.done == outUpToDate) && e.contradicts(p.digests) {
+			l.held.Done()
+			*l = leader{}
+			any = true
+		}
+	}
+	return any
+}
+
 // afterLinked makes a name that was copied or found equal the group's leader
 // where there is none, and restores the link where there is one.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
@@ -352,8 +368,9 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 	}
 	for _, p := range e.passages {
 		l := &g.leaders[p.target.index]
+		ours := p.done != outLeft || p.known // policy never links nothing to a file that was there before
 		switch {
-		case l.dd == nil && p.done != outNothing && p.done != outLeft && p.done != outConflict:
+		case l.dd == nil && ours && p.done != outNothing && p.done != outConflict:
 			stands := fsys.Info{}
 			if p.dir != nil {
 				var err error

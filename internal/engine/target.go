@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,7 +24,8 @@ type target struct {
 	index   int
 	root    *fsys.Dir // nil in a dry run if it does not exist
 	handle  *fsys.Handle
-	created bool // this run made root
+	created bool     // this run made root
+	made    []string // the directories that this run made, root and its parents, outermost first
 	// rootOurs: this run made root, or one that was interrupted: its metadata is
 	// to be the source's.
 	rootOurs bool
@@ -42,6 +44,7 @@ type target struct {
 	toldTorn   bool        // of files that an interrupted run has left; guarded by mu
 	logErr     error       // why nothing more is noted; guarded by the ledger's lock, as is
 	logTold    bool
+	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
 	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
 
 	fileSystems fileSystems // those met: root's and what is mounted below
@@ -69,16 +72,30 @@ func (t *target) place() lap.Place { return lap.Destination(t.index) }
 
 type lostError struct{ err error }
 
-// makeDirs is os.MkdirAll, except that of what cannot be looked at it says why, where
-// that one says that it exists.
-func makeDirs(path string) error {
-	err := os.MkdirAll(path, 0o777) //nolint:gosec // the umask decides
-	if errors.Is(err, fs.ErrExist) {
-		if _, why := os.Stat(path); why != nil && !errors.Is(why, fs.ErrNotExist) {
-			return why
+// makeDirs is os.MkdirAll, except that it returns the directories that it made,
+// outermost first, also with an error, and that of a name that cannot be described it
+// says why, where os.MkdirAll says that it exists.
+func makeDirs(path string) (made []string, err error) {
+	err = os.Mkdir(path, 0o777) //nolint:gosec // the umask decides
+	if errors.Is(err, fs.ErrNotExist) && parentOf(path) != path {
+		if made, err = makeDirs(parentOf(path)); err != nil {
+			return made, err
+		}
+		err = os.Mkdir(path, 0o777) //nolint:gosec // as above
+	}
+	if err == nil {
+		return append(made, path), nil
+	}
+	info, why := os.Stat(path)
+	if why == nil && info.IsDir() {
+		return made, nil
+	}
+	if errors.Is(err, fs.ErrExist) && why != nil {
+		if _, gone := os.Lstat(path); gone != nil || !errors.Is(why, fs.ErrNotExist) { // else a link to nothing
+			err = why
 		}
 	}
-	return err
+	return made, err
 }
 
 // open makes the destination's directory if need be, locks it and finds out
@@ -89,13 +106,34 @@ func (t *target) open(r *run) error {
 			return nil
 		}
 	} else if !t.exists {
-		if err := makeDirs(parentOf(t.dir)); err != nil {
-			return fmt.Errorf("its parent cannot be made: %s", reason(err))
-		}
+		return t.openNew(r)
+	}
+	return t.openExisting(r)
+}
+
+// openNew makes the directory and opens it. Another run may remove the directory that
+// it made, as long as that is empty, so this run makes it again.
+func (t *target) openNew(r *run) error {
+	for range mostAttempts {
 		if err := t.makeRoot(); err != nil {
 			return fmt.Errorf("it cannot be made: %s", reason(err))
 		}
+		err := t.openExisting(r)
+		if !errors.Is(err, errRootRemoved) {
+			return err
+		}
+		t.handle.Close()
+		t.root, t.handle, t.created, t.made = nil, nil, false, nil
 	}
+	return errRootRemoved
+}
+
+// mostAttempts is how often a step is tried again that another run has interfered with.
+// Each failure needs another run that begins or ends at that instant.
+const mostAttempts = 100
+
+// openExisting locks the directory and finds out what its file system can do.
+func (t *target) openExisting(r *run) error {
 	var err error
 	if t.root == nil {
 		if err = t.closed; err == nil {
@@ -116,6 +154,7 @@ func (t *target) open(r *run) error {
 	}
 	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
+			t.leaveToOther()
 			return failure.Refuse("another sealift is at work in %s", quote.Name(t.given))
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
@@ -161,32 +200,67 @@ func (t *target) giveBack(r *run) {
 	}
 }
 
-// makeRoot makes the destination's directory and opens just that one: what
-// somebody else has put there since the paths were resolved is refused.
+// makeRoot makes the destination's directory, with its parents, and opens just that
+// one: a symbolic link that has its name is refused. Other runs may make and remove the
+// same directories at the same time: those that exist are used.
 func (t *target) makeRoot() error {
+	err := fs.ErrNotExist
+	for n := 0; n < mostAttempts && errors.Is(err, fs.ErrNotExist); n++ {
+		t.removeMade()
+		err = t.tryRoot()
+	}
+	return err
+}
+
+func (t *target) tryRoot() error {
+	var err error
+	if t.made, err = makeDirs(parentOf(t.dir)); err != nil {
+		return err
+	}
 	parent, err := fsys.OpenRoot(parentOf(t.dir))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
 	name := filepath.Base(t.dir)
-	if err := parent.Mkdir(name); err != nil {
-		return err
+	exists := parent.Mkdir(name)
+	if exists != nil && !errors.Is(exists, fs.ErrExist) {
+		return exists
 	}
+	made := exists == nil
 	root, err := parent.OpenDir(name)
 	if err != nil {
+		if fsys.IsSymlinkRefusal(err) {
+			err = exists
+		}
 		return err
 	}
-	if err := madeByUs(root); err != nil {
+	if made {
+		t.made = append(t.made, t.dir)
+		if err = madeByUs(root); err == nil && t.name != "" { // only a place for the file; the umask decides
+			err = ignoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
+		}
+	}
+	if err != nil {
 		root.Close()
 		return err
 	}
 	t.root = root
-	if t.name != "" { // only a place for the file; the umask decides
-		return ignoreRefusal(t.root.Chmod(0o777 &^ fsys.Umask()))
-	}
-	t.created = true // widened when its contents are complete
+	t.created = made && t.name == "" // widened when its contents are complete
 	return nil
+}
+
+// leaveToOther leaves what this run made to the run that has the lock. That run reads
+// the note in its journal before it ends; without it the root would keep mode 0700.
+func (t *target) leaveToOther() {
+	t.made = nil
+	if !t.created {
+		return
+	}
+	if dir, err := t.root.OpenDir(journalName(t.name)); err == nil {
+		_, _ = (&journalDir{dir: dir}).ownsRoot(true, false)
+		dir.Close()
+	}
 }
 
 // madeByUs returns an error if a directory that this run has just made is another
@@ -233,14 +307,22 @@ func (t *target) undo() {
 		_ = t.journal.remove(func(string) bool { return false })
 		t.journal.close()
 	}
-	for dir := t.dir; (t.journal == nil || t.journal.dir == nil) && dir != t.anchor; dir = parentOf(dir) {
+	if t.journal == nil || t.journal.dir == nil {
+		t.removeMade()
+	}
+}
+
+// removeMade removes the directories that this run made, as far as they are empty.
+func (t *target) removeMade() {
+	for _, dir := range slices.Backward(t.made) {
 		parent, err := fsys.OpenRoot(parentOf(dir))
 		if err != nil {
-			return
+			break
 		}
 		_ = parent.RemoveDir(filepath.Base(dir)) // not if somebody has put something into it, or in its place
 		parent.Close()
 	}
+	t.made = nil
 }
 
 // isOwnWork reports whether what was found under a name can be what this run has just

@@ -51,6 +51,21 @@ func OpenRoot(path string) (*Dir, error) {
 	return &Dir{Object: Object{fd: fd}, caps: new(capabilities)}, nil
 }
 
+// OpenLookup opens the directory that a user named to open and describe entries of it
+// by name. Search permission is enough on Linux and FreeBSD; a directory that grants no
+// more cannot be listed or synced through the result.
+func OpenLookup(path string) (*Dir, error) {
+	d, err := OpenRoot(path)
+	if err != unix.EACCES {
+		return d, err
+	}
+	fd, again := retryN(func() (int, error) { return unix.Open(path, lookupFlags, 0) })
+	if again != nil {
+		return nil, err
+	}
+	return &Dir{Object: Object{fd: fd, pathOnly: lookupFlags != openDirFlags}, caps: new(capabilities)}, nil
+}
+
 // OpenDir opens the subdirectory name; a symbolic link is ELOOP or ENOTDIR.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err := fault(OpOpenDir, name); err != nil {

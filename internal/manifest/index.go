@@ -33,8 +33,7 @@ type Index struct {
 	met       []atomic.Uint32 // a bit for each entry, in their order
 	malformed int
 	scratch   sync.Pool // of *lookup
-	checking  bool      // lines are read as NewCheckReader does
-	format    Format    // of those
+	format    Format    // of lines of any origin
 	form      *ownForm  // not nil: every line must have the form that Builder writes
 }
 
@@ -76,24 +75,19 @@ func (want filter) accepts(f fields) bool {
 	return len(f.tag) == 0 || slices.ContainsFunc(want.tags, func(t string) bool { return t == string(f.tag) })
 }
 
-// BuildIndex reads the manifest of size bytes in src once. Lines whose digest
-// has another length than digestSize, in bytes, are malformed, and so are
-// tagged lines unless their tag is one of tags, usually Tags(algorithm): a
-// digest of another algorithm can have the same length.
+// BuildCheckIndex reads the manifest of size bytes in src once. It can have any
+// origin: every line that NewCheckReader accepts in format f counts, except that lines
+// whose digest has another length than digestSize, in bytes, are malformed, and so are
+// tagged lines unless their tag is one of tags, usually Tags(algorithm): a digest of
+// another algorithm can have the same length.
 //
 // The error is that of reading src, which the Index uses for as long as it
 // lives and never closes. The file must not change in the meantime.
-func BuildIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
-	return (&Index{src: src, size: size, want: filter{digestSize, tags}}).build()
-}
-
-// BuildCheckIndex is BuildIndex of a manifest of any origin: it accepts every line
-// that NewCheckReader accepts in format f.
 func BuildCheckIndex(src io.ReaderAt, size int64, f Format, digestSize int, tags ...string) (*Index, error) {
-	return (&Index{src: src, size: size, want: filter{digestSize, tags}, checking: true, format: f}).build()
+	return (&Index{src: src, size: size, want: filter{digestSize, tags}, format: f}).build()
 }
 
-// BuildOwnIndex is BuildIndex of a manifest in exactly the form that Builder writes
+// BuildOwnIndex is BuildCheckIndex of a manifest in exactly the form that Builder writes
 // in style s, which must not be Zero; see FormError. A file of size 0 has that form.
 func BuildOwnIndex(src io.ReaderAt, size int64, digestSize int, s Style) (*Index, error) {
 	want := filter{digestSize: digestSize}
@@ -106,11 +100,11 @@ func BuildOwnIndex(src io.ReaderAt, size int64, digestSize int, s Style) (*Index
 // reader reads the manifest from its beginning.
 func (ix *Index) reader() *Reader {
 	in := io.NewSectionReader(ix.src, 0, ix.size)
-	if ix.checking {
+	if ix.form == nil {
 		return NewCheckReader(in, ix.format)
 	}
 	r := NewReader(in)
-	r.strict = ix.form != nil
+	r.strict = true
 	return r
 }
 
@@ -130,11 +124,10 @@ func (ix *Index) build() (*Index, error) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		var other *FormError
-		if errors.As(err, &other) {
-			return nil, err
-		}
 		if err != nil {
+			if other := (*FormError)(nil); errors.As(err, &other) {
+				return nil, err
+			}
 			return nil, fmt.Errorf("manifest: read for index: %w", err)
 		}
 		if !ix.want.accepts(f) {
@@ -253,7 +246,7 @@ func (l *lookup) read(ix *Index, offset int64) (fields, error) {
 			break
 		}
 	}
-	if ix.checking && offset == 0 {
+	if ix.form == nil && offset == 0 {
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
 	f, err := l.parse.parse(line)

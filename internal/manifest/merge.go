@@ -109,7 +109,7 @@ func (m *merge) open(src source) error {
 	return nil
 }
 
-// next returns the record that stands for the next path, valid until the next
+// next returns the newest record of the next path, valid until the next
 // call, or io.EOF.
 func (m *merge) next() (record, error) {
 	if len(m.heads) == 0 {

@@ -2,13 +2,15 @@ package manifest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 )
 
 // A FormError says that a file is not in the form in which Builder writes manifests:
 // GNU lines of one algorithm, or tagged ones where the Style has a tag, each exactly
 // as Style.AppendLine writes it, strictly ascending by the raw bytes of their paths,
-// and nothing else. The mark of binary mode, with which earlier versions wrote
+// and nothing else. The asterisk before a name, with which earlier versions wrote
 // some lines, is accepted.
 type FormError struct {
 	Line int // counted from 1
@@ -22,7 +24,9 @@ func (e *FormError) Error() string {
 // ownForm checks the lines that a strict Reader reads, one after another.
 type ownForm struct {
 	style Style
-	last  []byte // path of the last line
+	named bool   // as Builder.Named
+	any   bool   // there was a line
+	last  []byte // its path
 	path  []byte
 	line  []byte
 }
@@ -31,18 +35,18 @@ type ownForm struct {
 // fields, is not the one that follows in a manifest of this form.
 func (c *ownForm) check(r *Reader, f fields) error {
 	c.path = append(c.path[:0], f.path...)
-	path := canonical(c.path) // which changes it, and f.path is part of the line
-	c.line = appendStyled(c.style, c.line[:0], f.digest, listedName(path, false))
+	path := pathOf(c.path, c.named) // which changes it, and f.path is part of the line
+	c.line = appendStyled(c.style, c.line[:0], f.digest, listedName(path, c.named))
 	if f.binary {
 		c.line[bytes.IndexByte(c.line, ' ')+1] = '*'
 	}
 	switch {
-	case !bytes.Equal(c.line, r.raw) || !isRelative(path):
+	case !bytes.Equal(c.line, r.raw) || !c.named && !isRelative(path):
 		return &FormError{r.number, "is not written as Sealift writes it"}
-	case r.number > 1 && bytes.Compare(c.last, path) >= 0:
+	case c.any && bytes.Compare(c.last, path) >= 0:
 		return &FormError{r.number, "is not in ascending order"}
 	}
-	c.last = append(c.last[:0], path...)
+	c.last, c.any = append(c.last[:0], path...), true
 	return nil
 }
 
@@ -56,4 +60,54 @@ func isRelative(path []byte) bool {
 		}
 	}
 	return true
+}
+
+// OwnBlocks checks that the file of size bytes in src is what the builders can have
+// written into it, one after another, and returns the lines of each, for
+// Carry.Previous. A file of size 0 has that form; in all others each builder has a line. The error is
+// a *FormError if the file has another form, or else that of reading.
+func OwnBlocks(src io.ReaderAt, size int64, builders ...*Builder) ([]*io.SectionReader, error) {
+	var blocks []*io.SectionReader
+	var want filter
+	var form *ownForm
+	start := int64(0)
+	end := func(at int64) {
+		if form != nil {
+			blocks = append(blocks, io.NewSectionReader(src, start, at-start))
+		}
+		start = at
+	}
+	r := NewReader(io.NewSectionReader(src, 0, size))
+	r.strict = true
+	for {
+		f, err := r.scan()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if left := builders[len(blocks):]; form == nil || !want.accepts(f) && len(left) > 1 {
+			end(r.offset)
+			b := builders[len(blocks)]
+			want, form = b.filter(), &ownForm{style: b.Style, named: b.Named}
+		}
+		if !want.accepts(f) {
+			r.reject()
+			return nil, r.err
+		}
+		if err := form.check(r, f); err != nil {
+			return nil, err
+		}
+	}
+	end(r.next)
+	switch {
+	case r.next != size:
+		return nil, io.ErrUnexpectedEOF
+	case size == 0:
+		return make([]*io.SectionReader, len(builders)), nil
+	case len(blocks) < len(builders):
+		return nil, &FormError{r.number, "is the last one, and there is none of " + builders[len(blocks)].Style.Tag}
+	}
+	return blocks, nil
 }

@@ -39,8 +39,10 @@ type Spill interface {
 type Builder struct {
 	// Style is that of the lines that Write writes.
 	Style Style
-	// Dash says that the path "-" is standard input, which is written as it is.
-	Dash bool
+	// Named says that paths are spelled as users name files: "./a" and "/b" are valid
+	// and "-" is standard input. Otherwise paths are those of a tree, and the file "-"
+	// is written as "./-". It is set before the first Put.
+	Named bool
 
 	digestSize int
 	newSpill   func() (Spill, error)
@@ -94,7 +96,7 @@ func (b *Builder) Put(path string, digest []byte) error {
 	if path == "" || len(path) > maxPath || strings.IndexByte(path, 0) >= 0 {
 		return fmt.Errorf("manifest: %.100q cannot be listed", path)
 	}
-	return add(b, put, path, digest)
+	return add(b, put, pathOf(path, b.Named), digest)
 }
 
 // Drop states that path gets no line, whatever a previous manifest says. A
@@ -103,7 +105,7 @@ func (b *Builder) Drop(path string) error {
 	if len(path) > maxPath {
 		return nil
 	}
-	return add(b, drop, path, nil)
+	return add(b, drop, pathOf(path, b.Named), nil)
 }
 
 // Carry says which lines Write takes over from a previous manifest and which paths it
@@ -111,7 +113,7 @@ func (b *Builder) Drop(path string) error {
 // not call methods of the Builder.
 type Carry struct {
 	// Previous is a manifest in the form that the Builder writes, which BuildOwnIndex
-	// checks; nil if there is none.
+	// or OwnBlocks has checked; nil if there is none.
 	Previous io.Reader
 	// Keep is asked about each line of Previous for a path that no Put or Drop names.
 	// It returns the digest to write, nil to drop the line. Without it all are kept.
@@ -135,21 +137,20 @@ type Counts struct {
 func (b *Builder) Write(w io.Writer, c Carry) (n Counts, err error) {
 	out := bufio.NewWriterSize(w, ioBuffer)
 	var line []byte
+	omits := func(path []byte) bool { return c.Omit != nil && c.Omit(string(path)) }
 	write := func(path, digest []byte) error {
-		if c.Omit != nil && c.Omit(string(path)) {
+		if omits(path) {
 			return nil
 		}
-		line = appendStyled(b.Style, line[:0], digest, listedName(path, b.Dash))
+		line = appendStyled(b.Style, line[:0], digest, listedName(path, b.Named))
 		n.Lines++
 		_, err := out.Write(line)
 		return err
 	}
-	before := &previousLines{want: filter{b.digestSize, nil}}
-	if b.Style.Tag != "" {
-		before.want.tags = []string{b.Style.Tag}
-	}
+	before := &previousLines{want: b.filter(), named: b.Named}
 	if c.Previous != nil {
 		before.in = NewReader(c.Previous)
+		before.in.strict = true
 	}
 	keep := func() error {
 		digest := before.digest
@@ -162,7 +163,7 @@ func (b *Builder) Write(w io.Writer, c Carry) (n Counts, err error) {
 		if digest != nil {
 			return write(before.path, digest)
 		}
-		if c.Omit == nil || !c.Omit(string(before.path)) {
+		if !omits(before.path) {
 			n.Dropped++
 		}
 		return nil
@@ -177,7 +178,7 @@ func (b *Builder) Write(w io.Writer, c Carry) (n Counts, err error) {
 			}
 		}
 		if before.ok && bytes.Equal(before.path, rec.path) {
-			if rec.kind == drop {
+			if rec.kind == drop && !omits(rec.path) {
 				n.Dropped++
 			}
 			if err := before.next(); err != nil {
@@ -199,17 +200,34 @@ func (b *Builder) Write(w io.Writer, c Carry) (n Counts, err error) {
 }
 
 // listedName is how a line names path: see Write about "-".
-func listedName[P string | []byte](path P, dash bool) P {
-	if len(path) == 1 && path[0] == '-' && !dash {
+func listedName[P string | []byte](path P, named bool) P {
+	if len(path) == 1 && path[0] == '-' && !named {
 		return P("./-")
 	}
 	return path
+}
+
+// pathOf is the path that a line or a caller names: the opposite of listedName.
+func pathOf[P string | []byte](name P, named bool) P {
+	if len(name) == 3 && string(name) == "./-" && !named {
+		return name[2:]
+	}
+	return name
+}
+
+// filter accepts the lines that b writes.
+func (b *Builder) filter() filter {
+	if b.Style.Tag == "" {
+		return filter{digestSize: b.digestSize}
+	}
+	return filter{b.digestSize, []string{b.Style.Tag}}
 }
 
 // previousLines reads a previous manifest one line ahead.
 type previousLines struct {
 	in           *Reader // nil without one
 	want         filter
+	named        bool // as Builder.Named
 	ok           bool // path and digest are those of a line
 	path, digest []byte
 }
@@ -229,7 +247,7 @@ func (p *previousLines) next() error {
 	if err != nil {
 		return fmt.Errorf("manifest: read previous manifest: %w", err)
 	}
-	path := canonical(f.path)
+	path := pathOf(f.path, p.named)
 	if p.path != nil && bytes.Compare(p.path, path) >= 0 {
 		return errors.New("manifest: read previous manifest: it changed since it was indexed")
 	}
@@ -252,7 +270,7 @@ func (b *Builder) Each(yield func(path string, digest []byte) error) error {
 	})
 }
 
-// each calls yield for the record that stands for each path, in order. The
+// each calls yield for the newest record of each path, in order. The
 // record is valid during the call. The error is that of yield or of the spill.
 func (b *Builder) each(yield func(record) error) error {
 	if b.err == nil && b.reading {
