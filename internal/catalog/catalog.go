@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -45,7 +46,7 @@ type Catalog struct {
 	joined   bool
 	lists    []*list // one for each hash
 	homes    []*fsys.Dir
-	leftover []remnant // names that a killed run has left
+	leftover []*own // moved aside by killed runs, and of no use
 
 	aside    sync.Once // moving the previous manifests aside
 	asideErr error
@@ -53,6 +54,7 @@ type Catalog struct {
 	distrusted  bool
 	interrupted Interrupted
 
+	exists  bool            // the single file, when the run began
 	arrived map[string]bool // claims whose files at the destination are those of the source
 	fallen  []string        // directories whose earlier lines are about other files
 	changes changes
@@ -64,17 +66,10 @@ type list struct {
 	slot      int    // of the hash among those of the run
 	path      string // of the manifest, relative to the destination, at the run's level
 	prev      *own   // of an earlier run
-	given     []byte // the digest that a publisher's file, which stays, gives for the single file
-	expected  []byte // the digest that the single file must have if it is not there yet
+	given     []byte // the digest of the single file in a publisher's manifest, which stays
 	builder   *manifest.Builder
 	err       error // the first of the builder
 	copied    bool  // prev is byte for byte a file of the source
-}
-
-// remnant is a name to be removed.
-type remnant struct {
-	home *fsys.Dir
-	name string
 }
 
 // Interrupted knows what unfinished runs may have changed at the destination.
@@ -133,71 +128,88 @@ func (c *Catalog) openTree() (err error) {
 		if c.claims, err = c.source.claims(c.names); err != nil {
 			return err
 		}
-	}
-	taken := taken(c.claims)
-	c.top = highest(taken)
-	if c.level, err = c.chooseLevel(taken); err != nil {
-		return err
+		taken := taken(c.claims)
+		c.top = highest(taken)
+		present, err := c.present(firstFree(taken))
+		if err != nil {
+			return err
+		}
+		c.level = levelFor(taken, present)
 	}
 	for _, l := range c.lists {
 		l.path = c.names.at(c.level, l.algorithm)
-		if l.prev, err = c.find(l.path, l.algorithm); err != nil {
+		if err := c.findPrevious(l, c.names.places(c.level, c.claims, l.slot)); err != nil {
 			return c.refuse(l.path, err)
 		}
 	}
 	c.joined = c.top >= 0
 	for _, l := range c.lists {
 		at := c.names.at(max(c.top, 0), l.algorithm)
-		if c.joined && !c.claimed(at) {
-			o, err := c.find(at, l.algorithm)
-			if err := ignoreNotOwn(err); err != nil {
-				return err
-			}
-			c.joined = err == nil
-			o.close()
+		if !c.joined || c.claimed(at) {
+			continue
 		}
-		for level := c.top; level >= 0 && l.prev == nil; level-- {
-			if taken[level] {
-				if l.prev, err = c.find(c.names.at(level, l.algorithm), l.algorithm); ignoreNotOwn(err) != nil {
-					return err
-				}
-			}
+		o, err := c.find(place{at, false}, l.algorithm)
+		if ignoreNotOwn(err) != nil {
+			return err
 		}
+		c.joined = err == nil && (o == nil || l.prev.path == at)
+		o.close()
 	}
 	return nil
 }
 
-// chooseLevel returns the first level that the source does not take, or the last of
-// the later ones at which the destination has a manifest of Sealift's form.
-func (c *Catalog) chooseLevel(taken map[int]bool) (int, error) {
-	level := firstFree(taken)
-	found := map[int]bool{}
+// present finds the levels after first at which the destination has a manifest of
+// Sealift's form, also one that was moved aside.
+func (c *Catalog) present(first int) (map[int]bool, error) {
+	type candidate struct {
+		slotAt
+		place
+	}
+	var found []candidate
 	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		at, slot, ok := c.names.levelOf(strings.TrimPrefix(string(name), wasPrefix))
-		if ok && at > level && !taken[at] && strings.HasSuffix(string(name), c.names.at(at, c.names.hashes[slot])) {
-			found[at] = true
+		file, aside := strings.CutPrefix(string(name), wasPrefix)
+		for _, m := range c.names.matches(file) {
+			if m.level > first && file == c.names.at(m.level, c.names.hashes[m.slot]) {
+				found = append(found, candidate{m, place{file, aside}})
+			}
 		}
 		return true
 	})
-	if err != nil {
-		return 0, err
-	}
-	for at := range found {
-		if at <= level {
-			continue
-		}
-		for _, l := range c.lists {
-			o, err := c.find(c.names.at(at, l.algorithm), l.algorithm)
-			if err := ignoreNotOwn(err); err != nil {
-				return 0, err
-			}
-			if o != nil {
-				level = at
-			}
+	present := map[int]bool{}
+	for _, f := range found {
+		o, findErr := c.find(f.place, c.names.hashes[f.slot])
+		err = cmp.Or(err, ignoreNotOwn(findErr))
+		if o != nil {
+			present[f.level] = true
 			o.close()
 		}
 	}
-	return level, nil
+	return present, err
+}
+
+// findPrevious opens the manifest of an earlier run whose lines the run's own takes
+// over: the first in order. Later ones that were moved aside are left from killed runs.
+func (c *Catalog) findPrevious(l *list, order []place) error {
+	for i, p := range order {
+		if l.prev != nil && !p.aside {
+			continue
+		}
+		o, err := c.find(p, l.algorithm)
+		if i > 0 { // only what has the name of the run's own manifest has to be one
+			err = ignoreNotOwn(err)
+		}
+		switch {
+		case err != nil:
+			return err
+		case o == nil:
+		case l.prev == nil:
+			l.prev = o
+		default:
+			o.close()
+			c.leftover = append(c.leftover, o)
+		}
+	}
+	return nil
 }
 
 // openOutside applies rule 6: only the place of the manifest matters.
@@ -215,10 +227,10 @@ func (c *Catalog) openOutside() error {
 	return c.refuse("", err)
 }
 
-// find opens the manifest at a path of the destination, or what a killed run has moved
-// aside from there. The error is a *notOwnError if something else has the name.
-func (c *Catalog) find(file string, a hash.Algorithm) (*own, error) {
-	home, err := openHome(c.root, file, false)
+// find opens the manifest of hash a at a place of the destination: nil if there is
+// none. The error is a *notOwnError if something else has the name.
+func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
+	home, err := openHome(c.root, p.path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -231,28 +243,15 @@ func (c *Catalog) find(file string, a hash.Algorithm) (*own, error) {
 	if home != c.root {
 		c.homes = append(c.homes, home)
 	}
-	name := path.Base(file)
+	name := path.Base(p.path)
+	if p.aside {
+		name = wasName(name)
+	}
 	o, err := openOwn(home, name, a, manifest.Style{})
-	if err != nil {
-		return nil, err
-	}
-	was, err := openOwn(home, wasName(name), a, manifest.Style{})
-	if ignoreNotOwn(err) != nil {
-		o.close()
-		return nil, err
-	}
-	switch {
-	case o != nil && was != nil: // the run that moved it aside has written this one
-		was.close()
-		c.leftover = append(c.leftover, remnant{home, wasName(name)})
-	case o == nil && was != nil:
-		was.aside, was.killed = true, true
-		o = was
-	}
 	if o != nil {
-		o.path = file
+		o.path, o.aside, o.killed = p.path, p.aside, p.aside
 	}
-	return o, nil
+	return o, err
 }
 
 // refuse turns a *notOwnError about the manifest at a path into a refusal of the run.
@@ -332,25 +331,20 @@ func (c *Catalog) Settled(file string) bool {
 // in place lists the name, all of them are moved aside first.
 func (c *Catalog) BeforeChange(file string) error {
 	for _, l := range c.lists {
-		if l.prev != nil && c.movable(l) && l.prev.index.MayList(file) {
+		if l.prev != nil && l.prev.index.MayList(file) {
 			return c.MoveAside()
 		}
 	}
 	return nil
 }
 
-// movable reports whether a previous manifest is in the way of the run's own: it has
-// the name of one, or one that the source uses now.
-func (c *Catalog) movable(l *list) bool {
-	return c.opts.Outside == "" && (l.prev.path == l.path || c.claimed(l.prev.path))
-}
-
 // MoveAside renames the previous manifests, so that none of them has its name while
-// files that it lists are being replaced.
+// files that it lists are being replaced. One that another process has changed since
+// Open is left alone, and Write reports it.
 func (c *Catalog) MoveAside() error {
 	c.aside.Do(func() {
 		for _, l := range c.lists {
-			if l.prev == nil || l.prev.aside || l.given != nil || !c.movable(l) {
+			if l.prev == nil || l.prev.aside || c.opts.Outside != "" || !l.prev.isInPlace() {
 				continue
 			}
 			name := wasName(l.prev.name)
@@ -426,14 +420,15 @@ func (c *Catalog) MakeWay(file string) error {
 // also files of the source. It is called while the source is open.
 func (c *Catalog) CheckClaimed() {
 	for _, l := range c.lists {
-		if l.prev == nil || l.prev.aside || l.prev.path == l.path || !c.claimed(l.prev.path) {
+		if l.prev == nil || l.prev.aside {
 			continue
 		}
-		same, err := c.equalsSource(l.prev, l.prev.path)
-		if err != nil && l.err == nil {
-			l.err = err
+		for _, claim := range c.claims {
+			if strings.EqualFold(claim.path, l.prev.path) {
+				same, err := c.equalsSource(l.prev, claim.path)
+				l.copied = l.copied || same || err != nil // what cannot be read is not removed; Write reports it
+			}
 		}
-		l.copied = same
 	}
 }
 
@@ -474,12 +469,16 @@ type Outcome struct {
 	Created, Replaced bool         // by this run
 }
 
-// Record notes an outcome. The line of an entry without digests follows rule 5.
+// Record notes an outcome. By rule 5, an entry without digests keeps an earlier line
+// unless the run has replaced it.
 func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
 	}
 	if o.Digests == nil {
+		if o.Replaced {
+			c.Drop(o.Path)
+		}
 		return
 	}
 	if c.Late(o.Path) {
