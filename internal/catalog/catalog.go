@@ -128,6 +128,12 @@ func (c *Catalog) openTree() (err error) {
 		if c.claims, err = c.source.claims(c.names); err != nil {
 			return err
 		}
+		for _, claim := range c.claims {
+			if claim.level == 0 && strings.Count(claim.path, "/") < strings.Count(c.opts.Usual, "/") {
+				why := "the source has a " + claim.kind.String() + " in place of its directory, " + quoteName(claim.path)
+				return c.refuse(c.opts.Usual, &notOwnError{why})
+			}
+		}
 		taken := taken(c.claims)
 		c.top = highest(taken)
 		present, err := c.present(firstFree(taken))
