@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -45,7 +46,7 @@ type Catalog struct {
 	joined   bool
 	lists    []*list // one for each hash
 	homes    []*fsys.Dir
-	leftover []remnant // names that a killed run has left
+	leftover []*own // moved aside by killed runs, and of no use
 
 	aside    sync.Once // moving the previous manifests aside
 	asideErr error
@@ -55,6 +56,7 @@ type Catalog struct {
 
 	digests hash.Digests    // of the single file, once they are known
 	unsure  error           // the first of examining what earlier lines are about
+	exists  bool            // the single file, when the run began
 	arrived map[string]bool // claims whose files at the destination are those of the source
 	fallen  []string        // directories whose earlier lines are about other files
 	changes changes
@@ -66,17 +68,10 @@ type list struct {
 	slot      int    // of the hash among those of the run
 	path      string // of the manifest, relative to the destination, at the run's level
 	prev      *own   // of an earlier run
-	given     []byte // the digest that a publisher's file, which stays, gives for the single file
-	expected  []byte // the digest that the single file must have if it is not there yet
+	given     []byte // the digest of the single file in a publisher's manifest, which stays
 	builder   *manifest.Builder
 	err       error // the first of the builder
 	copied    bool  // prev is byte for byte a file of the source
-}
-
-// remnant is a name to be removed.
-type remnant struct {
-	home *fsys.Dir
-	name string
 }
 
 // Interrupted knows what unfinished runs may have changed at the destination.
@@ -135,71 +130,94 @@ func (c *Catalog) openTree() (err error) {
 		if c.claims, err = c.source.claims(c.names); err != nil {
 			return err
 		}
-	}
-	taken := taken(c.claims)
-	c.top = highest(taken)
-	if c.level, err = c.chooseLevel(taken); err != nil {
-		return err
+		for _, claim := range c.claims {
+			if claim.level == 0 && strings.Count(claim.path, "/") < strings.Count(c.opts.Usual, "/") {
+				why := "the source has a " + claim.kind.String() + " in place of its directory, " + quoteName(claim.path)
+				return c.refuse(c.opts.Usual, &notOwnError{why})
+			}
+		}
+		taken := taken(c.claims)
+		c.top = highest(taken)
+		present, err := c.present(firstFree(taken))
+		if err != nil {
+			return err
+		}
+		c.level = levelFor(taken, present)
 	}
 	for _, l := range c.lists {
 		l.path = c.names.at(c.level, l.algorithm)
-		if l.prev, err = c.find(l.path, l.algorithm); err != nil {
+		if err := c.findPrevious(l, c.names.places(c.level, c.claims, l.slot)); err != nil {
 			return c.refuse(l.path, err)
 		}
 	}
 	c.joined = c.top >= 0
 	for _, l := range c.lists {
 		at := c.names.at(max(c.top, 0), l.algorithm)
-		if c.joined && !c.claimed(at) {
-			o, err := c.find(at, l.algorithm)
-			if err := ignoreNotOwn(err); err != nil {
-				return err
-			}
-			c.joined = err == nil && (o == nil || l.prev == nil)
-			o.close()
+		if !c.joined || c.claimed(at) {
+			continue
 		}
-		for level := c.top; level >= 0 && l.prev == nil; level-- {
-			if taken[level] {
-				if l.prev, err = c.find(c.names.at(level, l.algorithm), l.algorithm); ignoreNotOwn(err) != nil {
-					return err
-				}
-			}
+		o, err := c.find(place{at, false}, l.algorithm)
+		if ignoreNotOwn(err) != nil {
+			return err
 		}
+		c.joined = err == nil && (o == nil || l.prev.path == at)
+		o.close()
 	}
 	return nil
 }
 
-// chooseLevel returns the first level that the source does not take, or the last of
-// the later ones at which the destination has a manifest of Sealift's form.
-func (c *Catalog) chooseLevel(taken map[int]bool) (int, error) {
-	level := firstFree(taken)
-	found := map[int]bool{}
+// present finds the levels after first at which the destination has a manifest of
+// Sealift's form, also one that was moved aside.
+func (c *Catalog) present(first int) (map[int]bool, error) {
+	type candidate struct {
+		slotAt
+		place
+	}
+	var found []candidate
 	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		at, slot, ok := c.names.levelOf(strings.TrimPrefix(string(name), wasPrefix))
-		if ok && at > level && !taken[at] && strings.HasSuffix(string(name), c.names.at(at, c.names.hashes[slot])) {
-			found[at] = true
+		file, aside := strings.CutPrefix(string(name), wasPrefix)
+		for _, m := range c.names.matches(file) {
+			if m.level > first && file == c.names.at(m.level, c.names.hashes[m.slot]) {
+				found = append(found, candidate{m, place{file, aside}})
+			}
 		}
 		return true
 	})
-	if err != nil {
-		return 0, err
-	}
-	for at := range found {
-		if at <= level {
-			continue
-		}
-		for _, l := range c.lists {
-			o, err := c.find(c.names.at(at, l.algorithm), l.algorithm)
-			if err := ignoreNotOwn(err); err != nil {
-				return 0, err
-			}
-			if o != nil {
-				level = at
-			}
+	present := map[int]bool{}
+	for _, f := range found {
+		o, findErr := c.find(f.place, c.names.hashes[f.slot])
+		err = cmp.Or(err, ignoreNotOwn(findErr))
+		if o != nil {
+			present[f.level] = true
 			o.close()
 		}
 	}
-	return level, nil
+	return present, err
+}
+
+// findPrevious opens the manifest of an earlier run whose lines the run's own takes
+// over: the first in order. Later ones that were moved aside are left from killed runs.
+func (c *Catalog) findPrevious(l *list, order []place) error {
+	for i, p := range order {
+		if l.prev != nil && !p.aside {
+			continue
+		}
+		o, err := c.find(p, l.algorithm)
+		if i > 0 { // only what has the name of the run's own manifest has to be one
+			err = ignoreNotOwn(err)
+		}
+		switch {
+		case err != nil:
+			return err
+		case o == nil:
+		case l.prev == nil:
+			l.prev = o
+		default:
+			o.close()
+			c.leftover = append(c.leftover, o)
+		}
+	}
+	return nil
 }
 
 // openOutside applies rule 6: only the place of the manifest matters.
@@ -217,10 +235,10 @@ func (c *Catalog) openOutside() error {
 	return c.refuse("", err)
 }
 
-// find opens the manifest at a path of the destination, or what a killed run has moved
-// aside from there. The error is a *notOwnError if something else has the name.
-func (c *Catalog) find(file string, a hash.Algorithm) (*own, error) {
-	home, err := openHome(c.root, file, false)
+// find opens the manifest of hash a at a place of the destination: nil if there is
+// none. The error is a *notOwnError if something else has the name.
+func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
+	home, err := openHome(c.root, p.path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -233,28 +251,15 @@ func (c *Catalog) find(file string, a hash.Algorithm) (*own, error) {
 	if home != c.root {
 		c.homes = append(c.homes, home)
 	}
-	name := path.Base(file)
+	name := path.Base(p.path)
+	if p.aside {
+		name = wasName(name)
+	}
 	o, err := openOwn(home, name, a, manifest.Style{})
-	if err != nil {
-		return nil, err
-	}
-	was, err := openOwn(home, wasName(name), a, manifest.Style{})
-	if ignoreNotOwn(err) != nil {
-		o.close()
-		return nil, err
-	}
-	switch {
-	case o != nil && was != nil: // the run that moved it aside has written this one
-		was.close()
-		c.leftover = append(c.leftover, remnant{home, wasName(name)})
-	case o == nil && was != nil:
-		was.aside, was.killed = true, true
-		o = was
-	}
 	if o != nil {
-		o.path = file
+		o.path, o.aside, o.killed = p.path, p.aside, p.aside
 	}
-	return o, nil
+	return o, err
 }
 
 // refuse turns a *notOwnError about the manifest at a path into a refusal of the run.
@@ -305,11 +310,13 @@ func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 	}
 	digests, complete = make(hash.Digests, len(c.lists)), true
 	for _, l := range c.lists {
-		// A publisher's says nothing about what is here, and none can list itself.
-		if l.prev != nil && l.prev.path != file {
+		if l.prev != nil && l.prev.path != file { // none can list itself
 			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports what cannot be read
 		}
 		complete = complete && digests[l.slot] != nil
+		if l.given != nil { // nothing has read what is here and found it to be that
+			digests[l.slot] = l.given
+		}
 	}
 	return digests, complete
 }
@@ -341,25 +348,26 @@ func (c *Catalog) EachPrevious(yield func(io.Reader) error) error {
 // in place lists the name, all of them are moved aside first.
 func (c *Catalog) BeforeChange(file string) error {
 	for _, l := range c.lists {
-		if l.prev != nil && c.movable(l) && l.prev.index.MayList(file) {
+		if l.prev != nil && l.prev.index.MayList(file) {
 			return c.MoveAside()
 		}
 	}
 	return nil
 }
 
-// movable reports whether a previous manifest is in the way of the run's own: it has
-// the name of one, or one that the source uses now.
+// movable reports whether the previous manifest has the name of the run's own, or one
+// that the source uses. One that has another name stays: it is not this run's.
 func (c *Catalog) movable(l *list) bool {
-	return c.opts.Outside == "" && l.given == nil && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
+	return l.prev != nil && c.opts.Outside == "" && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
 }
 
 // MoveAside renames the previous manifests, so that none of them has its name while
-// files that it lists are being replaced.
+// files that it lists are being replaced. One that another process has changed since
+// Open is left alone, and Write reports it.
 func (c *Catalog) MoveAside() error {
 	c.aside.Do(func() {
 		for _, l := range c.lists {
-			if l.prev != nil && c.movable(l) && c.asideErr == nil {
+			if c.movable(l) && c.asideErr == nil {
 				c.asideErr = c.moveAside(l.prev)
 			}
 		}
@@ -368,7 +376,7 @@ func (c *Catalog) MoveAside() error {
 }
 
 func (c *Catalog) moveAside(prev *own) error {
-	if prev.aside {
+	if prev.aside || !prev.isInPlace() {
 		return nil
 	}
 	name := wasName(prev.name)
@@ -393,16 +401,23 @@ func (c *Catalog) Unsettled() bool {
 	return false
 }
 
-// Start is called when nothing refuses the run any more. It moves manifests aside
-// whose names the source uses for something other than a file.
+// Start is called when nothing refuses the run any more and the source is open. It finds
+// out which of the previous manifests are files of the source as well: these stay where
+// they are. It moves manifests aside whose names the source uses for something other
+// than a file.
 func (c *Catalog) Start() error {
-	for _, claim := range c.claims {
-		if claim.kind == fsys.Regular {
-			continue
-		}
-		for _, l := range c.lists {
-			if l.prev != nil && c.collides(l.prev, claim.path) {
+	for _, l := range c.lists {
+		for _, claim := range c.claims {
+			switch {
+			case l.prev == nil || l.prev.aside || !c.collides(l.prev, claim.path):
+			case claim.kind != fsys.Regular:
 				return c.MoveAside()
+			default:
+				same, err := c.equalsSource(l.prev, claim.path)
+				if err != nil {
+					return err
+				}
+				l.copied = l.copied || same
 			}
 		}
 	}
@@ -433,20 +448,15 @@ func (c *Catalog) Late(file string) bool {
 }
 
 // MakeWay moves those of the previous manifests aside that have the names of files of the
-// source and are not equal to them. Those that are equal are files like others from now
-// on. It is called before the first entry of which Late reports true is copied.
+// source and are not equal to them. It is called before the first entry of which Late
+// reports true is copied.
 func (c *Catalog) MakeWay() error {
 	for _, l := range c.lists {
 		for _, claim := range c.claims {
-			if l.prev == nil || l.prev.aside || l.copied || claim.kind != fsys.Regular || !c.collides(l.prev, claim.path) {
-				continue
-			}
-			var err error
-			if l.copied, err = c.equalsSource(l.prev, claim.path); err == nil && !l.copied {
-				err = c.moveAside(l.prev)
-			}
-			if err != nil {
-				return err
+			if c.movable(l) && claim.kind == fsys.Regular && c.collides(l.prev, claim.path) {
+				if err := c.moveAside(l.prev); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -490,12 +500,16 @@ type Outcome struct {
 	Created, Replaced bool         // by this run
 }
 
-// Record notes an outcome. The line of an entry without digests follows rule 5.
+// Record notes an outcome. By rule 5, an entry without digests keeps an earlier line
+// unless the run has replaced it.
 func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
 	}
 	if o.Digests == nil {
+		if o.Replaced {
+			c.Drop(o.Path)
+		}
 		return
 	}
 	if c.single() {

@@ -88,7 +88,7 @@ func tagged(paths ...string) (text string) {
 }
 
 // place goes to a new directory with these files; a name that ends in / is a directory.
-func place(t *testing.T, names ...string) {
+func inPlace(t *testing.T, names ...string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for _, name := range names {
@@ -106,7 +106,7 @@ func content(t require.TestingT, name string) string {
 }
 
 func TestFileKeepsLinesOfOtherFiles(t *testing.T) {
-	place(t, "a", "b", "d/c", "dir/", "new", "-")
+	inPlace(t, "a", "b", "d/c", "dir/", "new", "-")
 	require.NoError(t, os.Symlink("a", "link"))
 	require.NoError(t, os.Symlink("nowhere", "dangling"))
 	require.NoError(t, os.Symlink("dir", "loop"))
@@ -143,7 +143,7 @@ func TestFileKeepsLinesOfOtherFiles(t *testing.T) {
 
 // A file that cannot be seen may be there: its line stays.
 func TestFileKeepsTheLineOfAFileThatCannotBeSeen(t *testing.T) {
-	place(t, "a", "b")
+	inPlace(t, "a", "b")
 	require.NoError(t, os.WriteFile("M", []byte(linesOf("a", "b")), 0o600))
 	fsys.Fault = func(op fsys.Op, name string) error {
 		if op == fsys.OpStat && name == "a" {
@@ -158,7 +158,7 @@ func TestFileKeepsTheLineOfAFileThatCannotBeSeen(t *testing.T) {
 }
 
 func TestFileMergesBlockByBlock(t *testing.T) {
-	place(t, "a", "b")
+	inPlace(t, "a", "b")
 	o := fileTest{FileOptions: FileOptions{Hashes: []hash.Algorithm{hash.SHA256, hash.MD5}}}
 	_, err := o.write(t, "a", "gone")
 	require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestFileReplacesNothingElse(t *testing.T) {
 		"refused":       {fileTest: fileTest{FileOptions: FileOptions{Refuse: func(fsys.Info) error { return errors.New("it is the input") }}}, before: linesOf("a"), want: "it is the input"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			place(t)
+			inPlace(t)
 			if tt.before != "" {
 				require.NoError(t, os.WriteFile("M", []byte(tt.before), 0o600))
 			}
@@ -221,7 +221,7 @@ func TestFileReplacesNothingElse(t *testing.T) {
 
 // Lines with NUL bytes are written where there is nothing to lose.
 func TestFileWithoutPredecessor(t *testing.T) {
-	place(t)
+	inPlace(t)
 	_, err := fileTest{style: manifest.Style{Zero: true}}.write(t, "a")
 	require.NoError(t, err)
 	require.Equal(t, strings.ReplaceAll(linesOf("a"), "\n", "\x00"), content(t, "M"))
@@ -233,7 +233,7 @@ func TestFileWithoutPredecessor(t *testing.T) {
 
 // What would not change is left alone, so that this needs no permission to write.
 func TestFileThatWouldNotChangeIsLeftAlone(t *testing.T) {
-	place(t, "a", "b")
+	inPlace(t, "a", "b")
 	_, err := fileTest{}.write(t, "a", "b")
 	require.NoError(t, err)
 	before, err := fsys.StatPath("M")
@@ -261,7 +261,7 @@ func TestFileThatWouldNotChangeIsLeftAlone(t *testing.T) {
 }
 
 func TestFileKeepsModeOwnerAndAttributes(t *testing.T) {
-	place(t, "a")
+	inPlace(t, "a")
 	_, err := fileTest{}.write(t, "a")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod("M", 0o640))
@@ -291,7 +291,7 @@ func TestFileKeepsModeOwnerAndAttributes(t *testing.T) {
 // Other processes add to the manifest while this one is busy: nothing is lost.
 func TestFileThatAnotherProcessWritesMeanwhile(t *testing.T) {
 	for _, first := range []bool{true, false} {
-		place(t, "a", "b")
+		inPlace(t, "a", "b")
 		if !first {
 			_, err := fileTest{}.write(t, "a")
 			require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestFileThatAnotherProcessWritesMeanwhile(t *testing.T) {
 // What another process has put in place is not replaced if it is something else, or
 // came in the last moment.
 func TestFileThatIsExchanged(t *testing.T) {
-	place(t, "a")
+	inPlace(t, "a")
 	f, err := fileTest{}.open()
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("M", []byte("notes"), 0o600))
@@ -347,7 +347,7 @@ func TestFileThatIsExchanged(t *testing.T) {
 
 // Every operation that fails leaves what was there, or what was to be written.
 func TestFileFaultSweep(t *testing.T) {
-	place(t, "a", "b")
+	inPlace(t, "a", "b")
 	old, want := linesOf("a", "gone"), linesOf("a", "b")
 	for nth, hit := 0, true; hit; nth++ {
 		require.NoError(t, os.WriteFile("M", []byte(old), 0o600))
@@ -392,7 +392,7 @@ func TestFileFaultSweep(t *testing.T) {
 
 // Is knows the manifest by its place.
 func TestFileIs(t *testing.T) {
-	place(t, "d/")
+	inPlace(t, "d/")
 	f, err := fileTest{FileOptions: FileOptions{Path: "d/M"}}.open()
 	require.NoError(t, err)
 	defer f.Close()
@@ -416,7 +416,7 @@ func TestFileIs(t *testing.T) {
 // TestFileAgainstMap writes at random and compares with a map.
 func TestFileAgainstMap(t *testing.T) {
 	names := []string{"a", "b", "c", "d e", "e\nf", "g\\"}
-	place(t)
+	inPlace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		_ = os.Remove("M")
 		listed := map[string]bool{}

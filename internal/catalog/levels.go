@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -35,10 +36,12 @@ func (n names) at(level int, a hash.Algorithm) string {
 	return "sealift-" + strconv.Itoa(level) + extension
 }
 
-// levelOf returns the level and the place in n.hashes of the manifest that a name in
-// the root can be. Names are compared with Unicode case folding, because a
-// destination may fold them.
-func (n names) levelOf(name string) (level, slot int, ok bool) {
+// slotAt is one of the names: that of the hash in a slot, at a level.
+type slotAt struct{ level, slot int }
+
+// matches returns the names that an entry of the root has, usually none or one. Names
+// are compared with Unicode case folding, because a destination may fold them.
+func (n names) matches(name string) (found []slotAt) {
 	for slot, a := range n.hashes {
 		levels := []int{0, 1}
 		if _, rest, cut := strings.Cut(name, "-"); cut {
@@ -49,18 +52,18 @@ func (n names) levelOf(name string) (level, slot int, ok bool) {
 		}
 		for _, level := range levels {
 			if strings.EqualFold(name, n.at(level, a)) {
-				return level, slot, true
+				found = append(found, slotAt{level, slot})
 			}
 		}
 	}
-	return 0, 0, false
+	return found
 }
 
 // claim is an entry of the source that has a name of a level, which is taken then.
 type claim struct {
-	level, slot int
-	path        string // as the source spells it
-	kind        fsys.Kind
+	slotAt
+	path string // as the source spells it
+	kind fsys.Kind
 }
 
 // claims finds the entries of the source's tree that take levels. Filters do not
@@ -68,20 +71,22 @@ type claim struct {
 func (n names) claims(source *fsys.Dir) ([]claim, error) {
 	var found []claim
 	err := source.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
-		if level, slot, ok := n.levelOf(string(name)); ok {
-			found = append(found, claim{level, slot, string(name), kind})
+		for _, at := range n.matches(string(name)) {
+			found = append(found, claim{at, string(name), kind})
 		}
 		return true
 	})
 	if err == nil && strings.Contains(n.usual, "/") {
 		err = folded(source, "", strings.Split(n.usual, "/"), func(path string, kind fsys.Kind) {
-			found = append(found, claim{0, 0, path, kind})
+			found = append(found, claim{slotAt{}, path, kind})
 		})
 	}
+	look := fsys.NewFinder(source, 1)
+	defer look.Close()
 	for i := range found {
 		if found[i].kind == fsys.Unknown && err == nil { // the listing does not say
 			var info fsys.Info
-			if info, err = fsys.NewFinder(source, 1).Lstat(found[i].path); err == nil {
+			if info, err = look.Lstat(found[i].path); err == nil {
 				found[i].kind = info.Kind
 			}
 		}
@@ -91,7 +96,8 @@ func (n names) claims(source *fsys.Dir) ([]claim, error) {
 }
 
 // folded calls yield for the entries below dir whose paths are the same as parts but
-// for case.
+// for case, and for those in the way: what has the name of one of the directories and
+// is none.
 func folded(dir *fsys.Dir, prefix string, parts []string, yield func(path string, kind fsys.Kind)) error {
 	var matches []string
 	var kinds []fsys.Kind
@@ -110,10 +116,14 @@ func folded(dir *fsys.Dir, prefix string, parts []string, yield func(path string
 			continue
 		}
 		next, err := dir.OpenDir(name)
-		if err != nil { // a link or a file, and nothing is below it
-			if fsys.IsSymlinkRefusal(err) || errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
+		if fsys.IsSymlinkRefusal(err) { // a link or a file
+			yield(path.Join(prefix, name), kinds[i])
+			continue
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		err = folded(next, path.Join(prefix, name), parts[1:], yield)
@@ -134,6 +144,18 @@ func taken(claims []claim) map[int]bool {
 	return levels
 }
 
+// levelFor applies rule 2: the run's manifests are at the first level that is not
+// taken, or at the last of the later ones at which the destination has a manifest.
+func levelFor(taken, present map[int]bool) int {
+	level := firstFree(taken)
+	for at := range present {
+		if !taken[at] {
+			level = max(level, at)
+		}
+	}
+	return level
+}
+
 // firstFree returns the first level that is not taken.
 func firstFree(taken map[int]bool) int {
 	level := 0
@@ -141,6 +163,30 @@ func firstFree(taken map[int]bool) int {
 		level++
 	}
 	return level
+}
+
+// place is where the manifest of an earlier run can be.
+type place struct {
+	path  string
+	aside bool // under the name that it has while files that it lists are being replaced
+}
+
+// places returns where the previous manifest of the hash in a slot is looked for, the
+// best place first: at the level of the run, then at the levels that the source takes,
+// from the highest down. If a name is the source's own, the file that a run has moved
+// aside there is the manifest, and the other one is a copy of the source's file.
+func (n names) places(level int, claims []claim, slot int) []place {
+	at := n.at(level, n.hashes[slot])
+	order := []place{{at, false}, {at, true}}
+	own := map[int]bool{}
+	for _, c := range claims {
+		own[c.level] = own[c.level] || c.slot == slot
+	}
+	for _, level := range slices.Backward(slices.Sorted(maps.Keys(own))) {
+		at = n.at(level, n.hashes[slot])
+		order = append(order, place{at, own[level]}, place{at, !own[level]})
+	}
+	return order
 }
 
 // highest returns the highest level that is taken, -1 if none is.

@@ -70,6 +70,7 @@ func (c *Catalog) Stale() ([]Stale, error) {
 	for _, lines := range s.lines {
 		slices.Sort(lines)
 	}
+	slices.Sort(s.fresh)
 	names, err := c.others()
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (c *Catalog) Stale() ([]Stale, error) {
 func (c *Catalog) others() ([]string, error) {
 	var names []string
 	add := func(name string) {
-		if !slices.Contains(c.changes.fresh, name) && !c.isManifest(name, c.level) && !(c.joined && c.isManifest(name, c.top)) {
+		if _, fresh := slices.BinarySearch(c.changes.fresh, name); !fresh && !c.isManifest(name, c.level) && !(c.joined && c.isManifest(name, c.top)) {
 			names = append(names, name)
 		}
 	}

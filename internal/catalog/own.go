@@ -108,6 +108,9 @@ func openHome(root *fsys.Dir, file string, create bool) (*fsys.Dir, error) {
 			err = ignoreRefusal(next.Chmod(0o777 &^ fsys.Umask()))
 		}
 		if err != nil {
+			if next != nil {
+				next.Close()
+			}
 			return nil, fmt.Errorf("%s: %w", quoteName(part), err)
 		}
 		d = next

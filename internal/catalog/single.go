@@ -17,20 +17,22 @@ import (
 const maxGiven = 1 << 20 // bytes
 
 // single reports whether the manifest is that of a single file, beside it.
-func (c *Catalog) single() bool { return c.opts.File != "" && c.opts.Usual == "" && c.opts.Outside == "" }
+func (c *Catalog) single() bool {
+	return c.opts.File != "" && c.opts.Usual == "" && c.opts.Outside == ""
+}
 
 // openSingle applies rule 7: the manifest of a single file is beside it, and may have
 // been there before the file.
 func (c *Catalog) openSingle() error {
 	_, err := c.root.Lstat(c.opts.File)
-	exists := err == nil
+	c.exists = err == nil
 	if err != nil && !fsys.NoSuchFile(err) {
 		return err
 	}
 	for _, l := range c.lists {
 		l.path = c.opts.File + "." + manifest.Extension(string(l.algorithm))
 		var foreign *notOwnError
-		l.prev, err = c.find(l.path, l.algorithm)
+		err = c.findPrevious(l, []place{{l.path, false}, {l.path, true}})
 		switch {
 		case errors.As(err, &foreign):
 			if l.given, err = c.readGiven(l); err != nil {
@@ -39,21 +41,19 @@ func (c *Catalog) openSingle() error {
 			if l.given == nil {
 				return c.refuse(l.path, foreign)
 			}
-			if !exists {
-				l.expected = l.given
-			}
 		case err != nil:
 			return err
 		case l.prev != nil:
-			digest, ok, err := l.prev.index.Lookup(c.opts.File)
+			digest, listed, err := l.prev.index.Lookup(c.opts.File)
 			if err != nil {
 				return err
 			}
-			if !ok && l.prev.index.Len() > 0 {
+			if !listed && l.prev.index.Len() > 0 {
 				return c.refuse(l.path, &notOwnError{"it lists other files"})
 			}
-			if !l.prev.killed && !exists {
-				l.expected = digest
+			if listed && !l.prev.killed && !c.exists { // of a file that is not there, as a publisher's does
+				l.prev.close()
+				l.prev, l.given = nil, digest
 			}
 		}
 	}
@@ -72,39 +72,39 @@ func (c *Catalog) readGiven(l *list) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return givenFor(f, info.Size, c.opts.File, l.algorithm, true)
-}
-
-// givenFor returns the digest that the file f of size bytes gives for a name. bare: a
-// digest without a name counts.
-func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool) ([]byte, error) {
-	if size > maxGiven {
-		return nil, nil
-	}
-	content, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
-	if err != nil {
-		return nil, err
-	}
-	if bare {
-		if digest, err := hex.DecodeString(string(bytes.TrimSpace(content))); err == nil && len(digest) == a.Size() {
-			return digest, nil
-		}
-	}
-	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a.Size(), manifest.Tags(string(a))...)
-	if err != nil {
-		return nil, err
-	}
-	digest, _, err := index.Lookup(name)
+	digest, _, err := givenFor(f, info.Size, c.opts.File, l.algorithm, true)
 	return digest, err
 }
 
-// Accepts returns an error if the single file is not at the destination yet, and what
-// was read of the source is not what a manifest beside it promises.
+// givenFor returns the digest that the file f of size bytes gives for a name, nil if
+// it gives none, or several. bare: a digest without a name counts. alone: the file holds
+// nothing else.
+func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool) (digest []byte, alone bool, err error) {
+	if size > maxGiven {
+		return nil, false, nil
+	}
+	content, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	if err != nil {
+		return nil, false, err
+	}
+	if digest, err := hex.DecodeString(string(bytes.TrimSpace(content))); bare && err == nil && len(digest) == a.Size() {
+		return digest, true, nil
+	}
+	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a.Size(), manifest.Tags(string(a))...)
+	if err != nil {
+		return nil, false, err
+	}
+	digest, ok, err := index.Lookup(name)
+	return digest, ok && index.Len() == 1 && index.Malformed() == 0, err
+}
+
+// Accepts returns an error if the single file must not be made or replaced, because
+// the digests that were read of the source are not those of a manifest that stays.
 func (c *Catalog) Accepts(digests hash.Digests) error {
 	for _, l := range c.lists {
-		if l.expected != nil && digests != nil && !bytes.Equal(l.expected, digests[l.slot]) {
+		if l.given != nil && digests != nil && !bytes.Equal(l.given, digests[l.slot]) {
 			return fmt.Errorf("the source does not match %s at the destination: its %s is %x and should be %x",
-				quoteName(l.path), l.algorithm, digests[l.slot], l.expected)
+				quoteName(l.path), l.algorithm, digests[l.slot], l.given)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (c *Catalog) moveBack(l *list) error {
 // the single file exists, and beside it is a manifest that is not Sealift's.
 func (c *Catalog) NeedsDigests() bool {
 	for _, l := range c.lists {
-		if l.given != nil && l.expected == nil {
+		if l.given != nil && c.exists {
 			return true
 		}
 	}

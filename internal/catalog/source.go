@@ -114,13 +114,10 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
 	}
 	levels := names{hashes: o.Hashes}
 	for _, c := range found {
-		_, _, usual := levels.levelOf(c.name)
-		usual = usual || slices.Contains(o.Names, c.name) || o.File != ""
-		if base, ok := sidecarOf(c.name); ok && !usual {
-			if info, err := look.Lstat(base); err == nil && info.Kind == fsys.Regular {
-				s.sidecars[base] = append(s.sidecars[base], sidecar{c.name, c.slot})
-				continue
-			}
+		usual := len(levels.matches(c.name)) > 0 || slices.Contains(o.Names, c.name) || o.File != ""
+		if base, ok := sidecarOf(c.name); ok && s.isSidecar(c.name, base, o.Hashes[c.slot]) {
+			s.sidecars[base] = append(s.sidecars[base], sidecar{c.name, c.slot})
+			continue
 		}
 		if len(s.lists) == maxSourceLists {
 			notes = append(notes, Note{c.name, Doubt, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
@@ -135,13 +132,30 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
 	return s, notes
 }
 
-// sidecarOf returns the name of the file that a manifest called name can be about.
+// sidecarOf returns the name of the file in the root that a manifest called name, in
+// the root, can be about.
 func sidecarOf(name string) (base string, ok bool) {
 	if stem := name[:max(len(name)-4, 0)]; strings.EqualFold(name[len(stem):], ".txt") {
 		name = stem
 	}
 	dot := strings.LastIndexByte(name, '.')
-	return name[:max(dot, 0)], dot > 0
+	return name[:max(dot, 0)], dot > 0 && !strings.Contains(name, "/")
+}
+
+// isSidecar reports whether the file called name holds the digest of the file called
+// base and nothing else. There may be one for each of many files, so that it is not
+// held open.
+func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
+	if info, err := s.root.Lstat(base); err != nil || info.Kind != fsys.Regular {
+		return false
+	}
+	f, info, err := s.root.OpenRegular(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, alone, err := givenFor(f, info.Size, base, a, false)
+	return err == nil && alone
 }
 
 // openSourceList returns nil if there is nothing of that name that lists anything. Of a
@@ -265,7 +279,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
 		}
-		digest, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
+		digest, _, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
 		f.Close()
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)

@@ -33,9 +33,10 @@ type Written struct {
 // are in place or aside, where the next run finds them.
 func (c *Catalog) Write() (written []Written, err error) {
 	level := c.level
-	if joined, err := c.isSource(); err != nil {
+	if c.joined, err = c.isSource(); err != nil {
 		return nil, err
-	} else if joined {
+	}
+	if c.joined {
 		level = c.top
 	}
 	for _, l := range c.lists {
@@ -78,7 +79,7 @@ func (c *Catalog) isSource() (bool, error) {
 		if l.err != nil {
 			return false, l.err
 		}
-		if !c.arrived[claim.path] || claim.path != c.names.at(c.top, l.algorithm) {
+		if !c.arrived[claim.path] && !(l.copied && l.prev.path == claim.path) {
 			return false, nil
 		}
 		home, err := openHome(c.root, claim.path, false)
@@ -144,6 +145,9 @@ func (c *Catalog) isManifest(file string, level int) bool {
 
 // keep applies rule 5 to the line of a path that the run did not touch.
 func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) ([]byte, error) {
+	if file == l.prev.path { // what a manifest says of itself is never right
+		return nil, nil
+	}
 	for _, dir := range c.fallen {
 		if strings.HasPrefix(file, dir) {
 			return nil, nil
@@ -318,7 +322,7 @@ func dress(p *fsys.Pending, prev *own) error {
 	if err := ignoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
 		return err
 	}
-	list, err := prev.file.Xattrs(func(string) bool { return true })
+	list, err := prev.file.Xattrs(keepsXattr)
 	if ignoreRefusal(err) != nil {
 		return err
 	}
@@ -330,6 +334,12 @@ func dress(p *fsys.Pending, prev *own) error {
 	return ignoreRefusal(p.Chmod(prev.info.Mode & 0o777))
 }
 
+// keepsXattr leaves out the attributes that are about one inode or its content.
+func keepsXattr(name string) bool {
+	return name != "security.ima" && name != "security.evm" &&
+		!strings.HasPrefix(name, "trusted.overlay.") && !strings.HasPrefix(name, "lustre.")
+}
+
 // stillSame returns an error if what is about to be replaced is not the manifest that
 // was there when the run began.
 func stillSame(home *fsys.Dir, name string, prev *own) error {
@@ -339,6 +349,9 @@ func stillSame(home *fsys.Dir, name string, prev *own) error {
 	}
 	return err
 }
+
+// isInPlace reports whether what has the manifest's name is still the manifest.
+func (o *own) isInPlace() bool { return stillSame(o.home, o.name, o) == nil }
 
 func (c *Catalog) removeSame(home *fsys.Dir, name string, prev *own) error {
 	if err := stillSame(home, name, prev); err != nil {
@@ -365,28 +378,24 @@ func (c *Catalog) settleHome(home *fsys.Dir, before fsys.Info) error {
 func (c *Catalog) removeOld(level int) error {
 	old := c.leftover
 	for _, l := range c.lists {
-		switch prev := l.prev; {
-		case prev == nil || l.given != nil || c.opts.Outside != "":
-		case prev.aside, level != c.level && prev.path == l.path:
-			old = append(old, remnant{prev.home, prev.name})
+		if prev := l.prev; c.movable(l) && (prev.aside || prev.path != c.fileAt(l, level) && prev.isInPlace()) {
+			old = append(old, prev)
 		}
-	}
-	for _, l := range c.lists {
 		l.prev.close()
 	}
-	for _, r := range old {
-		before, err := r.home.Stat()
+	for _, o := range old {
+		before, err := o.home.Stat()
 		if err == nil {
-			err = r.home.Remove(r.name)
+			err = o.home.Remove(o.name)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = c.settleHome(r.home, before)
+			err = c.settleHome(o.home, before)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", quoteName(r.name), err)
+			return fmt.Errorf("%s: %w", quoteName(o.name), err)
 		}
 	}
 	return nil

@@ -80,7 +80,23 @@ func (r *run) compareAll(e *entry) (changed bool) {
 			}
 		}
 	}
+	for _, p := range compared {
+		if p.open() && p.equal && !r.accepts(e, p) {
+			p.digests = nil
+		}
+	}
 	return false
+}
+
+// accepts reports whether what was read matches a manifest at the destination that is
+// not Sealift's to change. It reports a mismatch.
+func (r *run) accepts(e *entry, p *passage) bool {
+	err := p.target.catalog.Accepts(e.digests)
+	if err != nil {
+		p.act, p.failed = actNone, true
+		r.mismatch(p.target, e.path, err)
+	}
+	return err == nil
 }
 
 // doubtKept lets the passages be compared that would keep digests of an earlier run
@@ -135,15 +151,11 @@ func (r *run) moveData(e *entry) (changed bool) {
 // mayCommit reports whether what was read matches the manifests of the source, and one
 // that is at the destination already.
 func (r *run) mayCommit(e *entry, p *passage) bool {
-	err := p.target.catalog.Accepts(e.digests)
-	if err != nil {
-		r.mismatch(p.target, e.path, err)
-	}
-	if err != nil || !r.isExpected(e, e.digests) {
+	if !r.isExpected(e, e.digests) {
 		p.act, p.failed = actNone, true
 		return false
 	}
-	return true
+	return r.accepts(e, p)
 }
 
 // giveUp ends the passage's temporary, unless it is committed or kept.

@@ -227,8 +227,9 @@ func (s *worksite) openPrevious() {
 		if !s.c.inside() {
 			continue
 		}
-		if n := s.before.tree[s.c.levelName(s.result.levels.chosen, a)]; n.kind != absent {
-			s.previous[a] = ownLines(a, n)
+		if name := s.c.levelName(s.result.levels.chosen, a); s.before.tree[name].kind != absent {
+			s.previous[a] = ownLines(a, s.before.tree[name])
+			s.dropItself(a, name)
 			continue
 		}
 		for _, level := range slices.Backward(s.result.levels.taken) {
@@ -238,7 +239,7 @@ func (s *worksite) openPrevious() {
 				continue
 			}
 			s.previous[a], s.inherits[a] = ownLines(a, n), true
-			delete(s.previous[a], name) // what a manifest says of itself is never right
+			s.dropItself(a, name)
 			switch entry := s.source[name]; {
 			case signed(s.before.tree, name):
 				s.f.doubt("a signed manifest has a name that the source has")
@@ -254,6 +255,15 @@ func (s *worksite) openPrevious() {
 			}
 			break
 		}
+	}
+}
+
+// dropItself drops what a previous manifest says of itself, which is never right.
+func (s *worksite) dropItself(a hash.Algorithm, name string) {
+	if _, listed := s.previous[a][name]; listed {
+		delete(s.previous[a], name)
+		s.result.dropped[a]++
+		s.result.itself[a]++
 	}
 }
 
@@ -621,8 +631,10 @@ func (s *worksite) adopts() bool {
 			src := s.source[p]
 			same := src.kind == file && src.data == want
 			switch {
-			case !same || s.c.excluded(p):
+			case !same || s.c.excluded(p) && s.now[p].data != src.data:
 				adopts = false
+			case s.c.excluded(p):
+				open = true
 			case p != name, src.data == "", s.now[p].data != src.data && s.transfer[p].action == actionKeep,
 				s.transfer[p].action == actionLeave:
 				open = true

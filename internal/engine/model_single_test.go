@@ -55,7 +55,7 @@ func predictSingle(f *forecast, before snapshot, c command) {
 	read := false
 	for i, s := range sites {
 		s.result = &f.results[i]
-		if s.transfer.action == actionKeep && slices.ContainsFunc(c.Hashes, func(a hash.Algorithm) bool { return !s.sidecars[a].exists }) {
+		if s.transfer.action == actionKeep && slices.ContainsFunc(c.Hashes, func(a hash.Algorithm) bool { return !s.sidecars[a].own }) {
 			*s.transfer = transfer{action: actionCompare, differ: actionConflict, skipped: true}
 		}
 		read = read || s.transfer.action == actionWrite || s.transfer.action == actionCompare
@@ -179,7 +179,9 @@ func (s *singleSite) commit() {
 		l := lines{}
 		if c.own {
 			for p, d := range ownLines(a, s.before[c.name]) {
-				if s.now.isFile(p) {
+				if p == c.name {
+					s.result.itself[a]++
+				} else if s.now.isFile(p) {
 					l[p] = d
 				} else {
 					s.result.dropped[a]++
