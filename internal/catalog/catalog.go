@@ -499,6 +499,7 @@ type Outcome struct {
 	Path              string
 	Digests           hash.Digests // known to be those of the file that is there; nil if the run knows none
 	Created, Replaced bool         // by this run
+	Failed            bool         // it was reported
 }
 
 // Record notes an outcome. By rule 5, an entry without digests keeps an earlier line
@@ -507,6 +508,7 @@ func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
 	}
+	c.joined = c.joined && !(o.Failed && c.Late(o.Path)) // the source's is not what this run would write
 	if o.Digests == nil {
 		if o.Replaced {
 			c.Drop(o.Path)
