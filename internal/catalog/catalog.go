@@ -55,6 +55,7 @@ type Catalog struct {
 	interrupted Interrupted
 
 	digests hash.Digests    // of the single file, once they are known
+	dropped bool            // the single file turned out to be wrong
 	unsure  error           // the first of examining what earlier lines are about
 	exists  bool            // the single file, when the run began
 	arrived map[string]bool // claims whose files at the destination are those of the source
@@ -528,6 +529,7 @@ func (c *Catalog) Record(o Outcome) {
 // Drop takes a path out of the manifests: what is there is not what was read.
 func (c *Catalog) Drop(file string) {
 	delete(c.arrived, file)
+	c.dropped = c.single()
 	for _, l := range c.lists {
 		if err := l.builder.Drop(file); err != nil && l.err == nil {
 			l.err = err
