@@ -161,7 +161,7 @@ func (c *Catalog) openTree() (err error) {
 		if ignoreNotOwn(err) != nil {
 			return err
 		}
-		c.joined = err == nil && (o == nil || l.prev.path == at)
+		c.joined = err == nil && (o == nil || l.prev != nil && l.prev.path == at)
 		o.close()
 	}
 	return nil
