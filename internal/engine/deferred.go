@@ -95,7 +95,7 @@ func (r *run) makeWay(t *target, m *manifestFile, e *entry) {
 
 // isManifest reports whether a file has a line of a manifest.
 func isManifest(f *fsys.File, size int64, a hash.Algorithm) bool {
-	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size), a)
 	l, err := lines.Next()
 	return err == nil && len(l.Digest) == a.Size()
 }

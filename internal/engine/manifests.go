@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // line is what a file's fate means for the manifests.
@@ -189,7 +188,7 @@ func (t *target) takePrevious() {
 			continue
 		}
 		previous := io.NewSectionReader(fsys.ReaderAt{File: m.prev}, 0, m.prevSize)
-		m.err = m.builder.Previous(previous, manifest.Tags(string(m.algorithm))...)
+		m.err = m.builder.Previous(previous)
 	}
 }
 

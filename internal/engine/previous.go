@@ -112,7 +112,7 @@ func (t *target) openManifests(r *run) error {
 	}
 	memory := max(manifest.DefaultMemory/len(r.route.targets)/max(len(r.opts.Hashes), 1), leastMemory)
 	for _, m := range t.manifests {
-		m.builder = manifest.NewBuilder(m.algorithm.Size(), t.newSpill, memory)
+		m.builder = manifest.NewBuilder(m.algorithm, t.newSpill, memory)
 		m.inForce = m.prev != nil && m.prevDir != nil
 		if m.prev != nil && !m.inForce {
 			if err := m.distrust(t); err != nil {
@@ -293,7 +293,7 @@ func (m *manifestFile) tryPrevious(t *target, rel string) error {
 		return err
 	}
 	m.prev, m.prevSize, m.prevTime = f, info.Size, info.Mtime
-	m.index, err = manifest.BuildIndex(fsys.ReaderAt{File: f}, info.Size, m.algorithm.Size(), manifest.Tags(string(m.algorithm))...)
+	m.index, err = manifest.BuildIndex(fsys.ReaderAt{File: f}, info.Size, m.algorithm)
 	return err
 }
 
@@ -381,7 +381,7 @@ func (t *target) retireManifests(r *run) error {
 func (m *manifestFile) distrust(t *target) error {
 	look := newFinder(t.root)
 	defer look.Close()
-	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: m.prev}, 0, m.prevSize))
+	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: m.prev}, 0, m.prevSize), m.algorithm)
 	for {
 		l, err := lines.Next()
 		if errors.Is(err, io.EOF) {

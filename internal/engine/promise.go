@@ -104,7 +104,7 @@ func openPromise(look *fsys.Finder, name string, slot int, a hash.Algorithm) (p 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	index, err := manifest.BuildCheckIndex(fsys.ReaderAt{File: f}, info.Size, a.Size(), manifest.Tags(string(a))...)
+	index, err := manifest.BuildCheckIndex(fsys.ReaderAt{File: f}, info.Size, a)
 	if err != nil || index.Len() == 0 {
 		f.Close()
 		if err == nil && index.Malformed() > 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -293,7 +292,7 @@ func (w *reader) readTarget(t *target, c *verified, path string, digest []byte) 
 		return true, cached
 	}
 	err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
-		w.algorithm, hex.EncodeToString(have), hex.EncodeToString(digest))
+		w.algorithm, w.algorithm.Text(have), w.algorithm.Text(digest))
 	c.drop(path)
 	r.mismatch(t, w.shown(path), w.setAside(err, dir, name, info))
 	return false, false

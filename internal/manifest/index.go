@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // firstRead is how much of a line Lookup asks for at first, in bytes; most
@@ -29,7 +31,7 @@ const firstRead = 512
 type Index struct {
 	src       io.ReaderAt
 	size      int64
-	want      filter
+	algorithm hash.Algorithm
 	hash      func([]byte) uint64
 	entries   []entry         // by hash, then offset
 	offBits   int             // of an entry, for the offset
@@ -63,44 +65,28 @@ func (ix *Index) first(path []byte) (e entry, i int) {
 	return e, i
 }
 
-// filter says which lines count: digests of this many bytes, untagged or with
-// one of these tags.
-type filter struct {
-	digestSize int
-	tags       []string
-}
-
-func (want filter) accepts(f fields) bool {
-	if len(f.digest) != want.digestSize {
-		return false
-	}
-	return len(f.tag) == 0 || slices.ContainsFunc(want.tags, func(t string) bool { return t == string(f.tag) })
-}
-
-// BuildIndex reads the manifest of size bytes in src once. Lines whose digest
-// has another length than digestSize, in bytes, are malformed, and so are
-// tagged lines unless their tag is one of tags, usually Tags(algorithm): a
-// digest of another algorithm can have the same length.
+// BuildIndex reads the manifest of size bytes in src once. Lines of other algorithms
+// than a are malformed.
 //
 // The error is that of reading src, which the Index uses for as long as it
 // lives and never closes. The file must not change in the meantime.
-func BuildIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
-	return (&Index{src: src, size: size, want: filter{digestSize, tags}}).build()
+func BuildIndex(src io.ReaderAt, size int64, a hash.Algorithm) (*Index, error) {
+	return (&Index{src: src, size: size, algorithm: a}).build()
 }
 
 // BuildCheckIndex is BuildIndex of a manifest that anybody may have written: it
 // takes every line that NewCheckReader takes.
-func BuildCheckIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
-	return (&Index{src: src, size: size, want: filter{digestSize, tags}, checking: true}).build()
+func BuildCheckIndex(src io.ReaderAt, size int64, a hash.Algorithm) (*Index, error) {
+	return (&Index{src: src, size: size, algorithm: a, checking: true}).build()
 }
 
 // reader reads the manifest from its beginning.
 func (ix *Index) reader() *Reader {
 	in := io.NewSectionReader(ix.src, 0, ix.size)
 	if ix.checking {
-		return NewCheckReader(in, FormatSums)
+		return NewCheckReader(in, FormatSums, ix.algorithm)
 	}
-	return NewReader(in)
+	return NewReader(in, ix.algorithm)
 }
 
 func (ix *Index) build() (*Index, error) {
@@ -112,7 +98,7 @@ func (ix *Index) build() (*Index, error) {
 	r := ix.reader()
 	ix.scratch.New = func() any {
 		// The first lines have decided how all are to be read.
-		return &lookup{buf: make([]byte, 0, firstRead), parse: parser{forms: r.parse.forms, padded: r.parse.padded}}
+		return &lookup{buf: make([]byte, 0, firstRead), parse: parser{algorithm: ix.algorithm, forms: r.parse.forms, padded: r.parse.padded}}
 	}
 	for {
 		f, err := r.scan()
@@ -122,7 +108,7 @@ func (ix *Index) build() (*Index, error) {
 		if err != nil {
 			return nil, fmt.Errorf("manifest: read for index: %w", err)
 		}
-		if !ix.want.accepts(f) {
+		if !f.isOf(ix.algorithm) {
 			r.reject()
 			continue
 		}
@@ -239,7 +225,7 @@ func (l *lookup) read(ix *Index, offset int64) (fields, error) {
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
 	f, err := l.parse.parse(line)
-	if err != nil || !ix.want.accepts(f) {
+	if err != nil || !f.isOf(ix.algorithm) {
 		return fields{}, changedAt(offset)
 	}
 	return f, nil

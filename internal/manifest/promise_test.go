@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // promised returns the digests for path in hex.
@@ -80,7 +82,7 @@ func TestUnmetOfNothing(t *testing.T) {
 }
 
 func TestUnmetTags(t *testing.T) {
-	ix := indexOf(t, "SHA256 (a) = "+hexA+"\nBLAKE3 (b) = "+hexA+"\n"+hexA+"  ./c//d\n", Tags("sha256")...)
+	ix := indexOf(t, "SHA256 (a) = "+hexA+"\nBLAKE3 (b) = "+hexA+"\n"+hexA+"  ./c//d\n")
 	require.Equal(t, []string{"a", "c/d"}, unmet(t, ix))
 }
 
@@ -167,7 +169,7 @@ func TestPromiseErrors(t *testing.T) {
 	text := hexA + "  a\n" + hexB + "  b\n" + hexA + "  a\n"
 	broken, stop := errors.New("broken"), errors.New("stop")
 	f := &flaky{text: text}
-	ix, err := BuildIndex(f, int64(len(text)), 32)
+	ix, err := BuildIndex(f, int64(len(text)), hash.SHA256)
 	require.NoError(t, err)
 	nothing := func(string) error { return nil }
 	for _, tt := range []struct {
@@ -192,7 +194,7 @@ func TestPromiseErrors(t *testing.T) {
 	require.ErrorIs(t, ix.Unmet(func(string) error { return stop }), stop)
 	require.Equal(t, []string{"a", "b"}, unmet(t, ix))
 
-	_, err = BuildIndex(io.NewSectionReader(strings.NewReader(text), 0, 5), int64(len(text)), 32)
+	_, err = BuildIndex(io.NewSectionReader(strings.NewReader(text), 0, 5), int64(len(text)), hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
@@ -205,10 +207,10 @@ func TestCheckIndex(t *testing.T) {
 		"one space":       digest + " a\n" + digest + " b\n",
 		"padded":          "SHA256   (a) = " + digest + "\nSHA256 (b) = " + digest + "\n",
 	} {
-		strict, err := BuildIndex(strings.NewReader(text), int64(len(text)), 32, "SHA256")
+		strict, err := BuildIndex(strings.NewReader(text), int64(len(text)), hash.SHA256)
 		require.NoError(t, err)
 		require.Less(t, strict.Len(), 2, name)
-		ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), 32, "SHA256")
+		ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), hash.SHA256)
 		require.NoError(t, err)
 		require.Equal(t, 2, ix.Len(), name)
 		for _, path := range []string{"a", "b"} {

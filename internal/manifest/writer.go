@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 const (
@@ -41,6 +43,7 @@ type Builder struct {
 	// Dash says that the path "-" is standard input, which is written as it is.
 	Dash bool
 
+	algorithm  hash.Algorithm
 	digestSize int
 	newSpill   func() (Spill, error)
 	arena      []byte   // records, one after the other
@@ -65,23 +68,29 @@ var (
 	errReading = errors.New("manifest: builder is used by what its own method calls")
 )
 
-// NewBuilder returns an empty Builder for digests of digestSize bytes. When
+// NewBuilder returns an empty Builder for digests of an algorithm. Its lines are tagged
+// from the start if the algorithm needs that. When
 // its records exceed memoryLimit bytes they are sorted and written to a file
 // from newSpill, which is called at most once, and not for small trees. A
 // memoryLimit of 0 means DefaultMemory. Writing takes up to about 2 MiB more, and
 // 4 KiB for each run beyond 512. The caller must Close the Builder.
-func NewBuilder(digestSize int, newSpill func() (Spill, error), memoryLimit int) *Builder {
+func NewBuilder(a hash.Algorithm, newSpill func() (Spill, error), memoryLimit int) *Builder {
 	if memoryLimit <= 0 {
 		memoryLimit = DefaultMemory
 	}
 	// Offsets get an eighth; records are longer than 32 bytes, so that the
 	// arena is full first in all but odd cases.
-	return &Builder{
-		digestSize: digestSize,
+	b := &Builder{
+		algorithm:  a,
+		digestSize: a.Size(),
 		newSpill:   newSpill,
 		maxBytes:   min(memoryLimit-memoryLimit/8, maxArena),
 		maxRecords: max(memoryLimit/8/4, 1),
 	}
+	if a.NeedsTag() {
+		b.Style.Tag = a.Tags()[0]
+	}
+	return b
 }
 
 // Put states that the file stands and has this digest. The error is that of
@@ -112,11 +121,10 @@ func (b *Builder) Drop(path string) error {
 // that is listed with different digests, here or in another previous manifest,
 // gets no line.
 //
-// Malformed lines are passed over, and so are lines of another digest length
-// and tagged lines unless their tag is one of tags, usually Tags(algorithm);
-// Ignored counts them. The error is that of r or of the spill.
-func (b *Builder) Previous(r io.Reader, tags ...string) error {
-	in, want := NewReader(r), filter{b.digestSize, tags}
+// Malformed lines are passed over, and so are lines of another algorithm; Ignored
+// counts them. The error is that of r or of the spill.
+func (b *Builder) Previous(r io.Reader) error {
+	in := NewReader(r, b.algorithm)
 	for {
 		f, err := in.scan()
 		if errors.Is(err, io.EOF) {
@@ -125,7 +133,7 @@ func (b *Builder) Previous(r io.Reader, tags ...string) error {
 		if err != nil {
 			return fmt.Errorf("manifest: read previous manifest: %w", err)
 		}
-		if !want.accepts(f) {
+		if !f.isOf(b.algorithm) {
 			in.reject()
 			continue
 		}
@@ -177,7 +185,7 @@ func (b *Builder) Write(w io.Writer, omit, proven func(path string) bool) (lines
 		if marked {
 			style.Tag = ""
 		}
-		line = appendStyled(style, line[:0], rec.digest, path)
+		line = appendStyled(style, b.algorithm, line[:0], rec.digest, path)
 		if marked {
 			line[bytes.IndexByte(line, ' ')+1] = '*'
 		}

@@ -15,6 +15,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // noSpill is for builders that must keep everything in memory.
@@ -52,7 +54,7 @@ func TestBuilderOrder(t *testing.T) {
 	want := []string{"B", "a", "a b", "a!", "a-b", "a.txt", "a/", "a/b", "a/b-c", "a/b.txt", "a/b/c", "a0", "aa", "b", "\x7f", "\xc3\xa4", "\xff"}
 	digest := digestOf(t, hexA)
 	for range 20 {
-		b := NewBuilder(32, noSpill, 0)
+		b := NewBuilder(hash.SHA256, noSpill, 0)
 		for _, i := range rand.Perm(len(want)) {
 			require.NoError(t, b.Put(want[i], digest))
 		}
@@ -65,7 +67,7 @@ func TestBuilderOrder(t *testing.T) {
 }
 
 func TestBuilderSortsUnescaped(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a[", `a\`, "a\n", "a\r", "-"} {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
 	}
@@ -116,7 +118,7 @@ func TestBuilderOverrides(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, limit := range []int{0, 1} { // all in memory; each record a run
 				made := 0
-				b := NewBuilder(32, fileSpill(t, &made), limit)
+				b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
 				for _, s := range tt.steps {
 					s(t, b)
 				}
@@ -137,7 +139,7 @@ func TestBuilderOverrides(t *testing.T) {
 func TestBuilderUnproven(t *testing.T) {
 	for _, limit := range []int{0, 200} {
 		made := 0
-		b := NewBuilder(32, fileSpill(t, &made), limit)
+		b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
 		text := hexA + "  a\n" + hexA + "  b\n" + hexA + " *c\n" + hexA + "  d\n" + hexA + " *d\n\\" + hexB + "  e\\n\n" + hexA + " *f\n"
 		require.NoError(t, b.Previous(strings.NewReader(text)))
 		require.NoError(t, b.Put("f", digestOf(t, hexB)))
@@ -164,13 +166,13 @@ func TestBuilderPrevious(t *testing.T) {
 		"BLAKE3 (d) = " + hexA,
 		hexA + "  a",
 	}, "\n")
-	b := NewBuilder(32, noSpill, 0)
-	require.NoError(t, b.Previous(strings.NewReader(text), Tags("sha256")...))
+	b := NewBuilder(hash.SHA256, noSpill, 0)
+	require.NoError(t, b.Previous(strings.NewReader(text)))
 	require.Equal(t, 3, b.Ignored())
 	require.Equal(t, listing("a A")+`\`+hexB+`  a\nb`+"\n"+listing("b A", "c A", "z B"), written(t, b, nil))
 
-	b = NewBuilder(32, noSpill, 0)
-	require.NoError(t, b.Previous(strings.NewReader("SHA256 (c) = "+hexA)))
+	b = NewBuilder(hash.SHA256, noSpill, 0)
+	require.NoError(t, b.Previous(strings.NewReader("BLAKE3 (c) = "+hexA)))
 	require.NoError(t, b.Previous(strings.NewReader("x\n"+listing("a A"))))
 	require.Equal(t, 2, b.Ignored())
 	require.Equal(t, listing("a A"), written(t, b, nil))
@@ -180,7 +182,7 @@ func TestBuilderPrevious(t *testing.T) {
 }
 
 func TestBuilderOmit(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a", "SHA256SUMS", "-", "z"} {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
 	}
@@ -196,7 +198,7 @@ func TestBuilderOmit(t *testing.T) {
 }
 
 func TestBuilderRefuses(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	digest := digestOf(t, hexA)
 	require.Error(t, b.Put("", digest))
 	require.Error(t, b.Put("a\x00b", digest))
@@ -212,8 +214,8 @@ func TestBuilderAgainstMap(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		made := 0
-		small := NewBuilder(16, fileSpill(t, &made), 1+rng.IntN(2000))
-		large := NewBuilder(16, noSpill, 0)
+		small := NewBuilder(hash.MD5, fileSpill(t, &made), 1+rng.IntN(2000))
+		large := NewBuilder(hash.MD5, noSpill, 0)
 		digest := func() []byte { return bytes.Repeat([]byte{byte(rng.IntN(3))}, 16) }
 		path := func() string {
 			p := strings.Repeat("ab/"[rng.IntN(3):][:1], 1+rng.IntN(4)) + fmt.Sprint(rng.IntN(60))
@@ -320,7 +322,7 @@ func (s *memSpill) Close() error { s.closed++; return s.op() }
 func TestBuilderReportsEverySpillError(t *testing.T) {
 	digest := digestOf(t, hexA)
 	work := func(s *memSpill) (outs []string, err error) {
-		b := NewBuilder(32, func() (Spill, error) { return s, nil }, 120<<10) // runs longer than their buffers
+		b := NewBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 120<<10) // runs longer than their buffers
 		defer func() {
 			broken := err != nil
 			if broken { // it must not recover
@@ -366,7 +368,7 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 }
 
 func TestBuilderSpillCannotBeMade(t *testing.T) {
-	b := NewBuilder(32, func() (Spill, error) { return nil, errSpill }, 1)
+	b := NewBuilder(hash.SHA256, func() (Spill, error) { return nil, errSpill }, 1)
 	require.NoError(t, b.Put("a", digestOf(t, hexA)))
 	require.ErrorIs(t, b.Put("b", digestOf(t, hexA)), errSpill)
 	_, err := b.Write(io.Discard, nil, nil)
@@ -377,7 +379,7 @@ func TestBuilderSpillCannotBeMade(t *testing.T) {
 func TestBuilderSpillCutShort(t *testing.T) {
 	for _, cut := range []int{1, 10, 40, 41, 77, 78} {
 		s := &memSpill{}
-		b := NewBuilder(32, func() (Spill, error) { return s, nil }, 1)
+		b := NewBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 1)
 		for _, path := range []string{"a", "b", "c"} {
 			require.NoError(t, b.Put(path, digestOf(t, hexA)))
 		}
@@ -398,7 +400,7 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 }
 
 func TestBuilderReportsWriteErrors(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for i := range 3000 {
 		require.NoError(t, b.Put(fmt.Sprint(i), digestOf(t, hexA)))
 	}
@@ -413,7 +415,7 @@ func TestBuilderReportsWriteErrors(t *testing.T) {
 
 func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
 	made := 0
-	b := NewBuilder(32, fileSpill(t, &made), 64<<10)
+	b := NewBuilder(hash.SHA256, fileSpill(t, &made), 64<<10)
 	long := strings.Repeat("n", 1<<20)
 	for _, path := range []string{"b", long, "a"} {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
@@ -424,7 +426,7 @@ func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
 }
 
 func TestBuilderClosed(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	require.NoError(t, b.Put("a", digestOf(t, hexA)))
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
@@ -459,7 +461,7 @@ func TestBuilderMemory(t *testing.T) {
 	const files, margin = 1_000_000, 4 << 20
 	made := 0
 	base := liveHeap()
-	b := NewBuilder(32, fileSpill(t, &made), 0)
+	b := NewBuilder(hash.SHA256, fileSpill(t, &made), 0)
 	defer func() { require.NoError(t, b.Close()) }()
 	digest := digestOf(t, hexA)
 	peak := int64(0)

@@ -46,7 +46,7 @@ func (r *run) replaceable(f *fsys.File, info fsys.Info) error {
 			return errors.New("it is an output")
 		}
 	}
-	return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size)
+	return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size, r.opts.Hashes...)
 }
 
 func hasContent(name string, s *fsys.Stream) bool {
@@ -138,7 +138,7 @@ func (r *run) list() error {
 	digests := r.set.Digests()
 	return r.manifest.Write(func(w io.Writer) error {
 		for i, a := range r.opts.Hashes {
-			b := manifest.NewBuilder(a.Size(), nil, 0)
+			b := manifest.NewBuilder(a, nil, 0)
 			defer b.Close() //nolint:errcheck // nothing was spilled
 			if len(r.opts.Hashes) > 1 {
 				b.Style.Tag = manifest.Tags(string(a))[0]

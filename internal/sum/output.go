@@ -37,7 +37,7 @@ func (r *run) openOutput() (*output, error) {
 	}
 	var err error
 	o.file, err = fsys.OpenReplacement(r.opts.Manifest, func(f *fsys.File, info fsys.Info) error {
-		return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size)
+		return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size, r.opts.Hashes...)
 	})
 	if errors.Is(err, fsys.ErrNotRegular) {
 		err = fmt.Errorf("%w; without --manifest, the lines go to standard output", err)
