@@ -12,7 +12,8 @@ import (
 )
 
 // The digests of "" and "abc" as they are written, from the algorithms' own test
-// vectors and from sha256sum, sha512sum, sha1sum, md5sum, b3sum and xxhsum.
+// vectors and from sha256sum, sha512sum, sha1sum, md5sum, b3sum and xxhsum. Those of C4
+// are checked in c4_test.go.
 var known = map[Algorithm][2]string{
 	SHA256: {
 		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -28,7 +29,13 @@ var known = map[Algorithm][2]string{
 		"6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85",
 	},
 	XXH128: {"99aa06d3014798d86001c324468d497f", "06b05ab6733a618578af5f94892f3950"},
-	SHA1:   {"da39a3ee5e6b4b0d3255bfef95601890afd80709", "a9993e364706816aba3e25717850c26c9cd0d89d"},
+	XXH3:   {"2d06800538d394c2", "78af5f94892f3950"},
+	XXH64:  {"ef46db3751d8e999", "44bc2cf5ad770999"},
+	C4: {
+		"c459dsjfscH38cYeXXYogktxf4Cd9ibshE3BHUo6a58hBXmRQdZrAkZzsWcbWtDg5oQstpDuni4Hirj75GEmTc1sFT",
+		"c45S4rnaTNWonxss1u8LzsaJdEph1AJhWUF4sh2waXKMsutyfAxg4ybUeuXVWS9HdNcEypmeXn8FZGonD4w1rj9DZp",
+	},
+	SHA1: {"da39a3ee5e6b4b0d3255bfef95601890afd80709", "a9993e364706816aba3e25717850c26c9cd0d89d"},
 	SHA224: {
 		"d14a028c2a3a2bc9476102bb288234c415a2b01f828ea62ac5b3e42f",
 		"23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7",
@@ -140,7 +147,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, Algorithms(), list)
 	for bad, want := range map[string]string{
 		"":            `unknown hash ""`,
-		"sha3":        `unknown hash "sha3"; known are sha256, blake3, xxh128, sha512, md5, none`,
+		"sha3":        `unknown hash "sha3"; known are sha256, sha512, sha1, md5, blake3, xxh128, xxh3, xxh64, c4, none`,
 		"SHA256":      `unknown hash "SHA256"`,
 		"sha256,":     `unknown hash ""`,
 		"sha384":      "hash sha384 is only read, by verify; choose from sha256,",
@@ -170,7 +177,7 @@ func TestDigestsEqualThoseOfTools(t *testing.T) {
 	for a, args := range map[Algorithm][]string{
 		SHA256: {"sha256sum"}, SHA512: {"sha512sum"}, SHA1: {"sha1sum"}, MD5: {"md5sum"}, BLAKE3: {"b3sum"},
 		SHA224: {"sha224sum"}, SHA384: {"sha384sum"},
-		XXH128: {"xxhsum", "-H2", "--tag"},
+		XXH128: {"xxhsum", "-H2", "--tag"}, XXH3: {"xxhsum", "-H3", "--tag"}, XXH64: {"xxhsum", "-H1", "--tag"},
 	} {
 		t.Run(string(a), func(t *testing.T) {
 			if _, err := exec.LookPath(args[0]); err != nil {

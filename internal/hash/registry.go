@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/zeebo/blake3"
 	"github.com/zeebo/xxh3"
 )
@@ -20,6 +21,9 @@ const (
 	MD5    Algorithm = "md5"
 	BLAKE3 Algorithm = "blake3"
 	XXH128 Algorithm = "xxh128"
+	XXH3   Algorithm = "xxh3"
+	XXH64  Algorithm = "xxh64"
+	C4     Algorithm = "c4"
 	SHA224 Algorithm = "sha224"
 	SHA384 Algorithm = "sha384"
 )
@@ -73,11 +77,14 @@ type textForm struct {
 // added here and nowhere else; hash_test.go wants its test vectors.
 var table = []entry{
 	{name: SHA256, size: 32, new: sha256.New, file: "SHA256SUMS", tags: []string{"SHA256", "SHA2-256"}, resumes: true, byLength: true},
+	{name: SHA512, size: 64, new: sha512.New, file: "SHA512SUMS", tags: []string{"SHA512", "SHA2-512"}, resumes: true, byLength: true},
+	{name: SHA1, size: 20, new: sha1.New, file: "SHA1SUMS", tags: []string{"SHA1"}, resumes: true, byLength: true},
+	{name: MD5, size: 16, new: md5.New, file: "MD5SUMS", tags: []string{"MD5"}, resumes: true, byLength: true},
 	{name: BLAKE3, size: 32, new: func() hash.Hash { return blake3.New() }, file: "BLAKE3SUMS", tags: []string{"BLAKE3"}, short: "b3"},
 	{name: XXH128, size: 16, new: func() hash.Hash { return &xxh128{xxh3.New()} }, file: "XXH128SUMS", tags: []string{"XXH128"}},
-	{name: SHA512, size: 64, new: sha512.New, file: "SHA512SUMS", tags: []string{"SHA512", "SHA2-512"}, resumes: true, byLength: true},
-	{name: MD5, size: 16, new: md5.New, file: "MD5SUMS", tags: []string{"MD5"}, resumes: true, byLength: true},
-	{name: SHA1, size: 20, new: sha1.New, tags: []string{"SHA1"}, resumes: true, byLength: true},
+	{name: XXH3, size: 8, new: func() hash.Hash { return xxh3.New() }, file: "XXH3SUMS", tags: []string{"XXH3"}, tagged: true},
+	{name: XXH64, size: 8, new: func() hash.Hash { return xxhash.New() }, file: "XXH64SUMS", tags: []string{"XXH64"}, resumes: true},
+	{name: C4, size: 64, new: sha512.New, file: "C4SUMS", tags: []string{"C4"}, resumes: true, ambiguous: true, text: &textForm{appendC4, decodeC4}},
 	{name: SHA224, size: 28, new: sha256.New224, tags: []string{"SHA224", "SHA2-224"}, resumes: true, byLength: true},
 	{name: SHA384, size: 48, new: sha512.New384, tags: []string{"SHA384", "SHA2-384"}, resumes: true, byLength: true},
 }
