@@ -15,7 +15,7 @@ func OpenFile(path string) (*File, Info, error) {
 	if err != nil {
 		return openWithoutPath(path, bareError(err))
 	}
-	dir, err := OpenRoot(filepath.Dir(resolved))
+	dir, err := OpenLookup(filepath.Dir(resolved))
 	if err != nil {
 		return nil, Info{}, err
 	}

@@ -15,6 +15,14 @@ type Style struct {
 	Zero bool
 }
 
+// styleOf returns the Style in which manifests of an algorithm are written.
+func styleOf(a hash.Algorithm) Style {
+	if a.NeedsTag() {
+		return Style{Tag: a.Tags()[0]}
+	}
+	return Style{}
+}
+
 // AppendLine appends the line of path in this style. Names are escaped as by
 // the function AppendLine, also in BSD's form, unless Zero is set.
 //

@@ -1,0 +1,322 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+func ownIndex(text string, a hash.Algorithm) (*Index, error) {
+	return BuildOwnIndex(strings.NewReader(text), int64(len(text)), a)
+}
+
+func TestOwnIndexAcceptsWhatBuilderWrites(t *testing.T) {
+	paths := []string{"-", "B", "a", "a b", "a/b", "a\nb", `a\`, "a\r", ".a/..b", " ", "*", "(a) = ", "\xff", strings.Repeat("d/", 4000) + "f"}
+	for _, algorithm := range hash.Algorithms() {
+		digest, _ := digestsOf(algorithm)
+		for _, tagged := range []bool{false, true} {
+			b := NewBuilder(algorithm, noSpill, 0)
+			if tagged {
+				b.Style.Tag = algorithm.Tags()[0]
+			}
+			for _, path := range paths {
+				require.NoError(t, b.Put(path, digest))
+			}
+			text := written(t, b, Carry{})
+			blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), b)
+			require.NoError(t, err, algorithm)
+			require.Len(t, blocks, 1)
+
+			ix, err := ownIndex(text, algorithm)
+			if tagged && !algorithm.NeedsTag() {
+				require.EqualError(t, err, "line 1 is not written as Sealift writes it", algorithm)
+				continue
+			}
+			require.NoError(t, err, algorithm)
+			require.Equal(t, len(paths), ix.Len())
+			for _, path := range paths {
+				requireListed(t, ix, path, hex.EncodeToString(digest))
+			}
+			for _, other := range hash.Algorithms() {
+				_, err := ownIndex(text, other)
+				if similar := digestsLookAlike(algorithm, other); similar {
+					require.NoError(t, err, "%s, %s", algorithm, other)
+				} else {
+					require.ErrorAs(t, err, new(*FormError), "%s, %s", algorithm, other)
+				}
+			}
+		}
+		ix, err := ownIndex("", algorithm)
+		require.NoError(t, err)
+		require.Zero(t, ix.Len())
+	}
+}
+
+// digestsLookAlike reports whether untagged lines of one algorithm can be those of the other.
+func digestsLookAlike(a, b hash.Algorithm) bool {
+	return a == b || a.Size() == b.Size() && a.IsHex() && b.IsHex() && !a.NeedsTag() && !b.NeedsTag()
+}
+
+// Earlier versions wrote an asterisk before some names.
+func TestOwnIndexAcceptsTheAsterisk(t *testing.T) {
+	for _, algorithm := range hash.Algorithms() {
+		first, second := digestsOf(algorithm)
+		x, y := algorithm.Text(first), algorithm.Text(second)
+		ix, err := ownIndex(x+" *a\n"+y+"  b\n\\"+x+` *c\n`+"\n", algorithm)
+		if algorithm.NeedsTag() { // earlier versions did not write it
+			require.ErrorAs(t, err, new(*FormError), algorithm)
+			_, err = ownIndex("XXH3_"+x+" *a\n", algorithm)
+			require.EqualError(t, err, "line 1 is not written as Sealift writes it", algorithm)
+			continue
+		}
+		require.NoError(t, err, algorithm)
+		requireListed(t, ix, "a", hex.EncodeToString(first))
+		requireListed(t, ix, "b", hex.EncodeToString(second))
+		requireListed(t, ix, "c\n", hex.EncodeToString(first))
+	}
+}
+
+func TestOwnIndexRefusesEverythingElse(t *testing.T) {
+	a, b := hexA+"  a\n", hexB+"  b\n"
+	const (
+		kind    = "is not a line of this kind of manifest"
+		written = "is not written as Sealift writes it"
+		order   = "is not in ascending order"
+	)
+	for text, want := range map[string]FormError{
+		"no manifest\n":                     {1, kind},
+		a + "\n":                            {2, kind},
+		"# comment\n" + a:                   {1, kind},
+		bom + a:                             {1, kind},
+		a + "-----END PGP SIGNATURE-----\n": {2, kind},
+		hexA[:32] + "  a\n":                 {1, kind},
+		hexA + hexA + "  a\n":               {1, kind},
+		hexA + " a\n":                       {1, kind},
+		"SHA256 (a) = " + hexA + "\n":       {1, written},
+		"BLAKE3 (a) = " + hexA + "\n":       {1, kind},
+		hexA + "\n":                         {1, kind},
+		a + "\x00":                          {2, kind},
+		hexA + "  " + strings.Repeat("n", 140_000) + "\n": {1, kind},
+		strings.TrimSuffix(a, "\n"):                       {1, written},
+		hexA + "  a\r\n":                                  {1, written},
+		strings.ToUpper(hexA) + "  a\n":                   {1, written},
+		" " + a:                                           {1, written},
+		hexA + "\t a\n":                                   {1, written},
+		`\` + hexA + "  a\n":                              {1, written},
+		hexA + `  a\b` + "\n":                             {1, written},
+		hexA + "  ./a\n":                                  {1, written},
+		hexA + "  a//b\n":                                 {1, written},
+		hexA + "  a/\n":                                   {1, written},
+		hexA + "  /a\n":                                   {1, written},
+		hexA + "  ..\n":                                   {1, written},
+		hexA + "  a/../b\n":                               {1, written},
+		hexA + "  .\n":                                    {1, written},
+		hexA + "  -\n":                                    {1, written},
+		b + a:                                             {2, order},
+		a + a:                                             {2, order},
+		a + hexA + " *a\n":                                {2, order},
+		hexA + "  a-\n" + hexA + "  ./-\n":                {2, order}, // it sorts as "-"
+		hexA + "  b\n\\" + hexA + `  a\n` + "\n":          {2, order},
+	} {
+		_, err := ownIndex(text, hash.SHA256)
+		form, ok := errors.AsType[*FormError](err)
+		require.True(t, ok, "%.100q: %v", text, err)
+		require.Equal(t, want, *form, "%.100q", text)
+	}
+	tagged := NewBuilder(hash.SHA256, nil, 0)
+	tagged.Style.Tag = "SHA256"
+	for _, text := range []string{
+		a, "BLAKE3 (a) = " + hexA + "\n", "SHA256(a)= " + hexA + "\n", "SHA256  (a) = " + hexA + "\n", "SHA2-256 (a) = " + hexA + "\n",
+	} {
+		_, err := OwnBlocks(strings.NewReader(text), int64(len(text)), tagged)
+		require.ErrorAs(t, err, new(*FormError), text)
+	}
+	short := hexA[:16]
+	for text, a := range map[string]hash.Algorithm{
+		short + "  a\n":                                     hash.XXH3, // xxhsum takes it for one of XXH64
+		"XXH3_" + short + "  a\n":                           hash.XXH3,
+		"XXH3 (a) = " + short + "\n":                        hash.XXH64,
+		"XXH64 (a) = " + short + "\n":                       hash.XXH64,
+		strings.ToUpper(short) + "  a\n":                    hash.XXH64,
+		c4ABC[:89] + "  a\n":                                hash.C4,
+		strings.Repeat(hexA, 2) + "  a\n":                   hash.C4,
+		"C4 (a) = " + c4ABC + "\n":                          hash.C4,
+		c4ABC + "  a\n":                                     hash.SHA512,
+		strings.Repeat(hexA, 2) + "  a\n" + c4ABC + "  b\n": hash.SHA512,
+	} {
+		_, err := ownIndex(text, a)
+		require.ErrorAs(t, err, new(*FormError), "%s: %s", a, text)
+	}
+}
+
+func TestOwnIndexErrors(t *testing.T) {
+	text := hexA + "  a\n"
+	_, err := BuildOwnIndex(&flaky{err: io.ErrClosedPipe}, 10, hash.SHA256)
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+	_, err = BuildOwnIndex(strings.NewReader(text), int64(len(text))+1, hash.SHA256)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	_, err = OwnBlocks(&flaky{err: io.ErrClosedPipe}, 10, NewBuilder(hash.SHA256, nil, 0))
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+	_, err = OwnBlocks(strings.NewReader(text), int64(len(text))+1, NewBuilder(hash.SHA256, nil, 0))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+// twoHashes are the builders of a file with lines of two hashes.
+func twoHashes() []*Builder {
+	sha, md5 := NewBuilder(hash.SHA256, nil, 0), NewBuilder(hash.MD5, nil, 0)
+	sha.Style.Tag, md5.Style.Tag = "SHA256", "MD5"
+	return []*Builder{sha, md5}
+}
+
+func TestOwnBlocks(t *testing.T) {
+	plain, named := NewBuilder(hash.SHA256, nil, 0), NewBuilder(hash.SHA256, nil, 0)
+	named.Named = true
+	sha := func(path string) string { return "SHA256 (" + path + ") = " + hexA + "\n" }
+	md5 := func(path string) string { return "MD5 (" + path + ") = " + hexB[:32] + "\n" }
+	for name, tt := range map[string]struct {
+		builders []*Builder
+		blocks   []string // what the file consists of
+		want     string   // of the error
+	}{
+		"empty":                {[]*Builder{plain}, nil, ""},
+		"empty, two hashes":    {twoHashes(), nil, ""},
+		"one hash":             {[]*Builder{plain}, []string{listing("a A", "b B")}, ""},
+		"one hash, marked":     {[]*Builder{plain}, []string{hexA + " *a\n"}, ""},
+		"as users name files":  {[]*Builder{named}, []string{listing("- A", "../b A", "./- A", "./a A", "/c A", "a A", "a//b A")}, ""},
+		"standard input":       {[]*Builder{plain}, []string{listing("- A")}, "line 1 is not written as Sealift writes it"},
+		"not in order":         {[]*Builder{named}, []string{listing("a A", "./a A")}, "line 2 is not in ascending order"},
+		"two hashes":           {twoHashes(), []string{sha("a") + sha("b"), md5("a") + md5("b")}, ""},
+		"other paths":          {twoHashes(), []string{sha("b"), md5("a")}, ""},
+		"only the first":       {twoHashes(), []string{sha("a") + sha("b")}, "line 2 is the last one, and there is none of MD5"},
+		"only the second":      {twoHashes(), []string{md5("a")}, "line 1 is not a line of this kind of manifest"},
+		"in the other order":   {twoHashes(), []string{md5("a"), sha("a")}, "line 1 is not a line of this kind of manifest"},
+		"mixed":                {twoHashes(), []string{sha("a"), md5("a"), sha("b")}, "line 3 is not a line of this kind of manifest"},
+		"a block not in order": {twoHashes(), []string{sha("a"), md5("b") + md5("a")}, "line 3 is not in ascending order"},
+		"a third hash":         {twoHashes(), []string{sha("a"), md5("a"), "SHA1 (a) = " + hexA[:40] + "\n"}, "line 3 is not a line of this kind of manifest"},
+		"untagged":             {twoHashes(), []string{sha("a"), hexA[:32] + "  a\n"}, "line 2 is not written as Sealift writes it"},
+		"a line cut short":     {twoHashes(), []string{sha("a"), md5("a")[:20]}, "line 2 is not a line of this kind of manifest"},
+	} {
+		text := strings.Join(tt.blocks, "")
+		blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), tt.builders...)
+		if tt.want != "" {
+			require.ErrorAs(t, err, new(*FormError), name)
+			require.EqualError(t, err, tt.want, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Len(t, blocks, len(tt.builders), name)
+		for i, want := range tt.blocks {
+			got, err := io.ReadAll(blocks[i])
+			require.NoError(t, err)
+			require.Equal(t, want, string(got), name)
+		}
+	}
+}
+
+// FuzzOwn checks that a file which is accepted as one that Builder has written is
+// byte for byte what Builder writes, the asterisks of earlier versions aside.
+func FuzzOwn(f *testing.F) {
+	f.Add([]byte(listing("./- A", "a A", "b B")), "p")
+	f.Add([]byte(hexA+" *a\n\\"+hexB+`  b\\c\n\r`+"\n"), "q\nr")
+	f.Add([]byte("SHA256 (a) = "+hexA+"\nSHA256 (b)) = "+hexB+"\n"), "./-")
+	f.Add([]byte("SHA256 (a) = "+hexA+"\nMD5 (a) = "+hexB[:32]+"\n"), "-")
+	f.Add([]byte("C4 (a) = "+c4ABC+"\nXXH3 (a) = "+hexB[:16]+"\nXXH64 (b) = "+hexB[:16]+"\n"), "*")
+	f.Add([]byte(c4ABC+"  a\n\\"+c4ABC+` *b\r`+"\n"), "a) = b")
+	f.Add([]byte(hexA[:16]+"  a\n"+hexA[:16]+" *b\n"), " ")
+	f.Fuzz(func(t *testing.T, text []byte, path string) {
+		for _, a := range hash.Algorithms() {
+			if _, err := BuildOwnIndex(bytes.NewReader(text), int64(len(text)), a); err == nil {
+				require.True(t, requireRebuilt(t, text, func() *Builder { return styled(a, styleOf(a), false) }))
+			}
+			requireOwn(t, a, styleOf(a), path)
+			requireOwn(t, a, Style{Tag: a.Tags()[0]}, path)
+			requireRebuilt(t, text, func() *Builder { return styled(a, styleOf(a), true) })
+		}
+		tagged := func(a hash.Algorithm) func() *Builder {
+			return func() *Builder { return styled(a, Style{Tag: a.Tags()[0]}, true) }
+		}
+		for _, builders := range [][]func() *Builder{
+			{tagged(hash.SHA256)},
+			{tagged(hash.SHA256), tagged(hash.MD5)},
+			{tagged(hash.C4), tagged(hash.XXH3), tagged(hash.XXH64)},
+		} {
+			requireRebuilt(t, text, builders...)
+		}
+	})
+}
+
+func styled(a hash.Algorithm, s Style, named bool) *Builder {
+	b := NewBuilder(a, noSpill, 0)
+	b.Style, b.Named = s, named
+	return b
+}
+
+// requireRebuilt checks that builders write the text again from what a Reader finds
+// in it, and also if they take over all of it, if OwnBlocks accepts it.
+func requireRebuilt(t *testing.T, text []byte, builders ...func() *Builder) (accepted bool) {
+	t.Helper()
+	var fresh []*Builder
+	for _, b := range builders {
+		fresh = append(fresh, b())
+	}
+	blocks, err := OwnBlocks(bytes.NewReader(text), int64(len(text)), fresh...)
+	if err != nil || len(text) == 0 {
+		return err == nil
+	}
+	var rebuilt, carried bytes.Buffer
+	var without []byte // the asterisks
+	for i, b := range fresh {
+		lines, _, err := readAll(NewReader(blocks[i], b.algorithm))
+		require.NoError(t, err)
+		for _, l := range lines {
+			require.NoError(t, b.Put(l.Path, l.Digest))
+			without = appendStyled(b.Style, b.algorithm, without, l.Digest, l.Path)
+		}
+		n, err := b.Write(&rebuilt, Carry{})
+		require.NoError(t, err)
+		require.Equal(t, Counts{Lines: len(lines)}, n)
+
+		_, err = blocks[i].Seek(0, io.SeekStart)
+		require.NoError(t, err)
+		n, err = builders[i]().Write(&carried, Carry{Previous: blocks[i]})
+		require.NoError(t, err)
+		require.Equal(t, Counts{Lines: len(lines)}, n)
+	}
+	require.Equal(t, string(without), rebuilt.String())
+	require.Equal(t, string(without), carried.String())
+	for len(text) > 0 { // the same, but for an asterisk in place of a blank
+		if text[0] != without[0] {
+			require.Equal(t, "*/ ", string(text[0])+"/"+string(without[0]))
+		}
+		text, without = text[1:], without[1:]
+	}
+	require.Empty(t, without)
+	return true
+}
+
+// requireOwn checks that the line of a path is accepted if a tree can have that path.
+func requireOwn(t *testing.T, a hash.Algorithm, style Style, path string) {
+	t.Helper()
+	b := styled(a, style, false)
+	if b.Put(path, bytes.Repeat([]byte{7}, a.Size())) != nil {
+		return
+	}
+	var out bytes.Buffer
+	_, err := b.Write(&out, Carry{})
+	require.NoError(t, err)
+	_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), b)
+	if isRelative([]byte(path)) || path == "./-" {
+		if len(out.Bytes()) <= MaxLine {
+			require.NoError(t, err, "%q", out.String())
+		}
+	} else {
+		require.ErrorAs(t, err, new(*FormError), "%q", out.String())
+	}
+}
