@@ -88,16 +88,18 @@ func (r *run) checkGiven(t *target) error {
 	if err != nil {
 		return nil //nolint:nilerr // copying the file reports it
 	}
-	have, old, err := r.digestFile(t.root, t.name)
+	have, err := t.root.Lstat(t.name)
 	if err != nil {
 		return nil //nolint:nilerr // the same
 	}
 	v, err := r.decide(t.system, src, have, nil)
-	if err != nil || v.act != actReplace && v.act != actCompare || digests.Equal(old) {
+	if err != nil || v.act != actReplace && (v.act != actCompare || v.differs != actReplace) {
 		return err
 	}
-	if v.act == actCompare && v.differs != actReplace {
-		return nil
+	if have.Kind == fsys.Regular {
+		if _, old, err := r.digestFile(t.root, t.name); err != nil || digests.Equal(old) {
+			return nil //nolint:nilerr // the same
+		}
 	}
 	return t.catalog.CheckGiven(digests)
 }
@@ -159,8 +161,11 @@ func (r *run) copyLate() {
 
 // warnStale warns of manifests at the destination that are not Sealift's to change, and
 // list files that this run has replaced.
-func (r *run) warnStale(t *target) error {
+func (r *run) warnStale(t *target) {
 	stale, err := t.catalog.Stale()
+	if err != nil {
+		r.tell(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("not all manifests there could be read to find out whether they are out of date now: %w", err)})
+	}
 	for _, s := range stale {
 		lines := "1 of its lines is"
 		if s.Lines > 1 {
@@ -168,5 +173,4 @@ func (r *run) warnStale(t *target) error {
 		}
 		r.tell(Event{Kind: EventWarning, Path: s.Path, Target: t.given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
 	}
-	return err
 }
