@@ -120,7 +120,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		memory = manifest.DefaultMemory
 	}
 	for _, l := range c.lists {
-		l.builder = manifest.NewBuilder(l.algorithm.Size(), o.Spill, max(memory/len(c.lists), leastMemory))
+		l.builder = manifest.NewBuilder(l.algorithm, o.Spill, max(memory/len(c.lists), leastMemory))
 	}
 	return c, nil
 }
@@ -232,7 +232,7 @@ func (c *Catalog) openOutside() error {
 		return failure.Refuse("--manifest %s: %s", quoteName(c.opts.Outside), quote.Text(err.Error()))
 	}
 	c.homes = append(c.homes, dir)
-	l.prev, err = openOwn(dir, baseOf(c.opts.Outside), l.algorithm, manifest.Style{})
+	l.prev, err = openOwn(dir, baseOf(c.opts.Outside), l.algorithm)
 	return c.refuse("", err)
 }
 
@@ -256,7 +256,7 @@ func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
 	if p.aside {
 		name = wasName(name)
 	}
-	o, err := openOwn(home, name, a, manifest.Style{})
+	o, err := openOwn(home, name, a)
 	if o != nil {
 		o.path, o.aside, o.killed = p.path, p.aside, p.aside
 	}

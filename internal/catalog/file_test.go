@@ -37,8 +37,11 @@ func (o fileTest) open() (*File, error) {
 		o.Hashes = []hash.Algorithm{hash.SHA256}
 	}
 	for _, a := range o.Hashes {
-		b := manifest.NewBuilder(a.Size(), nil, 0)
-		b.Named, b.Style = !o.tree, o.style
+		b := manifest.NewBuilder(a, nil, 0)
+		b.Named = !o.tree
+		if o.style != (manifest.Style{}) {
+			b.Style = o.style
+		}
 		if len(o.Hashes) > 1 {
 			b.Style.Tag = manifest.Tags(string(a))[0]
 		}
@@ -182,7 +185,7 @@ func TestFileReplacesNothingElse(t *testing.T) {
 		"another hash":  {before: sha1 + "  a\n", want: "line 1 is not a line of this kind of manifest"},
 		"another order": {before: linesOf("b", "a"), want: "line 2 is not in ascending order"},
 		"more":          {before: linesOf("a") + "# noted by hand\n", want: "line 2 is not a line of this kind of manifest"},
-		"tagged":        {before: tagged("a"), want: "line 1 is not a line of this kind of manifest"},
+		"tagged":        {before: tagged("a"), want: "line 1 is not written as Sealift writes it"},
 		"untagged":      {fileTest: fileTest{style: manifest.Style{Tag: "SHA256"}}, before: linesOf("a"), want: "line 1 is not written as Sealift writes it"},
 		"one of two hashes": {fileTest: fileTest{FileOptions: FileOptions{Hashes: []hash.Algorithm{hash.SHA256, hash.MD5}}}, before: tagged("a"),
 			want: "line 1 is the last one, and there is none of MD5"},
