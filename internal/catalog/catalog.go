@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -508,7 +509,9 @@ func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
 	}
-	c.joined = c.joined && !(o.Failed && c.Late(o.Path)) // the source's is not what this run would write
+	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
+		c.joined = false // the source's is not what this run would write
+	}
 	if o.Digests == nil {
 		if o.Replaced {
 			c.Drop(o.Path)
