@@ -172,6 +172,32 @@ func TestFileMergesBlockByBlock(t *testing.T) {
 	require.Equal(t, tagged("a", "b")+"MD5 (a) = 0cc175b9c0f1b6a831c399e269772661\nMD5 (b) = 92eb5ffee6ae2fec3ad71c777531578f\n", content(t, "M"))
 }
 
+// TestFileOfEachHash is rule 5 for the manifest of sum and stream.
+func TestFileOfEachHash(t *testing.T) {
+	eachHash(t, func(t *testing.T, a hash.Algorithm, _ string) {
+		other := hash.C4
+		if a == other {
+			other = hash.XXH3
+		}
+		for _, hashes := range [][]hash.Algorithm{{a}, {a, other}, {other, a}} {
+			inPlace(t, "a", "b")
+			o := fileTest{FileOptions: FileOptions{Hashes: hashes}}
+			_, err := o.write(t, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := o.write(t, "b")
+			if err != nil || w.Lines != 2*len(hashes) || w.Dropped != 0 {
+				t.Errorf("%v: %+v, %v\n%s", hashes, w, err, content(t, "M"))
+			}
+			before := content(t, "M")
+			if _, err := o.write(t, "a", "b"); err != nil || content(t, "M") != before {
+				t.Errorf("%v: %v: it changed:\n%s%s", hashes, err, before, content(t, "M"))
+			}
+		}
+	})
+}
+
 func TestFileReplacesNothingElse(t *testing.T) {
 	sha1 := strings.Repeat("ab", 20)
 	for name, tt := range map[string]struct {
