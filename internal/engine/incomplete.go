@@ -113,10 +113,16 @@ func (r *run) mark(t *target) {
 		t.unmarked = true
 		return
 	}
-	err := u.Mark(&u.Missing)
+	err := t.takeOver() // the root may have the source's permissions by now; close gives them back
+	if err == nil {
+		err = u.Mark(&u.Missing)
+	}
 	if t.unmarked = err != nil; !t.unmarked || t.isLost() {
 		return
 	}
-	err = fmt.Errorf("%w; the journal stays, to show that this copy is incomplete", err)
-	r.tell(Event{Kind: EventWarning, Target: t.given, Err: err})
+	journal := "the journal stays, to show that this copy is incomplete"
+	if t.journal.removed {
+		journal = "the journal is already removed, so run the same command again"
+	}
+	r.tell(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("%w; %s", err, journal)})
 }

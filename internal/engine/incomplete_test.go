@@ -336,6 +336,8 @@ func TestAMarkerThatStays(t *testing.T) {
 			out := runTold(t, o, &tally.Counters{})
 			require.EqualValues(t, 1, out.summary.Errors)
 			require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
+			require.NotContains(t, out.String(), "the journal stays")
+			require.NoDirExists(t, journalAt(dst))
 		})
 		require.NotEmpty(t, markersAt(t, dst))
 		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
@@ -453,4 +455,77 @@ func TestEventsInAMarker(t *testing.T) {
 	}
 	require.Equal(t, "the source's directory: read: why\nthis directory: read: why\n'both': read: why\n'one': read: why\n", marker(0))
 	require.Equal(t, "the source's directory: read: why\nthis directory: dropped: full\nthis directory: dropped at 'two': gone\n'both': read: why\n'two': other\n", marker(1))
+}
+
+// A failure after the journal is removed is in a new marker. If that cannot be written,
+// no message claims that the journal stays.
+func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
+	for _, unmarked := range []bool{false, true} {
+		dir := treetest.MemoryDir(t)
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		write(t, src, "a", []byte("a"), since)
+		require.NoError(t, os.Mkdir(dst, 0o755))
+		failed := false
+		unhook := hook(t, func(op fsys.Op, name string) error {
+			_, journal := os.Lstat(journalAt(dst))
+			_, manifest := os.Lstat(filepath.Join(dst, "SHA256SUMS"))
+			switch {
+			case journal == nil || manifest != nil: // not the end yet
+			case op == fsys.OpSync && !failed:
+				failed = true
+				return syscall.EIO
+			case failed && unmarked && op == fsys.OpLink:
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		o := options(src, dst)
+		o.Sync = SyncEnd
+		out := runTold(t, o, &tally.Counters{})
+		unhook()
+		require.True(t, failed)
+		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
+		require.NoDirExists(t, journalAt(dst))
+		require.NotContains(t, out.String(), "the journal stays")
+		if unmarked {
+			require.Empty(t, markersAt(t, dst))
+			require.Contains(t, out.String(), "cannot write '"+srcMarker+"': no space left on device; the journal is already removed, so run the same command again")
+		} else {
+			_, text := marked(t, dst, srcMarker)
+			require.Contains(t, text, "this directory: sync: input/output error\n")
+		}
+	}
+}
+
+// A failure after the destination has the permissions of a read-only source is marked,
+// and the permissions stay.
+func TestAFailureInAReadOnlyDestination(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root can write into every directory")
+	}
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("a"), since)
+	require.NoError(t, os.Chmod(src, 0o555))
+	failed := false
+	unhook := hook(t, func(op fsys.Op, _ string) error {
+		info, err := os.Stat(dst)
+		if err == nil && info.Mode().Perm() == 0o555 && op == fsys.OpSync && !failed {
+			failed = true
+			return syscall.EIO
+		}
+		return nil
+	})
+	o := options(src, dst)
+	o.Sync = SyncEnd
+	out := runTold(t, o, &tally.Counters{})
+	unhook()
+	require.True(t, failed)
+	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
+	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
+	info, err := os.Stat(dst)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o555, info.Mode().Perm())
+	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	require.Empty(t, markersAt(t, dst))
 }
