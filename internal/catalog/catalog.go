@@ -413,7 +413,9 @@ func (c *Catalog) Start() error {
 			switch {
 			case l.prev == nil || l.prev.aside || !c.collides(l.prev, claim.path):
 			case claim.kind != fsys.Regular:
-				return c.MoveAside()
+				if err := c.moveAside(l.prev); err != nil {
+					return err
+				}
 			default:
 				same, err := c.equalsSource(l.prev, claim.path)
 				if err != nil {
