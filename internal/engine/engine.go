@@ -88,7 +88,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
-	if r.source, r.sourceInfo, err = openRoot(rt.dir, rt.id); err != nil {
+	if r.source, r.sourceInfo, err = openRoot(o.FS, rt.dir, rt.id); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
 	r.outer = ctx

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
@@ -42,6 +43,8 @@ type Options struct {
 
 	DryRun   bool
 	FailFast bool
+
+	FS *fsys.FS // nil for the system's own; tests give others
 
 	// Report receives everything worth telling while it happens, from one
 	// goroutine at a time. It must not block for long. May be nil.

@@ -220,7 +220,7 @@ func (m *manifestFile) openHome(t *target, rel string, create bool) (*fsys.Dir, 
 				return nil, errors.New(reason(err))
 			}
 		}
-		return fsys.OpenRoot(m.dir)
+		return t.fs.OpenRoot(m.dir)
 	}
 	d := t.root
 	if path.Dir(rel) == "." {

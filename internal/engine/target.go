@@ -110,7 +110,7 @@ func (t *target) open(r *run) error {
 	var err error
 	if t.root == nil {
 		if err = t.closed; err == nil {
-			t.root, _, err = openRoot(t.dir, t.id)
+			t.root, _, err = openRoot(t.fs, t.dir, t.id)
 		}
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (t *target) giveBack(r *run) {
 // makeRoot makes the destination's directory and opens just that one: what
 // somebody else has put there since the paths were resolved is refused.
 func (t *target) makeRoot() error {
-	parent, err := fsys.OpenRoot(parentOf(t.dir))
+	parent, err := t.fs.OpenRoot(parentOf(t.dir))
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (t *target) undo() {
 		t.journal.close()
 	}
 	for dir := t.dir; (t.journal == nil || t.journal.dir == nil) && dir != t.anchor; dir = parentOf(dir) {
-		parent, err := fsys.OpenRoot(parentOf(dir))
+		parent, err := t.fs.OpenRoot(parentOf(dir))
 		if err != nil {
 			return
 		}
@@ -423,7 +423,7 @@ func (t *target) flush(r *run) error {
 	}
 	for dir := t.dir; dir != t.anchor; { // the names of the directories that were made
 		dir = parentOf(dir)
-		parent, err := fsys.OpenRoot(dir)
+		parent, err := t.fs.OpenRoot(dir)
 		if err != nil {
 			return err
 		}
@@ -443,7 +443,7 @@ func (t *target) stands() error {
 	if err != nil {
 		return err
 	}
-	d, err := fsys.OpenRoot(t.dir)
+	d, err := t.fs.OpenRoot(t.dir)
 	if err != nil {
 		return err
 	}

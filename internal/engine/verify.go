@@ -84,7 +84,7 @@ func (r *run) verify(targets []*target) {
 	}
 	if r.opts.Verify == VerifyFull {
 		var err error // the copy has closed it
-		if v.source, _, err = openRoot(r.route.dir, r.sourceInfo.ID); err != nil {
+		if v.source, _, err = openRoot(r.opts.FS, r.route.dir, r.sourceInfo.ID); err != nil {
 			r.tell(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
 		} else {
 			defer v.source.Close()

@@ -22,14 +22,14 @@ var ErrNotRegular = errors.New("it is not a regular file")
 
 // OpenReplacement finds the place of the file. Symbolic links in path are followed:
 // the path is the user's own. replaceable is asked about a file that is there.
-func OpenReplacement(path string, replaceable func(*File, Info) error) (*Replacement, error) {
+func (sys *FS) OpenReplacement(path string, replaceable func(*File, Info) error) (*Replacement, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, ErrNotRegular
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	dir, err := OpenRoot(filepath.Dir(path))
+	dir, err := sys.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}

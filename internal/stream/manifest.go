@@ -29,7 +29,7 @@ func (r *run) checkManifest() error {
 		return refuse(errors.New("there is nothing to list: no output is a file or a device that will hold the stream and nothing else, and the input is not read as a whole"))
 	}
 	var err error
-	r.manifest, err = fsys.OpenReplacement(r.opts.Manifest, r.replaceable)
+	r.manifest, err = r.opts.FS.OpenReplacement(r.opts.Manifest, r.replaceable)
 	if err != nil {
 		return refuse(err)
 	}
@@ -61,8 +61,8 @@ func (o *output) canBeListed(seek int64) bool { return hasContent(o.name, o.to) 
 
 // leadsTo reports whether the name is still that of what was opened: who reads the
 // manifest opens it by name.
-func leadsTo(name string, s *fsys.Stream) (bool, error) {
-	now, err := fsys.StatPath(name)
+func (r *run) leadsTo(name string, s *fsys.Stream) (bool, error) {
+	now, err := r.opts.FS.StatPath(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -75,7 +75,7 @@ func (o *output) isStream() (bool, error) {
 	if o.failed || !o.canBeListed(o.base) {
 		return false, nil
 	}
-	if same, err := leadsTo(o.name, o.to); !same || err != nil {
+	if same, err := o.run.leadsTo(o.name, o.to); !same || err != nil {
 		return false, err
 	}
 	if o.to.Info.Kind == fsys.BlockDevice {
@@ -90,7 +90,7 @@ func (in *input) isStream() (bool, error) {
 	if !in.run.inputCanBeListed() {
 		return false, nil
 	}
-	if same, err := leadsTo(in.run.opts.Input, in.Stream); !same || err != nil {
+	if same, err := in.run.leadsTo(in.run.opts.Input, in.Stream); !same || err != nil {
 		return false, err
 	}
 	if in.Info.Kind == fsys.BlockDevice {

@@ -290,7 +290,7 @@ func TestAppendedIsFollowed(t *testing.T) {
 	stop, err := fsys.NewStop()
 	require.NoError(t, err)
 	defer stop.Close()
-	s, err := fsys.InheritStream(f, stop, true)
+	s, err := (*fsys.FS)(nil).InheritStream(f, stop, true)
 	require.NoError(t, err)
 	defer s.Close()
 	o := &output{run: &run{opts: &Options{}}, name: standard, to: s}

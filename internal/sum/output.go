@@ -20,13 +20,14 @@ import (
 // output is where the lines go: Options.Out, or a file that appears when it is
 // complete.
 type output struct {
+	fs   *fsys.FS
 	file *fsys.Replacement // nil without one
 	out  fsys.ID           // of the file that Options.Out writes to, zero if it is none
 }
 
 // openOutput finds out where the lines go, before anything is read for them.
 func (r *run) openOutput() (*output, error) {
-	o := &output{}
+	o := &output{fs: r.opts.FS}
 	if r.opts.Manifest == "" {
 		if r.opts.OutFile != nil {
 			if info, err := fsys.StatFile(r.opts.OutFile); err == nil && info.Kind == fsys.Regular {
@@ -36,7 +37,7 @@ func (r *run) openOutput() (*output, error) {
 		return o, nil
 	}
 	var err error
-	o.file, err = fsys.OpenReplacement(r.opts.Manifest, func(f *fsys.File, info fsys.Info) error {
+	o.file, err = r.opts.FS.OpenReplacement(r.opts.Manifest, func(f *fsys.File, info fsys.Info) error {
 		return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size)
 	})
 	if errors.Is(err, fsys.ErrNotRegular) {
@@ -59,15 +60,15 @@ func (o *output) holds(j job, info fsys.Info) bool {
 	if j.dir != nil {
 		in = j.dir.Info.ID
 	} else if path, err := filepath.EvalSymlinks(j.path); err == nil {
-		in, name = idOf(filepath.Dir(path)), filepath.Base(path)
+		in, name = idOf(o.fs, filepath.Dir(path)), filepath.Base(path)
 	}
 	// Where names differ in case only, the file system says whether they are one.
 	return in == o.file.ID && (name == o.file.Name || o.file.Old != nil && info.ID == o.file.Old.ID && strings.EqualFold(name, o.file.Name))
 }
 
 // idOf is zero for a directory that is gone.
-func idOf(dir string) fsys.ID {
-	d, err := fsys.OpenRoot(dir)
+func idOf(sys *fsys.FS, dir string) fsys.ID {
+	d, err := sys.OpenRoot(dir)
 	if err != nil {
 		return fsys.ID{}
 	}

@@ -79,7 +79,7 @@ func (r *run) openTrees(ctx context.Context) error {
 	for _, dir := range r.opts.Dirs {
 		t := &tree{given: dir}
 		r.trees = append(r.trees, t)
-		if t.root, err = fsys.OpenRoot(dir); err == nil {
+		if t.root, err = r.opts.FS.OpenRoot(dir); err == nil {
 			t.info, err = t.root.Stat()
 		}
 		switch {
@@ -136,7 +136,7 @@ func (r *run) openNamed() (*source, error) {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		f, info, err := fsys.OpenFile(name)
+		f, info, err := r.opts.FS.OpenFile(name)
 		if err != nil {
 			return nil, refused(s.shown, err)
 		}
