@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -29,7 +30,7 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
 		var mu sync.Mutex
 		var seen []string
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			switch op {
@@ -43,8 +44,8 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 			}
 			return nil
 		})
+		o.FS = sys
 		out := watched(t, o)
-		fsys.Fault = nil
 		drive := slices.Index(seen, "drive")
 		require.Greater(t, drive, slices.Index(seen, "dst"), "%q", seen)
 		manifest := slices.Index(seen, "dst.sha256")
@@ -70,7 +71,7 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
 		ctx, cancel := context.WithCancel(t.Context())
 		var flushed atomic.Bool
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
 			case (op == fsys.OpLink || op == fsys.OpRename) && name == "dst":
 				cancel()
@@ -82,8 +83,8 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 			}
 			return nil
 		})
+		o.FS = sys
 		_, err := Run(ctx, &o, &tally.Counters{})
-		fsys.Fault = nil
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, flushed.Load())
 		names, err := filepath.Glob(filepath.Join(dir, journalName("dst"), logPrefix+"*"))
@@ -99,16 +100,15 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 // So are those of file systems that are mounted in the destination, where files are
 // forced each by itself.
 func TestDrivesOfMountsAreFlushed(t *testing.T) {
-	root, err := fsys.OpenRoot(t.TempDir())
-	require.NoError(t, err)
-	defer root.Close()
 	flushed := 0
-	hook(t, func(op fsys.Op, _ string) error {
+	root, err := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpSyncDrive {
 			flushed++
 		}
 		return nil
-	})
+	}).OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
 	d := &target{root: root, drivesLater: true, mounts: map[uint64]*fsys.Dir{1: root, 2: root}}
 	require.NoError(t, d.syncDrives())
 	require.Zero(t, flushed, "the file system is forced as a whole")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), r.newParkedFile)
+	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), opts.parkedMemory, r.newParkedFile)
 	r.deferred = map[string]job{}
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
@@ -165,6 +166,14 @@ func (o *Options) withDefaults() *Options {
 		// Every worker with full queues, and one block in each hand.
 		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
 	}
+	if full.rotational == nil {
+		full.rotational = (*fsys.Dir).Rotational
+	}
+	if full.inMemory == nil {
+		full.inMemory = (*fsys.Dir).InMemory
+	}
+	full.tendEvery = cmp.Or(full.tendEvery, tendEvery)
+	full.parkedMemory = cmp.Or(full.parkedMemory, parkedMemory)
 	return &full
 }
 
@@ -244,18 +253,15 @@ func (r *run) openTargets() error {
 // chargeMemory says whose time that of file systems in memory is: no device makes
 // anybody wait there.
 func (r *run) chargeMemory() {
-	if inMemory(r.source) {
+	if r.opts.inMemory(r.source) {
 		r.sheet.Charge(lap.Source, lap.CPU)
 	}
 	for _, t := range r.targets {
-		if t.root != nil && inMemory(t.root) {
+		if t.root != nil && r.opts.inMemory(t.root) {
 			r.sheet.Charge(t.place(), lap.CPU)
 		}
 	}
 }
-
-// Tests exchange it: where their files are is not up to them.
-var inMemory = (*fsys.Dir).InMemory
 
 // work walks the source and copies.
 func (r *run) work() {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -71,11 +72,12 @@ func (i *injector) fault(op fsys.Op, name string) error {
 	return i.err
 }
 
-// while runs f with the hook in place.
-func (i *injector) while(f func()) {
-	fsys.Fault = i.fault
-	defer func() { fsys.Fault = nil }()
-	f()
+func (i *injector) fs() *fsys.FS { return faultfs.New(i.fault) }
+
+// in lets a run open everything through sys.
+func in(sys *fsys.FS, o Options) Options {
+	o.FS = sys
+	return o
 }
 
 // mayBeSilent lists the functions in which a failure need not be told, because
@@ -466,7 +468,6 @@ func sweepOptions(source string, targets []string, sync SyncMode) Options {
 // TestFaultSweep runs the next run with one policy for each operation, and with
 // SEALIFT_SWEEP=all, which takes twice as long, with both.
 func TestFaultSweep(t *testing.T) {
-	stopClock(t) // the number of operations must not depend on it
 	defer goleak.VerifyNone(t)
 	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
 		t.Run(sync.String(), func(t *testing.T) { sweep(t, sync) })
@@ -525,8 +526,7 @@ func sweep(t *testing.T, sync SyncMode) {
 	for range 2 {
 		var count injector
 		targets := fresh()
-		var out *told
-		count.while(func() { out = watched(t, sweepOptions(src, targets, sync)) })
+		out := watched(t, stopClock(in(count.fs(), sweepOptions(src, targets, sync))))
 		require.NoError(t, out.err)
 		require.False(t, out.anything(), "a clean run:\n%s", out)
 		require.Empty(t, gapsOf(targets), "a clean run")
@@ -547,8 +547,7 @@ func sweep(t *testing.T, sync SyncMode) {
 					total++
 					inj := &injector{fail: operation{op, nth}, err: err}
 					targets := fresh()
-					var out *told
-					inj.while(func() { out = watched(t, sweepOptions(src, targets, sync)) })
+					out := watched(t, stopClock(in(inj.fs(), sweepOptions(src, targets, sync))))
 					var wrong []string
 					for i, target := range targets {
 						for _, c := range complaints(t, target) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -29,7 +30,7 @@ func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
 				write(t, src, fmt.Sprint(i), []byte("x"), since)
 			}
 			var made atomic.Int64
-			unhook := hook(t, func(op fsys.Op, _ string) error {
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				if op != fsys.OpCreate {
 					return nil
 				}
@@ -40,8 +41,8 @@ func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
 			})
 			o := options(src, dst)
 			o.Workers = 1
+			o.FS = sys
 			out := watched(t, o)
-			unhook()
 			if name == "always" {
 				require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.EIO)
 				require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
@@ -61,7 +62,7 @@ func TestAHardLinkThatIsThereAlready(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", []byte("x"), since)
 	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
-	unhook := hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		other, ours := map[string]string{"a": "b", "b": "a"}[name]
 		if op == fsys.OpLink && ours { // or the commit of the first one
 			err := os.Link(filepath.Join(dst, other), filepath.Join(dst, name))
@@ -73,8 +74,8 @@ func TestAHardLinkThatIsThereAlready(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Workers = 1
+	o.FS = sys
 	out := watched(t, o)
-	unhook()
 	require.Empty(t, out.bad())
 	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
 }

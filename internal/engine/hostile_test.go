@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -122,9 +123,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 						if nth%2 == 1 {
 							o.Policy = PolicyAlways
 						}
-						unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+						sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+						o.FS = sys
 						out := watched(t, o)
-						unhook()
 						at := a.At
 						a.Undo(t)
 						require.NoError(t, os.RemoveAll(a.Bait))
@@ -180,9 +181,9 @@ func TestExchangedForAFileOutside(t *testing.T) {
 					require.NoError(t, os.Link(twin, a.Bait))
 					o := sweepOptions(src, []string{dst}, SyncNone)
 					o.Policy = policy
-					unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+					sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+					o.FS = sys
 					out := watched(t, o)
-					unhook()
 					require.Empty(t, out.panicked)
 					if now := stateOf(t, twin); now != was {
 						t.Errorf("exchanged before operation %d, %s (brief: %t): it was\n  %+v and is\n  %+v\nreported:\n%s", nth, a.At, brief, was, now, out)
@@ -277,7 +278,7 @@ func TestDestinationExchangedAfterItWasMade(t *testing.T) {
 		require.NoError(t, os.Lchown(other, 77, 78))
 		was := stateOf(t, other)
 		made := false
-		unhook := hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpOpenDir && name == "dst" && !made {
 				made = true
 				require.NoError(t, os.Rename(filepath.Join(dir, "dst"), filepath.Join(dir, "aside")))
@@ -286,8 +287,8 @@ func TestDestinationExchangedAfterItWasMade(t *testing.T) {
 			return nil
 		})
 		o := sweepOptions(c.source, []string{dir + "/" + c.target}, SyncNone)
+		o.FS = sys
 		out := watched(t, o)
-		unhook()
 		require.True(t, made)
 		require.Contains(t, out.String(), errExchanged.Error())
 		require.Equal(t, was, stateOf(t, filepath.Join(dir, "dst")))
@@ -349,7 +350,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 				was := stateOf(t, path)
 				made, put := "", false
 				var mu sync.Mutex // the walk and the worker call it
-				unhook := hook(t, func(op fsys.Op, entry string) error {
+				sys := faultfs.New(func(op fsys.Op, entry string) error {
 					mu.Lock()
 					defer mu.Unlock()
 					if op == c.made && (entry == name || (replaced || name == "fifo") && strings.HasSuffix(entry, ".tmp")) {
@@ -364,8 +365,8 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 				})
 				o := sweepOptions(src, []string{dst}, SyncNone)
 				o.Policy = PolicyAlways
+				o.FS = sys
 				out := watched(t, o)
-				unhook()
 				require.True(t, put)
 				if name == "e" {
 					path = made
@@ -396,7 +397,7 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	var wrong []string
 	seen := 0
 	var mu sync.Mutex
-	unhook := hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		_ = filepath.WalkDir(dst, func(path string, d fs.DirEntry, err error) error {
@@ -422,8 +423,8 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	o := sweepOptions(src, []string{dst}, SyncEnd)
 	o.BlockSize = 1 << 20
 	o.Memory = 8 << 20
+	o.FS = sys
 	out := watched(t, o)
-	unhook()
 	require.False(t, out.anything(), "%s", out)
 	require.Empty(t, wrong)
 	require.Positive(t, seen)
@@ -448,7 +449,7 @@ func TestExchangedForAnotherKind(t *testing.T) {
 				treetest.Create(t, bait, node)
 				defer treetest.Remove(t, bait)
 				reads, done := 0, false
-				unhook := hook(t, func(op fsys.Op, name string) error {
+				sys := faultfs.New(func(op fsys.Op, name string) error {
 					if op == fsys.OpOpen && name == "b" && !done {
 						// With VerifyFull, when the source is read again: at the third opening.
 						if reads++; verify == VerifyOff || reads == 3 {
@@ -460,8 +461,8 @@ func TestExchangedForAnotherKind(t *testing.T) {
 				})
 				o := sweepOptions(src, []string{dst}, SyncNone)
 				o.Verify = verify
+				o.FS = sys
 				out := watched(t, o)
-				unhook()
 				require.True(t, done)
 				require.EqualValues(t, 1, out.summary.Errors, "%s", out)
 				require.Empty(t, leaks(t, dst))

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -45,6 +46,12 @@ type Options struct {
 	FailFast bool
 
 	FS *fsys.FS // nil for the system's own; tests give others
+
+	// What tests of this package exchange; zero values are what else is.
+	rotational   func(*fsys.Dir) bool // not every disk that they find spins
+	inMemory     func(*fsys.Dir) bool // where their files are is not up to them
+	tendEvery    time.Duration        // how often somebody looks whether a checkpoint is due
+	parkedMemory int                  // bytes
 
 	// Report receives everything worth telling while it happens, from one
 	// goroutine at a time. It must not block for long. May be nil.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -60,7 +61,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			plain := filepath.Join(dst, badPrefix+c.name)
 			tc := &tally.Counters{}
 			prepared := false
-			hook(t, func(op fsys.Op, _ string) error {
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				if tally.Phase(tc.Phase.Load()) != tally.PhaseVerifying {
 					return nil
 				}
@@ -78,6 +79,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			})
 			o := verifying(VerifyDest, src, dst)
 			o.Workers = 1
+			o.FS = sys
 			out := runTold(t, o, tc)
 			bad := out.bad()
 			require.Len(t, bad, 1)
@@ -141,7 +143,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				}
 				c := &tally.Counters{}
 				spoilt := false
-				hook(t, func(op fsys.Op, _ string) error {
+				sys := faultfs.New(func(op fsys.Op, _ string) error {
 					if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 						return nil
 					}
@@ -156,6 +158,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				})
 				o := verifying(VerifyDest, src, dst)
 				o.Workers = 1
+				o.FS = sys
 				out := runTold(t, o, c)
 				require.Len(t, out.bad(), 1)
 				require.NotContains(t, out.bad()[0].Err.Error(), "could not be moved")
@@ -179,7 +182,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 	for _, readError := range []bool{false, true} {
 		c := &tally.Counters{}
 		spoilt := false
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
 			case tally.Phase(c.Phase.Load()) != tally.PhaseVerifying:
 				return nil
@@ -196,6 +199,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 		})
 		o := verifying(VerifyDest, src, dst)
 		o.Workers, o.Policy = 1, PolicyChecksum
+		o.FS = sys
 		out := runTold(t, o, c)
 		require.Len(t, out.bad(), 1)
 		require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
@@ -213,7 +217,7 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	write(t, dir, "mine", []byte("mine"), since)
 	c := &tally.Counters{}
 	spoilt := false
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		switch {
 		case tally.Phase(c.Phase.Load()) != tally.PhaseVerifying:
 		case !spoilt:
@@ -226,6 +230,7 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 1
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Len(t, out.bad(), 1)
 	require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
@@ -246,9 +251,10 @@ func TestABadFileIsInNoManifest(t *testing.T) {
 	write(t, dst, "extra", []byte("kept"), since)
 	require.NoError(t, os.WriteFile(filepath.Join(dst, "SHA256SUMS"), []byte(sha("kept")+"  extra\n"), 0o600))
 	c := &tally.Counters{}
-	atVerifying(t, c, func() { spoil(t, filepath.Join(dst, "b")) })
+	sys := atVerifying(c, func() { spoil(t, filepath.Join(dst, "b")) })
 	o := verifying(VerifyDest, src, dst)
 	o.Hashes = hash.Algorithms()
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Len(t, out.bad(), 1)
 	require.Len(t, out.summary.Targets[0].Manifests, len(hash.Algorithms()))
@@ -278,12 +284,12 @@ func TestVerifySingleFiles(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(base, "two", "MD5SUMS"),
 				fmt.Appendf(nil, "%032x  %s\n%032x  %s\n", 1, name, 2, "else"), 0o600))
 			c := &tally.Counters{}
-			atVerifying(t, c, func() {
+			sys := atVerifying(c, func() {
 				if rotten {
 					spoil(t, two)
 				}
 			})
-			out := runTold(t, verifying(VerifyDest, filepath.Join(src, "file"), one, two), c)
+			out := runTold(t, in(sys, verifying(VerifyDest, filepath.Join(src, "file"), one, two)), c)
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 			require.FileExists(t, one+".sha256")
 			if !rotten {
