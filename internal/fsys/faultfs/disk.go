@@ -28,9 +28,10 @@ const page = 4 << 10
 //     times, one extended attribute.
 //   - Syncing a file flushes its data and metadata, not its names. Datasync leaves the
 //     metadata out, SyncPart all but some pages.
-//   - Syncing a directory flushes its entries and its own metadata, not the content or
-//     the metadata of what they lead to. A symbolic link has its target from the start,
-//     and a file or directory the mode with which it was created.
+//   - Syncing a directory flushes its entries and its own metadata, and the metadata of
+//     symbolic links and special files in it, which nothing else can sync. It does not
+//     flush the content or the metadata of files and directories in it. A symbolic link has its
+//     target from the start, and a file or directory the mode with which it was created.
 //   - A rename is atomic, also between two directories, of which either flushes it.
 //   - A name whose file has lost its data leads to an empty file, or to one with zeros
 //     where pages are lost. A directory that has lost its name loses all below it.
@@ -65,6 +66,12 @@ type state struct {
 	data   []byte
 	xattrs map[string][]byte
 	names  map[string]*inode
+}
+
+// unsyncable reports whether nothing can open it to sync it.
+func (i *inode) unsyncable() bool {
+	kind := i.first.info.Kind
+	return kind != fsys.Regular && kind != fsys.Directory
 }
 
 func (s state) clone() *state {
@@ -385,6 +392,8 @@ func (c *change) flushedBy(f fsys.Flush, in *inode) bool {
 		return c.place == inDrive
 	case c.of == nil:
 		return c.dirs[0] == in || c.dirs[1] == in
+	case c.of.unsyncable():
+		return slices.Contains(slices.Collect(maps.Values(in.names)), c.of)
 	case c.of != in || f.DataOnly && !c.data:
 		return false
 	}
