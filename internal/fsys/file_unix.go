@@ -127,6 +127,9 @@ func (f *File) Dup() (*File, error) {
 // after off, and end == true if there is none. An error for which Unsupported
 // holds means that the file system, or the system, cannot tell.
 func (f *File) NextData(off int64) (data, hole int64, end bool, err error) {
+	if err := f.fault(OpHoles, ""); err != nil {
+		return 0, 0, false, err
+	}
 	if !tellsHoles {
 		return 0, 0, false, unix.ENOTSUP
 	}

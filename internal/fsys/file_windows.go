@@ -142,5 +142,8 @@ func (f *File) Dup() (*File, error) {
 
 // NextData is not supported: holes are read as the zeros that they are.
 func (f *File) NextData(int64) (data, hole int64, end bool, err error) {
+	if err := f.fault(OpHoles, ""); err != nil {
+		return 0, 0, false, err
+	}
 	return 0, 0, false, errNotSupported
 }

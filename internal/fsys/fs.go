@@ -34,6 +34,7 @@ const (
 	OpClone       Op = "clone"
 	OpCopyRange   Op = "copyrange"
 	OpPreallocate Op = "preallocate"
+	OpHoles       Op = "holes"
 	OpPunch       Op = "punch"
 	OpCloseFile   Op = "close"
 	OpLock        Op = "lock"
