@@ -116,13 +116,7 @@ type Descriptor struct {
 // OpenRoot is FS.OpenRoot of the system.
 func OpenRoot(path string) (*Dir, error) { return (*FS)(nil).OpenRoot(path) }
 
-// Fault is asked about all operations without an FS.
-var Fault func(op Op, name string) error // TRANSITIONAL
-
 func (sys *FS) fault(op Op, path string) error {
-	if sys == nil && Fault != nil { // TRANSITIONAL
-		return Fault(op, path) // TRANSITIONAL
-	} // TRANSITIONAL
 	if sys == nil || sys.Fault == nil {
 		return nil
 	}
@@ -172,7 +166,7 @@ func (o *Object) fs() *FS {
 
 func (o *Object) fault(op Op, name string) error {
 	if o.descriptor == nil {
-		return (*FS)(nil).fault(op, name) // TRANSITIONAL
+		return nil
 	}
 	return o.descriptor.fault(op, name)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -22,7 +23,6 @@ func TestExchanged(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	t.Chdir(dir)
 	content, other := treetest.Pattern(20_000, 1), treetest.Pattern(20_000, 2)
-	defer func() { fsys.Fault = nil }()
 	runs := 0
 	for i, victim := range []string{"in", "out", "new", "m"} {
 		for kind, make := range map[string]func(){
@@ -38,9 +38,8 @@ func TestExchanged(t *testing.T) {
 				write(t, "in", content)
 				write(t, "out", treetest.Pattern(100, 3))
 				write(t, "m", []byte(hex.EncodeToString(digest(nil))+"  old\n"))
-				fsys.Fault = func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil }
-				o := stream(t.Context(), "in", []string{"out", "new", "safe"}, func(o *Options) { o.Manifest, o.BlockSize = "m", 8192 })
-				fsys.Fault = nil
+				sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+				o := streamIn(t.Context(), sys, "in", []string{"out", "new", "safe"}, func(o *Options) { o.Manifest, o.BlockSize = "m", 8192 })
 				about := []any{"%s exchanged for a %s before operation %d, %s (brief: %t): %v\n%s", victim, kind, a.Nth, a.At, a.Brief, o.err, o.texts()}
 				holds := func(name string) (list [][]byte) { // what is under the name, or was when it was listed
 					names := []string{name}

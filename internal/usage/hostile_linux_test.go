@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -41,12 +42,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 			}
 			o.Workers = 1 + i%3
 			runs += treetest.Sweep(t, filepath.Join(in, victim), bait, victim == ".", i, 1, func(a *treetest.Attack) {
-				var got account
-				withFault(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil }, func() {
-					var err error
-					got, err = run1(t.Context(), o)
-					require.NoError(t, err)
-				})
+				o.FS = faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+				got, err := run1(t.Context(), o)
+				require.NoError(t, err)
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v", victim, a.Nth, a.At, a.Brief, got)
 				require.Less(t, got.Bytes, uint64(1<<20))
 				require.NotContains(t, strings.Join(got.Failed, "\n")+fmt.Sprint(got.Entries), "canary")
