@@ -24,6 +24,7 @@ import (
 // Where each file is forced by itself, the drive's cache is flushed after the file has
 // its name and before the manifest has one.
 func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		dir := t.TempDir()
 		write(t, dir, "src", treetest.Pattern(100_000, 1), since)
@@ -65,6 +66,7 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 // A checkpoint says that files are on the device only after the drive's cache was
 // flushed.
 func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		dir := t.TempDir()
 		write(t, dir, "src", treetest.Pattern(100_000, 1), since)

@@ -21,6 +21,7 @@ import (
 // A further name is linked to what was copied, never to what somebody has put
 // in its place since.
 func TestLeaderExchangedAtTheDestination(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	require.NoError(t, os.Mkdir(src, 0o777))

@@ -41,6 +41,7 @@ func guiseOf(path string) (ino uint64, g guise, ok bool) {
 // Before every operation all that is open is looked at. Nobody may do more with it at
 // any instant than in the end, and nothing has setuid before it has its owner.
 func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("giving files away takes root")
 	}

@@ -91,6 +91,7 @@ var mayBeSilent = map[string]string{
 	"engine.sameFile":                  "looks whether its equal has the manifest's name; else the exclusive commit decides",
 	"engine.(*run).startScan":          "counts for the progress bar only",
 	"engine.(*manifestFile).unchanged": "proves a line of another path; without proof the line is marked",
+	"pipe.tellsHoles":                  "asks whether holes are told; what matters is asked again",
 	"engine.(*ledger).close":           "closes the journal's log, of which what counts was forced",
 	"engine.(*target).abandon":         "removes an empty journal; the next run takes it over",
 }

@@ -94,6 +94,7 @@ func filled(t *testing.T, path string) {
 const stride = 23
 
 func TestExchangedForALinkToTheOutside(t *testing.T) {
+	t.Parallel()
 	victims := map[string][]string{
 		"src": {".", "d", "d/e", "a", "d/big", "links/one"},
 		"dst": {".", "d", "d/e", "a", "d/b", "links/one", ".sealift-journal", "SHA256SUMS", "d/fifo"},
@@ -156,6 +157,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 // The same with a further name of a file outside that is equal to the source's. Only
 // its change time may move, and the number of its names: that is what exchanging does.
 func TestExchangedForAFileOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst, twins := filepath.Join(dir, "src"), filepath.Join(dir, "dst"), filepath.Join(dir, "twins")
 	hostileTree(t, src)
@@ -266,6 +268,7 @@ func attributesOf(t *testing.T, path string) (list string) {
 // Another user's directory that is put in the place of the destination that was just
 // made gets nothing, no mode and no owner.
 func TestDestinationExchangedAfterItWasMade(t *testing.T) {
+	t.Parallel()
 	if !fsys.Privileged() {
 		t.Skip("only root can give files away")
 	}
@@ -310,6 +313,7 @@ func stateOf(t *testing.T, path string) (st syscall.Stat_t) {
 // What is put in the place of something just made, before its metadata is set, does
 // not get them.
 func TestExchangedAfterItWasMade(t *testing.T) {
+	t.Parallel()
 	if !fsys.Privileged() {
 		t.Skip("only root can give files away")
 	}
@@ -383,6 +387,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 // final mode: not the temporaries of short and long files, not what is in the
 // journal, not the manifest, not a directory.
 func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	hostileTree(t, src)
@@ -433,6 +438,7 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 // Something else that takes a file's name after it was listed is not waited for and
 // not read, and it is told.
 func TestExchangedForAnotherKind(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	kinds := map[string]treetest.Node{

@@ -151,6 +151,7 @@ func TestRefusedFastPaths(t *testing.T) {
 
 // Which fast paths are asked for depends on what was asked for.
 func TestFastPathsAreAskedFor(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	files := fastTree(t, src)
@@ -187,6 +188,7 @@ func TestFastPathsAreAskedFor(t *testing.T) {
 // always: each file that cannot be cloned fails, and is told; what has no content
 // needs no clone.
 func TestReflinkAlways(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	files := fastTree(t, src)
@@ -273,6 +275,7 @@ func TestFastPathsThatFail(t *testing.T) {
 
 // What cannot be read while the system copies is the source's failure, everywhere.
 func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "large", treetest.Pattern(20<<20, 1), since)
@@ -308,6 +311,7 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 // A source that is shorter than it was, early or late, is noticed: what stands in
 // the end is what the source is then, or nothing.
 func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
+	t.Parallel()
 	for _, nth := range []int{1, 2} {
 		for _, to := range []int64{0, 9 << 20} {
 			dir := treetest.MemoryDir(t)

@@ -177,6 +177,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 // Replacing files, stopping, and copying something else must leave no line
 // about what was replaced.
 func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
+	t.Parallel()
 	for _, second := range []string{"unreadable", "other source"} {
 		t.Run(second, func(t *testing.T) {
 			dir := treetest.MemoryDir(t)
@@ -314,6 +315,7 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 }
 
 func TestBlockSizeActs(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	write(t, src, "file", treetest.Pattern(100_000, 1), since)
 	for _, size := range []int{4 << 10, 10_000, 50_000, 100_000, 1 << 20} {
@@ -341,6 +343,7 @@ func TestBlockSizeActs(t *testing.T) {
 }
 
 func TestWorkersAct(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	for i := range 20 {
 		write(t, src, fmt.Sprint("f", i), treetest.Pattern(10, byte(i)), since)
@@ -414,6 +417,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 // With --sync=file every directory that got a name is forced to the device,
 // whatever the policy says about its metadata.
 func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	write(t, src, "sub/new", []byte("x"), since)
 	count := func(policy Policy) int {
@@ -442,6 +446,7 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 
 // With --sync=file metadata brought up to date is forced to the device too.
 func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
+	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
 	write(t, src, "file", []byte("x"), since)
 	o := options(src, dst)
@@ -476,6 +481,7 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 
 // The bytes that progress counts are the file's, however often it was moved.
 func TestProgressCountsAFileOnce(t *testing.T) {
+	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
 	write(t, src, "file", treetest.Pattern(bigSize, 1), since)
 	t.Run("the name has appeared", func(t *testing.T) {

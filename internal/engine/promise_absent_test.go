@@ -157,6 +157,7 @@ func TestAbsentFiles(t *testing.T) {
 // Paths of a hostile manifest are never opened, and are told like any other
 // that is absent.
 func TestHostileLinesOfASourceManifest(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(treetest.MemoryDir(t), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	hostile := []string{

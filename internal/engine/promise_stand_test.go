@@ -154,6 +154,7 @@ func TestABrokenSourceChangesNothingThatStands(t *testing.T) {
 // What has failed otherwise is not called broken, and what is broken at one
 // destination is not committed at the next.
 func TestBrokenAndFailed(t *testing.T) {
+	t.Parallel()
 	for _, op := range []fsys.Op{fsys.OpWrite, fsys.OpLink, fsys.OpCreate, fsys.OpRead} {
 		for _, rotten := range []bool{false, true} {
 			content := treetest.Pattern(bigSize, 1)
@@ -223,6 +224,7 @@ func TestFailFastOfABrokenPromise(t *testing.T) {
 // A promise that cannot be read any more is a failure of each file that it
 // could be about: unchecked, nothing is handed on.
 func TestAPromiseThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	src, dst := promised(t, map[string][]byte{"a": []byte("x"), "b": []byte("y")}, "SHA256SUMS", sha("x")+"  a\n")
 	replaced := false
 	sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -262,6 +264,7 @@ func TestAPromiseThatCannotBeRead(t *testing.T) {
 // Interrupting a run with a broken promise at any operation leaves nothing of
 // the broken file, and tells of nothing but that.
 func TestCancellationWithABrokenPromise(t *testing.T) {
+	t.Parallel()
 	files := map[string][]byte{"a": treetest.Pattern(50, 1), "b": treetest.Pattern(bigSize, 2), "c": treetest.Pattern(10, 3)}
 	lines := promiseLines(files)
 	src, dst := promised(t, files, "SHA256SUMS", lines)
@@ -302,6 +305,7 @@ func TestCancellationWithABrokenPromise(t *testing.T) {
 // A manifest that is the source's own, byte for byte, is ours all the same: it
 // loses the line of what has rotted at the destination, and gets it back.
 func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", treetest.Pattern(bigSize, 1), since)

@@ -377,6 +377,7 @@ func TestASourceManifestThatIsNone(t *testing.T) {
 
 // What is no file to read, or leads elsewhere, promises nothing.
 func TestASourceManifestOfAnotherKind(t *testing.T) {
+	t.Parallel()
 	outside := filepath.Join(treetest.MemoryDir(t), "outside")
 	require.NoError(t, os.WriteFile(outside, []byte(sha("y")+"  a\n"), 0o600))
 	for name, make := range map[string]func(path string) error{

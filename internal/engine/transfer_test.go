@@ -153,6 +153,7 @@ func TestASourceOfNoSizeButContent(t *testing.T) {
 }
 
 func TestASourceThatVanishes(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "gone", []byte("x"), since)
@@ -246,6 +247,7 @@ func TestHardLinksInParallel(t *testing.T) {
 
 // More names than the file system allows for one file: the rest are copies.
 func TestHardLinksThatAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)

@@ -120,6 +120,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 
 // Nothing that could not be made durable is read back, or listed.
 func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
+	t.Parallel()
 	src, files := littleTree(t)
 	dir := treetest.MemoryDir(t)
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
@@ -265,6 +266,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 // The bytes counted are those announced, where every file has one name and
 // everything goes well.
 func TestProgressOfReadingBack(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	bytes := int64(0)
@@ -322,6 +324,7 @@ func TestProgressOfReadingBack(t *testing.T) {
 
 // A dry run reads nothing back, and so does a run without hashes.
 func TestNothingToReadBack(t *testing.T) {
+	t.Parallel()
 	src, _ := littleTree(t)
 	for name, change := range map[string]func(o *Options){
 		"dry run": func(o *Options) { o.DryRun = true },
@@ -348,6 +351,7 @@ func TestNothingToReadBack(t *testing.T) {
 
 // What the collector hears of a file's stage is what the user can look up.
 func TestStagesOfReadingBack(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)

@@ -64,6 +64,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 // What happened to the source after it was copied is told, and is no fault of
 // the destination's file, which stays and is listed.
 func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(path string) error
 		stage  failure.Stage // "": nothing is wrong
@@ -159,6 +160,7 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 // However different the destinations are, each file of the source is read once,
 // and what stands nowhere is not.
 func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	targets := threeTargets(dir)
@@ -194,6 +196,7 @@ func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 
 // The source's names of one file are read once, and each is settled.
 func TestVerifyFullHardLinks(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
@@ -227,6 +230,7 @@ func TestVerifyFullHardLinks(t *testing.T) {
 
 // A destination that is wrong is told once, whatever the source says.
 func TestVerifyFullTellsOnce(t *testing.T) {
+	t.Parallel()
 	for _, source := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src := filepath.Join(dir, "src")
@@ -268,6 +272,7 @@ func TestVerifyFullReadsWhatWasSkipped(t *testing.T) {
 
 // A source that cannot be read again leaves what was verified as it is.
 func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for _, single := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -299,6 +304,7 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 
 // Another directory that has taken the source's place is not read for it.
 func TestVerifyFullOfAnotherSource(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -323,6 +329,7 @@ func TestVerifyFullOfAnotherSource(t *testing.T) {
 
 // A single file's source is read by its own name, also where the copy has another.
 func TestVerifyFullSingleFile(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "file", treetest.Pattern(bigSize, 1), since)

@@ -35,6 +35,7 @@ func aside(t testing.TB, dir string) (names []string) {
 // A bad file gets a name in its directory however long its own is, and whatever
 // has that name.
 func TestABadFileAlwaysFindsAName(t *testing.T) {
+	t.Parallel()
 	room := maxName - len(badPrefix)
 	for _, c := range []struct {
 		name  string
@@ -175,6 +176,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 
 // A bad file that cannot be moved is told and not listed all the same.
 func TestABadFileThatCannotBeMoved(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -211,6 +213,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 
 // What has taken the name of a bad file since it was opened is not moved for it.
 func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -244,6 +247,7 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 // The line of a bad file goes from every manifest of this run, and the others
 // stay what they are.
 func TestABadFileIsInNoManifest(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -270,6 +274,7 @@ func TestABadFileIsInNoManifest(t *testing.T) {
 
 // Single files: beside their manifest, under their own name or another.
 func TestVerifySingleFiles(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "file", treetest.Pattern(bigSize, 1), since)

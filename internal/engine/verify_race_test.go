@@ -189,6 +189,7 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 // What the source's second reading has shown to be wrong is neither verified nor
 // cached.
 func TestCachedIsNeverMoreThanVerified(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -202,6 +203,7 @@ func TestCachedIsNeverMoreThanVerified(t *testing.T) {
 // A source that reads differently moves nothing at a destination that was given up
 // while verifying.
 func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
@@ -230,6 +232,7 @@ func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
 // A destination that was full is read back all the same: what fails there is told,
 // and the rest is listed.
 func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -271,6 +274,7 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 
 // A source that has changed is one failure, not one for each destination.
 func TestAChangedSourceIsToldOnce(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -284,6 +288,7 @@ func TestAChangedSourceIsToldOnce(t *testing.T) {
 // Without times kept, a source that was edited after its copy is one that has
 // changed, not one that reads differently.
 func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -299,6 +304,7 @@ func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
 
 // Events of a single file that gets another name have its path in the source.
 func TestThePathOfASingleFilesEvents(t *testing.T) {
+	t.Parallel()
 	for _, full := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -319,6 +325,7 @@ func TestThePathOfASingleFilesEvents(t *testing.T) {
 
 // A bad file never takes the name of an earlier one, whatever fails.
 func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)

@@ -55,6 +55,7 @@ func TestAManifestThatListsItself(t *testing.T) {
 
 // With --fail-fast the files under way are not read to their ends.
 func TestFailFastStopsReading(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a-bad", treetest.Pattern(100, 1), since)

@@ -186,6 +186,7 @@ func TestVerifyOfWhatIsRight(t *testing.T) {
 // A file with several names is read once; each name is told, moved and taken
 // out of the manifest.
 func TestVerifyHardLinks(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
@@ -302,6 +303,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 
 // A file that cannot be read back is a failure of that file at that destination.
 func TestVerifyReadError(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for i, name := range []string{"a", "d/big", "d/small", "z"} {
@@ -356,6 +358,7 @@ func TestVerifyReadError(t *testing.T) {
 // What somebody does to a name after the copy is found, and nothing of his is
 // followed, opened or lost.
 func TestVerifyOfNamesThatOthersTook(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, outside := filepath.Join(dir, "src"), filepath.Join(dir, "outside")
 	content := treetest.Pattern(300, 1)

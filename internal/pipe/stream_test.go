@@ -124,6 +124,7 @@ func TestSparseSinkMakesHoles(t *testing.T) {
 }
 
 func TestASinkKeepsItsFirstError(t *testing.T) {
+	t.Parallel()
 	sys := new(fsys.FS)
 	s := sinks(t, openDirOf(t, sys, treetest.MemoryDir(t)), 1)[0]
 	defer s.File.Abort()
@@ -217,6 +218,7 @@ func TestTransferWithHoles(t *testing.T) {
 // Where the system does not tell where holes are, a file that has some is read as a
 // whole, and its zeros become holes.
 func TestTransferWhereHolesAreNotTold(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	const hole, size = 1 << 20, 3 << 20
 	content := make([]byte, size)

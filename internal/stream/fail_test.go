@@ -43,6 +43,7 @@ func faults(rule func(op fsys.Op, name string, nth int) error) *fsys.FS {
 
 // An output that fails says how far it has come and what is safe; the others go on.
 func TestOneOutputFails(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(5*unitSize+1000, 1)
 	in := write(t, filepath.Join(dir, "in"), content)
@@ -94,6 +95,7 @@ func TestAllOutputsFail(t *testing.T) {
 
 // An error of forcing is told once, and not asked for again.
 func TestForcingFails(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in, out := write(t, filepath.Join(dir, "in"), []byte("content")), write(t, filepath.Join(dir, "out"), nil)
 	syncs := 0
@@ -114,6 +116,7 @@ func TestForcingFails(t *testing.T) {
 
 // What is new is forced with its name, what stood there without, and nothing twice.
 func TestForcing(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := write(t, filepath.Join(dir, "in"), []byte("content"))
 	for name, c := range map[string]struct {
@@ -146,6 +149,7 @@ func TestForcing(t *testing.T) {
 
 // Before a bad sector, everything is saved.
 func TestReadingFails(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(5*unitSize, 1)
 	in, out := write(t, filepath.Join(dir, "in"), content), filepath.Join(dir, "out")
@@ -171,6 +175,7 @@ func TestReadingFails(t *testing.T) {
 
 // An error that does not come again costs nothing but a warning.
 func TestReadingIsRepeated(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(3*unitSize+1000, 1)
 	in, out := write(t, filepath.Join(dir, "in"), content), filepath.Join(dir, "out")
@@ -344,6 +349,7 @@ func TestManifest(t *testing.T) {
 
 // The input has changed while it was read: nobody knows what the digest is of.
 func TestManifestOfAnInputThatChanges(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := write(t, filepath.Join(dir, "in"), treetest.Pattern(300_000, 1))
 	sys := faults(func(op fsys.Op, _ string, nth int) error {

@@ -450,6 +450,7 @@ func TestSparse(t *testing.T) {
 
 // Where holes cannot be made, zeros are written.
 func TestSparseWithoutHoles(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in, out := write(t, filepath.Join(dir, "in"), make([]byte, 2<<20)), write(t, filepath.Join(dir, "out"), treetest.Pattern(1<<20, 1))
 	sys := faultfs.New(func(op fsys.Op, _ string) error {

@@ -21,6 +21,7 @@ import (
 // Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
 // each operation in turn. Nothing there is read, listed, replaced or told.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := filepath.Join(dir, "in")
 	treetest.Create(t, in, treetest.Dir{

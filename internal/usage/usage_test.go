@@ -373,6 +373,7 @@ func TestADeepTree(t *testing.T) {
 
 // A path that a symbolic link replaces is not followed.
 func TestAPathExchangedForALink(t *testing.T) {
+	t.Parallel()
 	root, _ := sized(t, treetest.Dir{"path": treetest.Dir{"in": sizedFile(5)}, "outside": treetest.Dir{"f": sizedFile(1 << 20)}})
 	path := root + "/path"
 	var swap sync.Once
@@ -393,6 +394,7 @@ func TestAPathExchangedForALink(t *testing.T) {
 
 // What vanishes while it is looked at is reported, and the rest counts.
 func TestThingsThatVanish(t *testing.T) {
+	t.Parallel()
 	for _, workers := range numbersOfWorkers {
 		root, own := faulty(t)
 		for _, gone := range []string{"fd1", "ed2", "d3", "d0"} {

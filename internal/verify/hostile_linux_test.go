@@ -23,6 +23,7 @@ import (
 // Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
 // each operation in turn. Nothing there is read, listed or told.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in, other := filepath.Join(dir, "in"), filepath.Join(dir, "other")
 	treetest.Create(t, in, treetest.Dir{
@@ -68,6 +69,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 // A manifest that grows, shrinks or becomes another one while it is used is told, and
 // what was counted before is the end of it.
 func TestManifestsThatChange(t *testing.T) {
+	t.Parallel()
 	long := func(files, first int) string {
 		var b strings.Builder
 		for i := range files {

@@ -345,6 +345,7 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 }
 
 func TestSortedManifestsAreReadOnce(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{}
 	var m, s256 strings.Builder
 	for i := range 50 {
@@ -485,6 +486,7 @@ func TestEveryManifestHasALine(t *testing.T) {
 
 // What cannot be read is what stands in the way, not what is empty beside it.
 func TestAnUnreadableManifestBesideAnEmptyOne(t *testing.T) {
+	t.Parallel()
 	dir := tree(t, map[string]string{"a": "A", "SHA256SUMS": sha("A") + "  a\n", "MD5SUMS": ""})
 	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "SHA256SUMS" {

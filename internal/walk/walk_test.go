@@ -242,6 +242,7 @@ func (v *counting) Leave(d *Dir) {
 // For whoever only wants to know what there is, a directory that cannot be opened is
 // there.
 func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "bad/2", "bad/c/3", "file", "gone/5", "z")
 	for _, workers := range []int{1, 3} {
 		for _, refused := range []bool{false, true} {
@@ -290,6 +291,7 @@ func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
 
 // What is listed before an error is visited.
 func TestAListingThatBreaksOff(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a removed directory ends in an error on Linux only")
 	}
@@ -745,6 +747,7 @@ func TestDescriptorsOfAWideTree(t *testing.T) {
 }
 
 func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 3} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			root := tree(t, "a/1", "bad/2", "bad/c/3", "d/4", "gone/5", "z")
@@ -771,6 +774,7 @@ func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
 
 // What has become something else since it was listed is found as what it is now.
 func TestWhatChangesItsKindIsFound(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 3} {
 		root, outside := tree(t, "a/file", "b/directory/gone", "c"), tree(t, "secret")
 		var swap sync.Once
@@ -801,6 +805,7 @@ func TestWhatChangesItsKindIsFound(t *testing.T) {
 }
 
 func TestAListingThatFailsIsReported(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "b/2", "c/3")
 	for nth := range 4 {
 		var listings atomic.Int64
@@ -888,6 +893,7 @@ func TestOneFileSystem(t *testing.T) {
 }
 
 func TestFilesFrom(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "a/2", "a/sub/3", "b/4", "b/5/6", "c", "d")
 	only, err := filter.ReadOnly(strings.NewReader("a/2\nb\nc\nmissing\na/none/x\n"), false)
 	require.NoError(t, err)
@@ -979,6 +985,7 @@ func TestJoinOfADeepPath(t *testing.T) {
 }
 
 func TestAnUnknownKindIsLookedUp(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "b")
 	only, err := filter.ReadOnly(strings.NewReader("a\nb\n"), false)
 	require.NoError(t, err)

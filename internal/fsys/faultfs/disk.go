@@ -74,15 +74,15 @@ func (i *inode) unsyncable() bool {
 	return kind != fsys.Regular && kind != fsys.Directory
 }
 
-func (s state) clone() *state {
-	s.data, s.xattrs, s.names = slices.Clone(s.data), maps.Clone(s.xattrs), maps.Clone(s.names)
-	if s.xattrs == nil {
-		s.xattrs = map[string][]byte{}
+func (st state) clone() *state {
+	st.data, st.xattrs, st.names = slices.Clone(st.data), maps.Clone(st.xattrs), maps.Clone(st.names)
+	if st.xattrs == nil {
+		st.xattrs = map[string][]byte{}
 	}
-	if s.names == nil {
-		s.names = map[string]*inode{}
+	if st.names == nil {
+		st.names = map[string]*inode{}
 	}
-	return &s
+	return &st
 }
 
 // Where a change is.
