@@ -294,6 +294,30 @@ func TestDiskKeepsMetadataWithTheInode(t *testing.T) {
 	}
 }
 
+// Nothing but their directory, or the whole disk, can flush what cannot be opened.
+func TestDiskKeepsMetadataOfLinksWithTheirDirectory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("symbolic links take a privilege")
+	}
+	w := newWorld(t)
+	require.NoError(t, w.root.Symlink("target", "link"))
+	require.NoError(t, w.root.Sync())
+	o, err := w.root.OpenObject("link")
+	require.NoError(t, err)
+	defer o.Close()
+	at := fsys.Time{Sec: 1e9}
+	require.NoError(t, o.SetTimes(at, at, fsys.Time{}))
+	for _, flushed := range []bool{false, true} {
+		into := filepath.Join(t.TempDir(), "left")
+		require.NoError(t, w.disk.Lose(into, nil))
+		info, err := os.Lstat(filepath.Join(into, "link"))
+		require.NoError(t, err)
+		require.Equal(t, flushed, info.ModTime().Unix() == 1e9)
+		require.NoError(t, w.root.Sync())
+	}
+}
+
 // A cut is the end: what comes after it changes nothing, and says so.
 func TestDiskAfterTheCut(t *testing.T) {
 	t.Parallel()
