@@ -21,8 +21,11 @@ PLATFORMS := \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The entry that sees whether standard output is closed, see internal/fsys/closed_linux.go.
+ENTRY = $(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-ldflags '-E sealift_entry')
+
 build: ## build ./sealift
-	CGO_ENABLED=0 $(GO) build -trimpath -o sealift ./cmd/sealift
+	CGO_ENABLED=0 $(GO) build -trimpath $(ENTRY) -o sealift ./cmd/sealift
 
 # The race detector needs cgo, and that a C compiler.
 test: ## run all tests, under the race detector where there is a C compiler

@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/cli"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
 // oneRequest is for how long signals after the first belong to it: timeout(1)
@@ -17,6 +19,10 @@ import (
 const oneRequest = 500 * time.Millisecond
 
 func main() {
+	if err := fsys.KeepStdoutClosed(); err != nil {
+		fmt.Fprintf(os.Stderr, "sealift: standard output: %v\n", err)
+		os.Exit(1)
+	}
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of the write to it
 	// The first timer makes the runtime open descriptors, and die where none is left.
 	time.AfterFunc(time.Hour, func() {}).Stop()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/lap"
@@ -38,7 +39,7 @@ func eventful(_ context.Context, o *engine.Options, c *tally.Counters) (*engine.
 		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1,
 		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
-			{Path: "dst", Verified: 20_000, Cached: 12, Manifests: []engine.ManifestSummary{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{Path: "dst", Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Lost: errors.New("no space left on device")},
 		},
 		Stages: []engine.StageSummary{

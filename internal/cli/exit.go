@@ -35,7 +35,7 @@ var exitTable = []exitRow{
 	{143, "stopped by SIGTERM", func(o outcome) bool { return o.signal == syscall.SIGTERM }},
 	{130, "stopped by SIGINT", func(o outcome) bool { return o.signal != nil }},
 	{2, "usage error, or refused before anything was written", func(o outcome) bool { return o.refused }},
-	{3, "verification found a mismatch or a missing file, or the source does not match its own manifest", func(o outcome) bool { return o.mismatched }},
+	{3, "verification found a mismatch, a missing file or an incomplete copy, or the source does not match its own manifest", func(o outcome) bool { return o.mismatched }},
 	{1, "done, but some files failed (each was reported), or a destination was given up", func(o outcome) bool { return o.failed }},
 	{4, "conflicts left alone by the overwrite policy, and nothing worse", func(o outcome) bool { return o.conflicts }},
 	{0, "everything asked for was done", func(outcome) bool { return true }},

@@ -77,7 +77,8 @@ type manifestJSON struct {
 	nameJSON
 	Algorithm string `json:"algorithm"`
 	Lines     int    `json:"lines"`
-	SHA256    string `json:"sha256"`
+	Dropped   int    `json:"dropped"` // lines of an earlier run for files that are gone or were replaced
+	SHA256    string `json:"sha256"`  // of the manifest; "" if it had no line left and was removed
 }
 
 type failureJSON struct {
@@ -137,7 +138,7 @@ func newReport(s *engine.Summary, r *reporter, result outcome) reportJSON {
 			target.Lost = &text
 		}
 		for _, m := range t.Manifests {
-			target.Manifests = append(target.Manifests, manifestJSON{newNameJSON(m.Path), m.Algorithm, m.Lines, m.SHA256})
+			target.Manifests = append(target.Manifests, manifestJSON{newNameJSON(m.Path), m.Algorithm, m.Lines, m.Dropped, m.SHA256})
 		}
 		report.Targets = append(report.Targets, target)
 	}

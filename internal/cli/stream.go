@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
@@ -107,7 +108,8 @@ func throughTerminal(o *stream.Options) bool {
 		slices.Contains(o.Outputs, "-") && o.Stdout != nil && isTerminal(o.Stdout)
 }
 
-// streamTotals are the lines at the end: those of dd, and one for each digest.
+// streamTotals are the lines at the end: those of dd, one for each digest, and one for
+// a manifest that has lost lines.
 func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
 	lines := []string{fmt.Sprintf("%d+%d records in", s.In.Full, s.In.Partial)}
 	same := true
@@ -128,7 +130,15 @@ func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
 	for i, digest := range s.Digests {
 		lines = append(lines, fmt.Sprintf("%s  %s", hashes[i], hex.EncodeToString(digest)))
 	}
+	if s.Dropped > 0 {
+		lines = append(lines, manifestTotal(s))
+	}
 	return lines
+}
+
+// manifestTotal counts the lines of the manifest.
+func manifestTotal(s *stream.Summary) string {
+	return "manifest " + quote.Name(s.Manifest) + ": " + lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped})
 }
 
 // transferred is the last line of dd, as print_xfer_stats of coreutils writes it.

@@ -44,7 +44,7 @@ func (f *streamFlags) groups() []flagGroup {
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
 			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5, or none")
-			s.Var(&onceValue{&o.Manifest}, "manifest", "list the outputs, or else the input, in `FILE`, which appears when it is complete")
+			s.Var(&onceValue{&o.Manifest}, "manifest", "list the outputs, or else the input, in `FILE`, which appears when it is complete; lines of other files in it stay while these exist")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep what an output holds behind what is written")

@@ -126,6 +126,9 @@ md5  03
 	r, _ = streamed(t, run, "--hash", "sha256,md5", "a", "b", "c")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "sealift: 'b': write: full\n3+1 records in\n3+1 records out (to 'a')\n2+1 records out (to 'b')\n")
+	summary.Manifest, summary.Lines, summary.Dropped = "m", 5, 2
+	r, _ = streamed(t, run, "--hash", "sha256,md5", "--manifest", "m", "a", "b", "c")
+	require.Contains(t, r.stderr, "\nmd5  03\nmanifest 'm': 5 lines, 2 dropped (files that are gone or were replaced)\n")
 	r, _ = streamed(t, run, "-q", "a", "b", "c")
 	require.Equal(t, 1, r.code)
 	require.Equal(t, "sealift: 'b': write: full\n", r.stderr)

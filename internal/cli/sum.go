@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -116,7 +117,7 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.counts([]count{{"warnings", s.Warnings}, {"errors", failures}})
 	if s.Manifest != "" {
-		t.row("manifest", quote.Name(s.Manifest)+", "+plural(int64(s.Lines), "line"))
+		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("sha256", s.SHA256) // of the manifest itself
 	}
 	t.stopped(result)

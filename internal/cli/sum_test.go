@@ -60,7 +60,7 @@ func eventfulSum(_ context.Context, o *sum.Options, _ *tally.Counters) (*sum.Sum
 	o.Report(sum.Event{Path: "it's", Err: &failure.FileError{Path: "it's", Stage: failure.StageOpen, Err: errors.New("permission denied")}})
 	s := &sum.Summary{Files: 2, Bytes: 731, Errors: 1, Warnings: 1, Elapsed: time.Second}
 	if o.Manifest != "" {
-		s.Manifest, s.Lines, s.SHA256 = o.Manifest, 2, strings.Repeat("0f", 32)
+		s.Manifest, s.Lines, s.Dropped, s.SHA256 = o.Manifest, 2, 1, strings.Repeat("0f", 32)
 		return s, nil
 	}
 	_, err := io.WriteString(o.Out, "00  a\n00  b\n")
@@ -73,7 +73,7 @@ func TestLinesAndMessagesOfSum(t *testing.T) {
 		failed  = "sealift: $'it\\'s': open: permission denied\n"
 		lines   = "00  a\n00  b\n"
 		summary = "hashed      2 files\nsize        731 B in 1.00 s, 731 B/s\nwarnings    1\nerrors      1\n" +
-			"manifest    'SUMS', 2 lines\nsha256      0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f\n"
+			"manifest    'SUMS', 2 lines, 1 dropped (files that are gone or were replaced)\nsha256      0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f\n"
 	)
 	for flags, want := range map[string]struct{ stdout, stderr string }{
 		"":                   {lines, warning + failed},

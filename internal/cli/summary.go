@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -46,8 +47,10 @@ func printSummary(w io.Writer, o *engine.Options, s *engine.Summary, r *reporter
 			t.row("verified", readBack(&target, len(s.Targets) > 1))
 		}
 		for _, m := range target.Manifests {
-			t.row("manifest", quote.Name(m.Path)+", "+plural(int64(m.Lines), "line"))
-			t.row("sha256", m.SHA256) // of the manifest itself; 76 columns
+			t.row("manifest", quote.Name(m.Path)+", "+lines(m))
+			if m.SHA256 != "" {
+				t.row("sha256", m.SHA256) // of the manifest itself; 76 columns
+			}
 		}
 	}
 	t.stopped(result)
@@ -65,6 +68,15 @@ func resumed(s *engine.Summary) string {
 		done = append(done, progress.Size(s.ResumedBytes))
 	}
 	return strings.Join(done, " and ") + " that an interrupted copy had done"
+}
+
+// lines says how many lines a manifest has, and how many of an earlier one are gone.
+func lines(m catalog.Written) string {
+	text := plural(int64(m.Lines), "line")
+	if m.Dropped > 0 {
+		text += ", " + grouped(int64(m.Dropped)) + " dropped (files that are gone or were replaced)"
+	}
+	return text
 }
 
 // readBack says how many files of a destination were verified, and through what.

@@ -25,7 +25,8 @@ func newVerifyCmd(run runVerify) *cobra.Command {
 directory) and compares them. Manifests are SHA256SUMS and the like, *.sha256,
 shasum.*.txt, sha256-*.txt, and manifest-*.txt of BagIt. What does not match is
 printed on standard output, in the order of the manifests. Nothing outside of
-DIR is opened, whatever a manifest says.`,
+DIR is opened, whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt)
+and journals of unfinished copies in DIR are reported; the exit code is 3 then.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,

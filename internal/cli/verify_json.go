@@ -27,6 +27,7 @@ type verifyCountsJSON struct {
 	Missing    int64 `json:"missing"`
 	Errors     int64 `json:"errors"`
 	Unlisted   int64 `json:"unlisted"`
+	Incomplete int64 `json:"incomplete"`
 	Malformed  int64 `json:"malformed"`
 	Warnings   int64 `json:"warnings"`
 	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory, though the device was asked for
@@ -64,6 +65,7 @@ func newVerifyReport(s *verify.Summary, c *checker, result outcome) verifyReport
 			Missing:    s.Missing,
 			Errors:     c.errors,
 			Unlisted:   s.Unlisted,
+			Incomplete: s.Incomplete,
 			Malformed:  s.Malformed,
 			Warnings:   s.Warnings,
 			Cached:     s.Cached,

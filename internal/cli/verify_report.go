@@ -36,6 +36,12 @@ func (c *checker) result(v verify.Result) {
 		if !c.aloud { // the cause has said it
 			c.line(name, "FAILED open or read")
 		}
+	case verify.Incomplete:
+		c.say(quoted(name) + ": " + quotedError(v.Err))
+		c.count(&c.mismatches, v, errorText(v.Err))
+		if !c.aloud {
+			c.line(name, "INCOMPLETE")
+		}
 	case verify.Unlisted:
 		c.line(name, "UNLISTED")
 		if c.keep {

@@ -20,7 +20,7 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, c *ch
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
-	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}})
+	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
 	if s.Malformed > 0 {
 		t.row("malformed", plural(s.Malformed, "line"))
 	}

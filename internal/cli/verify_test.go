@@ -71,10 +71,11 @@ func eventfulCheck(_ context.Context, o *verify.Options, _ *tally.Counters) (*ve
 	match("c")
 	tell(verify.Unreadable, "it's", errors.New("permission denied"))
 	tell(verify.Failure, "", errors.New("the directory was moved"))
+	tell(verify.Incomplete, "SEALIFT-INCOMPLETE-\x1b.txt", errors.New("run \u202eagain"))
 	tell(verify.Unlisted, "new", nil)
 	return &verify.Summary{
 		Files: 20_001, Bytes: 27_123_456_789, Matches: 20_000, Mismatches: 1, Missing: 1, Errors: 2,
-		Unlisted: 1, Malformed: 2, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
+		Unlisted: 1, Incomplete: 1, Malformed: 2, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
 		Manifests: []verify.ManifestSummary{
 			{Path: dir + "/SHA256SUMS", Dir: dir, Algorithm: "sha256", Lines: 20_003},
 			{Path: dir + "/x\xff.sha256", Dir: dir, Lines: 1},
@@ -84,9 +85,11 @@ func eventfulCheck(_ context.Context, o *verify.Options, _ *tally.Counters) (*ve
 
 const (
 	checkWarning = "sealift: warning: 'SHA256SUMS': 2 lines are \\u202eimproperly formatted\n"
-	checkTrouble = "sealift: $'it\\'s': verify: permission denied\n" + "sealift: 'dir': the directory was moved\n"
-	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "it's: FAILED open or read\n" + "new: UNLISTED\n"
-	checkAll     = "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" + "it's: FAILED open or read\n" + "new: UNLISTED\n"
+	checkTrouble = "sealift: $'it\\'s': verify: permission denied\n" + "sealift: 'dir': the directory was moved\n" + checkSign
+	checkSign    = "sealift: $'SEALIFT-INCOMPLETE-\\x1b.txt': run \\u202eagain\n"
+	checkMarker  = "$'SEALIFT-INCOMPLETE-\\x1b.txt': INCOMPLETE\n"
+	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
+	checkAll     = "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
 	checkSummary = `checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
@@ -94,6 +97,7 @@ mismatches  1
 missing     1
 errors      2
 unlisted    1
+incomplete  1
 malformed   2 lines
 warnings    1
 manifest    'dir/SHA256SUMS', 20,003 lines
@@ -162,7 +166,7 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 	execute(t.Context(), root, []string{"verify", "--no-summary", "-v", "dir"}, strings.NewReader(""), &both, &both)
 	want := checkWarning + "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" +
 		"sealift: $'it\\'s': verify: permission denied\n" + "it's: FAILED open or read\n" +
-		"sealift: 'dir': the directory was moved\n" + "new: UNLISTED\n"
+		"sealift: 'dir': the directory was moved\n" + checkSign + checkMarker + "new: UNLISTED\n"
 	if both.String() != want {
 		t.Errorf("got\n%swant\n%s", &both, want)
 	}
@@ -198,6 +202,7 @@ func TestJSONOfACheck(t *testing.T) {
     "missing": 1,
     "errors": 2,
     "unlisted": 1,
+    "incomplete": 1,
     "malformed": 2,
     "warnings": 1,
     "verified_through_cache": 5
@@ -251,6 +256,14 @@ func TestJSONOfACheck(t *testing.T) {
       "target": "dir",
       "stage": "verify",
       "error": "the directory was moved",
+      "manifest": "dir/SHA256SUMS",
+      "algorithm": "sha256"
+    },
+    {
+      "path": "SEALIFT-INCOMPLETE-\u001b.txt",
+      "target": "dir",
+      "stage": "verify",
+      "error": "run \u202eagain",
       "manifest": "dir/SHA256SUMS",
       "algorithm": "sha256"
     }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -155,7 +153,8 @@ func (t *target) checkpoint(r *run, flush bool) error {
 
 // force makes the group durable.
 func (t *target) force(c *checkpointing, flush bool) (err error) {
-	if t.wholeFS && (c.noted > 0 || flush) {
+	whole := t.wholeFS && (c.noted > 0 || flush)
+	if whole {
 		// As a whole, because many files are meant; few are forced each by itself,
 		// because the file system has other programs' data, too.
 		var mark int64
@@ -173,8 +172,8 @@ func (t *target) force(c *checkpointing, flush bool) (err error) {
 			t.group.Flushed(mark)
 		}
 	}
-	if err == nil && (!t.wholeFS || t.syncEach.Load() || c.noted == 0 && !flush) {
-		err = c.syncParts()
+	if err == nil {
+		err = c.syncParts(whole)
 	}
 	if err == nil {
 		err = t.syncDirs(c.dirs)
@@ -216,6 +215,7 @@ type part struct {
 	*followed
 	from int64 // what is there already
 	mark pipe.Mark
+	each bool // no flush of its file system covers it
 }
 
 // begins closes the group of what the checkpoint is about.
@@ -238,10 +238,10 @@ func (l *ledger) begins() (*checkpointing, error) {
 	}
 	c.upto, c.at, c.noted = l.w.Size(), info.Mtime, l.noted
 	l.noted, l.bytes = 0, 0
-	for _, f := range l.followed {
+	for p, f := range l.followed {
 		if m, ok := f.sink.Reached(); ok && m.Off > f.noted {
 			f.users++
-			c.parts = append(c.parts, part{f, f.noted, m})
+			c.parts = append(c.parts, part{f, f.noted, m, p.dd.system.syncEach})
 		}
 	}
 	return c, nil
@@ -256,9 +256,13 @@ func (c *checkpointing) release() {
 	c.parts = nil
 }
 
-// syncParts forces the large files that are on their way.
-func (c *checkpointing) syncParts() error {
+// syncParts syncs the large files that are on their way. flushed says that the file
+// systems were flushed that can be.
+func (c *checkpointing) syncParts(flushed bool) error {
 	for _, p := range c.parts {
+		if flushed && !p.each {
+			continue
+		}
 		if err := p.file.SyncPart(p.from, p.mark.Off-p.from); err != nil {
 			return fmt.Errorf("%s: %w", quote.Name(p.line.Path), err)
 		}
@@ -302,14 +306,14 @@ func (t *target) sync(o interface {
 // syncDrives flushes the drives' own caches of what was forced each by itself: once for
 // many files, see docs/adr/0002.
 func (t *target) syncDrives() error {
-	if !t.drivesLater || !t.syncEach.Load() {
+	if !t.drivesLater {
 		return nil
 	}
-	t.mu.Lock()
-	dirs := append(slices.Collect(maps.Values(t.mounts)), t.root)
-	t.mu.Unlock()
-	for _, dir := range dirs {
-		if err := dir.SyncDrive(); err != nil {
+	for _, s := range t.fileSystems.all() {
+		if !s.syncEach {
+			continue
+		}
+		if err := s.dir.SyncDrive(); err != nil {
 			return err
 		}
 	}
@@ -333,16 +337,11 @@ func syncFS(d *fsys.Dir) error {
 	return err
 }
 
+// syncMounts flushes the file systems below the root, where that reaches their devices.
 func (t *target) syncMounts() error {
-	t.mu.Lock()
-	mounts := make([]*fsys.Dir, 0, len(t.mounts))
-	for _, m := range t.mounts {
-		mounts = append(mounts, m)
-	}
-	t.mu.Unlock()
-	for _, m := range mounts {
-		if m.SyncFSReliable() {
-			if err := syncFS(m); err != nil {
+	for _, s := range t.fileSystems.all() {
+		if s.dir != t.root && s.dir.SyncFSReliable() {
+			if err := syncFS(s.dir); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -20,6 +21,9 @@ type note struct {
 	tell    bool
 	fate    *fate
 	barrier chan struct{} // closed when all earlier notes have been dealt with
+	folded  *target       // takes a name of the source for the same as another one's
+	below   string        // the directory of that name, or ""
+	file    string        // the path of the file of that name in the manifest, or ""
 }
 
 // fate is what became of one entry at all destinations.
@@ -36,12 +40,12 @@ type fate struct {
 type targetFate struct {
 	target  *target
 	done    outcome
-	line    line
-	name    string // how the manifest lists it
-	digests hash.Digests
-	have    fsys.Info // what stood there before, if anything
-	fresh   bool      // this run knows that it is the source's: the journal is to list it
-	known   bool      // the journal of an interrupted run listed it
+	name    string       // how the manifest lists it
+	alias   string       // another spelling of it, which the destination takes for the same; "" if there is none
+	digests hash.Digests // to be listed; nil if none are known
+	fresh   bool         // this run knows that it is the source's: the journal is to list it
+	known   bool         // the journal of an interrupted run listed it
+	each    bool         // it was synced separately
 }
 
 // collect runs until notes is closed. It alone writes the summary and the
@@ -50,10 +54,19 @@ func (r *run) collect() {
 	for n := range r.notes {
 		if n.tell {
 			r.count(n.event)
+			r.undone.event(n.event)
 			r.report(n.event)
 		}
 		if n.fate != nil {
 			r.account(n.fate)
+			r.undone.account(r.targets, n.fate)
+		}
+		if n.folded != nil && n.folded.catalog != nil {
+			if n.file != "" { // an earlier manifest may list what the name leads to
+				n.folded.catalog.Drop(n.file)
+			} else {
+				n.folded.catalog.DropBelow(n.below)
+			}
 		}
 		if n.barrier != nil {
 			close(n.barrier)
@@ -97,11 +110,18 @@ func (r *run) account(f *fate) {
 		if t.fresh {
 			r.note(f, t)
 		}
-		if t.line == lineNew || t.line == lineChecked {
+		if t.digests != nil {
 			r.toVerify = tally.Plus(r.toVerify, f.size)
 			listed = true
 		}
-		t.target.record(t.line, t.name, t.digests, t.have)
+		if c := t.target.catalog; c != nil {
+			c.Record(catalog.Outcome{
+				Path: t.name, Digests: t.digests, Created: t.done == outCreated, Replaced: t.done == outReplaced,
+			})
+			if t.alias != "" { // an earlier manifest may list the file by it
+				c.Drop(t.alias)
+			}
+		}
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.given, Bytes: f.size}
 		switch t.done {
 		case outCreated:
@@ -150,7 +170,7 @@ func (r *run) account(f *fate) {
 // note lists a file in the journal of a destination. That it cannot be is told by
 // others: the collector must not send to itself.
 func (r *run) note(f *fate, t targetFate) {
-	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests})
+	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 	if err != nil {
 		t.target.ledger.fail(err)
 	}
@@ -166,31 +186,23 @@ func (r *run) settle(e *entry) {
 	cut := r.stopped() // in the middle of the file
 	for i, p := range e.passages {
 		cut = cut && p.done == outNothing
-		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p), digests: p.digests, have: p.have}
-		switch {
-		case p.done == outNothing && !p.exists:
-			t.line = lineDrop
-		case p.done == outCreated || p.done == outReplaced || p.done == outLinked:
-			t.line = lineDrop
-			if e.kind == fsys.Regular && (p.digests != nil || len(r.opts.Hashes) == 0) {
-				t.line = lineNew
-			}
-		case e.kind != fsys.Regular && p.done != outConflict && p.done != outLeft && p.done != outNothing:
-			t.line = lineDrop
-		case p.digests != nil:
-			t.line = lineChecked
-		case p.done == outConflict || p.done == outLeft || p.done == outNothing:
-			t.line = lineUnknown
+		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p)}
+		if p.done == outConflict {
+			r.conflict(p.target, e.path, p.conflict)
 		}
-		if e.kind == fsys.Regular && !r.opts.DryRun {
-			t.fresh = t.line == lineNew || p.equal && p.done != outNothing && p.done != outConflict
-			t.known = p.known
+		settled := p.done != outNothing && p.done != outConflict
+		if e.kind == fsys.Regular && !r.opts.DryRun && settled {
+			if len(r.opts.Hashes) > 0 {
+				t.digests = p.digests
+			}
+			made := p.done == outCreated || p.done == outReplaced || p.done == outLinked
+			t.fresh = p.equal || made && (p.digests != nil || len(r.opts.Hashes) == 0)
+			t.known, t.each = p.known, p.dd.system.syncEach
+		}
+		if other, ok := p.dd.aliasFor(p.name); ok && settled && p.done != outLeft {
+			t.alias = e.dir.Join(other)
 		}
 		f.targets[i] = t
-		if other, ok := p.dd.aliasFor(p.name); ok && t.line != lineKeep && t.line != lineUnknown {
-			// An earlier manifest may list the file under the other spelling.
-			f.targets = append(f.targets, targetFate{target: p.target, line: lineDrop, name: e.dir.Join(other)})
-		}
 	}
 	select {
 	case r.notes <- note{fate: f}:
@@ -217,16 +229,13 @@ func (r *run) tell(e Event) {
 func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	for _, p := range e.passages {
 		if p.done == outNothing {
-			p.act = actNone
+			p.act, p.failed = actNone, true
 		}
 	}
 	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
 		return
 	}
 	r.tellSource(e.path, stage, err)
-	if len(e.passages) == 0 && !r.sourceGone.Load() {
-		r.dropMissing(e)
-	}
 }
 
 // tellSource tells that something of the source cannot be read. If its root cannot
@@ -247,33 +256,9 @@ func (r *run) tellSource(path string, stage failure.Stage, err error) {
 	r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
 }
 
-// dropMissing takes the lines of an entry out of manifests where it does not stand.
-func (r *run) dropMissing(e *entry) {
-	dirs, ok := e.dir.State.(destDirs)
-	if !ok || r.opts.DryRun {
-		return
-	}
-	f := &fate{path: e.path, kind: e.kind}
-	for i, dd := range dirs {
-		dir, ok := dd.acquire(r)
-		if !ok || dir == nil {
-			continue
-		}
-		p := &passage{target: r.targets[i], name: e.name}
-		if p.target.name != "" {
-			p.name = p.target.name
-		}
-		if _, err := dir.Lstat(p.name); err != nil {
-			f.targets = append(f.targets, targetFate{target: p.target, line: lineDrop, name: e.manifestPath(p)})
-		}
-		dd.release(dir)
-	}
-	r.notes <- note{fate: f}
-}
-
 // failPassage reports that an entry cannot be copied to one destination.
 func (r *run) failPassage(e *entry, p *passage, stage failure.Stage, err error) {
-	p.act = actNone
+	p.act, p.failed = actNone, true
 	r.failTarget(p.target, e.path, stage, err)
 }
 

@@ -12,9 +12,9 @@ import (
 
 // compare settles the passages whose action depends on content: the source is
 // read once, and every destination's file beside it until it differs. What is
-// equal to the end gets the digests. It returns what was compared; the error is
-// the source's.
-func (r *run) compare(e *entry) (compared []*passage, err error) {
+// equal to the end gets the digests. It returns what was compared, or that the source
+// changed; the error is the source's.
+func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 	var open []*comparison
 	for _, p := range e.passages {
 		if !p.open() || p.act != actCompare {
@@ -37,7 +37,7 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 		}
 		if p.promised != nil && !differs {
 			if proved, err := r.provePromised(e, p, f, info); err != nil {
-				return nil, err
+				return nil, false, err
 			} else if proved {
 				continue
 			}
@@ -48,26 +48,18 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 		compared = append(compared, p)
 		open = append(open, &comparison{passage: p, file: f, differs: differs})
 	}
-	e.digests = nil
 	if len(open) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
-	for attempt := 1; ; attempt++ {
-		digests, err := r.readBeside(e, open)
-		if err != nil {
-			return nil, err
-		}
-		changed, err := e.changed()
-		if err != nil {
-			return nil, err
-		}
-		if !changed {
-			e.digests = digests
-			break
-		}
-		if attempt == maxAttempts {
-			return nil, errChanged
-		}
+	digests, err := r.readBeside(e, open)
+	if err != nil {
+		return nil, false, err
+	}
+	if changed, err := e.changed(); changed || err != nil {
+		return nil, changed, err
+	}
+	if !e.agree(digests) {
+		return nil, true, nil
 	}
 	for _, c := range open {
 		p := c.passage
@@ -85,18 +77,19 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 			if len(e.digests) > 0 {
 				p.digests = e.digests
 			}
-			p.equal = true
+			p.equal, p.line = true, nil
 			p.act = actKeep
 			if r.opts.Policy == PolicyNever {
 				p.act, p.done = actLeave, outLeft
 			}
 		default:
 			p.act = p.differs.act
-			switch p.act {
-			case actConflict:
-				r.conflict(p.target, e.path, p.differs.conflict)
-				p.done = outConflict
-			case actLeave:
+			switch {
+			case p.damaged(e.digests):
+				p.act = actReplace
+			case p.act == actConflict:
+				p.fail(p.differs.conflict)
+			case p.act == actLeave:
 				p.done = outLeft
 				if p.suspect {
 					p.target.warnTorn(r, e.path)
@@ -104,7 +97,18 @@ func (r *run) compare(e *entry) (compared []*passage, err error) {
 			}
 		}
 	}
-	return compared, nil
+	return compared, false, nil
+}
+
+// damaged reports whether an earlier manifest lists the file with the digests of the
+// source: what differs from the source then is not what was once read or written there.
+func (p *passage) damaged(source hash.Digests) bool {
+	for i, digest := range p.line {
+		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
+			return false
+		}
+	}
+	return p.line.Any()
 }
 
 // provePromised reads what an interrupted run has written from the device and
@@ -137,7 +141,7 @@ func (r *run) provePromised(e *entry, p *passage, f *fsys.File, info fsys.Info) 
 // forceEqual forces a file that was there already, and is going to be listed,
 // where every file is forced by itself.
 func (p *passage) forceEqual(f *fsys.File) error {
-	if !p.target.syncEach.Load() {
+	if !p.dd.system.syncEach {
 		return nil
 	}
 	err := p.target.sync(f)
@@ -155,8 +159,9 @@ type comparison struct {
 	err     error
 }
 
-// readBeside reads the source to its end, or until every destination differs,
-// in one buffer of which half is the source's. The digests are the source's,
+// readBeside reads the source to its end, or until every destination differs and no
+// earlier line has to be compared with the digests, in one buffer of which half is the
+// source's. The digests are the source's,
 // nil if it was not read to the end.
 func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	b, err := r.pipe.Pool.Get(r.ctx)
@@ -174,7 +179,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	for off := int64(0); ; {
 		going := false
 		for _, c := range open {
-			going = going || !c.differs && c.err == nil
+			going = going || c.err == nil && (!c.differs || c.passage.line.Any())
 		}
 		if !going {
 			return nil, nil

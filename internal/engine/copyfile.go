@@ -15,10 +15,11 @@ import (
 )
 
 // copyRegular decides, compares where content decides, and moves the data once
-// for all destinations that need it.
-func (r *run) copyRegular(e *entry) {
+// for all destinations that need it. changed says that the source's file is not as it
+// was described; see tryEntry.
+func (r *run) copyRegular(e *entry) (changed bool) {
 	for _, p := range e.passages {
-		if p.done != outNothing || !p.again && p.act != actUndecided {
+		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
 			continue
 		}
 		p.again = false
@@ -33,22 +34,13 @@ func (r *run) copyRegular(e *entry) {
 	e.clock.At(lap.Read, lap.Source)
 	if !r.opts.DryRun {
 		r.openCache(e)
-		if err := r.readXattrs(&e.file.Object, e.path, &e.meta); err != nil {
+		if err := r.readXattrs(&e.file.Object, e.path, e.meta); err != nil {
 			r.failSource(e, failure.StageMetadata, err)
-			return
+			return false
 		}
 	}
-	compared, err := r.compare(e)
-	if err != nil {
-		r.failSource(e, failure.StageRead, err)
-		return
-	}
-	if len(compared) > 0 && e.digests != nil && !r.keepsPromise(e, e.digests) {
-		for _, p := range e.passages {
-			if p.open() || p.digests != nil && slices.Contains(compared, p) {
-				p.act, p.done, p.digests = actNone, outNothing, nil
-			}
-		}
+	if r.compareAll(e) {
+		return true
 	}
 	for _, p := range e.passages {
 		if p.open() && p.act == actKeep {
@@ -56,17 +48,76 @@ func (r *run) copyRegular(e *entry) {
 			r.unshare(e, p)
 		}
 	}
-	r.moveData(e)
+	if r.moveData(e) {
+		return true
+	}
+	// What was read shows whether digests of earlier runs are still those of the source.
+	if e.doubtKept() && r.compareAll(e) {
+		return true
+	}
 	for _, p := range e.passages {
 		if p.open() && p.act == actKeep {
 			r.keep(e, p)
 		}
 	}
+	return false
 }
 
-// moveData reads the file once and writes it wherever it has to be, again from
-// the start if it changes meanwhile.
-func (r *run) moveData(e *entry) {
+// compareAll compares what is to be compared, and lets nothing stand for the source
+// that does not match its manifest.
+func (r *run) compareAll(e *entry) (changed bool) {
+	compared, changed, err := r.compare(e)
+	if err != nil {
+		r.failSource(e, failure.StageRead, err)
+	}
+	if changed || err != nil {
+		return changed
+	}
+	if len(compared) > 0 && e.digests != nil && !r.isExpected(e, e.digests) {
+		for _, p := range e.passages {
+			if p.open() || p.digests != nil && slices.Contains(compared, p) {
+				p.act, p.done, p.digests, p.failed = actNone, outNothing, nil, true
+			}
+		}
+	}
+	for _, p := range compared {
+		if p.open() && p.equal && !r.accepts(e, p) {
+			p.digests = nil
+		}
+	}
+	return false
+}
+
+// accepts reports whether what was read matches a manifest at the destination that is
+// not Sealift's to change. It reports a mismatch.
+func (r *run) accepts(e *entry, p *passage) bool {
+	err := p.target.catalog.Accepts(e.digests)
+	if err != nil {
+		p.act, p.failed = actNone, true
+		r.mismatch(p.target, e.path, err)
+	}
+	return err == nil
+}
+
+// doubtKept lets the passages be compared that would keep digests of an earlier run
+// which are not those that were read of the source.
+func (e *entry) doubtKept() (any bool) {
+	for _, p := range e.passages {
+		if p.open() && p.act == actKeep && e.contradicts(p.digests) {
+			p.act, p.differs, p.digests, p.promised, any = actCompare, sameTimes, nil, nil, true
+		}
+	}
+	return any
+}
+
+// contradicts reports whether digests are not those that were read of the source.
+func (e *entry) contradicts(digests hash.Digests) bool {
+	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
+}
+
+// moveData reads the file once and writes it wherever it has to be. changed says that
+// what was read is not one state of the file: nothing is committed then.
+func (r *run) moveData(e *entry) (changed bool) {
 	var movers []*passage
 	for _, p := range e.passages {
 		if p.open() && (p.act == actCreate || p.act == actReplace) {
@@ -74,46 +125,37 @@ func (r *run) moveData(e *entry) {
 		}
 	}
 	if len(movers) == 0 {
-		return
+		return false
 	}
 	if r.opts.DryRun {
 		for _, p := range movers {
 			p.done = created(p.act)
 		}
-		return
+		return false
 	}
-	for attempt := 1; ; attempt++ {
-		changed, err := r.tryMove(e, movers, attempt == 1)
-		if err == nil && !changed {
-			break
-		}
-		for _, p := range movers {
-			r.giveUp(e, p)
-		}
-		r.counters.Bytes.Add(-e.counted)
-		e.counted = 0
-		switch {
-		case err != nil:
-			r.failSource(e, failure.StageRead, err)
-			return
-		case attempt == maxAttempts:
-			r.failSource(e, failure.StageCheck, errChanged)
-			return
-		}
-		if err = r.readXattrs(&e.file.Object, e.path, &e.meta); err != nil {
-			r.failSource(e, failure.StageMetadata, err)
-			return
-		}
-	}
+	changed, err := r.tryMove(e, movers)
 	for _, p := range movers {
-		if p.open() && !r.keepsPromise(e, e.digests) {
-			p.act = actNone
-		}
-		if p.open() {
+		if err == nil && !changed && p.open() && r.mayCommit(e, p) {
 			r.commit(e, p)
 		}
 		r.giveUp(e, p) // nothing after a commit
 	}
+	if err != nil {
+		r.counters.Bytes.Add(-e.counted)
+		e.counted = 0
+		r.failSource(e, failure.StageRead, err)
+	}
+	return changed
+}
+
+// mayCommit reports whether what was read matches the manifests of the source, and one
+// that is at the destination already.
+func (r *run) mayCommit(e *entry, p *passage) bool {
+	if !r.isExpected(e, e.digests) {
+		p.act, p.failed = actNone, true
+		return false
+	}
+	return r.accepts(e, p)
 }
 
 // giveUp ends the passage's temporary, unless it is committed or kept.
@@ -149,15 +191,15 @@ func created(act action) outcome {
 	return outCreated
 }
 
-// tryMove is one reading of the file into new temporaries, or into those that an
-// interrupted run has left, if resume allows it. changed says that what was read
+// tryMove is one reading of the file into new temporaries, or, at the first attempt,
+// into those that an interrupted run has left. changed says that what was read
 // is not one state of the file.
-func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, err error) {
+func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
 	var start int64
-	if resume && e.meta.info.Size > leastPartial && r.opts.Reflink != ReflinkAlways {
+	if e.attempt == 1 && e.meta.info.Size > leastPartial && r.opts.Reflink != ReflinkAlways {
 		if start, err = r.continuePartial(e, movers, set); err != nil {
 			return false, err
 		}
@@ -234,8 +276,14 @@ func (r *run) tryMove(e *entry, movers []*passage, resume bool) (changed bool, e
 	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
 		return false, fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
-	e.digests = set.Digests()
-	e.meta.info.Size = total // more than 0 for what says 0, as in /proc, less than a page in sysfs
+	if !e.agree(set.Digests()) {
+		return true, nil
+	}
+	if total != e.meta.info.Size { // more than 0 for what says 0, as in /proc, less than a page in sysfs
+		meta := *e.meta
+		meta.info.Size = total
+		e.meta = &meta
+	}
 	return false, nil
 }
 
@@ -270,20 +318,20 @@ func (r *run) commit(e *entry, p *passage) {
 	}
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
-		_, err = r.apply(p.target, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
+		_, err = r.apply(p.dd.system, &s.File.Object, e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
 		r.failPassage(e, p, failure.StageMetadata, err)
 		return
 	}
-	if p.target.syncEach.Load() {
+	if p.dd.system.syncEach {
 		if err := p.target.sync(s.File); err != nil {
 			p.target.keepLog.Store(true)
 			r.failPassage(e, p, failure.StageSync, err)
 			return
 		}
 	}
-	if err = p.target.clearWay(r, p.act, e.manifestPath(p)); err != nil {
+	if err = p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
 		r.failPassage(e, p, failure.StageJournal, err)
 		return
 	}
@@ -310,6 +358,10 @@ func (r *run) commit(e *entry, p *passage) {
 // anew, or fails because names fall together.
 func (r *run) nameTaken(e *entry, p *passage) {
 	if err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info); err != nil {
+		var collision *collisionError
+		if errors.As(err, &collision) {
+			r.notes <- note{folded: p.target, file: e.manifestPath(p)}
+		}
 		r.failPassage(e, p, failure.StageCheck, err)
 		return
 	}

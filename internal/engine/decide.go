@@ -48,7 +48,7 @@ func (e *conflictError) policy() string {
 // decide applies the overwrite policy to an entry of the source and what has
 // its name at the destination. same tells whether two entries that are not
 // regular files are equal; it is not called for others.
-func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) (verdict, error) {
+func (r *run) decide(s *fileSystem, src, have fsys.Info, same func() (bool, error)) (verdict, error) {
 	if r.opts.Policy == PolicyNever {
 		return verdict{act: actLeave}, nil
 	}
@@ -71,11 +71,11 @@ func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) 
 		case equal:
 			return verdict{act: actKeep}, nil
 		case r.opts.Policy == PolicyDefault:
-			return r.newer(t, src, have), nil
+			return r.newer(s, src, have), nil
 		}
 		return verdict{act: actReplace}, nil
 	}
-	sameSize, sameTime := src.Size == have.Size, t.sameTime(src.Mtime, have.Mtime)
+	sameSize, sameTime := src.Size == have.Size, s.sameTime(src.Mtime, have.Mtime)
 	switch r.opts.Policy {
 	case PolicyUpdate:
 		if sameSize && sameTime {
@@ -86,7 +86,7 @@ func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) 
 			return verdict{act: actCompare, differs: actReplace}, nil
 		}
 	case PolicyDefault:
-		v := r.newer(t, src, have)
+		v := r.newer(s, src, have)
 		switch {
 		case sameSize && sameTime:
 			return verdict{act: actKeep}, nil
@@ -99,8 +99,8 @@ func (r *run) decide(t *target, src, have fsys.Info, same func() (bool, error)) 
 }
 
 // newer replaces what is not newer than the source.
-func (r *run) newer(t *target, src, have fsys.Info) verdict {
-	if t.sameTime(src.Mtime, have.Mtime) || have.Mtime.Compare(src.Mtime) < 0 {
+func (r *run) newer(s *fileSystem, src, have fsys.Info) verdict {
+	if s.sameTime(src.Mtime, have.Mtime) || have.Mtime.Compare(src.Mtime) < 0 {
 		return verdict{act: actReplace}
 	}
 	return conflict("the destination is newer than the source and differs", PolicyUpdate)
@@ -124,43 +124,42 @@ func (r *run) lookUp(p *passage, src fsys.Info, same func() (bool, error)) (verd
 		return verdict{}, err
 	}
 	p.have, p.exists = have, true
-	return r.decide(p.target, src, have, same)
+	return r.decide(p.dd.system, src, have, same)
 }
 
-// judge turns a verdict into the passage's action. A file that is up to date by
-// size and time still needs a proof before a manifest may list it: a previous
-// manifest that is younger than the file, or a comparison.
+// judge turns a verdict into the passage's action. A file that is up to date by size
+// and time keeps the line of an earlier manifest; without one, or with one that the
+// source's own manifest contradicts, it is compared.
 func (r *run) judge(e *entry, p *passage, v verdict) {
 	p.act = v.act
 	p.differs = verdict{act: v.differs, conflict: v.conflict}
 	regular := e.kind == fsys.Regular && p.exists && p.have.Kind == fsys.Regular
+	if p.made && p.exists {
+		p.act = actReplace
+		return
+	}
 	if regular && !r.opts.DryRun && r.judgeInterrupted(e, p, v) {
 		return
 	}
-	switch v.act {
-	case actConflict:
-		r.conflict(p.target, e.path, v.conflict)
-		p.done = outConflict
-	case actKeep, actLeave:
-		if !regular || r.opts.DryRun || len(r.opts.Hashes) == 0 {
-			break
-		}
-		current := p.have.Size == e.meta.info.Size && p.target.sameTime(p.have.Mtime, e.meta.info.Mtime)
-		if digests, ok := p.target.vouched(e.manifestPath(p), p.have, len(r.opts.Hashes)); ok && current && e.pledged(digests) {
-			p.digests = digests
-			break
-		}
-		if p.have.Size == e.meta.info.Size {
-			p.differs.act = actReplace
-			if v.act == actLeave {
-				p.differs.act = actLeave
-			}
-			p.act = actCompare
-		}
-	}
-	if p.act == actLeave {
+	switch {
+	case v.act == actConflict:
+		p.fail(v.conflict)
+	case v.act == actLeave:
 		p.done = outLeft
+	case v.act == actKeep && regular && !r.opts.DryRun && len(r.opts.Hashes) > 0:
+		line, ok := p.target.catalog.Kept(e.manifestPath(p))
+		if p.line = line; ok && e.expected.Met(line) {
+			p.digests = line
+			return
+		}
+		p.act, p.differs = actCompare, sameTimes
 	}
 }
+
+// fail leaves the passage's name alone.
+func (p *passage) fail(c *conflictError) { p.act, p.done, p.conflict = actConflict, outConflict, c }
+
+// sameTimes is what a difference leads to where size and time say that there is none.
+var sameTimes = conflict("it differs from the source, although size and modification time are equal", PolicyChecksum)
 
 func quoteName(s string) string { return quote.Name(s) }

@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 		for i, policy := range allPolicies() {
 			t.Run(c.name+"/"+policy.String(), func(t *testing.T) {
 				r := &run{opts: &Options{Policy: policy}}
-				v, err := r.decide(&target{granularity: 1}, c.src, c.have, func() (bool, error) {
+				v, err := r.decide(&fileSystem{granularity: 1}, c.src, c.have, func() (bool, error) {
 					require.NotEqual(t, fsys.Regular, c.src.Kind)
 					return c.equal, nil
 				})
@@ -95,11 +95,11 @@ func TestDecideAdvice(t *testing.T) {
 	} {
 		src := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: fsys.Time{Sec: 100}}
 		r := &run{opts: &Options{}}
-		v, err := r.decide(&target{granularity: 1}, src, have, nil)
+		v, err := r.decide(&fileSystem{granularity: 1}, src, have, nil)
 		require.NoError(t, err)
 		require.NotNil(t, v.conflict)
 		r.opts.Policy = v.conflict.hint
-		v, err = r.decide(&target{granularity: 1}, src, have, nil)
+		v, err = r.decide(&fileSystem{granularity: 1}, src, have, nil)
 		require.NoError(t, err)
 		require.Equal(t, actReplace, v.act)
 	}
@@ -124,7 +124,7 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 		{2e9, fsys.Time{Sec: 98}, actReplace},
 	} {
 		r := &run{opts: &Options{Policy: PolicyUpdate}}
-		v, err := r.decide(&target{granularity: c.granularity}, src, fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}, nil)
+		v, err := r.decide(&fileSystem{granularity: c.granularity}, src, fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, v.act, "%+v", c)
 	}
@@ -135,7 +135,7 @@ func TestDecidePassesErrorsOn(t *testing.T) {
 	for _, policy := range allPolicies() {
 		r := &run{opts: &Options{Policy: policy}}
 		link := fsys.Info{Kind: fsys.Symlink}
-		_, err := r.decide(&target{granularity: 1}, link, link, func() (bool, error) { return false, broken })
+		_, err := r.decide(&fileSystem{granularity: 1}, link, link, func() (bool, error) { return false, broken })
 		if policy == PolicyNever {
 			require.NoError(t, err)
 			continue

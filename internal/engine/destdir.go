@@ -24,6 +24,7 @@ type destDir struct {
 	state  destState
 	handle *fsys.Handle
 	info   fsys.Info
+	system *fileSystem // of the directory, once it is open
 	// fresh: this run made it, so it holds only what this run has put there.
 	fresh bool
 	// existing are the names that were there before; nil if fresh.
@@ -133,7 +134,7 @@ func (dd *destDir) prepare(r *run) destState {
 	case err != nil:
 		var collision *collisionError
 		if errors.As(err, &collision) {
-			t.noteFallen(dd.src.Path())
+			r.notes <- note{folded: t, below: dd.src.Path()}
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
@@ -145,6 +146,9 @@ func (dd *destDir) prepare(r *run) destState {
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged
 	}
+	if err == nil && (info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID) {
+		err = errIsSource
+	}
 	if err != nil {
 		dir.Close()
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
@@ -154,6 +158,11 @@ func (dd *destDir) prepare(r *run) destState {
 	defer dd.handle.Release()
 	return dd.look(r, dir)
 }
+
+// errIsSource is a destination directory that is the source, which contains DST's own
+// name for instance, or its own counterpart in the source, through a bind mount.
+// Copying into it would replace files of the source.
+var errIsSource = errors.New("this directory of the destination is a directory of the source, of which nothing was copied; choose another destination")
 
 // enter opens the directory, making it if it does not exist. nil without an
 // error: it would be made, but this is a dry run.
@@ -199,7 +208,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	if r.opts.DryRun {
 		return nil, nil
 	}
-	if err := dd.target.retireManifests(r); err != nil {
+	if err := dd.target.catalog.MoveAside(); err != nil {
 		return nil, err
 	}
 	if err := up.Remove(name); err != nil {
@@ -228,15 +237,17 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 		return fail(err)
 	}
 	if !r.opts.DryRun {
-		if err := t.meet(r, dir, dd.info.ID.Dev); err != nil {
-			return fail(err)
-		}
 		if !dd.fresh && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
 			if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
 				dd.tookOver, dd.originalMode = true, dd.info.Mode
 			}
 		}
-		if r.opts.Preserve&PreserveACL != 0 && !t.cannot(kindACL) {
+	}
+	if dd.system, err = t.meet(r, dir, dd.info); err != nil {
+		return fail(err)
+	}
+	if !r.opts.DryRun {
+		if r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
 			if dd.inherits, err = dd.stripACL(dir); err != nil {
 				return fail(err)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -111,13 +112,41 @@ func TestDrivesOfMountsAreFlushed(t *testing.T) {
 	}).OpenRoot(t.TempDir())
 	require.NoError(t, err)
 	defer root.Close()
-	d := &target{root: root, drivesLater: true, mounts: map[uint64]*fsys.Dir{1: root, 2: root}}
+	d := &target{root: root, drivesLater: true}
+	whole, each := &fileSystem{dir: root}, &fileSystem{dir: root, syncEach: true}
+	d.fileSystems.mu.met = map[uint64]*fileSystem{0: whole}
 	require.NoError(t, d.syncDrives())
-	require.Zero(t, flushed, "the file system is forced as a whole")
-	d.syncEach.Store(true)
+	require.Zero(t, flushed, "the file system is flushed completely")
+	d.fileSystems.mu.met = map[uint64]*fileSystem{0: whole, 1: each, 2: each}
 	require.NoError(t, d.syncDrives())
-	require.Equal(t, 3, flushed)
+	require.Equal(t, 2, flushed)
 	d.drivesLater = false
 	require.NoError(t, d.syncDrives())
-	require.Equal(t, 3, flushed, "--sync=file has flushed them")
+	require.Equal(t, 2, flushed, "--sync=file has flushed them")
+}
+
+// A checkpoint that has flushed file systems still syncs the large files on those where
+// a flush is not reliable.
+func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
+	synced := 0
+	root, err := faultfs.New(func(op fsys.Op, _ string) error {
+		if op == fsys.OpSync {
+			synced++
+		}
+		return nil
+	}).OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	c := &checkpointing{}
+	for _, each := range []bool{false, true} {
+		f, err := root.Create(true)
+		require.NoError(t, err)
+		defer f.Abort()
+		require.NoError(t, f.WriteAt([]byte("x"), 0))
+		c.parts = append(c.parts, part{followed: &followed{file: &f.File}, mark: pipe.Mark{Off: 1}, each: each})
+	}
+	require.NoError(t, c.syncParts(true))
+	require.Equal(t, 1, synced)
+	require.NoError(t, c.syncParts(false))
+	require.Equal(t, 3, synced)
 }

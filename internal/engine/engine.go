@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -37,28 +38,31 @@ type run struct {
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
-	sheet    *lap.Sheet
-	clock    *lap.Clock // of the goroutine that Run is called in
-	pipe     *pipe.Pipe
-	sets     sync.Pool // of *hash.Set
-	pairs    sync.Map  // pairKey → *pair
-	noXattrs sync.Map  // devices of the source without extended attributes
-	begun    fsys.Time // when the run began
-	toVerify int64     // bytes that verifying will read; the collector's
-	memory   int64     // bytes that the machine has for us, 0 if that is not known
-	devices  []*device
-	gauge    *pipe.Gauge
-	largest  atomic.Int64 // bytes of the largest file met
-	noDirect sync.Once
-	links    linkGroups
-	names    maphash.Seed // of all name sets
-	promises []*promise   // manifests of the source that are checked
-	jobs     chan job
-	notes    chan note
-	summary  *Summary
+	sheet     *lap.Sheet
+	clock     *lap.Clock // of the goroutine that Run is called in
+	pipe      *pipe.Pipe
+	sets      sync.Pool // of *hash.Set
+	pairs     sync.Map  // pairKey → *pair
+	noXattrs  sync.Map  // devices of the source without extended attributes
+	begun     fsys.Time // when the run began
+	toVerify  int64     // bytes that verifying will read; the collector's
+	memory    int64     // bytes that the machine has for us, 0 if that is not known
+	devices   []*device
+	gauge     *pipe.Gauge
+	largest   atomic.Int64 // bytes of the largest file met
+	noDirect  sync.Once
+	links     linkGroups
+	names     maphash.Seed    // of all name sets
+	manifests *catalog.Source // that the source holds
+	jobs      chan job
+	notes     chan note
+	summary   *Summary
+	undone    *undone // the collector's, until it is synced with
 
-	deferredMu sync.Mutex
-	deferred   map[string]job // the source's files that have a manifest's name
+	late struct { // the source's files that have a manifest's name: they are copied last
+		sync.Mutex
+		jobs []job
+	}
 	reserved   sync.Once
 	toldUnread sync.Once // that extended attributes must not be read
 
@@ -89,7 +93,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
-	if r.source, r.sourceInfo, err = openRoot(o.FS, rt.dir, rt.id); err != nil {
+	if r.source, r.sourceInfo, err = rt.openSource(o.FS); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
 	r.outer = ctx
@@ -109,22 +113,22 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), opts.parkedMemory, r.newParkedFile)
-	r.deferred = map[string]job{}
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
+	r.undone = newUndone(opts, rt)
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
 	var stopped bool
+	r.clock.At(lap.List, lap.Source)
+	r.openManifests()
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
 		r.startTending()
 		r.clock.At(lap.Read, lap.Source)
-		r.openPromises()
 		r.work() // closes the source
-		r.closePromises()
 		stopped = r.finish()
 	} else {
 		r.source.Close()
@@ -220,7 +224,7 @@ func (r *run) openTargets() error {
 		r.clock.At(lap.Create, t.place())
 		err := t.open(r)
 		if err == nil && !r.opts.DryRun {
-			err = t.openManifests(r)
+			err = t.openCatalog(r)
 		}
 		var refused *failure.RefusedError
 		if errors.As(err, &refused) {
@@ -245,9 +249,25 @@ func (r *run) openTargets() error {
 		if err := t.openLedger(r); err != nil {
 			t.lose(r, "", fmt.Errorf("the journal cannot be written: %w", err))
 			t.leaveAsFound()
+			continue
+		}
+		if err := t.startCatalog(); err != nil {
+			t.lose(r, "", err)
 		}
 	}
 	return nil
+}
+
+// learnOwner finds out whether another run made the root and left it to this one
+// meanwhile.
+func (r *run) learnOwner(t *target) {
+	if t.journal == nil || t.name != "" || t.rootOurs || t.isLost() {
+		return
+	}
+	var err error
+	if t.rootOurs, err = t.journal.ownsRoot(false, false); err != nil {
+		r.failTarget(t, "", failure.StageJournal, err)
+	}
 }
 
 // chargeMemory says whose time that of file systems in memory is: no device makes
@@ -290,10 +310,13 @@ func (r *run) work() {
 	close(r.jobs)
 	workers.Wait()
 	r.clock.At(lap.Read, lap.Source)
-	r.settleDeferred()
+	r.copyLate()
 	r.findAbsent()
 	r.clock.At(lap.Commit, r.targets[0].place()) // what is left are directories
 	r.links.release()
+	for _, t := range r.targets {
+		r.learnOwner(t)
+	}
 	root.Done()
 	stopScan()
 }
@@ -348,10 +371,10 @@ func (r *run) Enter(d *walk.Dir) bool {
 func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	d.Hold()
 	j := job{dir: d, name: name, kind: kind}
-	if kind == fsys.Regular && r.isManifestName(d, name) {
-		r.deferredMu.Lock()
-		r.deferred[d.Join(name)] = j
-		r.deferredMu.Unlock()
+	if kind == fsys.Regular && r.isLate(d, name) {
+		r.late.Lock()
+		r.late.jobs = append(r.late.jobs, j)
+		r.late.Unlock()
 		return
 	}
 	select {
@@ -385,50 +408,24 @@ func newFinder(root *fsys.Dir) *fsys.Finder {
 	return fsys.NewFinder(root, min(max(fsys.OpenLimit()/16, 2), 64))
 }
 
-// kindInSource is what the source has at a path below its root; Unknown if
-// nothing.
-func (r *run) kindInSource(path string) fsys.Kind {
-	look := newFinder(r.source)
-	defer look.Close()
-	info, err := look.Lstat(path)
-	if err != nil {
-		return fsys.Unknown
-	}
-	return info.Kind
-}
-
-// isManifestName reports whether an entry of the source would be overwritten by
-// a manifest of this run, or take its name. Such files come last.
-func (r *run) isManifestName(d *walk.Dir, name string) bool {
-	if r.opts.DryRun || d.Parent != nil && r.opts.Manifest == "" {
-		return false
-	}
-	p := d.Join(name)
-	for _, t := range r.targets {
-		for _, m := range t.manifests {
-			if m.slot >= 0 && (m.rel == p || r.opts.Manifest == "" && p == alternativeName(m.algorithm)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func (r *run) close() {
+	if r.manifests != nil {
+		r.manifests.Close()
+	}
 	for _, d := range r.devices {
 		d.Close()
 	}
 	for _, t := range r.targets {
-		t.closeManifests()
+		if t.catalog != nil {
+			t.catalog.Close()
+		}
 		if t.ledger != nil {
 			t.ledger.close()
 		}
 		if t.journal != nil {
 			t.journal.close()
 		}
-		for _, mount := range t.mounts {
-			mount.Close()
-		}
+		t.fileSystems.close()
 		t.giveBack(r)
 		if t.handle != nil {
 			t.handle.Close()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -20,19 +21,22 @@ type entry struct {
 	path string // relative to the source's root
 	kind fsys.Kind
 
-	clock    *lap.Clock // of the goroutine that works on it
-	meta     metadata
+	clock *lap.Clock // of the goroutine that works on it
+	// meta describes the source's file. It is never changed: when the file turns out to
+	// be another one or to have changed, the entry gets a new description, and every
+	// destination is judged anew.
+	meta     *metadata
 	file     *fsys.File // open while a regular file is worked on
 	link     string     // a symbolic link's target
 	digests  hash.Digests
 	passages []*passage
-	counted  int64            // bytes that the progress counter has of it
-	evict    *pipe.Eviction   // what was read is dropped from the page cache by it; nil if by nobody
-	direct   bool             // it is read past the page cache
-	resumed  int64            // bytes that an interrupted run had written already
-	leave    map[*target]bool // destinations where the name is a manifest's
-	pledges  []pledge         // what the source's own manifests list for it
-	broken   bool             // it is not what they list, which was told
+	counted  int64               // bytes that the progress counter has of it
+	evict    *pipe.Eviction      // what was read is dropped from the page cache by it; nil if by nobody
+	direct   bool                // it is read past the page cache
+	resumed  int64               // bytes that an interrupted run had written already
+	attempt  int                 // at reading one state of the file, from 1
+	expected catalog.Expectation // what the source's own manifests list for it
+	broken   bool                // it does not match them, which was reported
 }
 
 // passage is the way of one entry to one destination.
@@ -45,7 +49,11 @@ type passage struct {
 	exists bool
 
 	act      action
-	differs  verdict // what a difference leads to, for actCompare and unproven actKeep
+	differs  verdict        // what a difference leads to, for actCompare
+	conflict *conflictError // for outConflict
+	line     hash.Digests   // of earlier manifests, for what has the name
+	failed   bool           // which was reported; it is not judged again
+	made     bool           // this run has given the name to an earlier state of the file
 	sink     pipe.Sink
 	done     outcome
 	digests  hash.Digests // known to be those of what stands at the destination
@@ -75,6 +83,17 @@ const (
 // maxAttempts is how often a file that changes while it is read is read.
 const maxAttempts = 3
 
+// startAgain forgets what was decided from a description that is not right any more.
+func (p *passage) startAgain() {
+	if p.failed {
+		return
+	}
+	*p = passage{
+		target: p.target, dd: p.dd, dir: p.dir, name: p.name,
+		made: p.made || p.done == outCreated || p.done == outReplaced || p.done == outLinked,
+	}
+}
+
 // process takes one entry of the source to all destinations. The entry's
 // directory is held by the caller.
 func (r *run) process(j job, clock *lap.Clock) {
@@ -100,16 +119,19 @@ func (r *run) take(e *entry) {
 // it was listed.
 func (e *entry) openSource() error {
 	e.clock.At(lap.Read, lap.Source)
+	e.meta = &metadata{}
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return err
 	}
 	defer e.dir.Release()
+	meta := &metadata{}
 	if e.kind == fsys.Regular {
-		e.file, e.meta.info, err = dir.Open(e.name)
+		e.file, meta.info, err = dir.Open(e.name)
 	} else {
-		e.meta.info, err = dir.Lstat(e.name)
+		meta.info, err = dir.Lstat(e.name)
 	}
+	e.meta = meta
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errVanished
@@ -144,18 +166,14 @@ var (
 // group knows it under another name already.
 func (r *run) copyEntry(e *entry, group *linkGroup) {
 	defer r.settle(e)
-	if r.findPledges(e); e.broken {
+	if r.findExpected(e); e.broken {
 		return
 	}
-	if group != nil && group.broken && len(e.pledges) == 0 {
+	if group != nil && group.broken && !e.expected.Any() {
 		r.tellBroken(e, fmt.Errorf("%w, by another name of the same file", errBroken))
-		r.dropMissing(e)
 		return
 	}
 	for i, dd := range e.dir.State.(destDirs) {
-		if e.leave[dd.target] {
-			continue
-		}
 		e.clock.At(lap.Create, dd.target.place())
 		dir, ok := dd.acquire(r)
 		if !ok {
@@ -168,7 +186,29 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		}
 		p := &passage{target: r.targets[i], dd: dd, dir: dir, name: name}
 		e.passages = append(e.passages, p)
-		if group != nil {
+	}
+	for r.tryEntry(e, group) {
+		if e.attempt == maxAttempts {
+			r.failSource(e, failure.StageCheck, errChanged)
+			break
+		}
+		if err := r.describeAgain(e); err != nil {
+			r.failSource(e, failure.StageRead, err)
+			break
+		}
+	}
+	if group != nil {
+		r.afterLinked(e, group)
+	}
+}
+
+// tryEntry takes the entry, as it is described, to all destinations. changed says that
+// the description was not right to the end: what is known of the file then, and what was
+// decided for each destination, is worth nothing.
+func (r *run) tryEntry(e *entry, group *linkGroup) (changed bool) {
+	e.attempt++
+	for _, p := range e.passages {
+		if group != nil && !p.failed {
 			r.linkTo(e, p, group)
 		}
 	}
@@ -176,20 +216,46 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		if round > 0 && !e.anyAgain() {
 			break
 		}
-		if e.kind == fsys.Regular {
-			r.copyRegular(e)
-		} else {
+		if e.kind != fsys.Regular {
 			r.copySpecial(e)
+		} else if changed = r.copyRegular(e); changed {
+			return true
 		}
+	}
+	if group != nil && group.contradicted(e) {
+		return true
 	}
 	for _, p := range e.passages {
 		if p.again {
 			r.failPassage(e, p, failure.StageCommit, errExchanged)
 		}
 	}
-	if group != nil {
-		r.afterLinked(e, group)
+	return false
+}
+
+// describeAgain describes the file as it is now, which is opened if another one has its
+// name, and lets every destination be judged anew.
+func (r *run) describeAgain(e *entry) error {
+	r.counters.Bytes.Add(-e.counted)
+	e.counted, e.resumed, e.digests = 0, 0, nil
+	for _, p := range e.passages {
+		p.startAgain()
 	}
+	e.close()
+	e.evict, e.direct = nil, false // they are about the file that was open
+	return e.openSource()
+}
+
+// agree notes digests that were read of the file. All that are read in one run must be
+// equal: otherwise it changed without a trace in its times.
+func (e *entry) agree(digests hash.Digests) bool {
+	if e.digests != nil && digests != nil && !e.digests.Equal(digests) {
+		return false
+	}
+	if digests != nil {
+		e.digests = digests
+	}
+	return true
 }
 
 func (e *entry) anyAgain() bool {
@@ -213,8 +279,7 @@ func (e *entry) manifestPath(p *passage) string {
 }
 
 // changed reports whether the file is not what it was when it was described. It
-// looks at the name, not at the open file: what was renamed over it counts, and
-// is opened instead.
+// checks the name, not the open file: what was renamed over it counts.
 func (e *entry) changed() (bool, error) {
 	e.clock.At(lap.Read, lap.Source)
 	dir, err := e.dir.Acquire()
@@ -228,15 +293,8 @@ func (e *entry) changed() (bool, error) {
 		return false, errVanished
 	case err != nil:
 		return false, err
-	case sameState(e.meta.info, now):
-		return false, nil
-	case now.ID == e.meta.info.ID:
-		e.meta.info = now
-		return true, nil
 	}
-	e.close()
-	e.evict = nil // it is about the other file
-	return true, e.openSource()
+	return !sameState(e.meta.info, now), nil
 }
 
 // sameState reports whether nothing has been done to a file between two looks.

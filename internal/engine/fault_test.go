@@ -84,16 +84,14 @@ func in(sys *fsys.FS, o Options) Options {
 // there is another way that does not depend on what failed. What comes out must
 // be complete then.
 var mayBeSilent = map[string]string{
-	"engine.(*run).Enter":              "looks whether a source directory is a destination; resolve has refused what it can see",
-	"engine.(*run).kindInSource":       "looks for the source's own manifest early; settleDeferred meets it again",
-	"engine.(*target).vouched":         "asks the previous manifest; the file is compared instead",
-	"engine.(*run).link":               "looks whether the link is there already; it is made anew",
-	"engine.sameFile":                  "looks whether its equal has the manifest's name; else the exclusive commit decides",
-	"engine.(*run).startScan":          "counts for the progress bar only",
-	"engine.(*manifestFile).unchanged": "proves a line of another path; without proof the line is marked",
-	"pipe.tellsHoles":                  "asks whether holes are told; what matters is asked again",
-	"engine.(*ledger).close":           "closes the journal's log, of which what counts was forced",
-	"engine.(*target).abandon":         "removes an empty journal; the next run takes it over",
+	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
+	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
+	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
+	"engine.(*run).link":              "checks whether the link exists already; it is made anew",
+	"engine.(*run).startScan":         "counts for the progress bar only",
+	"pipe.tellsHoles":                 "asks whether holes are told; what matters is asked again",
+	"engine.(*ledger).close":          "closes the journal's log, of which what counts was forced",
+	"engine.(*target).abandon":        "removes an empty journal; the next run takes it over",
 }
 
 // excuse returns why a failure at this stack may be silent, "" if it may not.
@@ -130,7 +128,7 @@ func sweepFiles() map[string][]byte {
 		"d/replaced-big":   treetest.Pattern(bigSize, 4),
 		"d/same":           treetest.Pattern(300, 5), // equal but for the time: to be compared
 		"d/differs":        treetest.Pattern(310, 6), // same size, older, other content
-		"d/vouched":        treetest.Pattern(320, 7), // up to date and in the previous manifest
+		"d/listed":         treetest.Pattern(320, 7), // up to date and in the previous manifest
 		"d/unproven":       treetest.Pattern(330, 8), // up to date, but in no manifest
 		"link1":            treetest.Pattern(400, 9),
 		"m/link2":          treetest.Pattern(400, 9),
@@ -151,7 +149,7 @@ func oldFiles() map[string][]byte {
 		"d/replaced-big":   treetest.Pattern(bigSize-700, 24),
 		"d/same":           nil,
 		"d/differs":        treetest.Pattern(310, 26),
-		"d/vouched":        nil,
+		"d/listed":         nil,
 		"d/unproven":       nil,
 		"d/old-link1":      nil,
 		"d/attributes-old": nil,
@@ -305,6 +303,25 @@ type node struct {
 	attrs   string
 }
 
+// unsaid reports that a destination is not as the source, although the run has worked
+// there, and neither a marker nor a journal says so.
+func (o *told) unsaid(t require.TestingT, source map[string]node, targets []string) (list []string) {
+	for i, target := range targets {
+		if o.summary == nil || o.summary.Targets[i].Lost != nil && len(o.summary.Targets[i].Manifests) == 0 {
+			continue // refused, or dropped: perhaps before the first write
+		}
+		missing := gaps(t, source, target)
+		said := func(gap string) bool { return strings.HasPrefix(gap, "left behind") }
+		if i == 1 {
+			missing = slices.DeleteFunc(missing, func(gap string) bool { return strings.HasSuffix(gap, "extra/kept") })
+		}
+		if len(missing) > 0 && !slices.ContainsFunc(missing, said) {
+			list = append(list, fmt.Sprintf("destination %d: incomplete, and nothing there says so: %s", i+1, missing))
+		}
+	}
+	return list
+}
+
 // look reads a tree below root.
 func look(t require.TestingT, root string) map[string]node {
 	nodes := map[string]node{}
@@ -357,7 +374,7 @@ func complaints(t require.TestingT, root string) (list []string) {
 			complain("a temporary is left: %s", path)
 			continue
 		}
-		if !n.mode.IsRegular() || path == "SHA256SUMS" || strings.HasPrefix(path, fsys.Reserved) {
+		if !n.mode.IsRegular() || path == "SHA256SUMS" || path == srcMarker || strings.HasPrefix(path, fsys.Reserved) {
 			continue
 		}
 		content, known := files[path]
@@ -437,7 +454,7 @@ func gaps(t require.TestingT, source map[string]node, root string) (list []strin
 		}
 	}
 	for path := range nodes {
-		if strings.Contains(path, fsys.Reserved) {
+		if strings.Contains(path, fsys.Reserved) || path == srcMarker {
 			complain("left behind: %s", path)
 		}
 	}
@@ -579,6 +596,9 @@ func sweep(t *testing.T, sync SyncMode) {
 					case out.summary.Errors == 0:
 						wrong = append(wrong, "the exit code would be 0")
 					}
+					if out.panicked == "" {
+						wrong = append(wrong, out.unsaid(t, source, targets)...)
+					}
 					if out.panicked == "" { // once more, without a fault
 						again := sweepOptions(src, targets, sync)
 						again.Policy = after
@@ -627,7 +647,8 @@ func sweepErrors(op fsys.Op, turn int) []error {
 func TestMakeDirsTellsTheCause(t *testing.T) {
 	loop := filepath.Join(t.TempDir(), "loop")
 	require.NoError(t, os.Symlink("loop", loop))
-	require.ErrorIs(t, makeDirs(loop), syscall.ELOOP)
+	_, err := makeDirs(loop)
+	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
 func opsOf(m map[fsys.Op]int) func(func(fsys.Op) bool) {

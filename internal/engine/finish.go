@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/lap"
@@ -38,7 +39,7 @@ func (r *run) Leave(d *walk.Dir) {
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
-		if dd.target.syncEach.Load() && r.ctx.Err() == nil {
+		if dd.system.syncEach && r.ctx.Err() == nil {
 			if err := dd.target.sync(dir); err != nil {
 				dd.target.loseUnwritten(r, d.Path(), err)
 			}
@@ -60,7 +61,7 @@ func (r *run) settleDir(d *walk.Dir) {
 			f.targets = append(f.targets, targetFate{target: dd.target, done: outCreated})
 		}
 	}
-	if len(f.targets) > 0 {
+	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isLost) { // r.undone counts what those miss
 		r.notes <- note{fate: f}
 	}
 }
@@ -115,7 +116,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			}
 			have.Mode = dd.originalMode
 		}
-		if _, err := r.apply(dd.target, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
+		if _, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
 			return err
 		}
 	case dd.tookOver:
@@ -153,6 +154,7 @@ func (r *run) stopped() bool {
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(tally.PhaseFlushing))
 	r.sync()
+	r.undone.end(r.ctx.Err() != nil)
 	r.stopTending()
 	r.clock.At(lap.Idle, lap.Nobody)
 	var durable []*target
@@ -179,9 +181,15 @@ func (r *run) finish() (stopped bool) {
 		}
 		switch {
 		case stopped:
+			if r.outer.Err() == nil { // the run has stopped itself, at a failure
+				r.mark(t)
+			}
 			t.abandon(r)
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
+			r.mark(t) // if something has failed since
+		default:
+			r.mark(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
@@ -235,7 +243,7 @@ func (r *run) flushTarget(t *target) bool {
 
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
-func (r *run) finishTarget(t *target) (written []ManifestSummary) {
+func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	if err := t.stands(); err != nil {
 		if t.isLost() { // which was told
 			return nil
@@ -243,18 +251,25 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
 		return nil
 	}
-	written, err := t.writeManifests(r)
+	written, err := t.catalog.Write()
+	if err == nil {
+		err = r.warnStale(t)
+	}
 	if err != nil {
 		r.failEnd(t, failure.StageManifest, err)
 		return written
 	}
-	t.closeManifests() // FUSE cannot remove an open file's directory
+	r.mark(t)
+	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, nobody would know whose the directory is.
-	stays := t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
+	stays := t.unmarked || t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
 	err = nil
 	if t.ledger != nil {
 		err = t.ledger.dropLeft(nil, nil)
 		stays = stays || t.ledger.unsettled && r.leavesOut(t)
+		if err == nil && !stays {
+			err = t.ledger.noteSettled(written)
+		}
 		t.ledger.close()
 	}
 	if err == nil && !stays {
@@ -270,7 +285,7 @@ func (r *run) finishTarget(t *target) (written []ManifestSummary) {
 		if err == nil {
 			// Windows hides the root of a drive, which must not hide its copy.
 			t.rootMeta.info.Mode = t.rootMeta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes
-			_, err = r.apply(t, &t.root.Object, t.rootMeta, have, t.created, !t.created)
+			_, err = r.apply(t.system, &t.root.Object, t.rootMeta, have, t.created, !t.created)
 		}
 		if err != nil {
 			r.failEnd(t, failure.StageMetadata, err)
@@ -294,7 +309,9 @@ func (r *run) leavesOut(t *target) bool {
 
 // isForeign reports whether something in the journal is of a copy from another
 // source.
-func (t *target) isForeign(name string) bool { return t.ledger != nil && t.ledger.foreign[name] }
+func (t *target) isForeign(name string) bool {
+	return t.ledger != nil && (t.ledger.foreign[name] || name == settledName && len(t.ledger.foreign) > 0)
+}
 
 // abandon leaves the destination of a run that was stopped: without a new
 // manifest, and with the journal if that holds something to continue with, all
@@ -311,7 +328,7 @@ func (t *target) abandon(r *run) {
 			t.loseUnwritten(r, "", err)
 		}
 	}
-	if t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.journal.holdsManifests() {
+	if t.unmarked || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return
 	}
 	if t.ledger != nil {

@@ -19,8 +19,8 @@ import (
 // size and time prove nothing.
 func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 	l := p.target.ledger
-	digests, ok := l.listed(e.manifestPath(p), e.meta.info, p.have, r)
-	if ok && e.pledged(digests) {
+	digests, ok := l.listed(p.dd.system, e.manifestPath(p), e.meta.info, p.have, r)
+	if ok && e.expected.Met(digests) {
 		p.known, p.act = true, actKeep
 		if len(digests) > 0 {
 			p.digests = digests
@@ -30,11 +30,11 @@ func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 		}
 		return true
 	}
-	if !l.torn(e.meta.info, p.have) || p.target.settledSince(e.manifestPath(p), l.begun) {
+	if !l.torn(p.dd.system, e.meta.info, p.have) || l.settled && p.target.catalog.Settled(e.manifestPath(p)) {
 		return false
 	}
 	p.suspect = true
-	if digests, ok := l.written(e.manifestPath(p), e.meta.info, p.have, r); ok && e.pledged(digests) {
+	if digests, ok := l.written(e.manifestPath(p), e.meta.info, p.have, r); ok && e.expected.Met(digests) {
 		p.promised = digests // reading it there is enough
 	}
 	switch {
@@ -55,23 +55,22 @@ func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
 
 // listed returns the digests of a file that an interrupted run has copied, or
 // found equal, and forced to the device, if neither it nor the source's has
-// changed since.
-func (l *ledger) listed(path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
+// changed since. Only a change time that programs cannot set shows that.
+func (l *ledger) listed(s *fileSystem, path string, src, have fsys.Info, r *run) (hash.Digests, bool) {
 	if l.known == nil {
 		return nil, false
 	}
 	f, at, ok, err := l.known.File(path)
-	if err != nil || !ok || !r.fits(&f, src, have) { // what cannot be read is not known
+	if err != nil || !ok || !l.fits(&f, src, have) { // what cannot be read is not known
 		return nil, false
 	}
-	t := l.target
 	if at.Sec > time.Now().Unix() { // the clock has been put back: it proves nothing
 		return nil, false
 	}
-	if r.opts.Preserve&PreserveTimes == 0 || !t.sameTime(have.Mtime, src.Mtime) {
+	if r.opts.Preserve&PreserveTimes == 0 || !s.sameTime(have.Mtime, src.Mtime) {
 		return nil, false // another file may have come to be here, with its directory
 	}
-	return f.Digests, !t.ctimeHolds || have.Ctime.Compare(at) < 0
+	return f.Digests, s.ctimeHolds && s.before(have.Ctime, at) // without such a change time, it is read
 }
 
 // written returns the digests of a file that an interrupted run has copied, or
@@ -84,18 +83,22 @@ func (l *ledger) written(path string, src, have fsys.Info, r *run) (hash.Digests
 	if err == nil && !ok { // forced, but not proved to be what it was: linked to since, or changed in the clock's last tick
 		f, _, ok, err = l.known.File(path)
 	}
-	return f.Digests, err == nil && ok && r.fits(&f, src, have)
+	return f.Digests, err == nil && ok && l.fits(&f, src, have)
 }
 
 // fits reports whether a line of the log is about the file that the source has
 // now, and has the digests that are wanted.
-func (r *run) fits(f *journal.File, src, have fsys.Info) bool {
-	if f.Size != src.Size || f.Mtime != src.Mtime || f.Ctime != src.Ctime || have.Size != src.Size ||
-		len(f.Digests) != len(r.opts.Hashes) {
+func (l *ledger) fits(f *journal.File, src, have fsys.Info) bool {
+	return f.Size == src.Size && f.Mtime == src.Mtime && f.Ctime == src.Ctime && have.Size == src.Size && l.fitsHashes(f.Digests)
+}
+
+// fitsHashes reports whether digests are of the hashes of this run.
+func (l *ledger) fitsHashes(digests hash.Digests) bool {
+	if len(digests) != len(l.hashes) {
 		return false
 	}
-	for i, a := range r.opts.Hashes {
-		if len(f.Digests[i]) != a.Size() {
+	for i, a := range l.hashes {
+		if len(digests[i]) != a.Size() {
 			return false
 		}
 	}
@@ -106,11 +109,11 @@ func (r *run) fits(f *journal.File, src, have fsys.Info) bool {
 // run: after a power cut, a file can have the right size and time and hold zeros.
 // Without a change time, the modification time tells: it is the source's already
 // when a file gets its name, or else that of the writing.
-func (l *ledger) torn(src, have fsys.Info) bool {
-	if l.target.ctimeHolds {
-		return l.unsettled && have.Ctime.Compare(l.begun) >= 0
+func (l *ledger) torn(s *fileSystem, src, have fsys.Info) bool {
+	if s.ctimeHolds {
+		return l.unsettled && !s.before(have.Ctime, l.begun)
 	}
-	return l.unsettled && (l.target.sameTime(have.Mtime, src.Mtime) || have.Mtime.Compare(l.begun) >= 0)
+	return l.unsettled && (s.sameTime(have.Mtime, src.Mtime) || !s.before(have.Mtime, l.begun))
 }
 
 // warnTorn tells of files that policy "never" leaves as an interrupted run has.
@@ -229,22 +232,21 @@ func (l *ledger) dropLeft(dir *fsys.Dir, src *walk.Dir) error {
 	return nil
 }
 
-// settledSince reports whether a run that began after the time since has finished
-// and listed the file at path. What has become of the file after that is not the
-// work of an interrupted one.
-func (t *target) settledSince(path string, since fsys.Time) bool {
-	settled := false
-	for _, m := range t.manifests {
-		if m.slot < 0 {
-			continue
+// Touched implements catalog.Interrupted.
+func (l *ledger) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
+	if l.known != nil {
+		for _, find := range []func(string) (journal.File, bool, error){
+			l.known.Written,
+			func(path string) (journal.File, bool, error) {
+				f, _, ok, err := l.known.File(path)
+				return f, ok, err
+			},
+		} {
+			if f, ok, err := find(path); err == nil && ok && f.Size == have.Size && l.fitsHashes(f.Digests) {
+				return f.Digests, true
+			}
 		}
-		if m.index == nil || m.foreign || !m.inForce || m.prevTime.Compare(since) <= 0 || m.prevTime.Sec > time.Now().Unix() {
-			return false
-		}
-		if _, ok, err := m.index.Lookup(path); !ok || err != nil {
-			return false
-		}
-		settled = true
 	}
-	return settled
+	s := l.target.fileSystems.known(have.ID.Dev)
+	return nil, s == nil || !s.ctimeHolds || !s.before(have.Ctime, l.begun)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"strings"
@@ -11,8 +12,7 @@ import (
 )
 
 // journalDir is the directory of a run in its destination, ".sealift-journal". It
-// holds the lock that keeps other runs out, the previous manifests that are out
-// of force while files are being replaced, and the log of what is on the device
+// holds the lock that keeps other runs out and the log of what is on the device
 // already (see ledger). A finished run removes it.
 type journalDir struct {
 	root *fsys.Dir
@@ -42,19 +42,29 @@ func journalName(file string) string {
 	return fsys.Reserved + file + ".journal"
 }
 
+// errRootRemoved says that the destination's directory was removed after it was opened.
+var errRootRemoved = errors.New("the directory was removed meanwhile")
+
 // openJournal makes the journal in root, or takes over what a dead run has
-// left, and locks it. fsys.ErrLocked: another run is at work.
+// left, and locks it. fsys.ErrLocked: another run is at work. errRootRemoved: nothing
+// can be made in root any more.
 func openJournal(root *fsys.Dir, name string) (*journalDir, error) {
-	for {
+	for range mostAttempts {
 		j, err := tryJournal(root, name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return j, err
 		}
-		// A run that has just finished removed it between our steps.
-		if _, err := root.Stat(); err != nil {
+		// Either a run that has just finished removed the journal between our steps, or
+		// root itself was removed. Most systems describe such a directory without an error.
+		info, err := root.Stat()
+		if err != nil {
 			return nil, err
 		}
+		if info.Nlink == 0 {
+			break
+		}
 	}
+	return nil, errRootRemoved
 }
 
 func tryJournal(root *fsys.Dir, name string) (*journalDir, error) {
@@ -109,19 +119,8 @@ func (j *journalDir) ownsRoot(created, force bool) (bool, error) {
 	return true, j.dir.Sync()
 }
 
-// holdsManifests reports whether manifests of earlier runs are in the journal,
-// which must not get lost with it.
-func (j *journalDir) holdsManifests() bool {
-	return j.holds(func(name string) bool {
-		_, _, ok := savedAs(name)
-		return ok
-	})
-}
-
 // holdsWork reports whether interrupted runs have left anything in the journal.
-func (j *journalDir) holdsWork() bool {
-	return j.holds(isLog) || j.holdsManifests()
-}
+func (j *journalDir) holdsWork() bool { return j.holds(isLog) }
 
 func (j *journalDir) holds(what func(name string) bool) bool {
 	listing, err := j.dir.List()
@@ -190,3 +189,5 @@ func (j *journalDir) close() {
 		j.dir = nil
 	}
 }
+
+func hexString(b []byte) string { return hex.EncodeToString(b) }

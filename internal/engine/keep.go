@@ -21,7 +21,7 @@ func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
 	if r.opts.DryRun || have.Nlink <= names {
 		return false, nil
 	}
-	if r.differs(p.target, src, have) {
+	if r.differs(p.dd.system, src, have) {
 		return true, nil
 	}
 	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
@@ -42,7 +42,7 @@ func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
 	differs := func(a, b []fsys.Xattr) bool {
 		return slices.ContainsFunc(a, func(x fsys.Xattr) bool {
 			kind := xattrKind(x.Name)
-			if p.target.cannot(kind) || kind == kindACL && p.target.forgetsModes { // nor would a new one have it
+			if p.dd.system.cannot(kind) || kind == kindACL && p.dd.system.forgetsModes { // nor would a new one have it
 				return false
 			}
 			return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil
@@ -63,15 +63,15 @@ func (r *run) unshare(e *entry, p *passage) {
 
 // differs reports whether what is at the destination lacks metadata that could be set,
 // extended attributes aside.
-func (r *run) differs(t *target, src, have fsys.Info) bool {
+func (r *run) differs(s *fileSystem, src, have fsys.Info) bool {
 	owned := src.UID == have.UID && src.GID == have.GID
 	switch {
-	case !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !t.forgetsOwners && !t.cannot(kindOwner):
+	case !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !s.forgetsOwners && !s.cannot(kindOwner):
 		return true
-	case src.Kind != fsys.Symlink && r.modeFor(src, have, false, owned) != have.Mode && !t.forgetsModes && !t.cannot(kindMode):
+	case src.Kind != fsys.Symlink && r.modeFor(src, have, false, owned) != have.Mode && !s.forgetsModes && !s.cannot(kindMode):
 		return true
 	}
-	return r.opts.Preserve&PreserveTimes != 0 && !t.sameTime(src.Mtime, have.Mtime)
+	return r.opts.Preserve&PreserveTimes != 0 && !s.sameTime(src.Mtime, have.Mtime)
 }
 
 // keep settles a file that is up to date.
@@ -81,7 +81,7 @@ func (r *run) keep(e *entry, p *passage) {
 		return
 	}
 	e.clock.At(lap.Commit, p.target.place())
-	changed, err := r.refresh(p, &e.meta)
+	changed, err := r.refresh(p, e.meta)
 	if err != nil {
 		p.done = outNothing
 		r.failPassage(e, p, failure.StageMetadata, err)

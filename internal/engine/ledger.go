@@ -36,10 +36,12 @@ type ledger struct {
 	knownFile *fsys.File
 	unsettled bool
 	begun     fsys.Time
-	asides    bool            // there are logs of this source that do not fit
-	foreign   map[string]bool // logs of other sources
-	forces    bool            // what is noted is forced to the device
-	owner     uint32          // that new files at the destination get
+	asides    bool             // there are logs of this source that do not fit
+	foreign   map[string]bool  // logs of other sources
+	forces    bool             // what is noted is forced to the device
+	hashes    []hash.Algorithm // of this run
+	settled   bool             // the logs that stay are older than the manifests in place, see noteSettled
+	owner     uint32           // that new files at the destination get
 
 	mu       sync.Mutex
 	file     *fsys.Pending // the log; nil when nothing is noted
@@ -117,7 +119,7 @@ func (t *target) openLedger(r *run) error {
 		return err
 	}
 	l := &ledger{
-		target: t, name: logName(source), forces: r.opts.Sync != SyncNone,
+		target: t, name: logName(source), forces: r.opts.Sync != SyncNone, hashes: r.opts.Hashes,
 		ids: map[string]bool{}, foreign: map[string]bool{}, dirs: map[string]string{},
 		followed: map[*passage]*followed{}, left: map[string]string{},
 		begin: time.Now(), last: time.Now(),
@@ -128,6 +130,9 @@ func (t *target) openLedger(r *run) error {
 	}
 	head := journal.Header{ID: journal.NewID(), Options: r.opts.logOptions(), Source: source}
 	if err := l.read(r, head); err != nil {
+		return err
+	}
+	if err := l.readSettled(); err != nil {
 		return err
 	}
 	if l.known != nil {
@@ -237,6 +242,9 @@ func (l *ledger) open(name string) (*fsys.File, *journal.Log, error) {
 func (l *ledger) suspect(head journal.Header) {
 	if head.ID == "" { // damaged
 		head.Begun = l.target.journal.since
+	}
+	if head.Begun.Sec > time.Now().Unix() { // the clock has been put back: anything may be torn
+		head.Begun = fsys.Time{}
 	}
 	if !l.unsettled || head.Begun.Compare(l.begun) < 0 {
 		l.begun = head.Begun
@@ -374,12 +382,13 @@ func (l *ledger) worthKeeping() bool {
 }
 
 // note adds a file that was copied, or found equal. It counts when the next
-// checkpoint is made. The collector alone calls it.
-func (l *ledger) note(f *journal.File) error {
+// checkpoint is made. each says that it was synced separately, as its name has to be. The
+// collector alone calls it.
+func (l *ledger) note(f *journal.File, each bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.worked = true
-	if l.target.syncEach.Load() {
+	if each {
 		for p := f.Path; ; p = path.Dir(p) { // and the directories above, which may be new
 			dir := path.Dir(p)
 			if _, known := l.dirs[dir]; known {

@@ -165,10 +165,11 @@ func (g *linkGroup) release() {
 }
 
 // linkTo links the passage's name to one that stands at the destination
-// already. A passage that it leaves undecided is copied like any other.
+// already. A passage that it leaves undecided is copied like any other: an existing
+// name under policy never, for instance.
 func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 	l := &g.leaders[p.target.index]
-	if l.dd == nil || r.opts.Policy == PolicyNever {
+	if l.dd == nil {
 		return
 	}
 	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime {
@@ -177,7 +178,7 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		*l = leader{}
 		return
 	}
-	if l.digests != nil && !e.pledged(l.digests) {
+	if l.digests != nil && !e.expected.Met(l.digests) {
 		return // only reading it tells what is wrong
 	}
 	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
@@ -185,7 +186,7 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 		r.failPassage(e, p, failure.StageCreate, err)
 		return
 	}
-	torn := p.exists && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(e.meta.info, p.have)
+	torn := p.exists && v.act != actLeave && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
 	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
 		v.act = actReplace // equal or not, the leader is the source's content
 	}
@@ -294,7 +295,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 			return
 		}
 	}
-	if err := p.target.clearWay(r, act, e.manifestPath(p)); err != nil {
+	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
 		r.failPassage(e, p, failure.StageJournal, err)
 		return
 	}
@@ -340,6 +341,21 @@ func takesNoLink(p *passage, temp string) (bool, error) {
 	return false, err
 }
 
+// contradicted reports whether what was read of the file under this name is not what its
+// other names were linked to: it changed without a trace in its times. Those are not
+// linked to any more.
+func (g *linkGroup) contradicted(e *entry) (any bool) {
+	for _, p := range e.passages {
+		l := &g.leaders[p.target.index]
+		if l.dd != nil && (p.done == outLinked || p.done == outUpToDate) && e.contradicts(p.digests) {
+			l.held.Done()
+			*l = leader{}
+			any = true
+		}
+	}
+	return any
+}
+
 // afterLinked makes a name that was copied or found equal the group's leader
 // where there is none, and restores the link where there is one.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
@@ -352,8 +368,9 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 	}
 	for _, p := range e.passages {
 		l := &g.leaders[p.target.index]
+		ours := p.done != outLeft || p.known // policy never links nothing to a file that was there before
 		switch {
-		case l.dd == nil && p.done != outNothing && p.done != outLeft && p.done != outConflict:
+		case l.dd == nil && ours && p.done != outNothing && p.done != outConflict:
 			stands := fsys.Info{}
 			if p.dir != nil {
 				var err error
@@ -363,7 +380,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 				}
 			}
 			e.dir.Hold()
-			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, pledged: len(e.pledges) > 0}
+			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, pledged: e.expected.Any()}
 		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
 			// It was equal to the source, found by comparing, but a file of its own.
 			r.restoreLink(e, p, g)

@@ -99,15 +99,15 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 // set in any case. oldXattrs says that o may have extended attributes already,
 // which have to be compared. It reports whether anything had to be changed. What the destination
 // cannot hold is warned about once; an error is a real one.
-func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
+func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
 	before := have.Mode
-	changed, err = r.applyOwner(t, o, m, &have, isNew)
+	changed, err = r.applyOwner(s, o, m, &have, isNew)
 	if err != nil {
 		return changed, err
 	}
 	if m.info.Kind != fsys.Symlink {
 		owned := have.UID == m.info.UID && have.GID == m.info.GID
-		wide, err := r.applyXattrs(t, o, m, isNew, oldXattrs)
+		wide, err := r.applyXattrs(s, o, m, isNew, oldXattrs)
 		if err != nil {
 			return changed, err
 		}
@@ -116,24 +116,24 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 		if mode == modeUnknown { // what is there stays, but chown may have changed it
 			mode = before
 		}
-		if mode != have.Mode || wide || isNew && t.forgetsModes {
-			set, err := r.applyMode(t, o, mode, have, isNew)
+		if mode != have.Mode || wide || isNew && s.forgetsModes {
+			set, err := r.applyMode(s, o, mode, have, isNew)
 			if err != nil {
 				return changed, err
 			}
 			changed = changed || set
 		}
 	}
-	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !t.sameTime(have.Mtime, m.info.Mtime)) {
+	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.sameTime(have.Mtime, m.info.Mtime)) {
 		err := o.SetTimes(m.info.Atime, m.info.Mtime, m.info.Btime)
 		switch {
 		case err == nil:
 			changed = true
-			if err := r.checkFarTime(t, o, m.info.Mtime); err != nil {
+			if err := r.checkFarTime(s, o, m.info.Mtime); err != nil {
 				return changed, err
 			}
 		case refused(err):
-			t.warn(r, kindTimes, fmt.Errorf("times cannot be kept there: %w", err))
+			s.warn(r, kindTimes, fmt.Errorf("times cannot be kept there: %w", err))
 		default:
 			return changed, err
 		}
@@ -143,25 +143,25 @@ func (r *run) apply(t *target, o *fsys.Object, m *metadata, have fsys.Info, isNe
 
 // applyOwner gives o the owner and group of m, if that is asked for and we may, and
 // notes in have what has changed.
-func (r *run) applyOwner(t *target, o *fsys.Object, m *metadata, have *fsys.Info, isNew bool) (changed bool, err error) {
+func (r *run) applyOwner(s *fileSystem, o *fsys.Object, m *metadata, have *fsys.Info, isNew bool) (changed bool, err error) {
 	owned := have.UID == m.info.UID && have.GID == m.info.GID
-	if owned || !r.privileged || r.opts.Preserve&PreserveOwner == 0 || t.cannot(kindOwner) {
+	if owned || !r.privileged || r.opts.Preserve&PreserveOwner == 0 || s.cannot(kindOwner) {
 		return false, nil
 	}
-	if !isNew && !t.forgetsOwners && m.info.Kind != fsys.Symlink {
-		have.Mode = r.narrow(t, o, m.info, *have)
+	if !isNew && !s.forgetsOwners && m.info.Kind != fsys.Symlink {
+		have.Mode = r.narrow(s, o, m.info, *have)
 	}
-	if isNew || !t.forgetsOwners {
+	if isNew || !s.forgetsOwners {
 		err = o.Chown(m.info.UID, m.info.GID)
 	}
 	switch {
 	case err != nil && !refused(err):
 		return false, err
-	case t.forgetsOwners:
-		t.warn(r, kindOwner, errors.New("owners cannot be kept there: the file system forgets them"))
+	case s.forgetsOwners:
+		s.warn(r, kindOwner, errors.New("owners cannot be kept there: the file system forgets them"))
 		return false, nil
 	case err != nil:
-		t.warn(r, kindOwner, fmt.Errorf("owners cannot be kept there: %w", err))
+		s.warn(r, kindOwner, fmt.Errorf("owners cannot be kept there: %w", err))
 		return false, nil
 	}
 	have.UID, have.GID = m.info.UID, m.info.GID
@@ -172,21 +172,21 @@ func (r *run) applyOwner(t *target, o *fsys.Object, m *metadata, have *fsys.Info
 }
 
 // applyMode gives o the mode.
-func (r *run) applyMode(t *target, o *fsys.Object, mode uint32, have fsys.Info, isNew bool) (changed bool, err error) {
-	if t.cannot(kindMode) {
+func (r *run) applyMode(s *fileSystem, o *fsys.Object, mode uint32, have fsys.Info, isNew bool) (changed bool, err error) {
+	if s.cannot(kindMode) {
 		return false, nil
 	}
-	if isNew || !t.forgetsModes {
+	if isNew || !s.forgetsModes {
 		err = o.Chmod(mode)
 	}
 	switch {
 	case err != nil && !refused(err):
 		return false, err
-	case t.forgetsModes && mode != have.Mode:
-		t.warn(r, kindMode, errors.New("permissions cannot be kept there: the file system forgets them"))
+	case s.forgetsModes && mode != have.Mode:
+		s.warn(r, kindMode, errors.New("permissions cannot be kept there: the file system forgets them"))
 		return false, nil
 	case err != nil:
-		t.warn(r, kindMode, fmt.Errorf("permissions cannot be kept there: %w", err))
+		s.warn(r, kindMode, fmt.Errorf("permissions cannot be kept there: %w", err))
 		return false, nil
 	}
 	return true, nil
@@ -201,23 +201,23 @@ const (
 
 // checkFarTime tells if a time that not every file system can hold, and which was
 // just set, has become another one.
-func (r *run) checkFarTime(t *target, o *fsys.Object, want fsys.Time) error {
+func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error {
 	if want.Sec >= firstCommon && want.Sec < pastCommon {
 		return nil
 	}
 	have, err := o.Stat()
-	if err == nil && !t.sameTime(have.Mtime, want) {
+	if err == nil && !s.sameTime(have.Mtime, want) {
 		shown := func(t fsys.Time) string { return time.Unix(t.Sec, 0).UTC().Format(time.DateTime) }
-		t.warn(r, kindFarTimes, fmt.Errorf("times before 1980 or after 2037 cannot all be kept there: %s becomes %s (UTC)", shown(want), shown(have.Mtime)))
+		s.warn(r, kindFarTimes, fmt.Errorf("times before 1980 or after 2037 cannot all be kept there: %s becomes %s (UTC)", shown(want), shown(have.Mtime)))
 	}
 	return err
 }
 
 // narrow takes away from what is at the destination what its new owner and group are
 // not to have, before they get it. It returns the mode that o has then.
-func (r *run) narrow(t *target, o *fsys.Object, src, have fsys.Info) uint32 {
+func (r *run) narrow(s *fileSystem, o *fsys.Object, src, have fsys.Info) uint32 {
 	mode := have.Mode & r.modeFor(src, have, false, true)
-	if mode == have.Mode || t.cannot(kindMode) || o.Chmod(mode) != nil { // which is told when it is tried again
+	if mode == have.Mode || s.cannot(kindMode) || o.Chmod(mode) != nil { // which is told when it is tried again
 		return have.Mode
 	}
 	return mode
@@ -248,7 +248,7 @@ func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
 
 // applyXattrs makes o have just the extended attributes of m, of those that
 // are carried over. The file capability comes last: what else is set clears it.
-func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old bool) (changed bool, err error) {
+func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old bool) (changed bool, err error) {
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || len(m.xattrs) == 0 && !old {
 		return false, nil
 	}
@@ -258,14 +258,14 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old boo
 		switch {
 		case err == nil, fsys.Unsupported(err):
 		case refused(err): // what the source has as well is set
-			t.warn(r, kindXattr, fmt.Errorf("extended attributes that are there cannot all be read, and may stay: %w", err))
+			s.warn(r, kindXattr, fmt.Errorf("extended attributes that are there cannot all be read, and may stay: %w", err))
 		default:
 			return false, err
 		}
 	}
 	for _, x := range have {
 		if valueOf(m.xattrs, x.Name) == nil && (isNew || !m.unread) {
-			if err := r.tolerate(t, x.Name, o.RemoveXattr(x.Name)); err != nil {
+			if err := r.tolerate(s, x.Name, o.RemoveXattr(x.Name)); err != nil {
 				return changed, err
 			}
 			changed = true
@@ -276,16 +276,16 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old boo
 			if (x.Name == fileCapability) != last || bytes.Equal(valueOf(have, x.Name), x.Value) && valueOf(have, x.Name) != nil {
 				continue
 			}
-			if t.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
+			if s.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
 				continue
 			}
-			if t.forgetsModes && xattrKind(x.Name) == kindACL { // it takes these as well, and forgets them
-				t.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
+			if s.forgetsModes && xattrKind(x.Name) == kindACL { // it takes these as well, and forgets them
+				s.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
 				if !isNew {
 					continue
 				}
 			}
-			if err := r.tolerate(t, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
+			if err := r.tolerate(s, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
 				return changed, err
 			}
 			changed = true
@@ -296,11 +296,11 @@ func (r *run) applyXattrs(t *target, o *fsys.Object, m *metadata, isNew, old boo
 
 // tolerate turns a file system's refusal to hold an extended attribute into a
 // warning. ENOSPC among them is about the attribute's size, not a full device.
-func (r *run) tolerate(t *target, name string, err error) error {
+func (r *run) tolerate(s *fileSystem, name string, err error) error {
 	if err == nil || !(refused(err) || fsys.XattrTooBig(err)) {
 		return err
 	}
-	t.warn(r, xattrKind(name), fmt.Errorf("%s cannot be kept there (%s): %w", xattrKind(name), quoteName(name), err))
+	s.warn(r, xattrKind(name), fmt.Errorf("%s cannot be kept there (%s): %w", xattrKind(name), quoteName(name), err))
 	return nil
 }
 
@@ -356,17 +356,17 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 		return false, errExchanged
 	}
 	if have.Kind == fsys.Symlink {
-		if !r.differs(p.target, m.info, have) {
+		if !r.differs(p.dd.system, m.info, have) {
 			return false, nil // nor is anything made to find out what follows
 		}
 		if follows, err := r.linksFollowed(p, have); follows || err != nil {
 			return false, err
 		}
 	}
-	if changed, err = r.apply(p.target, o, m, have, false, true); err != nil {
+	if changed, err = r.apply(p.dd.system, o, m, have, false, true); err != nil {
 		return changed, err
 	}
-	if changed && f != nil && p.target.syncEach.Load() {
+	if changed && f != nil && p.dd.system.syncEach {
 		return changed, p.target.sync(f)
 	}
 	return changed, nil

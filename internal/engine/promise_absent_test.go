@@ -222,7 +222,7 @@ func TestAPromiseByAnotherName(t *testing.T) {
 	for _, name := range []string{"sums/today", "./sums//today", "CHECKSUMS"} {
 		lines := sha("x") + "  a\n" + sha("wrong") + "  d/b\n" + sha("x") + "  gone\n"
 		src, dst := promised(t, map[string][]byte{"a": []byte("x"), "d/b": []byte("y")}, filepath.Clean(name), lines)
-		write(t, src, "SHA256SUMS", []byte(sha("not asked for")+"  a\n"), since)
+		write(t, src, "SHA256SUMS", []byte(sha("x")+"  a\n"), since) // checked as well
 		o := options(src, dst)
 		o.Manifest = name
 		out := runTold(t, o, &tally.Counters{})

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/lap"
 )
 
@@ -107,15 +108,7 @@ func (r *run) placeOf(p lap.Place) (place, target string) {
 type TargetSummary struct {
 	Path      string // as the user named it
 	Lost      error  // why it was given up, nil if it was not
-	Manifests []ManifestSummary
+	Manifests []catalog.Written
 	Verified  int64 // files read back and found equal
 	Cached    int64 // of those, how many perhaps came from memory: there is no device, or none that can be told
-}
-
-// ManifestSummary describes one manifest written.
-type ManifestSummary struct {
-	Path      string // as a user would write it: the destination and the manifest's name
-	Algorithm string
-	Lines     int
-	SHA256    string // of the manifest itself, hexadecimal
 }

@@ -81,7 +81,7 @@ func resolve(o *Options) (*route, error) {
 		}
 		rt.targets = append(rt.targets, d)
 	}
-	return rt, checkManifestName(o, rt)
+	return rt, checkManifests(o, rt, src)
 }
 
 func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (destination, error) {
@@ -92,8 +92,8 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 	info, err := os.Stat(given)
 	dangling := false
 	if errors.Is(err, fs.ErrNotExist) {
-		_, lerr := os.Lstat(given)
-		dangling = lerr == nil
+		link, lerr := os.Lstat(given) // another run may have made a directory meanwhile
+		dangling = lerr == nil && link.Mode()&fs.ModeSymlink != 0
 	}
 	switch {
 	case err == nil && info.IsDir():
@@ -156,7 +156,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 // identityOf is what tells the directory from one that is put in its place before it
 // is used. It is opened, because what is mounted only then is another one.
 func identityOf(sys *fsys.FS, dir string) (fsys.ID, error) {
-	d, err := sys.OpenRoot(dir)
+	d, err := sys.OpenLookup(dir)
 	if err != nil {
 		return fsys.ID{}, err
 	}
@@ -165,10 +165,24 @@ func identityOf(sys *fsys.FS, dir string) (fsys.ID, error) {
 	return info.ID, err
 }
 
+// openSource opens the source's directory, of which a single file needs only the name.
+func (rt *route) openSource(sys *fsys.FS) (*fsys.Dir, fsys.Info, error) {
+	open := sys.OpenRoot
+	if rt.name != "" {
+		open = sys.OpenLookup
+	}
+	d, err := open(rt.dir)
+	return checked(d, rt.id, err)
+}
+
 // openRoot opens a directory that was resolved: fsys.ErrMoved if it is another one
 // by now.
 func openRoot(sys *fsys.FS, dir string, id fsys.ID) (*fsys.Dir, fsys.Info, error) {
 	d, err := sys.OpenRoot(dir)
+	return checked(d, id, err)
+}
+
+func checked(d *fsys.Dir, id fsys.ID, err error) (*fsys.Dir, fsys.Info, error) {
 	if err != nil {
 		return nil, fsys.Info{}, err
 	}
@@ -246,25 +260,11 @@ func endsInSlash(path string) bool {
 	return path != "" && os.IsPathSeparator(path[len(path)-1])
 }
 
-// checkManifestName refuses a --manifest that cannot work, and a file's name
-// that leaves no room for its manifest's.
-func checkManifestName(o *Options, rt *route) error {
-	taken := map[string]bool{}
-	for _, d := range rt.targets {
-		taken[filepath.Join(d.dir, d.name)] = d.name != ""
-	}
+// checkManifests refuses a --manifest that cannot work, a file's name that leaves no
+// space for its manifest's, and manifests that would replace what is copied.
+func checkManifests(o *Options, rt *route, src fs.FileInfo) error {
 	switch {
 	case o.Manifest == "":
-		for _, d := range rt.targets {
-			for _, a := range o.Hashes {
-				if name := fileManifestName(d.name, a); len(name) > maxName {
-					return failure.Refuse("%s is too long a name for a manifest; choose one with --manifest", quote.Name(name))
-				} else if taken[filepath.Join(d.dir, name)] {
-					return failure.Refuse("%s is a destination, and the manifest of another", quote.Name(name))
-				}
-			}
-		}
-		return nil
 	case len(o.Hashes) == 0:
 		return failure.Refuse("--manifest needs a hash; with --hash none there is no manifest")
 	case len(o.Hashes) > 1:
@@ -274,21 +274,85 @@ func checkManifestName(o *Options, rt *route) error {
 	case endsInSlash(o.Manifest):
 		return failure.Refuse("--manifest %s names a directory", quote.Name(o.Manifest))
 	}
+	taken := map[string]bool{}
 	for _, d := range rt.targets {
-		path := o.Manifest
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(d.dir, path)
+		for _, path := range d.manifests(o) {
+			if name := filepath.Base(path); len(name) > maxName {
+				return failure.Refuse("%s is too long a name for a manifest; choose one with --manifest", quote.Name(name))
+			}
+			if err := rt.checkManifest(o, &d, path, src); err != nil {
+				return err
+			}
+			if taken[path] {
+				return failure.Refuse("--manifest %s is one file for several destinations", quote.Name(o.Manifest))
+			}
+			taken[path] = true
 		}
-		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-			return failure.Refuse("--manifest %s is not a regular file", quote.Name(path))
+	}
+	return nil
+}
+
+// manifests are the paths of the destination's manifests.
+func (d *destination) manifests(o *Options) (paths []string) {
+	switch {
+	case filepath.IsAbs(o.Manifest):
+		return []string{o.Manifest}
+	case o.Manifest != "":
+		return []string{filepath.Join(d.dir, o.Manifest)}
+	}
+	for _, a := range o.Hashes {
+		paths = append(paths, filepath.Join(d.dir, fileManifestName(d.name, a)))
+	}
+	return paths
+}
+
+// checkManifest refuses a manifest of d at path where it would replace the source or a
+// destination, or be in the source or in a journal. Files and directories are compared
+// by identity, so neither links nor case hide one.
+func (rt *route) checkManifest(o *Options, d *destination, path string, src fs.FileInfo) error {
+	refuse := func(why string) error {
+		if o.Manifest != "" {
+			return failure.Refuse("--manifest %s %s; choose another", quote.Name(o.Manifest), why)
 		}
-		if d.name != "" && filepath.Clean(path) == filepath.Join(d.dir, d.name) {
-			return failure.Refuse("--manifest %s is the destination itself", quote.Name(path))
+		shown := filepath.Join(d.shown, filepath.Base(path))
+		return failure.Refuse("the manifest %s %s; choose another with --manifest", quote.Name(shown), why)
+	}
+	info, err := os.Stat(path)
+	if err == nil && o.Manifest != "" && !info.Mode().IsRegular() {
+		return refuse("is not a regular file")
+	}
+	if err == nil && os.SameFile(info, src) {
+		return refuse("is the source itself")
+	}
+	for _, other := range rt.targets {
+		file := filepath.Join(other.dir, other.name)
+		have, absent := os.Stat(file)
+		if other.name != "" && (fsys.SameName(filepath.Clean(path), file) || err == nil && absent == nil && os.SameFile(info, have)) {
+			return refuse("is the destination itself")
 		}
-		if taken[path] {
-			return failure.Refuse("--manifest %s is one file for several destinations", quote.Name(o.Manifest))
+	}
+	if o.Manifest == "" { // it is in the destination's directory, which was checked
+		return nil
+	}
+	anchor, rest, err := anchorOf(path)
+	if err != nil {
+		return failure.Refuse("--manifest %s: %s", quote.Name(o.Manifest), reason(err))
+	}
+	place := filepath.Join(anchor, rest)
+	if rt.name == "" {
+		if inside, err := isInside(place, src); err != nil {
+			return failure.Refuse("--manifest %s: %s", quote.Name(o.Manifest), reason(err))
+		} else if inside {
+			return refuse("is inside the source, to which nothing is written")
 		}
-		taken[path] = true
+	}
+	if below(place, d.dir) {
+		place = place[len(d.dir):]
+	}
+	for name := range strings.SplitSeq(place, string(filepath.Separator)) {
+		if len(name) >= len(fsys.Reserved) && strings.EqualFold(name[:len(fsys.Reserved)], fsys.Reserved) {
+			return refuse("has a name that begins with " + quote.Name(fsys.Reserved) + ", as those do that are removed with an unfinished copy")
+		}
 	}
 	return nil
 }

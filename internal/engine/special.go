@@ -14,7 +14,7 @@ import (
 // link, a fifo, a socket, a device node.
 func (r *run) copySpecial(e *entry) {
 	for _, p := range e.passages {
-		if p.done != outNothing || !p.again && p.act != actUndecided {
+		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
 			continue
 		}
 		p.again = false
@@ -81,7 +81,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 		}
 		return err
 	}
-	return r.readXattrs(o, e.path, &e.meta)
+	return r.readXattrs(o, e.path, e.meta)
 }
 
 // makeSpecial creates the entry: a symbolic link under its name; under a temporary
@@ -102,7 +102,7 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 	if p.act == actReplace || e.kind != fsys.Symlink {
 		name = p.dir.TempName()
 	}
-	err := p.target.clearWay(r, p.act, e.manifestPath(p))
+	err := p.target.catalog.BeforeChange(e.manifestPath(p))
 	if err != nil {
 		r.failPassage(e, p, failure.StageJournal, err)
 		return
@@ -173,7 +173,7 @@ func (r *run) dress(e *entry, p *passage, name string) error {
 	if follows, err := r.linksFollowed(p, have); follows || err != nil {
 		return err
 	}
-	_, err = r.apply(p.target, o, &e.meta, have, true, p.dd.inherits)
+	_, err = r.apply(p.dd.system, o, e.meta, have, true, p.dd.inherits)
 	return err
 }
 

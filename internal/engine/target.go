@@ -6,10 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/lap"
@@ -23,7 +24,8 @@ type target struct {
 	index   int
 	root    *fsys.Dir // nil in a dry run if it does not exist
 	handle  *fsys.Handle
-	created bool // this run made root
+	created bool     // this run made root
+	made    []string // the directories that this run made, root and its parents, outermost first
 	// rootOurs: this run made root, or one that was interrupted: its metadata is
 	// to be the source's.
 	rootOurs bool
@@ -42,25 +44,17 @@ type target struct {
 	toldTorn   bool        // of files that an interrupted run has left; guarded by mu
 	logErr     error       // why nothing more is noted; guarded by the ledger's lock, as is
 	logTold    bool
+	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
 	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
 
-	granularity int64 // of time stamps, nanoseconds
-	// ctimeHolds says that programs cannot set a file's change time, so that one
-	// older than a manifest proves that the file is what the manifest lists.
-	ctimeHolds bool
-	// It takes them without an error, and does not keep them, or not for us to see, as
-	// sshfs -o umask: new files are given them, and others are not compared.
-	forgetsModes, forgetsOwners bool
+	fileSystems fileSystems // those met: root's and what is mounted below
+	system      *fileSystem // root's; nil in a dry run if root does not exist
 
-	syncEach    atomic.Bool          // force each file and directory by itself
-	wholeFS     bool                 // force the file system as a whole
-	drivesLater bool                 // what is forced each by itself waits for syncDrives
-	dev         uint64               // the device number of root
-	mounts      map[uint64]*fsys.Dir // other file systems met below root, to be flushed as well; guarded by mu
+	wholeFS     bool   // flush file systems completely, where syncfs is reliable
+	drivesLater bool   // what is synced separately waits for syncDrives
+	dev         uint64 // the device number of root
 
-	manifests []*manifestFile
-	retire    sync.Once // moving the previous manifests into the journal
-	retireErr error
+	catalog *catalog.Catalog // nil in a dry run
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
 
@@ -68,11 +62,9 @@ type target struct {
 	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
 	linksTold map[uint64]bool // device → hard links have one inode number
 
-	fallen []string // directories of the source that are another one at the destination; guarded by mu until the end
-
 	lost   atomic.Pointer[lostError]
 	mu     sync.Mutex
-	warned map[string]bool // kinds of metadata that were warned about → cannot be held at all
+	warned map[string]bool // kinds of metadata that were warned about
 }
 
 // place is the destination's for who measures.
@@ -80,16 +72,30 @@ func (t *target) place() lap.Place { return lap.Destination(t.index) }
 
 type lostError struct{ err error }
 
-// makeDirs is os.MkdirAll, except that of what cannot be looked at it says why, where
-// that one says that it exists.
-func makeDirs(path string) error {
-	err := os.MkdirAll(path, 0o777) //nolint:gosec // the umask decides
-	if errors.Is(err, fs.ErrExist) {
-		if _, why := os.Stat(path); why != nil && !errors.Is(why, fs.ErrNotExist) {
-			return why
+// makeDirs is os.MkdirAll, except that it returns the directories that it made,
+// outermost first, also with an error, and that of a name that cannot be described it
+// says why, where os.MkdirAll says that it exists.
+func makeDirs(path string) (made []string, err error) {
+	err = os.Mkdir(path, 0o777) //nolint:gosec // the umask decides
+	if errors.Is(err, fs.ErrNotExist) && parentOf(path) != path {
+		if made, err = makeDirs(parentOf(path)); err != nil {
+			return made, err
+		}
+		err = os.Mkdir(path, 0o777) //nolint:gosec // as above
+	}
+	if err == nil {
+		return append(made, path), nil
+	}
+	info, why := os.Stat(path)
+	if why == nil && info.IsDir() {
+		return made, nil
+	}
+	if errors.Is(err, fs.ErrExist) && why != nil {
+		if _, gone := os.Lstat(path); gone != nil || !errors.Is(why, fs.ErrNotExist) { // else a link to nothing
+			err = why
 		}
 	}
-	return err
+	return made, err
 }
 
 // open makes the destination's directory if need be, locks it and finds out
@@ -100,13 +106,34 @@ func (t *target) open(r *run) error {
 			return nil
 		}
 	} else if !t.exists {
-		if err := makeDirs(parentOf(t.dir)); err != nil {
-			return fmt.Errorf("its parent cannot be made: %s", reason(err))
-		}
+		return t.openNew(r)
+	}
+	return t.openExisting(r)
+}
+
+// openNew makes the directory and opens it. Another run may remove the directory that
+// it made, as long as that is empty, so this run makes it again.
+func (t *target) openNew(r *run) error {
+	for range mostAttempts {
 		if err := t.makeRoot(); err != nil {
 			return fmt.Errorf("it cannot be made: %s", reason(err))
 		}
+		err := t.openExisting(r)
+		if !errors.Is(err, errRootRemoved) {
+			return err
+		}
+		t.handle.Close()
+		t.root, t.handle, t.created, t.made = nil, nil, false, nil
 	}
+	return errRootRemoved
+}
+
+// mostAttempts is how often a step is tried again that another run has interfered with.
+// Each failure needs another run that begins or ends at that instant.
+const mostAttempts = 100
+
+// openExisting locks the directory and finds out what its file system can do.
+func (t *target) openExisting(r *run) error {
 	var err error
 	if t.root == nil {
 		if err = t.closed; err == nil {
@@ -118,7 +145,7 @@ func (t *target) open(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
-		return t.guessGranularity()
+		return t.probe(r)
 	}
 	if t.name == "" {
 		if err := t.takeOver(); err != nil {
@@ -127,6 +154,7 @@ func (t *target) open(r *run) error {
 	}
 	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
+			t.leaveToOther()
 			return failure.Refuse("another sealift is at work in %s", quote.Name(t.given))
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
@@ -134,15 +162,21 @@ func (t *target) open(r *run) error {
 	if t.rootOurs, err = t.journal.ownsRoot(t.created, r.opts.Sync != SyncNone); err != nil {
 		return err
 	}
+	t.drivesLater = r.opts.Sync == SyncEnd
+	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
+	return t.probe(r)
+}
+
+// probe finds out what the root's file system can do. Those mounted below are probed
+// when their first directory is opened.
+func (t *target) probe(r *run) error {
 	info, err := t.root.Stat()
 	if err != nil {
 		return err
 	}
 	t.dev = info.ID.Dev
-	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
-	t.syncEach.Store(r.opts.Sync != SyncNone && !t.wholeFS)
-	return t.probe(r)
+	t.system, err = t.meet(r, t.root, info)
+	return err
 }
 
 // takeOver makes a read-only root of ours writable for the run, as other directories
@@ -166,32 +200,67 @@ func (t *target) giveBack(r *run) {
 	}
 }
 
-// makeRoot makes the destination's directory and opens just that one: what
-// somebody else has put there since the paths were resolved is refused.
+// makeRoot makes the destination's directory, with its parents, and opens just that
+// one: a symbolic link that has its name is refused. Other runs may make and remove the
+// same directories at the same time: those that exist are used.
 func (t *target) makeRoot() error {
+	err := fs.ErrNotExist
+	for n := 0; n < mostAttempts && errors.Is(err, fs.ErrNotExist); n++ {
+		t.removeMade()
+		err = t.tryRoot()
+	}
+	return err
+}
+
+func (t *target) tryRoot() error {
+	var err error
+	if t.made, err = makeDirs(parentOf(t.dir)); err != nil {
+		return err
+	}
 	parent, err := t.fs.OpenRoot(parentOf(t.dir))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
 	name := filepath.Base(t.dir)
-	if err := parent.Mkdir(name); err != nil {
-		return err
+	exists := parent.Mkdir(name)
+	if exists != nil && !errors.Is(exists, fs.ErrExist) {
+		return exists
 	}
+	made := exists == nil
 	root, err := parent.OpenDir(name)
 	if err != nil {
+		if fsys.IsSymlinkRefusal(err) {
+			err = exists
+		}
 		return err
 	}
-	if err := madeByUs(root); err != nil {
+	if made {
+		t.made = append(t.made, t.dir)
+		if err = madeByUs(root); err == nil && t.name != "" { // only a place for the file; the umask decides
+			err = ignoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
+		}
+	}
+	if err != nil {
 		root.Close()
 		return err
 	}
 	t.root = root
-	if t.name != "" { // only a place for the file; the umask decides
-		return ignoreRefusal(t.root.Chmod(0o777 &^ fsys.Umask()))
-	}
-	t.created = true // widened when its contents are complete
+	t.created = made && t.name == "" // widened when its contents are complete
 	return nil
+}
+
+// leaveToOther leaves what this run made to the run that has the lock. That run reads
+// the note in its journal before it ends; without it the root would keep mode 0700.
+func (t *target) leaveToOther() {
+	t.made = nil
+	if !t.created {
+		return
+	}
+	if dir, err := t.root.OpenDir(journalName(t.name)); err == nil {
+		_, _ = (&journalDir{dir: dir}).ownsRoot(true, false)
+		dir.Close()
+	}
 }
 
 // madeByUs returns an error if a directory that this run has just made is another
@@ -213,19 +282,6 @@ func madeByUs(dir *fsys.Dir) error {
 	return errExchanged
 }
 
-// coarsest is FAT's granularity of time stamps, for when it cannot be probed.
-const coarsest = 2e9 // nanoseconds
-
-// guessGranularity is for a dry run, which must not write: a change time with
-// odd nanoseconds shows that the file system keeps them.
-func (t *target) guessGranularity() error {
-	info, err := t.root.Stat()
-	if t.granularity = coarsest; info.Ctime.Nsec%1e7 != 0 {
-		t.granularity = 1
-	}
-	return err
-}
-
 // leaveAsFound gives up a destination that was lost before anything was copied to it:
 // a directory of our making that stayed without the note of that would never get the
 // source's metadata.
@@ -239,100 +295,34 @@ func (t *target) leaveAsFound() {
 		t.journal.close()
 		t.journal = nil
 	}
-	t.manifests = nil
+	t.catalog = nil
 }
 
 // undo takes back what open has made, because nothing will be copied.
 func (t *target) undo() {
-	t.closeManifests()
+	if t.catalog != nil {
+		t.catalog.Close()
+	}
 	if t.journal != nil && t.journal.dir != nil && (t.created || !t.rootOurs && !t.journal.holdsWork()) {
 		_ = t.journal.remove(func(string) bool { return false })
 		t.journal.close()
 	}
-	for dir := t.dir; (t.journal == nil || t.journal.dir == nil) && dir != t.anchor; dir = parentOf(dir) {
+	if t.journal == nil || t.journal.dir == nil {
+		t.removeMade()
+	}
+}
+
+// removeMade removes the directories that this run made, as far as they are empty.
+func (t *target) removeMade() {
+	for _, dir := range slices.Backward(t.made) {
 		parent, err := t.fs.OpenRoot(parentOf(dir))
 		if err != nil {
-			return
+			break
 		}
 		_ = parent.RemoveDir(filepath.Base(dir)) // not if somebody has put something into it, or in its place
 		parent.Close()
 	}
-}
-
-// probe finds out, on a file that never gets a name where the system can, how
-// finely the destination keeps times, whether its ctime can be set, and what it
-// takes only to forget it.
-func (t *target) probe(r *run) error {
-	p, err := t.root.Create(false)
-	if err != nil {
-		return err
-	}
-	defer p.Abort()
-	if err := t.probeForgotten(r, p); err != nil {
-		return err
-	}
-	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
-	if err := p.SetTimes(odd, odd, odd); err != nil {
-		t.granularity = coarsest
-		return ignoreRefusal(err)
-	}
-	info, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	t.granularity = 1
-	for _, g := range []int64{100, 1e3, 1e6, 10e6, 1e9, 2e9} {
-		if !info.Mtime.Within(odd, t.granularity) {
-			t.granularity = g
-		}
-	}
-	t.ctimeHolds = t.root.KeepsChangeTime() && info.Ctime.Sec > time.Now().Add(-24*time.Hour).Unix()
-	return nil
-}
-
-// probeForgotten finds out whether the destination forgets permissions and owners
-// without an error, as NTFS through FUSE does by default.
-func (t *target) probeForgotten(r *run, p *fsys.Pending) error {
-	if t.root.SyncFSReliable() { // none of these does
-		return nil
-	}
-	const owner = 1 // neither this nor the mode is what a new file has
-	chmod := p.Chmod(fsys.OddMode)
-	chown := errNotTried
-	if r.privileged {
-		chown = p.Chown(owner, owner)
-	}
-	info, err := p.Stat()
-	t.forgetsModes = chmod == nil && (info.Mode^fsys.OddMode)&^uint32(fsys.ModeAttributes) != 0
-	t.forgetsOwners = chown == nil && (info.UID != owner || info.GID != owner)
-	return err
-}
-
-var errNotTried = errors.New("not tried")
-
-// meet notes that a directory of the destination is on another file system than
-// its root.
-func (t *target) meet(r *run, dir *fsys.Dir, device uint64) error {
-	if device == t.dev || r.opts.Sync != SyncEnd {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.mounts[device] != nil {
-		return nil
-	}
-	mount, err := dir.OpenDir(".")
-	if err != nil {
-		return err
-	}
-	if t.mounts == nil {
-		t.mounts = map[uint64]*fsys.Dir{}
-	}
-	t.mounts[device] = mount
-	if !mount.SyncFSReliable() {
-		t.syncEach.Store(true)
-	}
-	return nil
+	t.made = nil
 }
 
 // isOwnWork reports whether what was found under a name can be what this run has just
@@ -341,9 +331,6 @@ func (t *target) meet(r *run, dir *fsys.Dir, device uint64) error {
 func (t *target) isOwnWork(have fsys.Info) bool {
 	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.ledger.owner || have.ID.Dev != t.dev)
 }
-
-// sameTime compares modification times as finely as the destination keeps them.
-func (t *target) sameTime(a, b fsys.Time) bool { return a.Within(b, t.granularity) }
 
 // give up: no more is written there. It is reported once.
 func (t *target) lose(r *run, path string, err error) {
@@ -383,27 +370,18 @@ func (t *target) takes() bool {
 
 func (t *target) isLost() bool { return t.lost.Load() != nil }
 
-// warn tells of something that the destination does not hold, once for each
-// kind. If it cannot hold such things at all, nobody tries again; a refusal may
-// be about one file.
+// warn tells of something that the destination does not hold, once for each kind.
 func (t *target) warn(r *run, kind string, err error) {
 	t.mu.Lock()
-	_, told := t.warned[kind]
+	told := t.warned[kind]
 	if t.warned == nil {
 		t.warned = map[string]bool{}
 	}
-	t.warned[kind] = t.warned[kind] || fsys.Unsupported(err)
+	t.warned[kind] = true
 	t.mu.Unlock()
 	if !told {
 		r.tell(Event{Kind: EventWarning, Target: t.given, Err: err})
 	}
-}
-
-// cannot reports whether the destination can hold nothing of the kind.
-func (t *target) cannot(kind string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.warned[kind]
 }
 
 // flush forces what was written to the device.
@@ -461,3 +439,5 @@ func ignoreRefusal(err error) error {
 	}
 	return err
 }
+
+func parentOf(dir string) string { return filepath.Dir(filepath.Clean(dir)) }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -60,7 +59,7 @@ func (v *verified) drop(path string) {
 func (r *run) verify(targets []*target) {
 	var listing []*target
 	for _, t := range targets {
-		if len(t.manifests) > 0 && t.manifests[0].slot == 0 && t.manifests[0].err == nil {
+		if t.catalog.Lists() {
 			listing = append(listing, t)
 		}
 	}
@@ -84,7 +83,7 @@ func (r *run) verify(targets []*target) {
 	}
 	if r.opts.Verify == VerifyFull {
 		var err error // the copy has closed it
-		if v.source, _, err = openRoot(r.opts.FS, r.route.dir, r.sourceInfo.ID); err != nil {
+		if v.source, _, err = r.route.openSource(r.opts.FS); err != nil {
 			r.tell(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
 		} else {
 			defer v.source.Close()
@@ -96,10 +95,10 @@ func (r *run) verify(targets []*target) {
 		c := v.counts[t]
 		t.verified, t.cached = c.files.Load(), c.cached.Load()
 		for _, path := range c.bad {
-			t.record(lineDrop, path, nil, fsys.Info{})
+			t.catalog.Drop(path)
 		}
 		if c.failed.Load() {
-			t.manifests[0].err = cmp.Or(t.manifests[0].err, errors.New("the destination could not be read back"))
+			t.catalog.Fail(errors.New("the destination could not be read back"))
 		}
 	}
 }
@@ -144,16 +143,15 @@ func (v *verification) readings(targets []*target) iter.Seq[reading] {
 		}
 		var heads []*head
 		for _, t := range targets {
-			m := t.manifests[0]
 			next, stop := iter.Pull(func(yield func(entry) bool) {
-				err := m.builder.Each(func(path string, digest []byte) error {
-					if !m.isItself(path) && !yield(entry{path, bytes.Clone(digest)}) {
+				err := t.catalog.Each(func(path string, digest []byte) error {
+					if !yield(entry{path, bytes.Clone(digest)}) {
 						return errStopped
 					}
 					return nil
 				})
-				if err != nil && !errors.Is(err, errStopped) && m.err == nil {
-					m.err = err // no manifest is written then
+				if err != nil && !errors.Is(err, errStopped) {
+					t.catalog.Fail(err) // no manifest is written then
 				}
 			})
 			defer stop()
@@ -440,7 +438,7 @@ func (w *reader) readSource(job reading) {
 			w.failTarget(t, job.path, err)
 			continue
 		}
-		if changed || w.changedSince(t, info, stands) {
+		if changed || w.changedSince(t, there, info, stands) {
 			fail(failure.StageCheck, errors.New("it has changed since it was copied"))
 			return
 		}
@@ -464,12 +462,12 @@ func (w *reader) standing(t *target, path string) (dir *fsys.Dir, name string, i
 
 // changedSince reports whether the source's file has been changed since it was
 // copied, going by its times or, where those are not kept, by the run's.
-func (w *reader) changedSince(t *target, source, stands fsys.Info) bool {
+func (w *reader) changedSince(t *target, dir *fsys.Dir, source, stands fsys.Info) bool {
 	if stands.Size != source.Size {
 		return true
 	}
 	if w.run.opts.Preserve&PreserveTimes != 0 {
-		return !t.sameTime(stands.Mtime, source.Mtime)
+		return !t.fileSystems.of(dir).sameTime(stands.Mtime, source.Mtime)
 	}
 	return source.Mtime.Compare(w.run.begun) >= 0
 }

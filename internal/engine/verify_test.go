@@ -291,14 +291,18 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 	require.EqualValues(t, 2, out.summary.Skipped)
 	require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 	require.Equal(t, []string{"b"}, listed(t, dst))
-	for _, path := range manifests {
+	for i, path := range manifests {
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.Equal(t, []string{"b"}, slices.Collect(mapsKeys(readManifest(t, string(content)))), path)
+		want := []string{"b"}
+		if i == 2 {
+			want = []string{"a", "b"}
+		}
+		require.Equal(t, want, slices.Sorted(mapsKeys(readManifest(t, string(content)))), path)
 	}
 	now, err := os.Stat(manifests[2])
 	require.NoError(t, err)
-	require.True(t, now.ModTime().Equal(stamp.ModTime()), "nothing in it was checked but that")
+	require.True(t, now.ModTime().Equal(stamp.ModTime()), "it is not this run's")
 }
 
 // A file that cannot be read back is a failure of that file at that destination.

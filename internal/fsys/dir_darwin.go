@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// lookupFlags open a directory: nothing here asks for less permission.
+const lookupFlags = openDirFlags
+
 // each reads names only: os.File.ReadDir would look an entry of unknown kind up
 // by a path, and drop it when that fails. Kinds come from Lstat.
 // Descriptor-based readdir is all that macOS offers: getdirentries is private.

@@ -15,6 +15,9 @@ const (
 	atEmptyPath = 0x4000
 )
 
+// lookupFlags open a directory to reach entries by name only.
+const lookupFlags = oPath | unix.O_DIRECTORY | unix.O_CLOEXEC
+
 // each reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
 // Field by field: the last record is shorter than the structure, and a pointer
 // to that would reach beyond the buffer.

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// lookupFlags open a directory to reach entries by name only.
+const lookupFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+
 var direntBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {

@@ -16,18 +16,24 @@ import (
 type Dir struct {
 	Object
 	caps   *capabilities
-	listed atomic.Bool // by this descriptor
+	files  atomic.Pointer[unnamedFiles] // of the directory's file system, once it was asked for
+	listed atomic.Bool                  // by this descriptor
 }
 
-// capabilities remembers what a tree's file system has refused, so that a tree
+// capabilities remembers what the file systems of a tree have refused, so that a tree
 // costs one refused call and not one per file, and the tree's id.
 type capabilities struct {
-	noTmpfile  atomic.Bool // O_TMPFILE, or a name for what it makes
-	linkProbe  sync.Once   // of the latter
+	unnamed    sync.Map    // device number → *unnamedFiles
 	look       sync.Mutex  // held between looking for a name and taking it
 	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH, before Linux 6.10 privileged only
 
 	tempID atomic.Pointer[string] // SetTempID
+}
+
+// unnamedFiles remembers whether one file system has files without a name.
+type unnamedFiles struct {
+	none      atomic.Bool // no O_TMPFILE, or no name for what it makes
+	linkProbe sync.Once   // of the latter
 }
 
 const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
@@ -43,6 +49,21 @@ func (sys *FS) OpenRoot(path string) (*Dir, error) {
 		return nil, err
 	}
 	return &Dir{Object: Object{fd: fd, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
+}
+
+// OpenLookup opens the directory that a user named to open and describe entries of it
+// by name. Search permission is enough on Linux and FreeBSD; a directory that grants no
+// more cannot be listed or synced through the result.
+func (sys *FS) OpenLookup(path string) (*Dir, error) {
+	d, err := sys.OpenRoot(path)
+	if err != unix.EACCES {
+		return d, err
+	}
+	fd, again := retryN(func() (int, error) { return unix.Open(path, lookupFlags, 0) })
+	if again != nil {
+		return nil, err
+	}
+	return &Dir{Object: Object{fd: fd, pathOnly: lookupFlags != openDirFlags, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
 }
 
 // OpenDir opens the subdirectory name; a symbolic link is ELOOP or ENOTDIR.

@@ -49,6 +49,10 @@ func (sys *FS) OpenRoot(path string) (*Dir, error) {
 	return &Dir{Object: Object{h: h, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
 }
 
+// OpenLookup opens the directory that a user named to open and describe entries of it
+// by name, with the permissions that OpenRoot needs.
+func (sys *FS) OpenLookup(path string) (*Dir, error) { return sys.OpenRoot(path) }
+
 // OpenDir opens the subdirectory name; a symbolic link or a junction is ELOOP,
 // anything else ERROR_DIRECTORY.
 func (d *Dir) OpenDir(name string) (*Dir, error) {

@@ -156,8 +156,8 @@ func (d *Descriptor) closed() {
 	}
 }
 
-// fs is what the object was opened through; nil for the system.
-func (o *Object) fs() *FS {
+// FS is what the object was opened through; nil is the system.
+func (o *Object) FS() *FS {
 	if o.descriptor == nil {
 		return nil
 	}

@@ -79,7 +79,7 @@ func TestHandlesOfADeepChain(t *testing.T) {
 	require.NoError(t, deepest.Remove("file"))
 	chain[depth].Release()
 	opened := 0
-	root.fs().Fault = func(c Call) error {
+	root.FS().Fault = func(c Call) error {
 		if c.Op == OpOpenDir {
 			opened++
 		}

@@ -22,9 +22,13 @@ var (
 )
 
 // createUnnamed makes a file that has no name at all: a killed run leaves no
-// litter. File systems without O_TMPFILE answer EOPNOTSUPP or EISDIR, once.
+// litter. File systems without O_TMPFILE answer EOPNOTSUPP or EISDIR, once each.
 func (d *Dir) createUnnamed() (*Pending, error) {
-	if d.caps.noTmpfile.Load() {
+	files, err := d.unnamedFiles()
+	if err != nil {
+		return nil, err
+	}
+	if files.none.Load() {
 		return nil, unix.EOPNOTSUPP
 	}
 	fd, err := retryN(func() (int, error) {
@@ -35,13 +39,13 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 	}
 	if err != nil {
 		if Unsupported(err) {
-			d.caps.noTmpfile.Store(true)
+			files.none.Store(true)
 		}
 		return nil, err
 	}
 	p := &Pending{File: File{Object: Object{fd: fd, descriptor: d.opened("(unnamed)")}}, dir: d}
-	d.caps.linkProbe.Do(func() { d.caps.noTmpfile.Store(!p.linkable()) })
-	if d.caps.noTmpfile.Load() {
+	files.linkProbe.Do(func() { files.none.Store(!p.linkable()) })
+	if files.none.Load() {
 		p.Close()
 		return nil, unix.EOPNOTSUPP
 	}
@@ -50,6 +54,21 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// unnamedFiles returns what is known of the file system that d is on: the tree's root
+// can be on another one, where something else is mounted below.
+func (d *Dir) unnamedFiles() (*unnamedFiles, error) {
+	if known := d.files.Load(); known != nil {
+		return known, nil
+	}
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+		return nil, err
+	}
+	known, _ := d.caps.unnamed.LoadOrStore(infoOf(&st).ID.Dev, new(unnamedFiles))
+	d.files.Store(known.(*unnamedFiles))
+	return known.(*unnamedFiles), nil
 }
 
 // linkable reports whether the file could get a name: in a chroot without /proc an

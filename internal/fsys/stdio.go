@@ -15,7 +15,7 @@ func (sys *FS) OpenFile(path string) (*File, Info, error) {
 	if err != nil {
 		return sys.openWithoutPath(path, bareError(err))
 	}
-	dir, err := sys.OpenRoot(filepath.Dir(resolved))
+	dir, err := sys.OpenLookup(filepath.Dir(resolved))
 	if err != nil {
 		return nil, Info{}, err
 	}

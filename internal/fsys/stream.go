@@ -113,7 +113,7 @@ func (s *Stream) CloseWritten() error {
 // RemoveNew removes the file that path led to when s created it, unless it is another
 // by now or has content.
 func (s *Stream) RemoveNew(path string) {
-	if now, err := s.fs().StatPath(path); err == nil && now.ID == s.Info.ID && now.Size == 0 {
+	if now, err := s.FS().StatPath(path); err == nil && now.ID == s.Info.ID && now.Size == 0 {
 		_ = removeResolved(path) // empty, and it says nothing
 	}
 }

@@ -96,7 +96,7 @@ func TestTempNamesBearTheIDInTheWholeTree(t *testing.T) {
 	p.Abort()
 
 	temp := ""
-	d.fs().Fault = func(c Call) error { // what an unnamed file is linked to on its way
+	d.FS().Fault = func(c Call) error { // what an unnamed file is linked to on its way
 		if c.Op == OpLink {
 			temp = c.Name
 		}
@@ -105,7 +105,7 @@ func TestTempNamesBearTheIDInTheWholeTree(t *testing.T) {
 	p = begin(t, d, false, "x")
 	named := p.Name()
 	require.NoError(t, p.CommitReplacing("f"))
-	d.fs().Fault = nil
+	d.FS().Fault = nil
 	if named != "" {
 		temp = named
 	}

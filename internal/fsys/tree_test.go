@@ -23,7 +23,7 @@ func newFS() *FS {
 // failAll makes all operations of some kinds fail that are done through o's FS, and
 // nothing with an error of nil.
 func failAll(o *Object, err error, kinds ...Op) {
-	o.fs().Fault = func(c Call) error {
+	o.FS().Fault = func(c Call) error {
 		if slices.Contains(kinds, c.Op) {
 			return err
 		}

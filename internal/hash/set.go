@@ -3,6 +3,7 @@ package hash
 import (
 	"encoding"
 	"hash"
+	"slices"
 )
 
 // Set computes several digests of one stream.
@@ -49,6 +50,11 @@ func (s *Set) Digests() Digests {
 
 // Digests holds one digest for each algorithm of a set, in its order.
 type Digests [][]byte
+
+// Any reports whether there is a digest that is not nil.
+func (d Digests) Any() bool {
+	return slices.ContainsFunc(d, func(digest []byte) bool { return digest != nil })
+}
 
 // Equal reports whether all digests are the same.
 func (d Digests) Equal(e Digests) bool {

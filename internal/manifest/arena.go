@@ -19,20 +19,17 @@ const (
 	kindBits = 3
 )
 
-// A kind says what a record states about its path. Zero is no kind.
+// A kind says what a record states about its path.
 type kind uint32
 
 const (
-	put      kind = iota // the file stands and has this digest
-	drop                 // no line
-	previous             // a line of a previous manifest
-	unproven             // a line of a previous manifest that is marked as such
-	disputed             // lines of previous manifests that contradict each other: no line
+	put  kind = iota // the file exists and has this digest
+	drop             // no line
 )
 
 // record is one statement about a path. In the arena and in the spill it is
 // len(path)<<3|kind in four bytes, little endian, then the path, then a digest
-// of fixed size, which means nothing for drop and disputed.
+// of fixed size, which means nothing for drop.
 type record struct {
 	kind         kind
 	path, digest []byte
@@ -96,37 +93,12 @@ func (b *Builder) sortArena() {
 		return cmp.Or(bytes.Compare(b.at(x).path, b.at(y).path), cmp.Compare(x, y))
 	})
 	kept := b.offsets[:0]
-	for _, offset := range b.offsets {
-		rec := b.at(offset)
-		if len(kept) == 0 || !bytes.Equal(b.at(kept[len(kept)-1]).path, rec.path) {
-			kept = append(kept, offset)
-			continue
+	for i, offset := range b.offsets {
+		if i+1 == len(b.offsets) || !bytes.Equal(b.at(b.offsets[i+1]).path, b.at(offset).path) {
+			kept = append(kept, offset) // the newest of its path
 		}
-		last := &kept[len(kept)-1]
-		newer, k := settle(b.at(*last), rec)
-		if newer {
-			*last = offset
-		}
-		binary.LittleEndian.PutUint32(b.arena[*last:], uint32(len(rec.path))<<kindBits|uint32(k))
 	}
 	b.offsets = kept
-}
-
-// settle decides between two records of one path: whether the newer one
-// stands, and the kind of the one that does.
-func settle(older, newer record) (newerStands bool, _ kind) {
-	switch {
-	case newer.kind == put || newer.kind == drop:
-		return true, newer.kind
-	case older.kind == put || older.kind == drop:
-		return false, older.kind
-	case older.kind == disputed || newer.kind == disputed || !bytes.Equal(older.digest, newer.digest):
-		return false, disputed
-	case older.kind == unproven || newer.kind == unproven:
-		return false, unproven
-	default:
-		return false, previous
-	}
 }
 
 func kindOf(header uint32) kind { return kind(header & (1<<kindBits - 1)) }

@@ -131,22 +131,13 @@ func TestCheckReaderPaddedTags(t *testing.T) {
 	}, "\n"), FormatSums, []string{"a[SHA256]", "b[SHA1]", "c\n[MD5]", " (d[MD5]", "(f) = " + hexA[:32]}, 5, 6)
 }
 
-// The reader of previous manifests takes one space for an error, whatever came
-// before, and so do Index and Builder.
+// The reader of manifests of this package takes one space for an error, whatever came
+// before.
 func TestStrictReaderStaysStrict(t *testing.T) {
 	text := bom + hexA + "  bom\n" + hexA + " a\n" + hexA + "  b\nSHA256  (c) = " + hexA + "\n"
 	lines, _, err := readAll(NewReader(strings.NewReader(text)))
 	require.NoError(t, err)
 	require.Equal(t, []Line{{Path: "b", Digest: digestOf(t, hexA)}}, lines)
-
-	ix := indexOf(t, text, "SHA256")
-	require.Equal(t, 1, ix.Len())
-	require.Equal(t, 3, ix.Malformed())
-
-	b := NewBuilder(32, noSpill, 0)
-	require.NoError(t, b.Previous(strings.NewReader(text), "SHA256"))
-	require.Equal(t, 3, b.Ignored())
-	require.Equal(t, listing("b A"), written(t, b, nil))
 }
 
 func TestCheckReaderByteOrderMark(t *testing.T) {

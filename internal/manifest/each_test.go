@@ -26,7 +26,6 @@ func TestBuilderEach(t *testing.T) {
 		b := NewBuilder(32, fileSpill(t, &made), limit)
 		require.Empty(t, eachOf(t, b))
 		a, c := digestOf(t, hexA), digestOf(t, hexB)
-		require.NoError(t, b.Previous(strings.NewReader(listing("old A", "replaced A", "dropped A")+hexA+" *marked\n")))
 		require.NoError(t, b.Put("z", a))
 		require.NoError(t, b.Put("replaced", c))
 		require.NoError(t, b.Put("-", a))
@@ -39,15 +38,16 @@ func TestBuilderEach(t *testing.T) {
 		want := listing("- A", "replaced B", "twice B", "z A")
 		require.Equal(t, want, eachOf(t, b))
 		require.Equal(t, want, eachOf(t, b), "again")
-		lines := hexA + " *marked\n" + listing("old A", "replaced B", "twice B", "z A")
-		require.Equal(t, listing("./- A")+lines, written(t, b, nil))
+		previous := listing("dropped A", "old A", "replaced A")
+		lines := listing("old A", "replaced B", "twice B", "z A")
+		require.Equal(t, listing("./- A")+lines, written(t, b, Carry{Previous: strings.NewReader(previous)}))
 
 		require.NoError(t, b.Drop("z"))
 		require.NoError(t, b.Put("a\nb", c))
 		require.NoError(t, b.Drop("-"))
 		require.Equal(t, listing("a\nb B", "replaced B", "twice B"), eachOf(t, b))
 		require.NoError(t, b.Put("z", a))
-		require.Equal(t, `\`+hexB+`  a\nb`+"\n"+lines, written(t, b, nil))
+		require.Equal(t, `\`+hexB+`  a\nb`+"\n"+lines, written(t, b, Carry{Previous: strings.NewReader(previous)}))
 		require.NoError(t, b.Close())
 		require.Equal(t, limit > 0, made == 1)
 	}
@@ -68,7 +68,7 @@ func TestBuilderEachStops(t *testing.T) {
 	})
 	require.ErrorIs(t, err, stop)
 	require.Equal(t, []string{"a", "b"}, seen)
-	require.Equal(t, listing("a A", "b A", "c A"), written(t, b, nil), "the error of yield is not the builder's")
+	require.Equal(t, listing("a A", "b A", "c A"), written(t, b, Carry{}), "the error of yield is not the builder's")
 }
 
 // A record that comes while records are read could be lost, or spoil what is
@@ -76,11 +76,10 @@ func TestBuilderEachStops(t *testing.T) {
 func TestBuilderRefusesUseFromInside(t *testing.T) {
 	digest := digestOf(t, hexA)
 	for name, use := range map[string]func(b *Builder) error{
-		"Put":      func(b *Builder) error { return b.Put("x", digest) },
-		"Drop":     func(b *Builder) error { return b.Drop("a") },
-		"Previous": func(b *Builder) error { return b.Previous(strings.NewReader(listing("p A"))) },
-		"Each":     func(b *Builder) error { return b.Each(func(string, []byte) error { return nil }) },
-		"Write":    func(b *Builder) error { _, err := b.Write(&strings.Builder{}, nil, nil); return err },
+		"Put":   func(b *Builder) error { return b.Put("x", digest) },
+		"Drop":  func(b *Builder) error { return b.Drop("a") },
+		"Each":  func(b *Builder) error { return b.Each(func(string, []byte) error { return nil }) },
+		"Write": func(b *Builder) error { _, err := b.Write(&strings.Builder{}, Carry{}); return err },
 	} {
 		for _, limit := range []int{0, 1} {
 			for _, inside := range []func(b *Builder, use func() error) error{
@@ -88,7 +87,12 @@ func TestBuilderRefusesUseFromInside(t *testing.T) {
 					return b.Each(func(string, []byte) error { require.Error(t, use(), name); return nil })
 				},
 				func(b *Builder, use func() error) error {
-					_, err := b.Write(&strings.Builder{}, func(string) bool { require.Error(t, use(), name); return false }, nil)
+					_, err := b.Write(&strings.Builder{}, Carry{Omit: func(string) bool { require.Error(t, use(), name); return false }})
+					return err
+				},
+				func(b *Builder, use func() error) error {
+					c := Carry{Previous: strings.NewReader(listing("aa A")), Keep: func(string, []byte) ([]byte, error) { require.Error(t, use(), name); return nil, nil }}
+					_, err := b.Write(&strings.Builder{}, c)
 					return err
 				},
 			} {
@@ -97,7 +101,7 @@ func TestBuilderRefusesUseFromInside(t *testing.T) {
 				require.NoError(t, b.Put("a", digest))
 				require.NoError(t, b.Put("b", digest))
 				require.ErrorIs(t, inside(b, func() error { return use(b) }), errReading, name)
-				_, err := b.Write(&strings.Builder{}, nil, nil)
+				_, err := b.Write(&strings.Builder{}, Carry{})
 				require.ErrorIs(t, err, errReading, name)
 				require.ErrorIs(t, b.Put("c", digest), errReading, name)
 				require.NoError(t, b.Close())

@@ -23,9 +23,6 @@ const firstRead = 512
 // Paths are compared as a walk of the tree spells them: "./a" and "b//c" of
 // the file, as "find . -exec sha256sum" writes them, are found as "a" and
 // "b/c". Paths with ".." and absolute ones are compared as they are.
-//
-// Lines with the mark of binary mode vouch for nothing: Builder marks unproven
-// ones so, and nothing tells them from those of "sha256sum --binary".
 type Index struct {
 	src       io.ReaderAt
 	size      int64
@@ -36,7 +33,8 @@ type Index struct {
 	met       []atomic.Uint32 // a bit for each entry, in their order
 	malformed int
 	scratch   sync.Pool // of *lookup
-	checking  bool      // lines are read as NewCheckReader does
+	format    Format    // of lines of any origin
+	form      *ownForm  // not nil: every line must have the form that Builder writes
 }
 
 // entry is the highest bits of a path's hash, above the offset of its line. A manifest
@@ -77,30 +75,37 @@ func (want filter) accepts(f fields) bool {
 	return len(f.tag) == 0 || slices.ContainsFunc(want.tags, func(t string) bool { return t == string(f.tag) })
 }
 
-// BuildIndex reads the manifest of size bytes in src once. Lines whose digest
-// has another length than digestSize, in bytes, are malformed, and so are
-// tagged lines unless their tag is one of tags, usually Tags(algorithm): a
-// digest of another algorithm can have the same length.
+// BuildCheckIndex reads the manifest of size bytes in src once. It can have any
+// origin: every line that NewCheckReader accepts in format f counts, except that lines
+// whose digest has another length than digestSize, in bytes, are malformed, and so are
+// tagged lines unless their tag is one of tags, usually Tags(algorithm): a digest of
+// another algorithm can have the same length.
 //
 // The error is that of reading src, which the Index uses for as long as it
 // lives and never closes. The file must not change in the meantime.
-func BuildIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
-	return (&Index{src: src, size: size, want: filter{digestSize, tags}}).build()
+func BuildCheckIndex(src io.ReaderAt, size int64, f Format, digestSize int, tags ...string) (*Index, error) {
+	return (&Index{src: src, size: size, want: filter{digestSize, tags}, format: f}).build()
 }
 
-// BuildCheckIndex is BuildIndex of a manifest that anybody may have written: it
-// takes every line that NewCheckReader takes.
-func BuildCheckIndex(src io.ReaderAt, size int64, digestSize int, tags ...string) (*Index, error) {
-	return (&Index{src: src, size: size, want: filter{digestSize, tags}, checking: true}).build()
+// BuildOwnIndex is BuildCheckIndex of a manifest in exactly the form that Builder writes
+// in style s, which must not be Zero; see FormError. A file of size 0 has that form.
+func BuildOwnIndex(src io.ReaderAt, size int64, digestSize int, s Style) (*Index, error) {
+	want := filter{digestSize: digestSize}
+	if s.Tag != "" {
+		want.tags = []string{s.Tag}
+	}
+	return (&Index{src: src, size: size, want: want, form: &ownForm{style: s}}).build()
 }
 
 // reader reads the manifest from its beginning.
 func (ix *Index) reader() *Reader {
 	in := io.NewSectionReader(ix.src, 0, ix.size)
-	if ix.checking {
-		return NewCheckReader(in, FormatSums)
+	if ix.form == nil {
+		return NewCheckReader(in, ix.format)
 	}
-	return NewReader(in)
+	r := NewReader(in)
+	r.strict = true
+	return r
 }
 
 func (ix *Index) build() (*Index, error) {
@@ -112,7 +117,7 @@ func (ix *Index) build() (*Index, error) {
 	r := ix.reader()
 	ix.scratch.New = func() any {
 		// The first lines have decided how all are to be read.
-		return &lookup{buf: make([]byte, 0, firstRead), parse: parser{forms: r.parse.forms, padded: r.parse.padded}}
+		return &lookup{buf: make([]byte, 0, firstRead), parse: parser{forms: r.parse.forms, padded: r.parse.padded, bagIt: r.parse.bagIt}}
 	}
 	for {
 		f, err := r.scan()
@@ -120,11 +125,19 @@ func (ix *Index) build() (*Index, error) {
 			break
 		}
 		if err != nil {
+			if other := (*FormError)(nil); errors.As(err, &other) {
+				return nil, err
+			}
 			return nil, fmt.Errorf("manifest: read for index: %w", err)
 		}
 		if !ix.want.accepts(f) {
 			r.reject()
 			continue
+		}
+		if ix.form != nil {
+			if err := ix.form.check(r, f); err != nil {
+				return nil, err
+			}
 		}
 		if n := len(ix.entries); n == cap(ix.entries) {
 			// As many as the lines so far let expect: append would leave a few times as
@@ -150,8 +163,7 @@ func (ix *Index) Len() int { return len(ix.entries) }
 // comments aside.
 func (ix *Index) Malformed() int { return ix.malformed }
 
-// MayList reports whether the manifest has a line for path, trusted or not, or
-// cannot be read.
+// MayList reports whether the manifest has a line for path or cannot be read.
 func (ix *Index) MayList(path string) bool {
 	listed := false
 	err := ix.find(path, func(int, fields) (more bool) {
@@ -163,24 +175,23 @@ func (ix *Index) MayList(path string) bool {
 
 // Lookup returns the digest that the manifest gives for path. It reads the
 // line again and compares the path itself; equal hashes alone prove nothing.
-// Not ok means that the manifest vouches for nothing: path is not listed, or
-// with the mark of binary mode, or with different digests.
+// Not ok means that path is not listed, or with different digests.
 //
 // The error is that of reading the manifest, or says that it changed since it
 // was indexed. The digest belongs to the caller. Lookup may be called from
 // several goroutines if the ReadAt of the source may.
 func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
-	distrusted := false
+	disputed := false
 	err = ix.find(path, func(_ int, f fields) (more bool) {
 		switch {
-		case f.binary || ok && !bytes.Equal(f.digest, digest):
-			distrusted = true
+		case ok && !bytes.Equal(f.digest, digest):
+			disputed = true
 		case !ok:
 			digest, ok = bytes.Clone(f.digest), true
 		}
-		return !distrusted
+		return !disputed
 	})
-	if err != nil || distrusted {
+	if err != nil || disputed {
 		return nil, false, err
 	}
 	return digest, ok, nil
@@ -235,7 +246,7 @@ func (l *lookup) read(ix *Index, offset int64) (fields, error) {
 			break
 		}
 	}
-	if ix.checking && offset == 0 {
+	if ix.form == nil && offset == 0 {
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
 	f, err := l.parse.parse(line)

@@ -13,7 +13,7 @@ import (
 
 func indexOf(t *testing.T, text string, tags ...string) *Index {
 	t.Helper()
-	ix, err := BuildIndex(strings.NewReader(text), int64(len(text)), 32, tags...)
+	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, 32, tags...)
 	require.NoError(t, err)
 	return ix
 }
@@ -45,7 +45,7 @@ func TestIndex(t *testing.T) {
 	lines := []string{
 		hexB + "  b",
 		hexA + "  a",
-		hexA + " *unproven",
+		hexA + " *binary mode",
 		"# comment",
 		"",
 		`\` + hexA + `  new\nline\\`,
@@ -71,7 +71,8 @@ func TestIndex(t *testing.T) {
 				requireListed(t, ix, "../up", hexB)
 				requireListed(t, ix, "\xff", hexB)
 				requireListed(t, ix, "last", hexA)
-				for _, absent := range []string{"", "c", "la", "lastt", "of another length", "nonsense", "up", long[1:], "unproven"} {
+				requireListed(t, ix, "binary mode", hexA)
+				for _, absent := range []string{"", "c", "la", "lastt", "of another length", "nonsense", "up", long[1:]} {
 					requireListed(t, ix, absent, "")
 				}
 			}
@@ -107,9 +108,9 @@ func TestIndexDuplicates(t *testing.T) {
 		requireListed(t, ix, "differs", "")
 		requireListed(t, ix, "spelled", "")
 		requireListed(t, ix, "thrice", "")
-		requireListed(t, ix, "marked", "")
-		for _, distrusted := range []string{"differs", "marked", "spelled"} {
-			require.True(t, ix.MayList(distrusted))
+		requireListed(t, ix, "marked", hexA)
+		for _, disputed := range []string{"differs", "spelled", "thrice"} {
+			require.True(t, ix.MayList(disputed))
 		}
 	}
 }
@@ -152,13 +153,13 @@ func (f *flaky) ReadAt(p []byte, off int64) (int, error) {
 func TestIndexErrors(t *testing.T) {
 	text := hexA + "  a\n" + hexB + "  b\n"
 	broken := errors.New("broken")
-	_, err := BuildIndex(&flaky{err: broken}, 10, 32)
+	_, err := BuildCheckIndex(&flaky{err: broken}, 10, FormatSums, 32)
 	require.ErrorIs(t, err, broken)
-	_, err = BuildIndex(&flaky{text: text}, int64(len(text))+1, 32)
+	_, err = BuildCheckIndex(&flaky{text: text}, int64(len(text))+1, FormatSums, 32)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
 	f := &flaky{text: text}
-	ix, err := BuildIndex(f, int64(len(text)), 32)
+	ix, err := BuildCheckIndex(f, int64(len(text)), FormatSums, 32)
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		damage flaky

@@ -109,7 +109,7 @@ func (m *merge) open(src source) error {
 	return nil
 }
 
-// next returns the record that stands for the next path, valid until the next
+// next returns the newest record of the next path, valid until the next
 // call, or io.EOF.
 func (m *merge) next() (record, error) {
 	if len(m.heads) == 0 {
@@ -120,11 +120,7 @@ func (m *merge) next() (record, error) {
 		return record{}, err
 	}
 	for len(m.heads) > 0 && bytes.Equal(m.heads[0].path, rec.path) {
-		newer, k := settle(rec, m.heads[0].record)
-		if newer {
-			rec = m.keep(m.heads[0].record)
-		}
-		rec.kind = k
+		rec = m.keep(m.heads[0].record) // newer
 		if err := m.advance(); err != nil {
 			return record{}, err
 		}

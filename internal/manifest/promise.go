@@ -12,10 +12,8 @@ import (
 // kept any more; a hostile manifest with a million of them must cost no more.
 const maxPromised = 16
 
-// A Promise is what a manifest lists for one path. Where Lookup asks whether a
-// line proves something of a file, a promise is to be checked: the mark of
-// binary mode makes no difference to it, and different digests for one path are
-// a promise that no file can keep.
+// A Promise is what a manifest lists for one path. Lookup finds no digest where lines
+// contradict each other; a Promise has all of them, and no file can match it.
 type Promise struct {
 	// Digests holds the first 16 different digests that are listed, in the
 	// order of the file; empty if the path is not listed. It belongs to the

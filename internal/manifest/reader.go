@@ -25,11 +25,13 @@ type Reader struct {
 	src    *bufio.Reader // its buffer holds the longest line
 	max    int           // bytes in a line, line feed included
 	parse  parser
-	bom    bool  // the first line may start with a byte order mark
-	number int   // of the current line, from 1
-	offset int64 // of the current line's first byte
-	next   int64 // offset of the line after it
-	err    error // sticky
+	bom    bool   // the first line may start with a byte order mark
+	strict bool   // whatever is no entry ends the reading with a *FormError
+	number int    // of the current line, from 1
+	offset int64  // of the current line's first byte
+	next   int64  // offset of the line after it
+	raw    []byte // the current line with its line feed, as it is in the file
+	err    error  // sticky
 
 	tag       string // Algorithm of the last tagged line, to be shared by the next
 	malformed int
@@ -94,7 +96,7 @@ func (r *Reader) scan() (fields, error) {
 		switch {
 		case err == nil:
 			return f, nil
-		case errors.Is(err, ErrMalformed):
+		case errors.Is(err, ErrMalformed) || r.strict:
 			r.reject()
 		}
 	}
@@ -112,12 +114,13 @@ func (r *Reader) readLine() (line []byte, ok bool) {
 	r.number++
 	r.offset = r.next
 	r.next += int64(len(line))
+	r.raw = line
 	switch {
 	case err == nil:
 		line = line[:len(line)-1]
 	case errors.Is(err, bufio.ErrBufferFull):
-		r.reject()
 		r.skipLine()
+		r.reject()
 		return nil, false
 	case !errors.Is(err, io.EOF):
 		r.err = err
@@ -151,6 +154,9 @@ func (r *Reader) skipLine() {
 
 // reject counts the current line as malformed.
 func (r *Reader) reject() {
+	if r.strict {
+		r.err = &FormError{r.number, "is not a line of this kind of manifest"}
+	}
 	r.malformed++
 	if len(r.kept) < maxMalformedKept {
 		r.kept = append(r.kept, r.number)

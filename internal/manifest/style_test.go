@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,30 +47,11 @@ func TestBuilderStyles(t *testing.T) {
 			require.NoError(t, b.Put("c", digestOf(t, hexA)))
 			require.NoError(t, b.Put("-", digestOf(t, hexA)))
 			var out bytes.Buffer
-			lines, err := b.Write(&out, nil, nil)
+			n, err := b.Write(&out, Carry{})
 			require.NoError(t, err)
-			require.Equal(t, 3, lines)
+			require.Equal(t, Counts{Lines: 3}, n)
 			require.Equal(t, tt.want, out.String())
 			require.NoError(t, b.Close())
 		}
 	}
-}
-
-// BSD's form has no mark for what nobody checked, so such lines never have it.
-func TestBuilderStyleKeepsTheMark(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
-	b.Style = Style{Tag: "SHA256"}
-	require.NoError(t, b.Previous(strings.NewReader(
-		"SHA256 (changed) = "+hexA+"\nSHA256 (same) = "+hexA+"\n"+hexB+" *marked\n"), "SHA256"))
-	require.NoError(t, b.Put("new", digestOf(t, hexB)))
-	var out bytes.Buffer
-	_, err := b.Write(&out, nil, func(path string) bool { return path != "changed" })
-	require.NoError(t, err)
-	require.Equal(t, hexA+" *changed\n"+hexB+" *marked\nSHA256 (new) = "+hexB+"\nSHA256 (same) = "+hexA+"\n", out.String())
-	text := out.String()
-	ix := indexOf(t, text, "SHA256")
-	requireListed(t, ix, "changed", "")
-	requireListed(t, ix, "marked", "")
-	requireListed(t, ix, "new", hexB)
-	requireListed(t, ix, "same", hexA)
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,16 +31,18 @@ type Spill interface {
 // by the raw bytes of the unescaped path, in memory that does not depend on
 // their number. It is used from one goroutine.
 //
-// About each path the last Put or Drop counts. Where there is none, the line
-// of a previous manifest is kept.
+// About each path the last Put or Drop counts. Where there is none, Write can keep
+// the line of a previous manifest.
 //
 // An error of the spill is returned by the call that meets it and by all later
 // ones: a manifest that lost records must not be written.
 type Builder struct {
 	// Style is that of the lines that Write writes.
 	Style Style
-	// Dash says that the path "-" is standard input, which is written as it is.
-	Dash bool
+	// Named says that paths are spelled as users name files: "./a" and "/b" are valid
+	// and "-" is standard input. Otherwise paths are those of a tree, and the file "-"
+	// is written as "./-". It is set before the first Put.
+	Named bool
 
 	digestSize int
 	newSpill   func() (Spill, error)
@@ -51,9 +54,8 @@ type Builder struct {
 	spill   Spill // nil until the arena was full once
 	runs    []run
 	out     *bufio.Writer // to spill
-	ignored int
-	reading bool  // Write or Each is at work
-	err     error // sticky
+	reading bool          // Write or Each is at work
+	err     error         // sticky
 }
 
 // run is a sorted sequence of records in the spill, from start up to end,
@@ -84,7 +86,7 @@ func NewBuilder(digestSize int, newSpill func() (Spill, error), memoryLimit int)
 	}
 }
 
-// Put states that the file stands and has this digest. The error is that of
+// Put states that the file exists and has this digest. The error is that of
 // the spill, or says that the path is empty, holds a NUL or is longer than
 // 1 GiB, or that the digest has the wrong length.
 func (b *Builder) Put(path string, digest []byte) error {
@@ -94,7 +96,7 @@ func (b *Builder) Put(path string, digest []byte) error {
 	if path == "" || len(path) > maxPath || strings.IndexByte(path, 0) >= 0 {
 		return fmt.Errorf("manifest: %.100q cannot be listed", path)
 	}
-	return add(b, put, path, digest)
+	return add(b, put, pathOf(path, b.Named), digest)
 }
 
 // Drop states that path gets no line, whatever a previous manifest says. A
@@ -103,98 +105,157 @@ func (b *Builder) Drop(path string) error {
 	if len(path) > maxPath {
 		return nil
 	}
-	return add(b, drop, path, nil)
+	return add(b, drop, pathOf(path, b.Named), nil)
 }
 
-// Previous takes over the lines of a previous manifest, in any order, for all
-// paths that no Put or Drop names, be it earlier or later. Paths are spelled
-// as in Index, so that a stale "./a" does not survive the Put of "a". A path
-// that is listed with different digests, here or in another previous manifest,
-// gets no line.
+// Carry says which lines Write takes over from a previous manifest and which paths it
+// leaves out. The functions may be nil, are called in the order of the lines, and must
+// not call methods of the Builder.
+type Carry struct {
+	// Previous is a manifest in the form that the Builder writes, which BuildOwnIndex
+	// or OwnBlocks has checked; nil if there is none.
+	Previous io.Reader
+	// Keep is asked about each line of Previous for a path that no Put or Drop names.
+	// It returns the digest to write, nil to drop the line. Without it all are kept.
+	Keep func(path string, digest []byte) ([]byte, error)
+	// Omit reports the paths that get no line, whatever the records say.
+	Omit func(path string) bool
+}
+
+// Counts is what Write has done.
+type Counts struct {
+	Lines   int // written
+	Dropped int // lines of the previous manifest for paths that have none any more, those omitted aside
+}
+
+// Write writes the manifest in Style, sorted. Write may be called again, also after
+// further Puts.
 //
-// Malformed lines are passed over, and so are lines of another digest length
-// and tagged lines unless their tag is one of tags, usually Tags(algorithm);
-// Ignored counts them. The error is that of r or of the spill.
-func (b *Builder) Previous(r io.Reader, tags ...string) error {
-	in, want := NewReader(r), filter{b.digestSize, tags}
-	for {
-		f, err := in.scan()
-		if errors.Is(err, io.EOF) {
-			break
+// A file named "-" at the root is written as "./-", because "sha256sum -c"
+// takes "-" for its standard input. The error is that of w, of the spill, of reading
+// the previous manifest, or of c's functions; what was written by then is no manifest.
+func (b *Builder) Write(w io.Writer, c Carry) (n Counts, err error) {
+	out := bufio.NewWriterSize(w, ioBuffer)
+	var line []byte
+	omits := func(path []byte) bool { return c.Omit != nil && c.Omit(string(path)) }
+	write := func(path, digest []byte) error {
+		if omits(path) {
+			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("manifest: read previous manifest: %w", err)
-		}
-		if !want.accepts(f) {
-			in.reject()
-			continue
-		}
-		k := previous
-		if f.binary {
-			k = unproven
-		}
-		if err := add(b, k, canonical(f.path), f.digest); err != nil {
-			return err
-		}
+		line = appendStyled(b.Style, line[:0], digest, listedName(path, b.Named))
+		n.Lines++
+		_, err := out.Write(line)
+		return err
 	}
-	malformed, _ := in.Malformed()
-	b.ignored += malformed
+	before := &previousLines{want: b.filter(), named: b.Named}
+	if c.Previous != nil {
+		before.in = NewReader(c.Previous)
+		before.in.strict = true
+	}
+	keep := func() error {
+		digest := before.digest
+		if c.Keep != nil {
+			var err error
+			if digest, err = c.Keep(string(before.path), digest); err != nil {
+				return err
+			}
+		}
+		if digest != nil {
+			return write(before.path, digest)
+		}
+		if !omits(before.path) {
+			n.Dropped++
+		}
+		return nil
+	}
+	if err := before.next(); err != nil {
+		return n, err
+	}
+	err = b.each(func(rec record) error {
+		for before.ok && bytes.Compare(before.path, rec.path) < 0 {
+			if err := cmp.Or(keep(), before.next()); err != nil {
+				return err
+			}
+		}
+		if before.ok && bytes.Equal(before.path, rec.path) {
+			if rec.kind == drop && !omits(rec.path) {
+				n.Dropped++
+			}
+			if err := before.next(); err != nil {
+				return err
+			}
+		}
+		if rec.kind == drop {
+			return nil
+		}
+		return write(rec.path, rec.digest)
+	})
+	for err == nil && before.ok {
+		err = cmp.Or(keep(), before.next())
+	}
+	if err != nil {
+		return n, err
+	}
+	return n, out.Flush()
+}
+
+// listedName is how a line names path: see Write about "-".
+func listedName[P string | []byte](path P, named bool) P {
+	if len(path) == 1 && path[0] == '-' && !named {
+		return P("./-")
+	}
+	return path
+}
+
+// pathOf is the path that a line or a caller names: the opposite of listedName.
+func pathOf[P string | []byte](name P, named bool) P {
+	if len(name) == 3 && string(name) == "./-" && !named {
+		return name[2:]
+	}
+	return name
+}
+
+// filter accepts the lines that b writes.
+func (b *Builder) filter() filter {
+	if b.Style.Tag == "" {
+		return filter{digestSize: b.digestSize}
+	}
+	return filter{b.digestSize, []string{b.Style.Tag}}
+}
+
+// previousLines reads a previous manifest one line ahead.
+type previousLines struct {
+	in           *Reader // nil without one
+	want         filter
+	named        bool // as Builder.Named
+	ok           bool // path and digest are those of a line
+	path, digest []byte
+}
+
+func (p *previousLines) next() error {
+	p.ok = false
+	if p.in == nil {
+		return nil
+	}
+	f, err := p.in.scan()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil && !p.want.accepts(f) {
+		err = errors.New("it changed since it was indexed")
+	}
+	if err != nil {
+		return fmt.Errorf("manifest: read previous manifest: %w", err)
+	}
+	path := pathOf(f.path, p.named)
+	if p.path != nil && bytes.Compare(p.path, path) >= 0 {
+		return errors.New("manifest: read previous manifest: it changed since it was indexed")
+	}
+	p.path, p.digest, p.ok = append(p.path[:0], path...), append(p.digest[:0], f.digest...), true
 	return nil
 }
 
-// Ignored returns how many lines of previous manifests were not taken over
-// because they were malformed or not of this kind.
-func (b *Builder) Ignored() int { return b.ignored }
-
-// Write writes the manifest in Style, sorted, and returns the number of its
-// lines. Paths for which omit reports true are left out. Write may be called
-// again, also after further Puts.
-//
-// A line that is taken over from a previous manifest is older than the manifest
-// that now holds it, and the file may have changed in between. proven is asked
-// about each; where it reports false, the line gets the mark of binary mode,
-// "hex *name", which means nothing to "sha256sum -c" but tells Index, for good,
-// that it vouches for nothing. There is no such mark in BSD's form, so that these
-// lines are never tagged. omit and proven may be nil: nothing is omitted, and
-// everything proven. proven is asked in the order of the lines. They must not call
-// methods of the Builder.
-//
-// A file named "-" at the root is written as "./-", because "sha256sum -c"
-// takes "-" for its standard input. The error is that of w or of the spill;
-// what was written by then is no manifest.
-func (b *Builder) Write(w io.Writer, omit, proven func(path string) bool) (lines int, err error) {
-	out := bufio.NewWriterSize(w, ioBuffer)
-	var line []byte
-	err = b.each(func(rec record) error {
-		if rec.kind == drop || rec.kind == disputed || omit != nil && omit(string(rec.path)) {
-			return nil
-		}
-		path, style := rec.path, b.Style
-		if string(path) == "-" && !b.Dash {
-			path = []byte("./-")
-		}
-		marked := rec.kind == unproven || rec.kind == previous && proven != nil && !proven(string(rec.path))
-		if marked {
-			style.Tag = ""
-		}
-		line = appendStyled(style, line[:0], rec.digest, path)
-		if marked {
-			line[bytes.IndexByte(line, ' ')+1] = '*'
-		}
-		if _, err := out.Write(line); err != nil {
-			return err
-		}
-		lines++
-		return nil
-	})
-	if err != nil {
-		return lines, err
-	}
-	return lines, out.Flush()
-}
-
-// Each calls yield for the paths that Write would write because of a Put, not
-// for those of previous manifests, in the order of Write and at the same cost. The
+// Each calls yield for the paths that have a Put, in the order of Write and at the same cost. The
 // digest is valid during the call. Each may be called before further Puts, Drops
 // and Writes, but yield must not call methods of the Builder: they fail, and so
 // does everything after them.
@@ -209,7 +270,7 @@ func (b *Builder) Each(yield func(path string, digest []byte) error) error {
 	})
 }
 
-// each calls yield for the record that stands for each path, in order. The
+// each calls yield for the newest record of each path, in order. The
 // record is valid during the call. The error is that of yield or of the spill.
 func (b *Builder) each(yield func(record) error) error {
 	if b.err == nil && b.reading {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,19 +21,23 @@ func noSpill() (Spill, error) { return nil, errors.New("spilled") }
 
 // fileSpill counts the spills it makes.
 func fileSpill(t *testing.T, made *int) func() (Spill, error) {
-	dir := t.TempDir()
+	spill := spillIn(t.TempDir())
 	return func() (Spill, error) {
 		*made++
-		return os.CreateTemp(dir, "spill")
+		return spill()
 	}
 }
 
-func written(t *testing.T, b *Builder, omit func(string) bool) string {
+func spillIn(dir string) func() (Spill, error) {
+	return func() (Spill, error) { return os.CreateTemp(dir, "spill") }
+}
+
+func written(t *testing.T, b *Builder, c Carry) string {
 	t.Helper()
 	var out bytes.Buffer
-	lines, err := b.Write(&out, omit, nil)
+	n, err := b.Write(&out, c)
 	require.NoError(t, err)
-	require.Equal(t, strings.Count(out.String(), "\n"), lines)
+	require.Equal(t, strings.Count(out.String(), "\n"), n.Lines)
 	return out.String()
 }
 
@@ -57,7 +60,7 @@ func TestBuilderOrder(t *testing.T) {
 			require.NoError(t, b.Put(want[i], digest))
 		}
 		var paths []string
-		for line := range strings.Lines(written(t, b, nil)) {
+		for line := range strings.Lines(written(t, b, Carry{})) {
 			paths = append(paths, strings.TrimSuffix(line[66:], "\n"))
 		}
 		require.Equal(t, want, paths)
@@ -73,7 +76,7 @@ func TestBuilderSortsUnescaped(t *testing.T) {
 		`\`+hexA+`  a\n`+"\n"+
 		`\`+hexA+`  a\r`+"\n"+
 		hexA+"  a[\n"+
-		`\`+hexA+`  a\\`+"\n", written(t, b, nil))
+		`\`+hexA+`  a\\`+"\n", written(t, b, Carry{}))
 }
 
 func TestBuilderOverrides(t *testing.T) {
@@ -83,9 +86,6 @@ func TestBuilderOverrides(t *testing.T) {
 	}
 	drop := func(path string) step {
 		return func(t *testing.T, b *Builder) { require.NoError(t, b.Drop(path)) }
-	}
-	prev := func(text string) step {
-		return func(t *testing.T, b *Builder) { require.NoError(t, b.Previous(strings.NewReader(text))) }
 	}
 	for _, tt := range []struct {
 		name  string
@@ -98,20 +98,8 @@ func TestBuilderOverrides(t *testing.T) {
 		{"put, then drop", []step{put("p", hexA), drop("p")}, ""},
 		{"drop, then put", []step{drop("p"), put("p", hexA)}, listing("p A")},
 		{"put, drop, put", []step{put("p", hexA), drop("p"), put("p", hexB)}, listing("p B")},
-		{"previous", []step{prev(listing("p A"))}, listing("p A")},
-		{"previous, then put", []step{prev(listing("p A")), put("p", hexB)}, listing("p B")},
-		{"put, then previous", []step{put("p", hexB), prev(listing("p A"))}, listing("p B")},
-		{"previous, then drop", []step{prev(listing("p A")), drop("p")}, ""},
-		{"drop, then previous", []step{drop("p"), prev(listing("p A"))}, ""},
-		{"previous of others", []step{put("p", hexA), prev(listing("o B", "q B"))}, listing("o B", "p A", "q B")},
-		{"previous twice, equal", []step{prev(listing("p A", "p A")), prev(listing("p A"))}, listing("p A")},
-		{"previous, contradictory", []step{prev(listing("p A", "p B"))}, ""},
-		{"two previous, contradictory", []step{prev(listing("p A")), prev(listing("p B"))}, ""},
-		{"previous, contradictory, then one more", []step{prev(listing("p A", "p B")), prev(listing("p A"))}, ""},
-		{"contradictory, then put", []step{prev(listing("p A", "p B")), put("p", hexB)}, listing("p B")},
-		{"put, then contradictory", []step{put("p", hexB), prev(listing("p A", "p B"))}, listing("p B")},
-		{"previous spelled otherwise", []step{prev(listing("./p A", "./d//q B")), put("p", hexB)}, listing("d/q B", "p B")},
-		{"previous of standard input's name", []step{prev(listing("./- A")), put("-", hexB)}, listing("./- B")},
+		{"put of the file - in two spellings", []step{put("./-", hexA), put("-", hexB)}, listing("./- B")},
+		{"drop of the file -", []step{put("-", hexA), drop("./-")}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, limit := range []int{0, 1} { // all in memory; each record a run
@@ -120,8 +108,8 @@ func TestBuilderOverrides(t *testing.T) {
 				for _, s := range tt.steps {
 					s(t, b)
 				}
-				require.Equal(t, tt.want, written(t, b, nil), "limit %d", limit)
-				require.Equal(t, tt.want, written(t, b, nil), "limit %d, again", limit)
+				require.Equal(t, tt.want, written(t, b, Carry{}), "limit %d", limit)
+				require.Equal(t, tt.want, written(t, b, Carry{}), "limit %d, again", limit)
 				if limit == 0 {
 					require.Zero(t, made)
 				} else if len(tt.steps) > 1 {
@@ -133,52 +121,6 @@ func TestBuilderOverrides(t *testing.T) {
 	}
 }
 
-// A line that was not proven this time says so, and goes on saying so.
-func TestBuilderUnproven(t *testing.T) {
-	for _, limit := range []int{0, 200} {
-		made := 0
-		b := NewBuilder(32, fileSpill(t, &made), limit)
-		text := hexA + "  a\n" + hexA + "  b\n" + hexA + " *c\n" + hexA + "  d\n" + hexA + " *d\n\\" + hexB + "  e\\n\n" + hexA + " *f\n"
-		require.NoError(t, b.Previous(strings.NewReader(text)))
-		require.NoError(t, b.Put("f", digestOf(t, hexB)))
-		var asked []string
-		var out bytes.Buffer
-		_, err := b.Write(&out, nil, func(path string) bool {
-			asked = append(asked, path)
-			return path == "a"
-		})
-		require.NoError(t, err)
-		require.Equal(t, hexA+"  a\n"+hexA+" *b\n"+hexA+" *c\n"+hexA+" *d\n\\"+hexB+" *e\\n\n"+hexB+"  f\n", out.String())
-		require.Equal(t, []string{"a", "b", "e\n"}, asked, "in order, and only what is still open")
-		require.NoError(t, b.Close())
-	}
-}
-
-func TestBuilderPrevious(t *testing.T) {
-	text := strings.Join([]string{
-		hexB + "  z", "# comment", "", "nonsense",
-		hexA + "  b\r",
-		hexA[:32] + "  md5",
-		`\` + hexB + `  a\nb`,
-		"SHA256 (c) = " + hexA,
-		"BLAKE3 (d) = " + hexA,
-		hexA + "  a",
-	}, "\n")
-	b := NewBuilder(32, noSpill, 0)
-	require.NoError(t, b.Previous(strings.NewReader(text), Tags("sha256")...))
-	require.Equal(t, 3, b.Ignored())
-	require.Equal(t, listing("a A")+`\`+hexB+`  a\nb`+"\n"+listing("b A", "c A", "z B"), written(t, b, nil))
-
-	b = NewBuilder(32, noSpill, 0)
-	require.NoError(t, b.Previous(strings.NewReader("SHA256 (c) = "+hexA)))
-	require.NoError(t, b.Previous(strings.NewReader("x\n"+listing("a A"))))
-	require.Equal(t, 2, b.Ignored())
-	require.Equal(t, listing("a A"), written(t, b, nil))
-
-	broken := errors.New("broken")
-	require.ErrorIs(t, b.Previous(iotest.ErrReader(broken)), broken)
-}
-
 func TestBuilderOmit(t *testing.T) {
 	b := NewBuilder(32, noSpill, 0)
 	for _, path := range []string{"a", "SHA256SUMS", "-", "z"} {
@@ -186,13 +128,13 @@ func TestBuilderOmit(t *testing.T) {
 	}
 	require.NoError(t, b.Drop("dropped"))
 	var asked []string
-	got := written(t, b, func(path string) bool {
+	got := written(t, b, Carry{Omit: func(path string) bool {
 		asked = append(asked, path)
 		return path == "SHA256SUMS" || path == "-"
-	})
+	}})
 	require.Equal(t, listing("a A", "z A"), got)
 	require.Equal(t, []string{"-", "SHA256SUMS", "a", "z"}, asked)
-	require.Equal(t, listing("./- A", "SHA256SUMS A", "a A", "z A"), written(t, b, nil))
+	require.Equal(t, listing("./- A", "SHA256SUMS A", "a A", "z A"), written(t, b, Carry{}))
 }
 
 func TestBuilderRefuses(t *testing.T) {
@@ -203,7 +145,7 @@ func TestBuilderRefuses(t *testing.T) {
 	require.Error(t, b.Put("short", digest[:31]))
 	require.Error(t, b.Put("long", append(digest, 0)))
 	require.NoError(t, b.Put("a", digest))
-	require.Equal(t, listing("a A"), written(t, b, nil))
+	require.Equal(t, listing("a A"), written(t, b, Carry{}))
 }
 
 // TestBuilderAgainstMap does random work with builders of all sizes and with
@@ -222,45 +164,26 @@ func TestBuilderAgainstMap(t *testing.T) {
 			}
 			return p
 		}
-		said := map[string][]byte{}                // Put, or nil for Drop
-		before := map[string]map[string]struct{}{} // previous digests
+		result := map[string][]byte{} // Put, or nil for Drop
 		for range 3 {
 			for range rng.IntN(300) {
 				p, d := path(), digest()
-				switch rng.IntN(4) {
-				case 0, 1:
-					said[p] = d
+				if rng.IntN(3) > 0 {
+					result[p] = d
 					require.NoError(t, errors.Join(small.Put(p, d), large.Put(p, d)))
-				case 2:
-					said[p] = nil
+				} else {
+					result[p] = nil
 					require.NoError(t, errors.Join(small.Drop(p), large.Drop(p)))
-				case 3:
-					if before[p] == nil {
-						before[p] = map[string]struct{}{}
-					}
-					before[p][string(d)] = struct{}{}
-					line := string(AppendLine(nil, d, p))
-					require.NoError(t, errors.Join(
-						small.Previous(strings.NewReader(line)), large.Previous(strings.NewReader(line))))
 				}
 			}
-			result := map[string][]byte{}
-			for p, digests := range before {
-				if p = string(canonical([]byte(p))); len(digests) == 1 {
-					for d := range digests {
-						result[p] = []byte(d)
-					}
-				}
-			}
-			maps.Copy(result, said)
 			var want []byte
 			for _, p := range slices.Sorted(maps.Keys(result)) {
 				if result[p] != nil {
 					want = AppendLine(want, result[p], p)
 				}
 			}
-			require.Equal(t, string(want), written(t, large, nil), "seed %d, in memory", seed)
-			require.Equal(t, string(want), written(t, small, nil), "seed %d, spilled", seed)
+			require.Equal(t, string(want), written(t, large, Carry{}), "seed %d, in memory", seed)
+			require.Equal(t, string(want), written(t, small, Carry{}), "seed %d, spilled", seed)
 		}
 		require.LessOrEqual(t, made, 1)
 		require.NoError(t, small.Close())
@@ -326,8 +249,7 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 			if broken { // it must not recover
 				require.ErrorIs(t, b.Put("x", digest), errSpill)
 				require.ErrorIs(t, b.Drop("x"), errSpill)
-				require.ErrorIs(t, b.Previous(strings.NewReader(listing("x A"))), errSpill)
-				n, err := b.Write(io.Discard, nil, nil)
+				n, err := b.Write(io.Discard, Carry{Previous: strings.NewReader(listing("x A"))})
 				require.ErrorIs(t, err, errSpill)
 				require.Zero(t, n)
 			}
@@ -346,7 +268,7 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 		}
 		for range 2 {
 			var out bytes.Buffer
-			if _, err := b.Write(&out, nil, nil); err != nil {
+			if _, err := b.Write(&out, Carry{}); err != nil {
 				return nil, err
 			}
 			outs = append(outs, out.String())
@@ -369,7 +291,7 @@ func TestBuilderSpillCannotBeMade(t *testing.T) {
 	b := NewBuilder(32, func() (Spill, error) { return nil, errSpill }, 1)
 	require.NoError(t, b.Put("a", digestOf(t, hexA)))
 	require.ErrorIs(t, b.Put("b", digestOf(t, hexA)), errSpill)
-	_, err := b.Write(io.Discard, nil, nil)
+	_, err := b.Write(io.Discard, Carry{})
 	require.ErrorIs(t, err, errSpill)
 	require.NoError(t, b.Close())
 }
@@ -382,7 +304,7 @@ func TestBuilderSpillCutShort(t *testing.T) {
 			require.NoError(t, b.Put(path, digestOf(t, hexA)))
 		}
 		s.data = s.data[:len(s.data)-min(cut, len(s.data))]
-		_, err := b.Write(io.Discard, nil, nil)
+		_, err := b.Write(io.Discard, Carry{})
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%d bytes", cut)
 	}
 }
@@ -402,12 +324,12 @@ func TestBuilderReportsWriteErrors(t *testing.T) {
 	for i := range 3000 {
 		require.NoError(t, b.Put(fmt.Sprint(i), digestOf(t, hexA)))
 	}
-	size := len(written(t, b, nil))
+	size := len(written(t, b, Carry{}))
 	for _, room := range []int{0, 1, 100_000, size - 1} {
-		_, err := b.Write(&failingWriter{room}, nil, nil)
+		_, err := b.Write(&failingWriter{room}, Carry{})
 		require.ErrorIs(t, err, io.ErrShortWrite)
 	}
-	_, err := b.Write(&failingWriter{size}, nil, nil)
+	_, err := b.Write(&failingWriter{size}, Carry{})
 	require.NoError(t, err)
 }
 
@@ -419,7 +341,7 @@ func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
 	}
 	require.LessOrEqual(t, cap(b.arena), 64<<10)
-	require.Equal(t, listing("a A", "b A", long+" A"), written(t, b, nil))
+	require.Equal(t, listing("a A", "b A", long+" A"), written(t, b, Carry{}))
 	require.NoError(t, b.Close())
 }
 
@@ -429,7 +351,7 @@ func TestBuilderClosed(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
 	require.ErrorIs(t, b.Put("a", digestOf(t, hexA)), errClosed)
-	_, err := b.Write(io.Discard, nil, nil)
+	_, err := b.Write(io.Discard, Carry{})
 	require.ErrorIs(t, err, errClosed)
 }
 
@@ -474,9 +396,9 @@ func TestBuilderMemory(t *testing.T) {
 	}
 	require.Less(t, peak-base, int64(DefaultMemory+margin))
 	w := &samplingWriter{}
-	lines, err := b.Write(w, nil, nil)
+	n, err := b.Write(w, Carry{})
 	require.NoError(t, err)
-	require.Equal(t, files, lines)
+	require.Equal(t, Counts{Lines: files}, n)
 	require.EqualValues(t, files*(64+2+80+1), w.bytes)
 	require.NotZero(t, w.peak)
 	require.Less(t, w.peak-base, int64(DefaultMemory+margin))
@@ -485,5 +407,5 @@ func TestBuilderMemory(t *testing.T) {
 
 	// Neither Put nor Write allocates for each record.
 	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = b.Put("some/path", digest) }))
-	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = b.Write(io.Discard, nil, nil) }), 500.0)
+	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = b.Write(io.Discard, Carry{}) }), 500.0)
 }

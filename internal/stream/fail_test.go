@@ -446,6 +446,32 @@ func TestManifestOfSeveralHashes(t *testing.T) {
 		"MD5 (out) = 900150983cd24fb0d6963f7d28e17f72\n", string(read(t, "m")))
 }
 
+// A run adds its lines to those of earlier ones, whatever the spelling of names, and a
+// run that fails changes none.
+func TestManifestIsMerged(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in", []byte("abc"))
+	absolute, err := filepath.Abs("c")
+	require.NoError(t, err)
+	for _, name := range []string{"./a", "b", "./-", absolute} {
+		s := succeeds(t, stream(t.Context(), "in", []string{name}, func(o *Options) { o.Manifest = "m" }))
+		require.Zero(t, s.Dropped)
+	}
+	line := fmt.Sprintf("%x  ", digest([]byte("abc")))
+	want := line + "./-\n" + line + "./a\n" + line + absolute + "\n" + line + "b\n"
+	require.Equal(t, want, string(read(t, "m")))
+
+	o := stream(t.Context(), "in", []string{"/dev/full", "new"}, func(o *Options) { o.Manifest = "m" })
+	require.NoError(t, o.err)
+	require.NotZero(t, o.summary.Errors)
+	require.Empty(t, o.summary.Manifest)
+	require.Equal(t, want, string(read(t, "m")))
+
+	require.NoError(t, os.Remove("b"))
+	s := succeeds(t, stream(t.Context(), "in", []string{"./a"}, func(o *Options) { o.Manifest = "m" }))
+	require.Equal(t, []any{"m", 3, 1}, []any{s.Manifest, s.Lines, s.Dropped})
+}
+
 // Every operation that can fail is told of when it does, or the run has done all
 // that it was asked for without it.
 func TestFaultSweep(t *testing.T) {

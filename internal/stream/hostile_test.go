@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,12 +39,22 @@ func TestExchanged(t *testing.T) {
 				write(t, "in", content)
 				write(t, "out", treetest.Pattern(100, 3))
 				write(t, "m", []byte(hex.EncodeToString(digest(nil))+"  old\n"))
-				sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+				syncing, late := false, false // late: the exchange came when outputs were synced, and listed perhaps
+				var mu sync.Mutex
+				sys := faultfs.New(func(op fsys.Op, name string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					early := a.At == ""
+					a.Before(t, string(op), name)
+					late = late || early && a.At != "" && syncing
+					syncing = syncing || op == fsys.OpSync
+					return nil
+				})
 				o := streamIn(t.Context(), sys, "in", []string{"out", "new", "safe"}, func(o *Options) { o.Manifest, o.BlockSize = "m", 8192 })
 				about := []any{"%s exchanged for a %s before operation %d, %s (brief: %t): %v\n%s", victim, kind, a.Nth, a.At, a.Brief, o.err, o.texts()}
 				holds := func(name string) (list [][]byte) { // what is under the name, or was when it was listed
 					names := []string{name}
-					if !strings.HasPrefix(a.At, "read") && !strings.HasPrefix(a.At, "write") {
+					if late || !strings.HasPrefix(a.At, "read") && !strings.HasPrefix(a.At, "write") {
 						names = append(names, "bait")
 					}
 					for _, name := range names {

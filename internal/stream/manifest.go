@@ -2,10 +2,11 @@ package stream
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -28,25 +29,36 @@ func (r *run) checkManifest() error {
 	if !possible {
 		return refuse(errors.New("there is nothing to list: no output is a file or a device that will hold the stream and nothing else, and the input is not read as a whole"))
 	}
+	for _, a := range r.opts.Hashes {
+		b := manifest.NewBuilder(a.Size(), nil, 0)
+		b.Named = true
+		if len(r.opts.Hashes) > 1 {
+			b.Style.Tag = manifest.Tags(string(a))[0]
+		}
+		r.builders = append(r.builders, b)
+	}
 	var err error
-	r.manifest, err = r.opts.FS.OpenReplacement(r.opts.Manifest, r.replaceable)
-	if err != nil {
-		return refuse(err)
+	r.manifest, err = catalog.OpenFile(catalog.FileOptions{
+		FS: r.opts.FS, Path: r.opts.Manifest, Hashes: r.opts.Hashes, Builders: r.builders,
+		Hint: "choose another name", Refuse: r.refuseManifest,
+		Changed: func(info fsys.Info) bool { return r.isOutput(info.ID) },
+	})
+	return err
+}
+
+// refuseManifest refuses a manifest that is copied or written to.
+func (r *run) refuseManifest(info fsys.Info) error {
+	switch {
+	case r.in.Info.ID == info.ID:
+		return errors.New("it is the input")
+	case r.isOutput(info.ID):
+		return errors.New("it is an output")
 	}
 	return nil
 }
 
-// replaceable refuses a file that is copied, or no manifest.
-func (r *run) replaceable(f *fsys.File, info fsys.Info) error {
-	if r.in.Info.ID == info.ID {
-		return errors.New("it is the input")
-	}
-	for _, out := range r.outputs {
-		if out.to.Info.ID == info.ID {
-			return errors.New("it is an output")
-		}
-	}
-	return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size)
+func (r *run) isOutput(id fsys.ID) bool {
+	return slices.ContainsFunc(r.outputs, func(o *output) bool { return o.to.Info.ID == id })
 }
 
 func hasContent(name string, s *fsys.Stream) bool {
@@ -105,12 +117,10 @@ func (r *run) writeManifest() {
 	if r.manifest == nil {
 		return
 	}
-	err := r.list()
-	if err == nil {
-		r.listed = true
-		return
+	if err := r.list(); err != nil {
+		r.listed = catalog.Written{}
+		r.fail(r.opts.Manifest, failure.StageManifest, err)
 	}
-	r.fail(r.opts.Manifest, failure.StageManifest, err)
 }
 
 func (r *run) list() error {
@@ -136,22 +146,14 @@ func (r *run) list() error {
 		return errors.New("it was not written, since there is nothing to list: no output holds the stream and nothing else, and the input was not read as a whole")
 	}
 	digests := r.set.Digests()
-	return r.manifest.Write(func(w io.Writer) error {
-		for i, a := range r.opts.Hashes {
-			b := manifest.NewBuilder(a.Size(), nil, 0)
-			defer b.Close() //nolint:errcheck // nothing was spilled
-			if len(r.opts.Hashes) > 1 {
-				b.Style.Tag = manifest.Tags(string(a))[0]
-			}
-			for _, name := range names {
-				if err := b.Put(filepath.ToSlash(name), digests[i]); err != nil {
-					return err
-				}
-			}
-			if _, err := b.Write(w, nil, nil); err != nil {
+	for i, b := range r.builders {
+		for _, name := range names {
+			if err := b.Put(filepath.ToSlash(name), digests[i]); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	var err error
+	r.listed, err = r.manifest.Write()
+	return err
 }

@@ -36,7 +36,7 @@ type Options struct {
 	Cache      CacheMode
 
 	Hashes   []hash.Algorithm
-	Manifest string // the file to write, as the user named it; "" for none
+	Manifest string // the file to write, as the user named it; see catalog.File; "" for none
 
 	BytesPerSecond int64 // 0 for no limit
 
@@ -111,6 +111,8 @@ type Summary struct {
 	Digests  hash.Digests
 	Errors   int64  // each was reported
 	Manifest string // as the user named it; "" if none was written
+	Lines    int    // of the manifest
+	Dropped  int    // lines of the previous manifest for files that are gone or were changed
 }
 
 // Written is the account of an output.

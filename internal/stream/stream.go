@@ -10,9 +10,11 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -48,8 +50,9 @@ type run struct {
 	set        *hash.Set
 	devices    []pipe.Gauged // of the outputs that writeback follows
 	gauge      *pipe.Gauge
-	manifest   *fsys.Replacement // nil for none
-	listed     bool              // it was written
+	manifest   *catalog.File       // nil for none
+	builders   []*manifest.Builder // of the manifest, one for each hash
+	listed     catalog.Written     // the manifest, if it was written
 	errors     atomic.Int64
 	noDirect   sync.Once
 	drops      bool
@@ -346,8 +349,6 @@ func (r *run) summary(begun time.Time) *Summary {
 	if r.complete {
 		s.Digests = r.set.Digests()
 	}
-	if r.listed {
-		s.Manifest = r.opts.Manifest
-	}
+	s.Manifest, s.Lines, s.Dropped = r.listed.Path, r.listed.Lines, r.listed.Dropped
 	return s
 }

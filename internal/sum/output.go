@@ -2,31 +2,27 @@ package sum
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
-	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// output is where the lines go: Options.Out, or a file that appears when it is
-// complete.
+// output is where the lines go: Options.Out, or a manifest.
 type output struct {
 	fs   *fsys.FS
-	file *fsys.Replacement // nil without one
-	out  fsys.ID           // of the file that Options.Out writes to, zero if it is none
+	file *catalog.File // nil without one
+	out  fsys.ID       // of the file that Options.Out writes to, zero if it is none
 }
 
 // openOutput finds out where the lines go, before anything is read for them.
-func (r *run) openOutput() (*output, error) {
+func (r *run) openOutput(args []argument) (*output, error) {
 	o := &output{fs: r.opts.FS}
 	if r.opts.Manifest == "" {
 		if r.opts.OutFile != nil {
@@ -36,17 +32,16 @@ func (r *run) openOutput() (*output, error) {
 		}
 		return o, nil
 	}
+	base := ""
+	if isTree(args) {
+		base = args[0].given
+	}
 	var err error
-	o.file, err = r.opts.FS.OpenReplacement(r.opts.Manifest, func(f *fsys.File, info fsys.Info) error {
-		return manifest.Replaceable(fsys.ReaderAt{File: f}, info.Size)
+	o.file, err = catalog.OpenFile(catalog.FileOptions{
+		FS: r.opts.FS, Path: r.opts.Manifest, Base: base, Hashes: r.opts.Hashes, Builders: r.builders,
+		Hint: "choose another name, or leave --manifest out to print the lines",
 	})
-	if errors.Is(err, fsys.ErrNotRegular) {
-		err = fmt.Errorf("%w; without --manifest, the lines go to standard output", err)
-	}
-	if err != nil {
-		return nil, failure.Refuse("--manifest %s: %s", quote.Name(r.opts.Manifest), bare(err))
-	}
-	return o, nil
+	return o, err
 }
 
 // holds reports whether the lines go to the file that has been opened for j. The
@@ -62,8 +57,7 @@ func (o *output) holds(j job, info fsys.Info) bool {
 	} else if path, err := filepath.EvalSymlinks(j.path); err == nil {
 		in, name = idOf(o.fs, filepath.Dir(path)), filepath.Base(path)
 	}
-	// Where names differ in case only, the file system says whether they are one.
-	return in == o.file.ID && (name == o.file.Name || o.file.Old != nil && info.ID == o.file.Old.ID && strings.EqualFold(name, o.file.Name))
+	return o.file.Is(in, name, info.ID)
 }
 
 // idOf is zero for a directory that is gone.
@@ -101,12 +95,12 @@ func (o *output) write(r *run) error {
 	case r.summary.Files == 0: // no program takes an empty one
 		return fail(errors.New("it was not written, since there is nothing to list"))
 	}
-	sum := sha256.New()
-	err := o.file.Write(func(w io.Writer) error { return r.lines(io.MultiWriter(w, sum)) })
+	written, err := o.file.Write()
 	if err != nil {
 		return fail(err)
 	}
-	r.summary.Manifest, r.summary.SHA256 = r.opts.Manifest, hex.EncodeToString(sum.Sum(nil))
+	r.summary.Manifest, r.summary.SHA256 = written.Path, written.SHA256
+	r.summary.Lines, r.summary.Dropped = written.Lines, written.Dropped
 	return nil
 }
 
@@ -121,11 +115,11 @@ func files(n int64) string {
 func (r *run) lines(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for _, b := range r.builders {
-		n, err := b.Write(out, nil, nil)
+		n, err := b.Write(out, manifest.Carry{})
 		if err != nil {
 			return err
 		}
-		r.summary.Lines += n
+		r.summary.Lines += n.Lines
 	}
 	return out.Flush()
 }

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +37,7 @@ type Options struct {
 	Stdin    io.Reader
 	Out      io.Writer // gets the lines if Manifest is ""
 	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
-	Manifest string    // the file to write, as the user named it; complete or not there at all
+	Manifest string    // the file to write, as the user named it; see catalog.File
 
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything
@@ -67,6 +66,7 @@ type Summary struct {
 	Elapsed  time.Duration
 	Manifest string // as the user named it, "" if none was written
 	Lines    int
+	Dropped  int    // lines of the previous manifest for files that are gone
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
 }
 
@@ -88,11 +88,6 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		Bytes:     &c.Bytes,
 	}
 	r.sets.New = func() any { return hash.NewSet(o.Hashes) }
-	var err error
-	if r.out, err = r.openOutput(); err != nil {
-		return nil, err
-	}
-	defer r.out.close()
 	// Two, because the scan must not evict what the work has open.
 	for i := range r.handles {
 		r.handles[i] = fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256))
@@ -103,13 +98,17 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	}
 	for _, a := range o.Hashes {
 		b := manifest.NewBuilder(a.Size(), newSpill, manifest.DefaultMemory/len(o.Hashes))
-		b.Dash = slices.Contains(o.Paths, "-")
+		b.Named = !isTree(args)
 		if b.Style.Zero = o.Zero; o.Tag {
 			b.Style.Tag = manifest.Tags(string(a))[0]
 		}
 		r.builders = append(r.builders, b)
 		defer b.Close() //nolint:errcheck // a temporary that is not needed any more
 	}
+	if r.out, err = r.openOutput(args); err != nil {
+		return nil, err
+	}
+	defer r.out.close()
 	c.Phase.Store(int32(tally.PhaseHashing))
 	r.hash(ctx, args)
 	switch err = context.Cause(ctx); {
@@ -151,6 +150,9 @@ type argument struct {
 	err    error // of looking at it
 }
 
+// isTree reports whether names are relative to the only argument, a directory.
+func isTree(args []argument) bool { return len(args) == 1 && args[0].isDir }
+
 // job is a file for a worker.
 type job struct {
 	name string    // as it will be listed
@@ -185,7 +187,7 @@ func (r *run) arguments() ([]argument, error) {
 		}
 		args = append(args, a)
 	}
-	if r.opts.Only != nil && (len(args) > 1 || !args[0].isDir) {
+	if r.opts.Only != nil && !isTree(args) {
 		return nil, failure.Refuse("--files-from needs one directory that its paths are in")
 	}
 	return args, nil

@@ -190,8 +190,8 @@ func TestManifestIsNotPutOverAnythingElse(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	for name, why := range map[string]string{
-		"big": "it is there and no manifest", "notes": "it is there and no manifest", "sub": "it is not a regular file",
-		"nothing/there": "no such file", fmt.Sprintf("/dev/fd/%d", w.Fd()): "it is not a regular file", os.DevNull: "it is not a regular file",
+		"big": "it is not a manifest that Sealift wrote", "notes": "it is not a manifest that Sealift wrote", "sub": "it is a directory",
+		"nothing/there": "no such file", fmt.Sprintf("/dev/fd/%d", w.Fd()): "it is a fifo", os.DevNull: "it is a character device",
 	} {
 		_, err := sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: name}, &tally.Counters{})
 		_, ok := errors.AsType[*failure.RefusedError](err)
@@ -229,6 +229,29 @@ func TestManifestThatWouldNotBeComplete(t *testing.T) {
 		}
 	}
 	require.NoError(t, manifest("a"))
+}
+
+// A run adds its lines to those of earlier ones, whatever the spelling of names. Those of
+// a directory are relative to it, and the file "-" in it is no standard input.
+func TestManifestIsMerged(t *testing.T) {
+	names := hardTree(t)
+	for _, paths := range [][]string{{"./a"}, {"-", "./-"}, {"sub", "a"}} {
+		run(t, &sum.Options{Paths: paths, Manifest: "named", Stdin: strings.NewReader("input")})
+	}
+	content, err := os.ReadFile("named")
+	require.NoError(t, err)
+	var listed []string
+	for line := range strings.Lines(string(content)) {
+		listed = append(listed, strings.TrimSpace(line[66:]))
+	}
+	require.Equal(t, []string{"./-", "./a", "a", "sub/inner"}, listed, "but not what came from standard input")
+
+	_, _, s := run(t, &sum.Options{Paths: []string{"."}, Manifest: "sub/SUMS"})
+	require.Zero(t, s.Dropped)
+	require.NoError(t, os.Remove("a.b"))
+	require.NoError(t, os.Remove("named"))
+	_, _, s = run(t, &sum.Options{Paths: []string{"."}, Manifest: "sub/SUMS"})
+	require.Equal(t, []int{len(names) - 1, 2}, []int{s.Lines, s.Dropped})
 }
 
 func TestManifestKeepsItsMode(t *testing.T) {

@@ -28,18 +28,20 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 	in, other := filepath.Join(dir, "in"), filepath.Join(dir, "other")
 	treetest.Create(t, in, treetest.Dir{
 		"a": treetest.File("a"), "link": treetest.Symlink("d/e/c"),
-		"d":          treetest.Dir{"b": treetest.File("b"), "e": treetest.Dir{"c": treetest.File("c")}, "unlisted": treetest.File("u")},
-		"SHA256SUMS": treetest.File(sha("a") + "  a\n" + sha("b") + "  d/b\n" + sha("c") + "  d/e/c\n" + sha("c") + "  link\n"),
-		"MD5SUMS":    treetest.File(md("b") + "  d/b\n"),
+		"d":                treetest.Dir{"b": treetest.File("b"), "e": treetest.Dir{"c": treetest.File("c")}, "unlisted": treetest.File("u")},
+		"SHA256SUMS":       treetest.File(sha("a") + "  a\n" + sha("b") + "  d/b\n" + sha("c") + "  d/e/c\n" + sha("c") + "  link\n"),
+		"MD5SUMS":          treetest.File(md("b") + "  d/b\n"),
+		".sealift-journal": treetest.Dir{"log.1": treetest.File("")}, "SEALIFT-INCOMPLETE-a.txt": treetest.File("a"),
 	})
 	treetest.Create(t, other, treetest.Dir{"a": treetest.File("a"), "SHA256SUMS": treetest.File(sha("a") + "  a\n")})
 	file, sub := treetest.CanaryFile, treetest.CanaryDir
 	outside := treetest.NewTrap(t, filepath.Join(dir, "outside"), sub(treetest.Dir{
 		"a": file(1), "canary": file(30), "SHA256SUMS": file(67), "MD5SUMS": file(40),
+		".sealift-journal": sub(treetest.Dir{"canary": file(30)}), "SEALIFT-INCOMPLETE-a.txt": file(30),
 		"d": sub(treetest.Dir{"b": file(1), "canary": file(30), "e": sub(treetest.Dir{"c": file(1), "canary": file(30)})}),
 	}))
 	runs := 0
-	for i, victim := range []string{".", "a", "d", "d/b", "d/e", "d/e/c", "SHA256SUMS", "MD5SUMS"} {
+	for i, victim := range []string{".", "a", "d", "d/b", "d/e", "d/e/c", "SHA256SUMS", "MD5SUMS", ".sealift-journal", "SEALIFT-INCOMPLETE-a.txt"} {
 		for _, target := range []string{filepath.Join(outside.Root, victim), "../outside/" + victim} {
 			bait := filepath.Join(dir, "bait")
 			require.NoError(t, os.Symlink(target, bait))

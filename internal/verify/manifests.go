@@ -17,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -27,13 +28,14 @@ type tree struct {
 	root      *fsys.Dir
 	info      fsys.Info
 	manifests []*source
-	notes     []note // to tell before anything else
+	signs     []incomplete.Sign // of an unfinished copy
+	notes     []note            // to tell before anything else
 	listed    *listed
 }
 
 // note is something to tell that is not about a line.
 type note struct {
-	verdict Verdict // Warning or Failure
+	verdict Verdict // Warning, Failure or Incomplete
 	path    string
 	err     error
 }
@@ -79,7 +81,11 @@ func (r *run) openTrees(ctx context.Context) error {
 	for _, dir := range r.opts.Dirs {
 		t := &tree{given: dir}
 		r.trees = append(r.trees, t)
-		if t.root, err = r.opts.FS.OpenRoot(dir); err == nil {
+		open := r.opts.FS.OpenRoot
+		if r.opts.Manifest != "" { // nothing is looked for in the directory
+			open = r.opts.FS.OpenLookup
+		}
+		if t.root, err = open(dir); err == nil {
 			t.info, err = t.root.Stat()
 		}
 		switch {
@@ -88,6 +94,9 @@ func (r *run) openTrees(ctx context.Context) error {
 		case err != nil && fsys.IsSymlinkRefusal(err):
 			return failure.Refuse("%s is not a directory; to check files against a manifest: --manifest FILE DIR", quote.Name(dir))
 		case err != nil:
+			return failure.Refuse("%s: %s", quote.Name(dir), err)
+		}
+		if t.signs, err = incomplete.Find(t.root); err != nil {
 			return failure.Refuse("%s: %s", quote.Name(dir), err)
 		}
 		if r.opts.Unlisted {
@@ -108,6 +117,9 @@ func (r *run) openTrees(ctx context.Context) error {
 		}
 		if err := r.survey(ctx, t); err != nil {
 			return err
+		}
+		for i, s := range t.signs {
+			t.notes = slices.Insert(t.notes, i, note{Incomplete, s.Name, s.Err})
 		}
 	}
 	return nil
@@ -240,6 +252,10 @@ func (t *tree) find() error {
 		if len(t.notes) > 0 {
 			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, t.notes[0].path)), t.notes[0].err)
 		}
+		if len(t.signs) > 0 { // an interrupted first copy has no manifest yet
+			t.notes = append(t.notes, note{Failure, "", errors.New("there is no manifest, so no file was checked")})
+			return nil
+		}
 		return failure.Refuse("there is no manifest in %s (SHA256SUMS or the like); name one with --manifest", quote.Name(t.given))
 	}
 	return nil
@@ -280,7 +296,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		}
 		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, s.algorithm, s.lines})
 	}
-	if total == 0 {
+	if total == 0 && len(t.signs) == 0 {
 		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
 			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
 		}

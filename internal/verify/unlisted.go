@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -78,7 +79,7 @@ func (v *unlistedVisitor) Leave(*walk.Dir)        {}
 
 func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	path := d.Join(name)
-	if kind != fsys.Regular || isLeftover(name) || v.tree.listed.has(path) || v.isManifest(d, name) {
+	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.has(path) || v.isManifest(d, name) {
 		return
 	}
 	v.run.unlisted(v.tree, Unlisted, path, nil)
@@ -89,6 +90,11 @@ func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 // for somebody to look at.
 func isLeftover(name string) bool {
 	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, fsys.Reserved+"bad-")
+}
+
+// isMarker reports whether a file in the root is a marker of an incomplete copy.
+func (t *tree) isMarker(name string) bool {
+	return slices.ContainsFunc(t.signs, func(s incomplete.Sign) bool { return s.Name == name })
 }
 
 // isManifest reports whether the file is one of the manifests in use.

@@ -56,6 +56,7 @@ const (
 	Unlisted                  // a file that no manifest names
 	Warning                   // not about a file: Err is the text, Path what it is about, perhaps ""
 	Failure                   // not about a line, but not done all the same: Err is the text
+	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do
 )
 
 // Result is one thing worth telling.
@@ -78,6 +79,7 @@ type Summary struct {
 	Missing    int64
 	Errors     int64 // unreadable, refused, and what could not be listed
 	Unlisted   int64
+	Incomplete int64 // markers and journals of unfinished copies
 	Malformed  int64 // lines that are none
 	Warnings   int64
 	Cached     int64 // files that were to be read from the device, which cannot be said of them
@@ -230,6 +232,8 @@ func (r *run) account(p *part) bool {
 		s.Errors++
 	case Warning:
 		s.Warnings++
+	case Incomplete:
+		s.Incomplete++
 	}
 	return p.verdict != Match || r.opts.Verbose
 }

@@ -51,7 +51,7 @@ func tree(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-var verdicts = []string{"OK", "FAILED", "MISSING", "UNREADABLE", "UNLISTED", "WARNING", "FAILURE"}
+var verdicts = []string{"OK", "FAILED", "MISSING", "UNREADABLE", "UNLISTED", "WARNING", "FAILURE", "INCOMPLETE"}
 
 // check runs and returns what was told, one line each.
 func check(t testing.TB, o *verify.Options) (told []string, s *verify.Summary, err error) {

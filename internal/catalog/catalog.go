@@ -1,0 +1,583 @@
+package catalog
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// Options say what the manifests of a run at one destination are to be.
+type Options struct {
+	Hashes []hash.Algorithm
+	File   string // the name at the destination of the single file that is copied; "" for a tree
+	Usual  string // the path of --manifest, relative to the destination; "" for the default
+	// Outside is the path of --manifest if that is outside the destination, which then
+	// gets no manifest.
+	Outside   string
+	Shown     string // the destination as the user would write it
+	Durable   bool   // what is written is synced
+	KeepTimes bool   // directories below the destination keep their times
+	Memory    int    // bytes that all builders together may use; 0 for the default
+	Spill     func() (manifest.Spill, error)
+}
+
+// Catalog holds the manifests of one destination. Kept, Accepts and BeforeChange may be
+// called from several goroutines; everything else from one at a time.
+type Catalog struct {
+	opts   Options
+	root   *fsys.Dir
+	source *Source
+	names  names
+	claims []claim // of the source, on the names of manifests
+	level  int     // of this run's manifests
+	top    int     // the highest level that the source takes, -1 if none
+	// joined: the manifests may be those of the source, at the level top; see isSource.
+	joined   bool
+	lists    []*list // one for each hash
+	homes    []*fsys.Dir
+	leftover []*own // moved aside by killed runs, and of no use
+
+	aside    sync.Once // moving the previous manifests aside
+	asideErr error
+	// distrusted: a manifest was moved aside, and nothing is known of the run that did.
+	distrusted  bool
+	interrupted Interrupted
+
+	digests hash.Digests    // of the single file, once they are known
+	unsure  error           // the first of examining what earlier lines are about
+	exists  bool            // the single file, when the run began
+	arrived map[string]bool // claims whose files at the destination are those of the source
+	fallen  []string        // directories whose earlier lines are about other files
+	changes changes
+}
+
+// list is the manifest of one hash.
+type list struct {
+	algorithm hash.Algorithm
+	slot      int    // of the hash among those of the run
+	path      string // of the manifest, relative to the destination, at the run's level
+	prev      *own   // of an earlier run
+	given     []byte // the digest of the single file in a publisher's manifest, which stays
+	builder   *manifest.Builder
+	err       error // the first of the builder
+	copied    bool  // prev is byte for byte a file of the source
+}
+
+// Interrupted knows what unfinished runs may have changed at the destination.
+type Interrupted interface {
+	// Touched reports whether an unfinished run may have changed the file, which have
+	// describes, and the digests that it should have then; nil if they are not known.
+	Touched(path string, have fsys.Info) (digests hash.Digests, touched bool)
+}
+
+// leastMemory is what each builder may use however many there are, in bytes.
+const leastMemory = 2 << 20
+
+// Open decides which names the manifests of a run have at the destination root, and
+// opens those of earlier runs. It writes nothing. The error is a
+// *failure.RefusedError if the rules do not allow a manifest there.
+func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
+	c := &Catalog{
+		opts: o, root: root, source: source, top: -1, arrived: map[string]bool{},
+		names: names{hashes: o.Hashes, usual: o.Usual},
+	}
+	c.changes.init(len(o.Hashes))
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	for slot, a := range o.Hashes {
+		c.lists = append(c.lists, &list{algorithm: a, slot: slot})
+	}
+	switch {
+	case len(o.Hashes) == 0:
+		return c, nil
+	case o.Outside != "":
+		err = c.openOutside()
+	case c.single():
+		err = c.openSingle()
+	default:
+		err = c.openTree()
+	}
+	if err != nil {
+		return nil, err
+	}
+	memory := o.Memory
+	if memory == 0 {
+		memory = manifest.DefaultMemory
+	}
+	for _, l := range c.lists {
+		l.builder = manifest.NewBuilder(l.algorithm.Size(), o.Spill, max(memory/len(c.lists), leastMemory))
+	}
+	return c, nil
+}
+
+// openTree applies rules 2 and 3.
+func (c *Catalog) openTree() (err error) {
+	if c.opts.File == "" {
+		if c.claims, err = c.source.claims(c.names); err != nil {
+			return err
+		}
+		for _, claim := range c.claims {
+			if claim.level == 0 && strings.Count(claim.path, "/") < strings.Count(c.opts.Usual, "/") {
+				why := "the source has a " + claim.kind.String() + " in place of its directory, " + quoteName(claim.path)
+				return c.refuse(c.opts.Usual, &notOwnError{why})
+			}
+		}
+		taken := taken(c.claims)
+		c.top = highest(taken)
+		present, err := c.present(firstFree(taken))
+		if err != nil {
+			return err
+		}
+		c.level = levelFor(taken, present)
+	}
+	for _, l := range c.lists {
+		l.path = c.names.at(c.level, l.algorithm)
+		if err := c.findPrevious(l, c.names.places(c.level, c.claims, l.slot)); err != nil {
+			return c.refuse(l.path, err)
+		}
+	}
+	c.joined = c.top >= 0
+	for _, l := range c.lists {
+		at := c.names.at(max(c.top, 0), l.algorithm)
+		if !c.joined || c.claimed(at) {
+			continue
+		}
+		o, err := c.find(place{at, false}, l.algorithm)
+		if ignoreNotOwn(err) != nil {
+			return err
+		}
+		c.joined = err == nil && (o == nil || l.prev.path == at)
+		o.close()
+	}
+	return nil
+}
+
+// present finds the levels after first at which the destination has a manifest of
+// Sealift's form, also one that was moved aside.
+func (c *Catalog) present(first int) (map[int]bool, error) {
+	type candidate struct {
+		slotAt
+		place
+	}
+	var found []candidate
+	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		file, aside := strings.CutPrefix(string(name), wasPrefix)
+		for _, m := range c.names.matches(file) {
+			if m.level > first && file == c.names.at(m.level, c.names.hashes[m.slot]) {
+				found = append(found, candidate{m, place{file, aside}})
+			}
+		}
+		return true
+	})
+	present := map[int]bool{}
+	for _, f := range found {
+		o, findErr := c.find(f.place, c.names.hashes[f.slot])
+		err = cmp.Or(err, ignoreNotOwn(findErr))
+		if o != nil {
+			present[f.level] = true
+			o.close()
+		}
+	}
+	return present, err
+}
+
+// findPrevious opens the manifest of an earlier run whose lines the run's own takes
+// over: the first in order. Later ones that were moved aside are left from killed runs.
+func (c *Catalog) findPrevious(l *list, order []place) error {
+	for i, p := range order {
+		if l.prev != nil && !p.aside {
+			continue
+		}
+		o, err := c.find(p, l.algorithm)
+		if i > 0 { // only what has the name of the run's own manifest has to be one
+			err = ignoreNotOwn(err)
+		}
+		switch {
+		case err != nil:
+			return err
+		case o == nil:
+		case l.prev == nil:
+			l.prev = o
+		default:
+			o.close()
+			c.leftover = append(c.leftover, o)
+		}
+	}
+	return nil
+}
+
+// openOutside applies rule 6: only the place of the manifest matters.
+func (c *Catalog) openOutside() error {
+	l := c.lists[0]
+	dir, err := c.root.FS().OpenRoot(dirOf(c.opts.Outside))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return failure.Refuse("--manifest %s: %s", quoteName(c.opts.Outside), quote.Text(err.Error()))
+	}
+	c.homes = append(c.homes, dir)
+	l.prev, err = openOwn(dir, baseOf(c.opts.Outside), l.algorithm, manifest.Style{})
+	return c.refuse("", err)
+}
+
+// find opens the manifest of hash a at a place of the destination: nil if there is
+// none. The error is a *notOwnError if something else has the name.
+func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
+	home, err := openHome(c.root, p.path, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		if fsys.IsSymlinkRefusal(err) {
+			err = &notOwnError{"its directory is reached through something that is not a directory"}
+		}
+		return nil, err
+	}
+	if home != c.root {
+		c.homes = append(c.homes, home)
+	}
+	name := path.Base(p.path)
+	if p.aside {
+		name = wasName(name)
+	}
+	o, err := openOwn(home, name, a, manifest.Style{})
+	if o != nil {
+		o.path, o.aside, o.killed = p.path, p.aside, p.aside
+	}
+	return o, err
+}
+
+// refuse turns a *notOwnError about the manifest at a path into a refusal of the run.
+func (c *Catalog) refuse(file string, err error) error {
+	var other *notOwnError
+	if !errors.As(err, &other) {
+		return err
+	}
+	hint := "name another one with --manifest"
+	if c.opts.Usual != "" || c.opts.Outside != "" {
+		hint = "choose another name"
+	}
+	return failure.Refuse("no manifest can be written to %s: %s; %s", quoteName(c.shown(file)), other.why, hint)
+}
+
+func ignoreNotOwn(err error) error {
+	if other := (*notOwnError)(nil); errors.As(err, &other) {
+		return nil
+	}
+	return err
+}
+
+// claimed reports whether the source has an entry of the manifest's name at a path.
+func (c *Catalog) claimed(file string) bool {
+	for _, claim := range c.claims {
+		if strings.EqualFold(claim.path, file) {
+			return true
+		}
+	}
+	return false
+}
+
+// Resume tells the catalog what unfinished runs have left, after Open: nil if no journal
+// says anything about them.
+func (c *Catalog) Resume(i Interrupted) {
+	c.interrupted = i
+	for _, l := range c.lists {
+		c.distrusted = c.distrusted || l.prev != nil && l.prev.killed && i == nil
+	}
+}
+
+// Kept returns the digests that the manifests of earlier runs give for a file, nil for
+// each hash of which none does. complete: there is one for each hash of the run, so that a
+// file that the overwrite policy skips need not be read.
+func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
+	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
+		return nil, false
+	}
+	digests, complete = make(hash.Digests, len(c.lists)), true
+	for _, l := range c.lists {
+		if l.prev != nil && l.prev.path != file { // none can list itself
+			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports what cannot be read
+		}
+		complete = complete && digests[l.slot] != nil
+		if l.given != nil { // nothing has read what is here and found it to be that
+			digests[l.slot] = l.given
+		}
+	}
+	return digests, complete
+}
+
+// Settled reports whether the manifests in place, none of which was moved aside, list
+// the file.
+func (c *Catalog) Settled(file string) bool {
+	for _, l := range c.lists {
+		if l.prev == nil || l.prev.killed || !l.prev.index.MayList(file) {
+			return false
+		}
+	}
+	return len(c.lists) > 0
+}
+
+// EachPrevious calls yield for the previous manifests, in the order of the hashes.
+func (c *Catalog) EachPrevious(yield func(io.Reader) error) error {
+	for _, l := range c.lists {
+		if l.prev != nil {
+			if err := yield(l.prev.lines()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// BeforeChange is called before a file gets a name at the destination. If a manifest
+// in place lists the name, all of them are moved aside first.
+func (c *Catalog) BeforeChange(file string) error {
+	for _, l := range c.lists {
+		if l.prev != nil && l.prev.index.MayList(file) {
+			return c.MoveAside()
+		}
+	}
+	return nil
+}
+
+// movable reports whether the previous manifest has the name of the run's own, or one
+// that the source uses. One that has another name stays: it is not this run's.
+func (c *Catalog) movable(l *list) bool {
+	return l.prev != nil && c.opts.Outside == "" && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
+}
+
+// MoveAside renames the previous manifests, so that none of them has its name while
+// files that it lists are being replaced. One that another process has changed since
+// Open is left alone, and Write reports it.
+func (c *Catalog) MoveAside() error {
+	c.aside.Do(func() {
+		for _, l := range c.lists {
+			if c.movable(l) && c.asideErr == nil {
+				c.asideErr = c.moveAside(l.prev)
+			}
+		}
+	})
+	return c.asideErr
+}
+
+func (c *Catalog) moveAside(prev *own) error {
+	if prev.aside || !prev.isInPlace() {
+		return nil
+	}
+	name := wasName(prev.name)
+	if err := prev.home.Rename(prev.name, name); err != nil {
+		return err
+	}
+	prev.aside, prev.name = true, name
+	if c.opts.Durable {
+		return prev.home.Sync()
+	}
+	return nil
+}
+
+// Unsettled reports whether a manifest is aside: the journal is needed then, to know
+// which of its lines are still right.
+func (c *Catalog) Unsettled() bool {
+	for _, l := range c.lists {
+		if l.prev != nil && l.prev.aside {
+			return true
+		}
+	}
+	return false
+}
+
+// Start is called when nothing refuses the run any more and the source is open. It finds
+// out which of the previous manifests are files of the source as well: these stay where
+// they are. It moves manifests aside whose names the source uses for something other
+// than a file.
+func (c *Catalog) Start() error {
+	for _, l := range c.lists {
+		for _, claim := range c.claims {
+			switch {
+			case l.prev == nil || l.prev.aside || !c.collides(l.prev, claim.path):
+			case claim.kind != fsys.Regular:
+				return c.MoveAside()
+			default:
+				same, err := c.equalsSource(l.prev, claim.path)
+				if err != nil {
+					return err
+				}
+				l.copied = l.copied || same
+			}
+		}
+	}
+	return nil
+}
+
+// collides reports whether an entry of the source would get the name of a previous
+// manifest, be it because the destination folds names.
+func (c *Catalog) collides(prev *own, file string) bool {
+	if prev.path == file || !strings.EqualFold(prev.path, file) {
+		return prev.path == file
+	}
+	look := fsys.NewFinder(c.root, 1)
+	defer look.Close()
+	info, err := look.Lstat(file)
+	return err == nil && info.ID == prev.info.ID
+}
+
+// Late reports whether an entry of the source has the name of a manifest, so that it is
+// copied after all others.
+func (c *Catalog) Late(file string) bool {
+	for _, claim := range c.claims {
+		if claim.path == file && claim.kind == fsys.Regular {
+			return true
+		}
+	}
+	return false
+}
+
+// MakeWay moves those of the previous manifests aside that have the names of files of the
+// source and are not equal to them. It is called before the first entry of which Late
+// reports true is copied.
+func (c *Catalog) MakeWay() error {
+	for _, l := range c.lists {
+		for _, claim := range c.claims {
+			if c.movable(l) && claim.kind == fsys.Regular && c.collides(l.prev, claim.path) {
+				if err := c.moveAside(l.prev); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// equalsSource reports whether a previous manifest is byte for byte an entry of the
+// source.
+func (c *Catalog) equalsSource(prev *own, file string) (bool, error) {
+	look := fsys.NewFinder(c.source.root, 1)
+	defer look.Close()
+	dir, name, err := look.Parent(file)
+	if err != nil {
+		return false, nil //nolint:nilerr // copying it reports that
+	}
+	f, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return false, nil //nolint:nilerr // the same
+	}
+	defer f.Close()
+	if info.Size != prev.info.Size {
+		return false, nil
+	}
+	c2 := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))}
+	_, err = io.Copy(c2, prev.lines())
+	if errors.Is(err, errDiffers) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// lines reads the manifest.
+func (o *own) lines() *io.SectionReader {
+	return io.NewSectionReader(fsys.ReaderAt{File: o.file}, 0, o.info.Size)
+}
+
+// Outcome is what a run has done with one entry at the destination.
+type Outcome struct {
+	Path              string
+	Digests           hash.Digests // known to be those of the file that is there; nil if the run knows none
+	Created, Replaced bool         // by this run
+}
+
+// Record notes an outcome. By rule 5, an entry without digests keeps an earlier line
+// unless the run has replaced it.
+func (c *Catalog) Record(o Outcome) {
+	if o.Created || o.Replaced {
+		c.changes.add(o)
+	}
+	if o.Digests == nil {
+		if o.Replaced {
+			c.Drop(o.Path)
+		}
+		return
+	}
+	if c.single() {
+		c.digests = o.Digests
+	}
+	if c.Late(o.Path) {
+		c.arrived[o.Path] = true
+	}
+	for _, l := range c.lists {
+		if err := l.builder.Put(o.Path, o.Digests[l.slot]); err != nil && l.err == nil {
+			l.err = err
+		}
+	}
+}
+
+// Drop takes a path out of the manifests: what is there is not what was read.
+func (c *Catalog) Drop(file string) {
+	delete(c.arrived, file)
+	for _, l := range c.lists {
+		if err := l.builder.Drop(file); err != nil && l.err == nil {
+			l.err = err
+		}
+	}
+}
+
+// DropBelow drops the earlier lines of what is below a directory of the source, whose
+// name at the destination leads to another one.
+func (c *Catalog) DropBelow(dir string) { c.fallen = append(c.fallen, dir+"/") }
+
+// Fail says that no manifest can be written, and why.
+func (c *Catalog) Fail(err error) {
+	for _, l := range c.lists {
+		if l.err == nil {
+			l.err = err
+		}
+	}
+}
+
+// Each calls yield for the files that the run is going to list, in the order of the
+// manifests, with the digest of the first hash. The error is that of yield or of the
+// temporary file.
+func (c *Catalog) Each(yield func(path string, digest []byte) error) error {
+	if len(c.lists) == 0 {
+		return nil
+	}
+	l := c.lists[0]
+	if l.err != nil {
+		return l.err
+	}
+	return l.builder.Each(yield)
+}
+
+// Lists reports whether the run lists what it copies.
+func (c *Catalog) Lists() bool { return len(c.lists) > 0 && c.lists[0].err == nil }
+
+// Close closes all files. Manifests that were not written are as before, or aside.
+func (c *Catalog) Close() {
+	for _, l := range c.lists {
+		l.prev.close()
+		if l.builder != nil {
+			_ = l.builder.Close() // a temporary that is not needed any more
+			l.builder = nil
+		}
+	}
+	for _, home := range c.homes {
+		home.Close()
+	}
+	c.homes = nil
+}
+
+func quoteName(s string) string { return quote.Name(s) }

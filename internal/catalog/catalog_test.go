@@ -1,0 +1,426 @@
+package catalog
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// files are the regular files of a tree and what they hold.
+type files map[string]string
+
+// tree returns a literal of the files.
+func (f files) tree() treetest.Dir {
+	root := treetest.Dir{}
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		dir := root
+		parts := strings.Split(name, "/")
+		for _, part := range parts[:len(parts)-1] {
+			if dir[part] == nil {
+				dir[part] = treetest.Dir{}
+			}
+			dir = dir[part].(treetest.Dir)
+		}
+		dir[parts[len(parts)-1]] = treetest.File(f[name])
+	}
+	return root
+}
+
+// sums is a manifest in the form that Sealift writes. Its arguments are paths, each
+// followed by the content of which the digest is listed.
+func sums(a hash.Algorithm, pathsAndContents ...string) string {
+	f := files{}
+	for i := 0; i < len(pathsAndContents); i += 2 {
+		f[pathsAndContents[i]] = pathsAndContents[i+1]
+	}
+	var text []byte
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		text = manifest.AppendLine(text, digestsOf(f[name], a)[0], name)
+	}
+	return string(text)
+}
+
+func sha(pathsAndContents ...string) string { return sums(hash.SHA256, pathsAndContents...) }
+
+func digestsOf(content string, hashes ...hash.Algorithm) hash.Digests {
+	set := hash.NewSet(hashes)
+	set.Write([]byte(content))
+	return set.Digests()
+}
+
+var usualHashes = []hash.Algorithm{hash.SHA256}
+
+// pair is a source and a destination on disk.
+type pair struct {
+	t            *testing.T
+	source, dest string
+}
+
+func newPair(t *testing.T, source, dest treetest.Node) *pair {
+	t.Helper()
+	p := &pair{t, filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "dest")}
+	treetest.Create(t, p.source, source)
+	treetest.Create(t, p.dest, dest)
+	return p
+}
+
+func openRoot(t *testing.T, name string) *fsys.Dir {
+	t.Helper()
+	root, err := fsys.OpenRoot(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// open opens the catalog of a run, which is the default one but for what o says.
+func (p *pair) open(o Options) (*Catalog, error) {
+	p.t.Helper()
+	if o.Hashes == nil {
+		o.Hashes = usualHashes
+	}
+	source, _ := OpenSource(openRoot(p.t, p.source), SourceOptions{Hashes: o.Hashes, File: o.File})
+	p.t.Cleanup(source.Close)
+	c, err := Open(openRoot(p.t, p.dest), source, o)
+	if err == nil {
+		p.t.Cleanup(c.Close)
+	}
+	return c, err
+}
+
+// begin is open of a run that nothing refuses, after runs that came to their end.
+func (p *pair) begin(o Options) *Catalog {
+	p.t.Helper()
+	c, err := p.open(o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c.Resume(nil)
+	if err := c.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// put copies one file of the source as a run does that replaces what is there.
+func (p *pair) put(c *Catalog, name string) {
+	p.t.Helper()
+	content, err := os.ReadFile(filepath.Join(p.source, name))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := c.BeforeChange(name); err != nil {
+		p.t.Fatal(err)
+	}
+	to := filepath.Join(p.dest, name)
+	_, err = os.Lstat(to)
+	existed := err == nil
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(to+"~", content, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Rename(to+"~", to); err != nil {
+		p.t.Fatal(err)
+	}
+	c.Record(Outcome{Path: name, Digests: digestsOf(string(content), c.opts.Hashes...), Created: !existed, Replaced: existed})
+}
+
+// copyAll copies the files of the source, but those in leave, in the order of a run.
+func (p *pair) copyAll(c *Catalog, leave ...string) {
+	p.t.Helper()
+	var late []string
+	for _, name := range slices.Sorted(maps.Keys(read(p.t, p.source))) {
+		switch {
+		case slices.Contains(leave, name):
+		case c.Late(name):
+			late = append(late, name)
+		default:
+			p.put(c, name)
+		}
+	}
+	if err := c.MakeWay(); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, name := range late {
+		p.put(c, name)
+	}
+}
+
+// copy is a run that copies the files of the source, but those in leave.
+func (p *pair) copy(o Options, leave ...string) []Written {
+	p.t.Helper()
+	c := p.begin(o)
+	p.copyAll(c, leave...)
+	written, err := c.Write()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c.Close()
+	return written
+}
+
+// read returns the regular files of a tree.
+func read(t *testing.T, root string) files {
+	t.Helper()
+	found := files{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(name) //nolint:gosec // below a directory of the test
+		rel, _ := filepath.Rel(root, name)
+		found[filepath.ToSlash(rel)] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// wantFiles fails the test unless the tree holds just these files.
+func wantFiles(t *testing.T, root string, want files) {
+	t.Helper()
+	got := read(t, root)
+	for name := range want {
+		if _, ok := got[name]; !ok {
+			t.Errorf("%s is missing", name)
+		} else if got[name] != want[name] {
+			t.Errorf("%s holds\n%s\nand should hold\n%s", name, got[name], want[name])
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s should not be there; it holds\n%s", name, got[name])
+		}
+	}
+}
+
+func with(f files, more files) files {
+	all := files{}
+	maps.Copy(all, f)
+	maps.Copy(all, more)
+	return all
+}
+
+func remove(t *testing.T, parts ...string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(parts...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSkippedFilesKeepTheirLine is rule 4: Kept returns the line, or the file is read.
+func TestSkippedFilesKeepTheirLine(t *testing.T) {
+	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
+	for name, test := range map[string]struct {
+		dest   files
+		hashes []hash.Algorithm
+		usual  string
+		kept   bool
+	}{
+		"a file that the manifest lists keeps its line":          {dest: files{"SHA256SUMS": sha("a", "one")}, kept: true},
+		"a file that no manifest lists has no line":              {dest: files{"SHA256SUMS": sha("b", "one")}},
+		"without a manifest there is no line":                    {},
+		"a line with the mark of earlier versions is a line":     {dest: files{"SHA256SUMS": strings.Replace(sha("a", "one"), "  ", " *", 1)}, kept: true},
+		"each hash has to have a line":                           {dest: files{"SHA256SUMS": sha("a", "one")}, hashes: both},
+		"with a line of each hash the file keeps them":           {dest: files{"SHA256SUMS": sha("a", "one"), "BLAKE3SUMS": sums(hash.BLAKE3, "a", "one")}, hashes: both, kept: true},
+		"the manifest of another name is not asked":              {dest: files{"SHA256SUMS": sha("a", "one")}, usual: "list"},
+		"after a kill without a journal no line is kept":         {dest: files{".sealift-was-SHA256SUMS": sha("a", "one")}},
+		"a manifest that was left beside a newer one is nothing": {dest: files{".sealift-was-SHA256SUMS": sha("b", "old"), "SHA256SUMS": sha("a", "one")}, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, files{"a": "one"}.tree(), with(test.dest, files{"a": "one"}).tree())
+			o := Options{Hashes: test.hashes, Usual: test.usual}
+			c := p.begin(o)
+			digests, kept := c.Kept("a")
+			if kept != test.kept {
+				t.Fatalf("kept: %v", kept)
+			}
+			if kept && !slices.EqualFunc(digests, digestsOf("one", c.opts.Hashes...), slices.Equal[[]byte]) {
+				t.Errorf("the line has the digests %x", digests)
+			}
+		})
+	}
+}
+
+// TestManifestOutside is rule 6.
+func TestManifestOutside(t *testing.T) {
+	p := newPair(t, files{"a": "one"}.tree(), files{"a": "one", "b": "two"}.tree())
+	elsewhere := t.TempDir()
+	o := Options{Outside: filepath.Join(elsewhere, "made", "list.sha256")}
+	p.copy(o)
+	wantFiles(t, elsewhere, files{"made/list.sha256": sha("a", "one")})
+
+	write(t, elsewhere, path.Join("made", "list.sha256"), sha("a", "one", "b", "two"))
+	c := p.begin(o)
+	if _, kept := c.Kept("a"); kept {
+		t.Error("a line is taken from a manifest that may be about another tree")
+	}
+	p.copyAll(c)
+	wantFiles(t, elsewhere, files{"made/list.sha256": sha("a", "one", "b", "two")}) // until the new one is complete
+	if _, err := c.Write(); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, elsewhere, files{"made/list.sha256": sha("a", "one")})
+	wantFiles(t, p.dest, files{"a": "one", "b": "two"})
+
+	write(t, elsewhere, path.Join("made", "list.sha256"), "a letter\n")
+	if _, err := p.open(o); err == nil {
+		t.Error("a file that is no manifest may be replaced")
+	}
+}
+
+// TestChainOfCopies is the exception of rule 2: a copy of a copy has the manifest of
+// the first one.
+func TestChainOfCopies(t *testing.T) {
+	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
+	tree := files{"a": "one", "d/b": "two"}
+	list, blake := sha("a", "one", "d/b", "two"), sums(hash.BLAKE3, "a", "one", "d/b", "two")
+	for name, test := range map[string]struct {
+		source, dest files
+		hashes       []hash.Algorithm
+		leave        string
+		want         files // of manifests
+	}{
+		"the source's manifest is the run's":              {source: files{"SHA256SUMS": list}, want: files{"SHA256SUMS": list}},
+		"one that lists less is a file":                   {source: files{"SHA256SUMS": sha("a", "one")}, want: files{"SHA256SUMS": sha("a", "one"), "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", sha("a", "one"))}},
+		"one in another form is a file":                   {source: files{"SHA256SUMS": list + "#\n"}, want: files{"SHA256SUMS": list + "#\n", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list+"#\n")}},
+		"one in another case is a file":                   {source: files{"sha256sums": list}, want: files{"sha256sums": list, "sealift.sha256": sha("a", "one", "d/b", "two", "sha256sums", list)}},
+		"one that is left out is not the run's":           {source: files{"SHA256SUMS": list}, leave: "SHA256SUMS", want: files{"sealift.sha256": list}},
+		"the second level is the run's in the same way":   {source: files{"SHA256SUMS": "x", "sealift.sha256": sha("SHA256SUMS", "x", "a", "one", "d/b", "two")}, want: files{"SHA256SUMS": "x", "sealift.sha256": sha("SHA256SUMS", "x", "a", "one", "d/b", "two")}},
+		"with one hash more, that is written beside it":   {source: files{"SHA256SUMS": list}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": blake}},
+		"all entries of the level have to be the run's":   {source: files{"SHA256SUMS": list, "BLAKE3SUMS": "x"}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": "x", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list, "BLAKE3SUMS", "x"), "sealift.blake3": sums(hash.BLAKE3, "a", "one", "d/b", "two", "SHA256SUMS", list, "BLAKE3SUMS", "x")}},
+		"lines of other paths do not fit into it":         {source: files{"SHA256SUMS": list}, dest: files{"z": "z", "sealift.sha256": sha("z", "z")}, want: files{"z": "z", "SHA256SUMS": list, "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list, "z", "z")}},
+		"what the later level lists only in part is gone": {source: files{"SHA256SUMS": list}, dest: files{"a": "one", "sealift.sha256": sha("a", "one")}, want: files{"SHA256SUMS": list}},
+		"another file of the other hash is left alone":    {source: files{"SHA256SUMS": list}, dest: files{"BLAKE3SUMS": "x"}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": "x", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list), "sealift.blake3": sums(hash.BLAKE3, "a", "one", "d/b", "two", "SHA256SUMS", list)}},
+		"two manifests of the other hash are not mixed":   {source: files{"SHA256SUMS": list}, dest: files{"BLAKE3SUMS": blake, "sealift.blake3": blake}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": blake, "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list), "sealift.blake3": sums(hash.BLAKE3, "a", "one", "d/b", "two", "SHA256SUMS", list)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, with(tree, test.source).tree(), test.dest.tree())
+			p.copy(Options{Hashes: test.hashes}, test.leave)
+			wantFiles(t, p.dest, with(tree, test.want))
+			p.copy(Options{Hashes: test.hashes}, test.leave) // the outcome is the same again
+			wantFiles(t, p.dest, with(tree, test.want))
+		})
+	}
+}
+
+// TestChainThatIsLeftAlone is a second run with policy never: it must not write a
+// manifest beside the one that came with the source.
+func TestChainThatIsLeftAlone(t *testing.T) {
+	tree := files{"a": "one"}
+	all := with(tree, files{"SHA256SUMS": sha("a", "one")})
+	p := newPair(t, all.tree(), all.tree())
+	c := p.begin(Options{})
+	for name := range all {
+		c.Record(Outcome{Path: name})
+	}
+	if err := c.MakeWay(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, p.dest, all)
+}
+
+// TestWorkersAskAtTheSameTime is for the race detector, too.
+func TestWorkersAskAtTheSameTime(t *testing.T) {
+	dest, list := files{}, []string{}
+	for i := range 50 {
+		name := "f" + strconv.Itoa(i)
+		dest[name], list = "old", append(list, name, "old")
+	}
+	p := newPair(t, dest.tree(), with(dest, files{"SHA256SUMS": sha(list...)}).tree())
+	treetest.Create(t, filepath.Join(p.source, "list.sha256"), treetest.File(sha(list...)))
+	source, _ := OpenSource(openRoot(t, p.source), SourceOptions{Hashes: usualHashes, Check: true})
+	defer source.Close()
+	c := p.begin(Options{})
+	var workers sync.WaitGroup
+	for w := range 4 {
+		workers.Go(func() {
+			for i := w; i < 50; i += 2 {
+				name := "f" + strconv.Itoa(i)
+				x, err := source.Expect(name)
+				line, kept := c.Kept(name)
+				if err != nil || !kept || !x.Met(line) || !c.Settled(name) || c.Accepts(line) != nil {
+					t.Errorf("%s: kept %v, %v", name, kept, err)
+				}
+				if err := c.BeforeChange(name); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if got := read(t, p.dest); got["SHA256SUMS"] != "" || got[".sealift-was-SHA256SUMS"] != sha(list...) {
+		t.Error("the manifest is not where it should be")
+	}
+}
+
+// TestDescriptors shows that none is left, whatever was found.
+func TestDescriptors(t *testing.T) {
+	count := func() int {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(open)
+	}
+	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
+	list, blake := sha("a", "one"), sums(hash.BLAKE3, "a", "one")
+	for name, test := range map[string]struct {
+		source, dest files
+		options      Options
+	}{
+		"manifests at many levels": {
+			source:  files{"SHA256SUMS": list, "sealift-3.sha256": "x"},
+			dest:    files{"SHA256SUMS": list, ".sealift-was-SHA256SUMS": list, "sealift-3.sha256": list, "sealift-5.sha256": list, ".sealift-was-sealift-5.sha256": list, "BLAKE3SUMS": blake, "sealift-7.blake3": blake},
+			options: Options{Hashes: both},
+		},
+		"in a directory":            {dest: files{"d/e/list": list}, options: Options{Usual: "d/e/list"}},
+		"in a directory, refused":   {dest: files{"d/e/list": "x"}, options: Options{Usual: "d/e/list"}},
+		"of a single file":          {source: files{"a": "one"}, dest: files{"a.sha256": list}, options: Options{File: "a"}},
+		"of a single file, refused": {source: files{"a": "one"}, dest: files{"a.sha256": "x"}, options: Options{File: "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, test.source.tree(), test.dest.tree())
+			source, dest := openRoot(t, p.source), openRoot(t, p.dest)
+			if test.options.Hashes == nil {
+				test.options.Hashes = usualHashes
+			}
+			before := count()
+			s, _ := OpenSource(source, SourceOptions{Hashes: test.options.Hashes, Check: true})
+			if c, err := Open(dest, s, test.options); err == nil {
+				c.Close()
+			}
+			s.Close()
+			if after := count(); after != before {
+				t.Errorf("%d are open, and %d were", after, before)
+			}
+		})
+	}
+}

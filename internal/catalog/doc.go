@@ -1,0 +1,25 @@
+// Package catalog owns the manifests of a copy: which names they have, which lines of
+// an earlier manifest may be used again, what the source's own manifests and a
+// publisher's digest beside a file say about it, and how a manifest is replaced.
+// Nothing outside this package knows that manifests are files.
+//
+// The rules are those of docs/manifest.md:
+//
+//  1. Sealift writes only its own manifest. Other manifests are never changed; a
+//     warning says how many of their lines a run has made out of date (others.go).
+//  2. Names come in levels: SHA256SUMS, sealift.sha256, sealift-2.sha256, ...
+//     (levels.go). Which one is used follows from the entries of the source and the
+//     manifests at the destination, before anything is written.
+//  3. Only a file in exactly the form that Sealift writes is replaced (own.go).
+//  4. Files that are skipped keep their line (Catalog.Kept).
+//  5. Lines of paths that the run did not touch are kept while there is a regular file
+//     (write.go).
+//  6. A manifest outside the destination takes no earlier lines.
+//  7. Beside a single file, NAME.sha256 may be a publisher's digest (single.go).
+//  8. A manifest is replaced atomically, and has another name while files that it
+//     lists are being replaced (Catalog.BeforeChange, write.go).
+//
+// A line is the expected content of a file: the digest of bytes that Sealift read when
+// it copied or compared the file. No time stamp makes a line appear, change or
+// disappear.
+package catalog

@@ -1,0 +1,259 @@
+package catalog
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// standardInput is the name of standard input in lines.
+const standardInput = "-"
+
+// FileOptions say where a File is and which lines it gets.
+type FileOptions struct {
+	FS *fsys.FS // that opens the manifest; nil is the system
+	// Path is that of --manifest, as the user wrote it. Symbolic links are followed.
+	Path string
+	// Base is the directory that the names of the lines are relative to; "" for the
+	// working directory.
+	Base string
+	// Hashes and Builders are those of the lines. The lines of each builder are a
+	// block of the file. Several builders have a Style with a tag.
+	Hashes   []hash.Algorithm
+	Builders []*manifest.Builder
+	// Hint says how the user can go on after a refusal.
+	Hint string
+	// Refuse returns an error if an existing file must not be replaced for a reason of
+	// the caller's; may be nil.
+	Refuse func(fsys.Info) error
+	// Changed reports whether the run has changed the content of a file that no
+	// builder lists; may be nil.
+	Changed func(fsys.Info) bool
+}
+
+// File is a manifest at a path that the user named, outside a copy. Rules 3, 5 and 8
+// hold for it, and names are spelled as users write them. It is used from one
+// goroutine, except for Is.
+type File struct {
+	opts   FileOptions
+	home   *fsys.Dir
+	homeID fsys.ID
+	name   string
+	prev   *own
+	blocks []*io.SectionReader // of prev, one for each builder; nil without lines
+}
+
+// OpenFile finds the place of the manifest and applies rule 3 to the file that is
+// there. It writes nothing. The error is a *failure.RefusedError. The caller must
+// Close the File.
+func OpenFile(o FileOptions) (*File, error) {
+	f := &File{opts: o}
+	err := f.open()
+	if other := (*notOwnError)(nil); errors.As(err, &other) {
+		err = fmt.Errorf("%w; %s", err, o.Hint)
+	}
+	if err != nil {
+		f.Close()
+		return nil, failure.Refuse("--manifest %s: %s", quoteName(o.Path), quote.Text(err.Error()))
+	}
+	return f, nil
+}
+
+func (f *File) open() error {
+	file := f.opts.Path
+	info, err := f.opts.FS.StatPath(file)
+	if err == nil && info.Kind != fsys.Regular { // also /dev/stdout, which may lead to no path
+		return &notOwnError{"it is a " + info.Kind.String()}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
+	f.name = filepath.Base(file)
+	if f.home, err = f.opts.FS.OpenRoot(filepath.Dir(file)); err != nil {
+		return err
+	}
+	home, err := f.home.Stat()
+	if err != nil {
+		return err
+	}
+	f.homeID = home.ID
+	return f.load()
+}
+
+// load applies rule 3.
+func (f *File) load() (err error) {
+	f.blocks = nil
+	if f.prev, err = openUnsigned(f.home, f.name); f.prev == nil || err != nil {
+		return err
+	}
+	if f.opts.Refuse != nil {
+		if err := f.opts.Refuse(f.prev.info); err != nil {
+			return err
+		}
+	}
+	if f.prev.info.Size == 0 {
+		return nil
+	}
+	switch style := f.opts.Builders[0].Style; {
+	case style.Zero:
+		return &notOwnError{"it would be replaced by lines that end in NUL bytes, and such lines cannot be read back"}
+	case style.Tag == "": // other hashes have lines of the same form
+		a, _ := manifest.AlgorithmIn(f.name)
+		if a != "" && a != string(f.opts.Hashes[0]) {
+			return &notOwnError{fmt.Sprintf("its name says that its lines are of %s, not of %s", a, f.opts.Hashes[0])}
+		}
+	}
+	f.blocks, err = manifest.OwnBlocks(fsys.ReaderAt{File: f.prev.file}, f.prev.info.Size, f.opts.Builders...)
+	return otherForm(err)
+}
+
+// Is reports whether the manifest is the file called name in the directory dir, or
+// will be when it is written. file describes what has the name now.
+func (f *File) Is(dir fsys.ID, name string, file fsys.ID) bool {
+	if dir != f.homeID {
+		return false
+	}
+	// Where names differ in case only, the file system says whether they are one.
+	return name == f.name || f.prev != nil && file == f.prev.info.ID && strings.EqualFold(name, f.name)
+}
+
+// Write writes the lines of the builders and those of the previous manifest for other
+// paths, while a regular file has that name. A manifest that would not change is left
+// alone. The file is complete, synced and has its name, or else what was there stays.
+func (f *File) Write() (Written, error) {
+	w := Written{Path: f.opts.Path}
+	if err := f.refresh(); err != nil {
+		return w, fmt.Errorf("another process has changed it meanwhile: %w", err)
+	}
+	sum := sha256.New()
+	count := func(n manifest.Counts) Written {
+		w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, hex.EncodeToString(sum.Sum(nil))
+		return w
+	}
+	if f.prev != nil {
+		want := bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f.prev.file}, 0, f.prev.info.Size))
+		n, err := f.compose(io.MultiWriter(&comparer{want: want}, sum))
+		if err == nil {
+			if _, err = want.ReadByte(); errors.Is(err, io.EOF) {
+				return count(n), stillSame(f.home, f.name, f.prev)
+			}
+		} else if !errors.Is(err, errDiffers) {
+			return w, err
+		}
+		sum.Reset()
+	}
+	p, err := f.home.Create(false)
+	if err != nil {
+		return w, err
+	}
+	defer p.Abort()
+	n, err := f.compose(io.MultiWriter(&fsys.Writer{File: &p.File}, sum))
+	if err == nil {
+		err = dress(p, f.prev)
+	}
+	if err == nil {
+		err = p.Sync()
+	}
+	if err == nil {
+		err = f.commit(p)
+	}
+	if err == nil {
+		err = f.home.Sync()
+	}
+	return count(n), err
+}
+
+// refresh loads the previous manifest again if another process has replaced it, or
+// has written the first one: the lines of both are to be kept.
+func (f *File) refresh() error {
+	if f.prev == nil {
+		return f.load()
+	}
+	if stillSame(f.home, f.name, f.prev) == nil {
+		return nil
+	}
+	f.prev.close()
+	return f.load()
+}
+
+func (f *File) commit(p *fsys.Pending) error {
+	if f.prev == nil {
+		err := p.Commit(f.name)
+		if errors.Is(err, fs.ErrExist) {
+			err = errors.New("another process has created it meanwhile")
+		}
+		return err
+	}
+	if err := stillSame(f.home, f.name, f.prev); err != nil {
+		return err
+	}
+	f.prev.close() // Windows replaces no open file on FAT
+	return p.CommitReplacing(f.name)
+}
+
+func (f *File) compose(to io.Writer) (total manifest.Counts, err error) {
+	out := bufio.NewWriterSize(to, 256<<10)
+	for i, b := range f.opts.Builders {
+		carry := manifest.Carry{Keep: f.keep}
+		if f.blocks != nil && f.blocks[i] != nil {
+			if _, err := f.blocks[i].Seek(0, io.SeekStart); err != nil {
+				return total, err
+			}
+			carry.Previous = f.blocks[i]
+		}
+		n, err := b.Write(out, carry)
+		if err != nil {
+			return total, err
+		}
+		total.Lines, total.Dropped = total.Lines+n.Lines, total.Dropped+n.Dropped
+	}
+	return total, out.Flush()
+}
+
+// keep applies rule 5 to the line of a path that the run does not list.
+func (f *File) keep(file string, digest []byte) ([]byte, error) {
+	if file == standardInput && f.opts.Builders[0].Named {
+		return nil, nil
+	}
+	name := filepath.FromSlash(file)
+	if f.opts.Base != "" && !filepath.IsAbs(name) {
+		name = f.opts.Base + string(filepath.Separator) + name
+	}
+	info, err := f.opts.FS.StatPath(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), fsys.IsSymlinkRefusal(err):
+		return nil, nil
+	case err != nil: // it may be there
+		return digest, nil //nolint:nilerr // a line is dropped only when its file is gone
+	case info.Kind != fsys.Regular, f.opts.Changed != nil && f.opts.Changed(info):
+		return nil, nil
+	case info.ID == f.prev.info.ID && strings.EqualFold(path.Base(file), f.name): // a manifest lists no manifest of its own name
+		return nil, nil
+	}
+	return digest, nil
+}
+
+// Close closes all files. It is safe to call it again.
+func (f *File) Close() {
+	f.prev.close()
+	if f.home != nil {
+		f.home.Close()
+		f.home = nil
+	}
+}

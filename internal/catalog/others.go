@@ -1,0 +1,162 @@
+package catalog
+
+import (
+	"errors"
+	"hash/maphash"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// changes remembers what the run has replaced, 8 bytes for each path and for each of
+// its digests, so that other manifests can be compared with it.
+type changes struct {
+	seed     maphash.Seed
+	replaced []uint64   // hashes of paths
+	lines    [][]uint64 // for each hash of the run: hashes of paths and digests
+	fresh    []string   // names in the root that the run has created or replaced
+}
+
+func (s *changes) init(hashes int) {
+	s.seed, s.lines = maphash.MakeSeed(), make([][]uint64, hashes)
+}
+
+func (s *changes) add(o Outcome) {
+	if !strings.Contains(o.Path, "/") {
+		if _, _, ok := manifest.Recognize(o.Path); ok {
+			s.fresh = append(s.fresh, o.Path)
+		}
+	}
+	if !o.Replaced {
+		return
+	}
+	s.replaced = append(s.replaced, maphash.String(s.seed, o.Path))
+	for slot := range s.lines {
+		if o.Digests != nil {
+			s.lines[slot] = append(s.lines[slot], s.line(o.Path, o.Digests[slot]))
+		}
+	}
+}
+
+func (s *changes) line(path string, digest []byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	_, _ = h.WriteString(path)
+	_ = h.WriteByte(0)
+	_, _ = h.Write(digest)
+	return h.Sum64()
+}
+
+// Stale is a manifest that is not this run's and lists files that the run has replaced.
+type Stale struct {
+	Path  string // relative to the destination
+	Lines int    // that are out of date
+}
+
+// Stale applies rule 1: it returns the other manifests in the root of the destination
+// that are out of date now, in the order of their names. Beside a single file, only
+// manifests with the usual names and those of the file are read, since there may be
+// one for each of many files.
+func (c *Catalog) Stale() ([]Stale, error) {
+	s := &c.changes
+	if len(s.replaced) == 0 {
+		return nil, nil
+	}
+	slices.Sort(s.replaced)
+	for _, lines := range s.lines {
+		slices.Sort(lines)
+	}
+	slices.Sort(s.fresh)
+	names, err := c.others()
+	if err != nil {
+		return nil, err
+	}
+	var stale []Stale
+	for _, name := range names {
+		n, err := c.outdated(name)
+		if err != nil {
+			return stale, err
+		}
+		if n > 0 {
+			stale = append(stale, Stale{name, n})
+		}
+	}
+	return stale, nil
+}
+
+// others lists the manifests in the root that are not this run's work.
+func (c *Catalog) others() ([]string, error) {
+	var names []string
+	add := func(name string) {
+		if _, fresh := slices.BinarySearch(c.changes.fresh, name); !fresh && !c.isManifest(name, c.level) && !(c.joined && c.isManifest(name, c.top)) {
+			names = append(names, name)
+		}
+	}
+	if c.opts.File != "" {
+		for _, a := range hash.Algorithms() {
+			n := usualNames(a)
+			for _, name := range append(n, c.opts.File+"."+manifest.Extension(string(a))) {
+				add(name)
+			}
+		}
+		return names, nil
+	}
+	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if _, _, ok := manifest.Recognize(string(name)); ok {
+			add(string(name))
+		}
+		return true
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// usualNames are the first names of a tree's manifest.
+func usualNames(a hash.Algorithm) []string {
+	n := names{hashes: []hash.Algorithm{a}}
+	return []string{n.at(0, a), n.at(1, a)}
+}
+
+// outdated counts the lines of a manifest that are about files which the run has
+// replaced by something else than they list.
+func (c *Catalog) outdated(name string) (int, error) {
+	algorithm, format, ok := manifest.Recognize(name)
+	if !ok {
+		return 0, nil
+	}
+	f, info, err := c.root.OpenRegular(name)
+	var other *fsys.KindError
+	if fsys.NoSuchFile(err) || errors.As(err, &other) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	slot := slices.Index(c.names.hashes, hash.Algorithm(algorithm))
+	lines := manifest.NewCheckReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), format)
+	count := 0
+	for {
+		l, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			return count, nil
+		}
+		if err != nil {
+			return count, err
+		}
+		file := strings.TrimPrefix(l.Path, "./")
+		if _, replaced := slices.BinarySearch(c.changes.replaced, maphash.String(c.changes.seed, file)); !replaced {
+			continue
+		}
+		if slot >= 0 {
+			if _, right := slices.BinarySearch(c.changes.lines[slot], c.changes.line(file, l.Digest)); right {
+				continue
+			}
+		}
+		count++
+	}
+}

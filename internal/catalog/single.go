@@ -1,0 +1,168 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// maxGiven is the size of the largest file that is taken for a publisher's digest.
+const maxGiven = 1 << 20 // bytes
+
+// single reports whether the manifest is that of a single file, beside it.
+func (c *Catalog) single() bool {
+	return c.opts.File != "" && c.opts.Usual == "" && c.opts.Outside == ""
+}
+
+// openSingle applies rule 7: the manifest of a single file is beside it, and may have
+// been there before the file.
+func (c *Catalog) openSingle() error {
+	_, err := c.root.Lstat(c.opts.File)
+	c.exists = err == nil
+	if err != nil && !fsys.NoSuchFile(err) {
+		return err
+	}
+	for _, l := range c.lists {
+		l.path = c.opts.File + "." + manifest.Extension(string(l.algorithm))
+		var foreign *notOwnError
+		err = c.findPrevious(l, []place{{l.path, false}, {l.path, true}})
+		switch {
+		case errors.As(err, &foreign):
+			if l.given, err = c.readGiven(l); err != nil {
+				return err
+			}
+			if l.given == nil {
+				return c.refuse(l.path, foreign)
+			}
+		case err != nil:
+			return err
+		case l.prev != nil:
+			digest, listed, err := l.prev.index.Lookup(c.opts.File)
+			if err != nil {
+				return err
+			}
+			if !listed && l.prev.index.Len() > 0 {
+				return c.refuse(l.path, &notOwnError{"it lists other files"})
+			}
+			if listed && !l.prev.killed && !c.exists { // of a file that is not there, as a publisher's does
+				l.prev.close()
+				l.prev, l.given = nil, digest
+			}
+		}
+	}
+	return nil
+}
+
+// readGiven returns the digest that a file beside the single file gives for it, in any
+// form that verify reads or as a digest alone; nil if it gives none, or several.
+func (c *Catalog) readGiven(l *list) ([]byte, error) {
+	f, info, err := c.root.OpenRegular(l.path)
+	var other *fsys.KindError
+	if errors.As(err, &other) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	digest, _, err := givenFor(f, info.Size, c.opts.File, l.algorithm, true)
+	return digest, err
+}
+
+// givenFor returns the digest that the file f of size bytes gives for a name, nil if
+// it gives none, or several. bare: a digest without a name counts. alone: the file holds
+// nothing else.
+func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool) (digest []byte, alone bool, err error) {
+	if size > maxGiven {
+		return nil, false, nil
+	}
+	content, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	if err != nil {
+		return nil, false, err
+	}
+	if digest, err := hex.DecodeString(string(bytes.TrimSpace(content))); bare && err == nil && len(digest) == a.Size() {
+		return digest, true, nil
+	}
+	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a.Size(), manifest.Tags(string(a))...)
+	if err != nil {
+		return nil, false, err
+	}
+	digest, ok, err := index.Lookup(name)
+	return digest, ok && index.Len() == 1 && index.Malformed() == 0, err
+}
+
+// Accepts returns an error if the single file must not be made or replaced, because
+// the digests that were read of the source are not those of a manifest that stays.
+func (c *Catalog) Accepts(digests hash.Digests) error {
+	for _, l := range c.lists {
+		if l.given != nil && digests != nil && !bytes.Equal(l.given, digests[l.slot]) {
+			return fmt.Errorf("the source does not match %s at the destination: its %s is %x and should be %x",
+				quoteName(l.path), l.algorithm, digests[l.slot], l.given)
+		}
+	}
+	return nil
+}
+
+// stays reports whether the manifest beside a single file stays byte for byte: it is a
+// publisher's, or it lists what the run has read, or the run has read nothing.
+func (c *Catalog) stays(l *list) (bool, error) {
+	if !c.single() || l.given != nil {
+		return l.given != nil, nil
+	}
+	if c.digests == nil {
+		return true, c.moveBack(l)
+	}
+	if l.prev == nil {
+		return false, nil
+	}
+	digest, ok, err := l.prev.index.Lookup(c.opts.File)
+	if err != nil || !ok || !bytes.Equal(digest, c.digests[l.slot]) {
+		return false, err
+	}
+	return true, c.moveBack(l)
+}
+
+// moveBack gives the manifest its name again.
+func (c *Catalog) moveBack(l *list) error {
+	if l.prev == nil || !l.prev.aside {
+		return nil
+	}
+	if err := l.prev.home.RenameNew(l.prev.name, l.path); err != nil {
+		return err
+	}
+	l.prev.aside, l.prev.name = false, l.path
+	if c.opts.Durable {
+		return l.prev.home.Sync()
+	}
+	return nil
+}
+
+// NeedsDigests reports whether CheckGiven has to be called before anything is written:
+// the single file exists, and beside it is a manifest that is not Sealift's.
+func (c *Catalog) NeedsDigests() bool {
+	for _, l := range c.lists {
+		if l.given != nil && c.exists {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckGiven refuses to replace the single file if that would make a manifest beside it
+// wrong that is not Sealift's to change. digests are those of the source.
+func (c *Catalog) CheckGiven(digests hash.Digests) error {
+	for _, l := range c.lists {
+		if l.given != nil && !bytes.Equal(l.given, digests[l.slot]) {
+			return failure.Refuse("%s was not written by Sealift and does not match the source; remove it, or name another manifest with --manifest",
+				quoteName(c.shown(l.path)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,357 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// Source knows the manifests that the source holds: which names of manifests it uses
+// itself, and which digests its files should have. Expect may be called from several
+// goroutines.
+type Source struct {
+	root     *fsys.Dir
+	hashes   []hash.Algorithm
+	lists    []*sourceList
+	sidecars map[string][]sidecar // by the name of the file in the root
+}
+
+// sourceList is a manifest in the source that lists any number of files.
+type sourceList struct {
+	name  string
+	slot  int // of its hash among those of the run
+	file  *fsys.File
+	index *manifest.Index
+}
+
+// sidecar is a manifest beside one file of the source's root.
+type sidecar struct {
+	name string
+	slot int
+}
+
+// SourceOptions say which manifests of the source are of interest.
+type SourceOptions struct {
+	Hashes []hash.Algorithm
+	File   string   // the name of the single file that is copied; "" for a tree
+	Names  []string // further names that a manifest can have: those of --manifest
+	Check  bool     // false: what they list is not of interest
+}
+
+// Severity says what a Note means for the run.
+type Severity uint8
+
+// The severities.
+const (
+	Warning Severity = iota
+	Doubt            // a warning, or a mismatch where the user asked to be strict
+	Failure
+)
+
+// Note is something that the user has to know about a manifest of the source.
+type Note struct {
+	Path     string
+	Severity Severity
+	Err      error
+}
+
+const (
+	// maxSourceLists is how many manifests of a source are checked at most, sidecars aside.
+	maxSourceLists = 256
+
+	// heldInMemory is the size of the largest manifest that is held in memory instead
+	// of by a descriptor, in bytes.
+	heldInMemory = 256 << 10
+)
+
+// OpenSource opens the manifests in the root of a source that list digests which the
+// run computes.
+func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
+	s := &Source{root: root, hashes: o.Hashes, sidecars: map[string][]sidecar{}}
+	if !o.Check || len(o.Hashes) == 0 {
+		return s, nil
+	}
+	look := fsys.NewFinder(root, 2)
+	defer look.Close()
+	var notes []Note
+	type candidate struct {
+		name   string
+		slot   int
+		format manifest.Format
+	}
+	var found []candidate
+	if o.File == "" {
+		err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+			if algorithm, format, ok := manifest.Recognize(string(name)); ok {
+				if slot := slices.Index(o.Hashes, hash.Algorithm(algorithm)); slot >= 0 {
+					found = append(found, candidate{string(name), slot, format})
+				}
+			}
+			return true
+		})
+		if err != nil && !errors.Is(err, fs.ErrPermission) { // then the walk reports it
+			notes = append(notes, Note{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
+		}
+		slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
+	}
+	for slot, a := range o.Hashes {
+		if o.File != "" {
+			found = append(found, candidate{o.File + "." + manifest.Extension(string(a)), slot, manifest.FormatSums})
+		}
+		for _, name := range o.Names {
+			if !slices.ContainsFunc(found, func(c candidate) bool { return c.name == name && c.slot == slot }) {
+				found = append(found, candidate{name, slot, manifest.FormatSums})
+			}
+		}
+	}
+	levels := names{hashes: o.Hashes}
+	for _, c := range found {
+		usual := len(levels.matches(c.name)) > 0 || slices.Contains(o.Names, c.name) || o.File != ""
+		if base, ok := sidecarOf(c.name); ok && s.isSidecar(c.name, base, o.Hashes[c.slot]) {
+			s.sidecars[base] = append(s.sidecars[base], sidecar{c.name, c.slot})
+			continue
+		}
+		if len(s.lists) == maxSourceLists {
+			notes = append(notes, Note{c.name, Doubt, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
+			break
+		}
+		l, more := openSourceList(look, c.name, c.slot, o.Hashes[c.slot], c.format, usual)
+		notes = append(notes, more...)
+		if l != nil {
+			s.lists = append(s.lists, l)
+		}
+	}
+	return s, notes
+}
+
+// sidecarOf returns the name of the file in the root that a manifest called name, in
+// the root, can be about.
+func sidecarOf(name string) (base string, ok bool) {
+	if stem := name[:max(len(name)-4, 0)]; strings.EqualFold(name[len(stem):], ".txt") {
+		name = stem
+	}
+	dot := strings.LastIndexByte(name, '.')
+	return name[:max(dot, 0)], dot > 0 && !strings.Contains(name, "/")
+}
+
+// isSidecar reports whether the file called name holds the digest of the file called
+// base and nothing else. There may be one for each of many files, so that it is not
+// held open.
+func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
+	if info, err := s.root.Lstat(base); err != nil || info.Kind != fsys.Regular {
+		return false
+	}
+	f, info, err := s.root.OpenRegular(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, alone, err := givenFor(f, info.Size, base, a, false)
+	return err == nil && alone
+}
+
+// openSourceList returns nil if there is nothing of that name that lists anything. Of a
+// file that only looks like a manifest by its name nothing is said unless its name is
+// one that Sealift uses.
+func openSourceList(look *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual bool) (*sourceList, []Note) {
+	note := func(severity Severity, err error) []Note { return []Note{{name, severity, err}} }
+	info, err := look.Lstat(name)
+	switch {
+	case fsys.NoSuchFile(err), errors.Is(err, fsys.ErrOutside), err != nil && fsys.IsSymlinkRefusal(err):
+		return nil, nil
+	case err != nil:
+		return nil, note(Failure, err)
+	case info.Kind != fsys.Regular && info.Kind != fsys.Symlink:
+		return nil, nil
+	}
+	isLink := info.Kind == fsys.Symlink
+	f, info, err := look.Open(name)
+	if err != nil && isLink {
+		return nil, note(Warning, fmt.Errorf("it is a link, and the file that it leads to is not checked as a manifest: %w", err))
+	}
+	if err != nil {
+		return nil, note(Failure, err)
+	}
+	l := &sourceList{name: name, slot: slot, file: f}
+	var content io.ReaderAt = fsys.ReaderAt{File: f}
+	if info.Size <= heldInMemory {
+		held, err := io.ReadAll(io.NewSectionReader(content, 0, info.Size))
+		l.close()
+		if err != nil {
+			return nil, note(Failure, err)
+		}
+		content, info.Size = bytes.NewReader(held), int64(len(held))
+	}
+	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a.Size(), manifest.Tags(string(a))...)
+	if err != nil {
+		l.close()
+		return nil, note(Failure, err)
+	}
+	bad := l.index.Malformed()
+	if l.index.Len() == 0 {
+		l.close()
+		if bad > 0 && usual {
+			return nil, note(Warning, fmt.Errorf("it is not checked: no line of it is one of a %s manifest", a))
+		}
+		return nil, nil
+	}
+	switch {
+	case bad == 1:
+		return l, note(Doubt, errors.New("1 line of it could not be read and is not checked"))
+	case bad > 1:
+		return l, note(Doubt, fmt.Errorf("%d lines of it could not be read and are not checked", bad))
+	}
+	return l, nil
+}
+
+func (l *sourceList) close() {
+	if l.file != nil {
+		l.file.Close()
+		l.file = nil
+	}
+}
+
+// Close closes the manifests.
+func (s *Source) Close() {
+	for _, l := range s.lists {
+		l.close()
+	}
+}
+
+// claims finds the entries of the source that have names of manifests.
+func (s *Source) claims(n names) ([]claim, error) { return n.claims(s.root) }
+
+// Expectation is what the manifests of the source list for one file.
+type Expectation struct {
+	digests [][][]byte // for each manifest that lists it
+	slots   []int
+}
+
+// Any reports whether a manifest lists the file.
+func (x Expectation) Any() bool { return len(x.slots) > 0 }
+
+// Disputed reports whether one manifest lists the file with different digests.
+func (x Expectation) Disputed() bool {
+	return slices.ContainsFunc(x.digests, func(d [][]byte) bool { return len(d) > 1 })
+}
+
+// Met reports whether all manifests that list the file list it with these digests.
+func (x Expectation) Met(digests hash.Digests) bool {
+	for i, listed := range x.digests {
+		for _, digest := range listed {
+			if !bytes.Equal(digest, digests[x.slots[i]]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Expect returns what the manifests of the source list for the file at a path, and
+// notes that it is there. The error names the manifest that cannot be read.
+func (s *Source) Expect(file string) (x Expectation, err error) {
+	for _, l := range s.lists {
+		if l.name == file {
+			continue // nothing can list its own digest; find and sha256sum leave such lines
+		}
+		found, err := s.listed(l, file)
+		if err != nil {
+			return x, fmt.Errorf("%s: %w", quoteName(l.name), err)
+		}
+		if len(found.Digests) > 0 {
+			l.index.Meet(found)
+			x.digests, x.slots = append(x.digests, found.Digests), append(x.slots, l.slot)
+		}
+	}
+	for _, c := range s.sidecars[file] {
+		f, info, err := s.root.OpenRegular(c.name)
+		if other := (*fsys.KindError)(nil); errors.As(err, &other) {
+			continue // a directory, for instance, is not a manifest
+		}
+		if err != nil {
+			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
+		}
+		digest, _, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
+		f.Close()
+		if err != nil {
+			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
+		}
+		if digest != nil {
+			x.digests, x.slots = append(x.digests, [][]byte{digest}), append(x.slots, c.slot)
+		}
+	}
+	return x, nil
+}
+
+// listed looks a path up, also as Windows spells it, unless the source has a file that
+// is literally called so.
+func (s *Source) listed(l *sourceList, file string) (manifest.Promise, error) {
+	found, err := l.index.Promised(file)
+	if err != nil || len(found.Digests) > 0 || !strings.Contains(file, "/") {
+		return found, err
+	}
+	literal := strings.ReplaceAll(file, "/", `\`)
+	found, err = l.index.Promised(literal)
+	if err == nil && len(found.Digests) > 0 {
+		if _, there := s.root.Lstat(literal); there == nil {
+			return manifest.Promise{}, nil
+		}
+	}
+	return found, err
+}
+
+// Absent calls yield for the paths that the manifests list and Expect was not asked
+// about, once each, with the name of the manifest. The error is that of yield, or names
+// the manifest that cannot be read.
+func (s *Source) Absent(yield func(list, file string) error) error {
+	for i, l := range s.lists {
+		err := l.index.Unmet(func(file string) error {
+			if file == l.name || s.listedBefore(i, file) {
+				return nil
+			}
+			if err := yield(l.name, file); err != nil {
+				return &yieldError{err}
+			}
+			return nil
+		})
+		var own *yieldError
+		if errors.As(err, &own) {
+			return own.err
+		}
+		if err != nil {
+			return &ListError{l.name, err}
+		}
+	}
+	return nil
+}
+
+type yieldError struct{ err error }
+
+func (e *yieldError) Error() string { return e.err.Error() }
+
+// ListError says that a manifest of the source cannot be read.
+type ListError struct {
+	Name string
+	Err  error
+}
+
+func (e *ListError) Error() string { return quoteName(e.Name) + ": " + e.Err.Error() }
+func (e *ListError) Unwrap() error { return e.Err }
+
+// listedBefore reports whether an earlier manifest lists the path.
+func (s *Source) listedBefore(i int, file string) bool {
+	for _, l := range s.lists[:i] {
+		if found, err := l.index.Promised(file); err == nil && len(found.Digests) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,434 @@
+package catalog
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// Written describes one manifest of the run.
+type Written struct {
+	Path      string // as a user would write it
+	Algorithm string
+	Lines     int
+	Dropped   int    // lines of an earlier run for files that are gone or were replaced
+	SHA256    string // of the manifest itself, hexadecimal
+}
+
+// Write writes the manifests, when everything else is at the destination and durable. A
+// manifest that would not change is left alone. After an error the previous manifests
+// are in place or aside, where the next run finds them.
+func (c *Catalog) Write() (written []Written, err error) {
+	level := c.level
+	if c.joined, err = c.isSource(); err != nil {
+		return nil, err
+	}
+	if c.joined {
+		level = c.top
+	}
+	for _, l := range c.lists {
+		if l.err != nil {
+			return written, l.err
+		}
+		if stays, err := c.stays(l); err != nil {
+			return written, err
+		} else if stays {
+			continue
+		}
+		w, err := c.write(l, level)
+		if err != nil {
+			if c.opts.Outside != "" {
+				err = fmt.Errorf("%s: %w", quoteName(c.opts.Outside), err)
+			}
+			return written, err
+		}
+		if w.Lines > 0 || w.Dropped > 0 {
+			written = append(written, w)
+		}
+	}
+	if err := c.removeOld(level); err != nil {
+		return written, err
+	}
+	return written, c.unsure
+}
+
+// isSource reports whether the manifests at the level top, which were copied from the
+// source, are exactly what the run would write: then they are the run's manifests.
+func (c *Catalog) isSource() (bool, error) {
+	if !c.joined {
+		return false, nil
+	}
+	for _, claim := range c.claims {
+		if claim.level != c.top {
+			continue
+		}
+		l := c.lists[claim.slot]
+		if l.err != nil {
+			return false, l.err
+		}
+		if !c.arrived[claim.path] && !(l.copied && l.prev.path == claim.path) {
+			return false, nil
+		}
+		home, err := openHome(c.root, claim.path, false)
+		if err != nil {
+			return false, err
+		}
+		if home != c.root {
+			defer home.Close()
+		}
+		f, info, err := home.OpenRegular(path.Base(claim.path))
+		if err != nil {
+			return false, err
+		}
+		defer f.Close()
+		if same, _, err := c.equals(l, c.top, f, info.Size, io.Discard); !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// equals reports whether the manifest at a level would be byte for byte the file f,
+// whose bytes it also writes to also.
+func (c *Catalog) equals(l *list, level int, f *fsys.File, size int64, also io.Writer) (bool, manifest.Counts, error) {
+	compare := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))}
+	n, err := c.compose(l, level, io.MultiWriter(compare, also))
+	if errors.Is(err, errDiffers) {
+		return false, n, nil
+	}
+	if err != nil {
+		return false, n, err
+	}
+	_, err = compare.want.ReadByte()
+	return n.Lines > 0 && errors.Is(err, io.EOF), n, nil
+}
+
+// compose writes the lines of one manifest as it is at a level: those of this run, and
+// those of earlier ones by rule 5.
+func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, error) {
+	look := fsys.NewFinder(c.root, 64)
+	defer look.Close()
+	carry := manifest.Carry{Omit: func(file string) bool { return c.isManifest(file, level) }}
+	if l.prev != nil && c.opts.Outside == "" {
+		carry.Previous = l.prev.lines()
+		carry.Keep = func(file string, digest []byte) ([]byte, error) { return c.keep(l, look, file, digest) }
+	}
+	return l.builder.Write(w, carry)
+}
+
+// isManifest reports whether a path is that of a manifest of this run, at a level or
+// at its own: no manifest lists these.
+func (c *Catalog) isManifest(file string, level int) bool {
+	if c.opts.Outside != "" {
+		return false
+	}
+	for _, l := range c.lists {
+		if file == l.path || level != c.level && file == c.names.at(level, l.algorithm) {
+			return true
+		}
+	}
+	return false
+}
+
+// keep applies rule 5 to the line of a path that the run did not touch.
+func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) ([]byte, error) {
+	if file == l.prev.path { // what a manifest says of itself is never right
+		return nil, nil
+	}
+	for _, dir := range c.fallen {
+		if strings.HasPrefix(file, dir) {
+			return nil, nil
+		}
+	}
+	have, err := look.Lstat(file)
+	var other *fsys.KindError
+	switch {
+	case fsys.NoSuchFile(err) || errors.As(err, &other) || err != nil && fsys.IsSymlinkRefusal(err):
+		return nil, nil
+	case err != nil: // it may be there
+		if !errors.Is(err, fs.ErrPermission) && c.unsure == nil {
+			c.unsure = fmt.Errorf("%s is listed, and cannot be examined: %w", quoteName(file), err)
+		}
+		return digest, nil
+	case have.Kind != fsys.Regular:
+		return nil, nil
+	case !l.prev.killed || c.interrupted == nil:
+		return digest, nil
+	}
+	digests, touched := c.interrupted.Touched(file, have)
+	switch {
+	case !touched:
+		return digest, nil
+	case digests != nil:
+		return digests[l.slot], nil
+	}
+	// An unfinished run may have replaced it, and nobody knows what with.
+	now, err := digestOf(look, file, l.algorithm)
+	if err != nil || !bytes.Equal(now, digest) {
+		return nil, nil //nolint:nilerr // without a line, nothing is claimed
+	}
+	return digest, nil
+}
+
+// digestOf reads a file.
+func digestOf(look *fsys.Finder, file string, a hash.Algorithm) ([]byte, error) {
+	dir, name, err := look.Parent(file)
+	if err != nil {
+		return nil, err
+	}
+	f, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	set := hash.NewSet([]hash.Algorithm{a})
+	if _, err := io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), make([]byte, 128<<10)); err != nil {
+		return nil, err
+	}
+	return set.Digests()[0], nil
+}
+
+// write gives the manifest its name at a level.
+func (c *Catalog) write(l *list, level int) (Written, error) {
+	file := c.opts.Outside
+	if file == "" {
+		file = c.fileAt(l, level)
+	}
+	w := Written{Path: c.shown(file), Algorithm: string(l.algorithm)}
+	home, name, err := c.place(file, false)
+	if errors.Is(err, fs.ErrNotExist) { // no directory is made for nothing
+		n, err := c.compose(l, level, io.Discard)
+		if err != nil || n.Lines == 0 {
+			w.Dropped = n.Dropped
+			return w, err
+		}
+		home, name, err = c.place(file, true)
+		if err != nil {
+			return w, err
+		}
+	} else if err != nil {
+		return w, err
+	}
+	if home != c.root {
+		defer home.Close()
+	}
+	sum := sha256.New()
+	stands, info, err := home.OpenRegular(name)
+	if err == nil { // the previous one, or the source's
+		same, n, err := c.equals(l, level, stands, info.Size, sum)
+		stands.Close()
+		if err != nil {
+			return w, err
+		}
+		if same {
+			w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, hex.EncodeToString(sum.Sum(nil))
+			return w, nil
+		}
+		sum.Reset()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return w, err
+	}
+	before, err := home.Stat()
+	if err != nil {
+		return w, err
+	}
+	p, err := home.Create(false)
+	if err != nil {
+		return w, err
+	}
+	defer p.Abort()
+	out := bufio.NewWriterSize(io.MultiWriter(&fsys.Writer{File: &p.File}, sum), 256<<10)
+	n, err := c.compose(l, level, out)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return w, err
+	}
+	w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, hex.EncodeToString(sum.Sum(nil))
+	replaces := l.prev != nil && !l.prev.aside && (l.prev.path == file || c.opts.Outside != "")
+	if n.Lines == 0 { // nothing to list, and no program accepts an empty list
+		w.SHA256 = ""
+		if replaces {
+			return w, c.removeSame(home, name, l.prev)
+		}
+		return w, nil
+	}
+	if err := dress(p, l.prev); err != nil {
+		return w, err
+	}
+	if c.opts.Durable {
+		if err := p.Sync(); err != nil {
+			return w, err
+		}
+	}
+	if replaces {
+		if err := stillSame(home, name, l.prev); err != nil {
+			return w, err
+		}
+		l.prev.close() // its lines are taken over; Windows replaces no open file on FAT
+		err = p.CommitReplacing(name)
+	} else if err = p.Commit(name); errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
+	}
+	if err != nil {
+		return w, err
+	}
+	return w, c.settleHome(home, before)
+}
+
+// fileAt is the path of the manifest at a level.
+func (c *Catalog) fileAt(l *list, level int) string {
+	if level == c.level {
+		return l.path
+	}
+	return c.names.at(level, l.algorithm)
+}
+
+// place opens the directory of a manifest, and creates it if create is true.
+func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
+	if c.opts.Outside == "" {
+		home, err := openHome(c.root, file, create)
+		return home, path.Base(file), err
+	}
+	if create {
+		if err := os.MkdirAll(dirOf(file), 0o777); err != nil { //nolint:gosec // the umask decides
+			return nil, "", err
+		}
+	}
+	home, err := c.root.FS().OpenRoot(dirOf(file))
+	return home, baseOf(file), err
+}
+
+// dress gives a new manifest the owner, the attributes and the mode of the one that it
+// replaces.
+func dress(p *fsys.Pending, prev *own) error {
+	if prev == nil {
+		return ignoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
+	}
+	if err := ignoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
+		return err
+	}
+	list, err := prev.file.Xattrs(keepsXattr)
+	if ignoreRefusal(err) != nil {
+		return err
+	}
+	for _, x := range list {
+		if err := ignoreRefusal(p.SetXattr(x.Name, x.Value)); err != nil {
+			return err
+		}
+	}
+	return ignoreRefusal(p.Chmod(prev.info.Mode & 0o777))
+}
+
+// keepsXattr leaves out the attributes that are about one inode or its content.
+func keepsXattr(name string) bool {
+	return name != "security.ima" && name != "security.evm" &&
+		!strings.HasPrefix(name, "trusted.overlay.") && !strings.HasPrefix(name, "lustre.")
+}
+
+// stillSame returns an error if what is about to be replaced is not the manifest that
+// was there when the run began.
+func stillSame(home *fsys.Dir, name string, prev *own) error {
+	now, err := home.Lstat(name)
+	if err == nil && (now.ID != prev.info.ID || now.Size != prev.info.Size || now.Mtime != prev.info.Mtime) {
+		err = errors.New("another process has changed the manifest meanwhile")
+	}
+	return err
+}
+
+// isInPlace reports whether what has the manifest's name is still the manifest.
+func (o *own) isInPlace() bool { return stillSame(o.home, o.name, o) == nil }
+
+func (c *Catalog) removeSame(home *fsys.Dir, name string, prev *own) error {
+	if err := stillSame(home, name, prev); err != nil {
+		return err
+	}
+	prev.close()
+	return home.Remove(name)
+}
+
+// settleHome restores the times of a directory of the copy, and makes its names durable.
+func (c *Catalog) settleHome(home *fsys.Dir, before fsys.Info) error {
+	if home != c.root && c.opts.Outside == "" && c.opts.KeepTimes {
+		if err := ignoreRefusal(home.SetTimes(before.Atime, before.Mtime, before.Btime)); err != nil {
+			return err
+		}
+	}
+	if c.opts.Durable {
+		return home.Sync()
+	}
+	return nil
+}
+
+// removeOld removes the previous manifests whose lines are in those at level now.
+func (c *Catalog) removeOld(level int) error {
+	old := c.leftover
+	for _, l := range c.lists {
+		if prev := l.prev; c.movable(l) && (prev.aside || prev.path != c.fileAt(l, level) && prev.isInPlace()) {
+			old = append(old, prev)
+		}
+		l.prev.close()
+	}
+	for _, o := range old {
+		before, err := o.home.Stat()
+		if err == nil {
+			err = o.home.Remove(o.name)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = c.settleHome(o.home, before)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", quoteName(o.name), err)
+		}
+	}
+	return nil
+}
+
+// shown is a manifest's path as the user would write it.
+func (c *Catalog) shown(file string) string {
+	if c.opts.Outside != "" {
+		return c.opts.Outside
+	}
+	return filepath.Join(c.opts.Shown, filepath.FromSlash(file))
+}
+
+func dirOf(file string) string  { return filepath.Dir(file) }
+func baseOf(file string) string { return filepath.Base(file) }
+
+var errDiffers = errors.New("differs")
+
+// comparer is a writer that fails at the first byte that want does not have.
+type comparer struct {
+	want *bufio.Reader
+	have []byte
+}
+
+func (c *comparer) Write(p []byte) (int, error) {
+	if cap(c.have) < len(p) {
+		c.have = make([]byte, len(p))
+	}
+	have := c.have[:len(p)]
+	if _, err := io.ReadFull(c.want, have); err != nil || !bytes.Equal(have, p) {
+		return 0, errDiffers
+	}
+	return len(p), nil
+}
+
+func hexString(b []byte) string { return hex.EncodeToString(b) }

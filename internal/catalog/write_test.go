@@ -1,0 +1,386 @@
+package catalog
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// TestLinesOfOtherPaths is rule 5. The run copies "a", with the content "new".
+func TestLinesOfOtherPaths(t *testing.T) {
+	for name, test := range map[string]struct {
+		dest    treetest.Dir
+		listed  []string // in the previous manifest, besides a: paths and contents
+		outcome *Outcome // of another entry
+		fallen  string
+		want    []string // lines, besides that of a
+		dropped int
+	}{
+		"a line is kept while the file exists":      {dest: files{"b": "b", "d/c": "c"}.tree(), listed: []string{"b", "b", "d/c", "c"}, want: []string{"b", "b", "d/c", "c"}},
+		"also if the file has changed":              {dest: files{"b": "changed"}.tree(), listed: []string{"b", "b"}, want: []string{"b", "b"}},
+		"it is dropped when the file is gone":       {listed: []string{"b", "b"}, dropped: 1},
+		"when its directory is gone":                {listed: []string{"d/e/b", "b"}, dropped: 1},
+		"when the name is that of a directory":      {dest: treetest.Dir{"b": treetest.Dir{}}, listed: []string{"b", "b"}, dropped: 1},
+		"when the name is that of a link":           {dest: treetest.Dir{"b": treetest.Symlink("c"), "c": treetest.File("b")}, listed: []string{"b", "b"}, dropped: 1},
+		"when its directory is a file now":          {dest: files{"d": "d"}.tree(), listed: []string{"d/b", "b"}, dropped: 1},
+		"when the run has replaced the file":        {dest: files{"b": "b"}.tree(), listed: []string{"b", "b"}, outcome: &Outcome{Path: "b", Replaced: true}, dropped: 1},
+		"when the name leads to another directory":  {dest: files{"d/b": "b"}.tree(), listed: []string{"d/b", "b"}, fallen: "d", dropped: 1},
+		"but not those of a directory beside it":    {dest: files{"dd/b": "b"}.tree(), listed: []string{"dd/b", "b"}, fallen: "d", want: []string{"dd/b", "b"}},
+		"an entry that the run left keeps its line": {dest: files{"b": "b"}.tree(), listed: []string{"b", "b"}, outcome: &Outcome{Path: "b"}, want: []string{"b", "b"}},
+		"one that was compared has the line of it":  {dest: files{"b": "now"}.tree(), listed: []string{"b", "b"}, outcome: &Outcome{Path: "b", Digests: digestsOf("now", usualHashes...)}, want: []string{"b", "now"}},
+		"a manifest does not list itself":           {listed: []string{"SHA256SUMS", "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.dest == nil {
+				test.dest = treetest.Dir{}
+			}
+			test.dest["a"] = treetest.File("old")
+			test.dest["SHA256SUMS"] = treetest.File(sha(append(test.listed, "a", "old")...))
+			p := newPair(t, files{"a": "new"}.tree(), test.dest)
+			c := p.begin(Options{})
+			p.copyAll(c)
+			if test.outcome != nil {
+				c.Record(*test.outcome)
+			}
+			if test.fallen != "" {
+				c.DropBelow(test.fallen)
+			}
+			written, err := c.Write()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := read(t, p.dest)["SHA256SUMS"], sha(append(test.want, "a", "new")...); got != want {
+				t.Errorf("the manifest is\n%s\nand should be\n%s", got, want)
+			}
+			if written[0].Dropped != test.dropped {
+				t.Errorf("%d lines dropped, want %d", written[0].Dropped, test.dropped)
+			}
+		})
+	}
+}
+
+// TestManifestsOfPreviousNames is rule 3: a manifest makes way for the source's file,
+// and its lines are in the new one.
+func TestManifestsOfPreviousNames(t *testing.T) {
+	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
+	old := sha("z", "z")
+	for name, test := range map[string]struct {
+		source, dest treetest.Dir
+		hashes       []hash.Algorithm
+		leave        string
+		want         files
+	}{
+		"a file has its name": {
+			source: files{"SHA256SUMS": "x"}.tree(), dest: files{"z": "z", "SHA256SUMS": old}.tree(),
+			want: files{"z": "z", "SHA256SUMS": "x", "sealift.sha256": sha("SHA256SUMS", "x", "z", "z")},
+		},
+		"a file in another case has its name": {
+			source: files{"sha256sums": "x"}.tree(), dest: files{"z": "z", "SHA256SUMS": old}.tree(),
+			want: files{"z": "z", "sha256sums": "x", "sealift.sha256": sha("sha256sums", "x", "z", "z")},
+		},
+		"a directory has its name": {
+			source: files{"SHA256SUMS/x": "x"}.tree(), dest: files{"z": "z", "SHA256SUMS": old}.tree(),
+			want: files{"z": "z", "SHA256SUMS/x": "x", "sealift.sha256": sha("SHA256SUMS/x", "x", "z", "z")},
+		},
+		"a file that is left out has its name": {
+			source: files{"SHA256SUMS": "x"}.tree(), dest: files{"z": "z", "SHA256SUMS": old}.tree(), leave: "SHA256SUMS",
+			want: files{"z": "z", "sealift.sha256": sha("z", "z")},
+		},
+		"the file is equal to it": {
+			source: files{"a": "a", "SHA256SUMS": old}.tree(), dest: files{"z": "z", "SHA256SUMS": old}.tree(),
+			want: files{"a": "a", "z": "z", "SHA256SUMS": old, "sealift.sha256": sha("a", "a", "SHA256SUMS", old, "z", "z")},
+		},
+		"the file is equal to it, and is left out": {
+			source: files{"a": "a", "SHA256SUMS": old}.tree(), dest: files{"z": "z", "SHA256SUMS": old}.tree(), leave: "SHA256SUMS",
+			want: files{"a": "a", "z": "z", "SHA256SUMS": old, "sealift.sha256": sha("a", "a", "z", "z")},
+		},
+		"something else than a manifest is an ordinary file": {
+			source: files{"SHA256SUMS": "x"}.tree(), dest: files{"z": "z", "SHA256SUMS": "y"}.tree(), leave: "SHA256SUMS",
+			want: files{"z": "z", "SHA256SUMS": "y"},
+		},
+		"one of another hash whose name the source does not use stays": {
+			source: files{"SHA256SUMS": "x"}.tree(), dest: files{"z": "z", "SHA256SUMS": old, "BLAKE3SUMS": sums(hash.BLAKE3, "z", "z")}.tree(), hashes: both,
+			want: files{
+				"z": "z", "SHA256SUMS": "x", "sealift.sha256": sha("SHA256SUMS", "x", "z", "z"),
+				"BLAKE3SUMS": sums(hash.BLAKE3, "z", "z"), "sealift.blake3": sums(hash.BLAKE3, "SHA256SUMS", "x", "z", "z"),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, test.source, test.dest)
+			p.copy(Options{Hashes: test.hashes}, test.leave)
+			wantFiles(t, p.dest, test.want)
+		})
+	}
+}
+
+// unfinished is what a journal says about a run that was killed.
+type unfinished map[string]string // the paths that it may have changed: contents, "" if not known
+
+func (u unfinished) Touched(file string, _ fsys.Info) (hash.Digests, bool) {
+	content, touched := u[file]
+	if content == "" {
+		return nil, touched
+	}
+	return digestsOf(content, usualHashes...), touched
+}
+
+// TestKilledAtEachStep is rule 8: a run is killed, and the next one, which does not
+// copy "b" and "c", writes what it would have written.
+func TestKilledAtEachStep(t *testing.T) {
+	before := sha("a", "old", "b", "old", "c", "c")
+	aside := files{".sealift-was-SHA256SUMS": before}
+	for name, test := range map[string]struct {
+		dest    files // besides c
+		journal unfinished
+		want    string // the manifest
+	}{
+		"before anything was changed": {
+			dest: files{"a": "old", "b": "old", "SHA256SUMS": before},
+			want: sha("a", "new", "b", "old", "c", "c"),
+		},
+		"when the manifest was moved aside": {
+			dest: with(aside, files{"a": "old", "b": "old"}), journal: unfinished{},
+			want: sha("a", "new", "b", "old", "c", "c"),
+		},
+		"when a file was replaced that the journal lists": {
+			dest: with(aside, files{"a": "old", "b": "new"}), journal: unfinished{"b": "new"},
+			want: sha("a", "new", "b", "new", "c", "c"),
+		},
+		"when a file was replaced that the journal does not know": {
+			dest: with(aside, files{"a": "old", "b": "new"}), journal: unfinished{"b": ""},
+			want: sha("a", "new", "c", "c"),
+		},
+		"when a file might have been replaced, and was not": {
+			dest: with(aside, files{"a": "old", "b": "old"}), journal: unfinished{"b": ""},
+			want: sha("a", "new", "b", "old", "c", "c"),
+		},
+		"when the new manifest was complete": {
+			dest: with(aside, files{"a": "new", "b": "new", "SHA256SUMS": sha("a", "new", "b", "new", "c", "c")}), journal: unfinished{"b": "x"},
+			want: sha("a", "new", "b", "new", "c", "c"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, files{"a": "new"}.tree(), with(test.dest, files{"c": "c"}).tree())
+			c, err := p.open(Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.journal != nil {
+				c.Resume(test.journal)
+			}
+			p.copyAll(c)
+			if _, err := c.Write(); err != nil {
+				t.Fatal(err)
+			}
+			wantFiles(t, p.dest, files{"a": "new", "b": test.dest["b"], "c": "c", "SHA256SUMS": test.want})
+		})
+	}
+}
+
+// TestKilledWhileTheSourceTakesTheName is rules 3 and 8 together: what was moved aside
+// for a file of the source is not mistaken for something that is left, and goes once
+// its lines are in the new manifest.
+func TestKilledWhileTheSourceTakesTheName(t *testing.T) {
+	source := files{"a": "new", "SHA256SUMS": sha("other", "x")}
+	old := sha("a", "old", "z", "z")
+	for name, dest := range map[string]files{
+		"before the source's file was copied":   {"a": "new", "z": "z", ".sealift-was-SHA256SUMS": old},
+		"after the source's file was copied":    {"a": "new", "z": "z", ".sealift-was-SHA256SUMS": old, "SHA256SUMS": source["SHA256SUMS"]},
+		"after the new manifest was written":    {"a": "new", "z": "z", ".sealift-was-SHA256SUMS": old, "SHA256SUMS": source["SHA256SUMS"], "sealift.sha256": sha("a", "new", "z", "z")},
+		"before anything but the name was used": {"a": "old", "z": "z", "SHA256SUMS": old},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, source.tree(), dest.tree())
+			p.copy(Options{})
+			wantFiles(t, p.dest, with(source, files{"z": "z", "sealift.sha256": sha("a", "new", "z", "z", "SHA256SUMS", source["SHA256SUMS"])}))
+		})
+	}
+}
+
+// TestManifestMovesAsideBeforeAListedFile is rule 8: when it does, and when it need not.
+func TestManifestMovesAsideBeforeAListedFile(t *testing.T) {
+	dest := files{"a": "old", "SHA256SUMS": sha("a", "old"), "BLAKE3SUMS": sums(hash.BLAKE3, "b", "b")}
+	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
+	for name, test := range map[string]struct {
+		options Options
+		change  string
+		aside   bool
+	}{
+		"a file that is listed":                             {change: "a", aside: true},
+		"a file that only the manifest of one hash lists":   {change: "b", options: Options{Hashes: both}, aside: true},
+		"a file that is not listed":                         {change: "new"},
+		"a file that the manifest of another run lists":     {change: "a", options: Options{Hashes: []hash.Algorithm{hash.MD5}}},
+		"a file that a manifest outside might list":         {change: "a", options: Options{Outside: "x"}},
+		"a file that a manifest with another name may list": {change: "a", options: Options{Usual: "list"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, treetest.Dir{}, dest.tree())
+			if test.options.Outside != "" {
+				test.options.Outside = filepath.Join(t.TempDir(), "x")
+				write(t, filepath.Dir(test.options.Outside), "x", sha("a", "old"))
+			}
+			c := p.begin(test.options)
+			if err := c.BeforeChange(test.change); err != nil {
+				t.Fatal(err)
+			}
+			_, left := read(t, p.dest)["SHA256SUMS"]
+			_, moved := read(t, p.dest)[".sealift-was-SHA256SUMS"]
+			if moved != test.aside || left == test.aside || c.Unsettled() != test.aside {
+				t.Errorf("moved aside: %v, left in place: %v, unsettled: %v", moved, left, c.Unsettled())
+			}
+		})
+	}
+}
+
+// TestNewManifestLooksLikeTheOldOne is rule 8: mode and attributes are kept.
+func TestNewManifestLooksLikeTheOldOne(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes are those of Unix")
+	}
+	for name, old := range map[string]treetest.Dir{
+		"of a listed file that is replaced": {"a": treetest.File("old"), "SHA256SUMS": treetest.File(sha("a", "old"), treetest.Mode(0o604))},
+		"of a file that is new":             {"b": treetest.File("b"), "SHA256SUMS": treetest.File(sha("b", "b"), treetest.Mode(0o604))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, files{"a": "new"}.tree(), old)
+			p.copy(Options{})
+			info, err := os.Stat(filepath.Join(p.dest, "SHA256SUMS"))
+			if err != nil || info.Mode() != 0o604 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		})
+	}
+	for attribute, kept := range map[string]bool{
+		"user.mine": true, "security.selinux": true, "system.posix_acl_access": true,
+		"security.ima": false, "security.evm": false, "trusted.overlay.origin": false, "lustre.lov": false,
+	} {
+		if keepsXattr(attribute) != kept {
+			t.Errorf("%s is kept: %v", attribute, !kept)
+		}
+	}
+}
+
+// TestManifestThatWouldNotChange is left alone, to the inode.
+func TestManifestThatWouldNotChange(t *testing.T) {
+	p := newPair(t, files{"a": "one"}.tree(), files{"a": "one", "SHA256SUMS": sha("a", "one")}.tree())
+	before, err := os.Stat(filepath.Join(p.dest, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.begin(Options{})
+	digests, _ := c.Kept("a")
+	c.Record(Outcome{Path: "a", Digests: digests})
+	written, err := c.Write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(filepath.Join(p.dest, "SHA256SUMS"))
+	if err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("it was written again: %v", err)
+	}
+	if len(written) != 1 || written[0].Lines != 1 || written[0].SHA256 == "" {
+		t.Errorf("it is described as %+v", written)
+	}
+}
+
+// TestAnotherProcessAndTheManifest is rule 8: what is replaced is what was there.
+func TestAnotherProcessAndTheManifest(t *testing.T) {
+	for name, test := range map[string]struct {
+		dest   files
+		early  bool              // it does so before anything is copied
+		meddle func(dest string) // otherwise before the manifest is written
+		want   string            // of SHA256SUMS afterwards
+	}{
+		"has created it": {
+			dest: files{}, meddle: func(dest string) { write(t, dest, "SHA256SUMS", "mine") }, want: "mine",
+		},
+		"has replaced it": {
+			dest: files{"b": "b", "SHA256SUMS": sha("b", "b")}, want: "mine",
+			meddle: func(dest string) { remove(t, dest, "SHA256SUMS"); write(t, dest, "SHA256SUMS", "mine") },
+		},
+		"has replaced it before a listed file was replaced": {
+			dest: files{"a": "old", "SHA256SUMS": sha("a", "old")}, want: "mine", early: true,
+			meddle: func(dest string) { remove(t, dest, "SHA256SUMS"); write(t, dest, "SHA256SUMS", "mine") },
+		},
+		"has created it while it was moved aside": {
+			dest: files{"a": "old", "SHA256SUMS": sha("a", "old")}, want: "mine",
+			meddle: func(dest string) { write(t, dest, "SHA256SUMS", "mine") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, files{"a": "new"}.tree(), test.dest.tree())
+			c := p.begin(Options{})
+			if test.early {
+				test.meddle(p.dest)
+			}
+			p.copyAll(c)
+			if !test.early {
+				test.meddle(p.dest)
+			}
+			if _, err := c.Write(); err == nil || !strings.Contains(err.Error(), "another process") {
+				t.Errorf("the error is %v", err)
+			}
+			if got := read(t, p.dest)["SHA256SUMS"]; got != test.want {
+				t.Errorf("the file of the other process holds %q", got)
+			}
+		})
+	}
+}
+
+// TestNothingToList shows that no empty manifest is written, and none is left that
+// lists only what is gone.
+func TestNothingToList(t *testing.T) {
+	for name, dest := range map[string]files{
+		"where there was none":        {},
+		"where all listed is gone":    {"SHA256SUMS": sha("gone", "x")},
+		"where a run left an old one": {".sealift-was-SHA256SUMS": sha("gone", "x")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, treetest.Dir{}, dest.tree())
+			p.copy(Options{})
+			wantFiles(t, p.dest, files{})
+		})
+	}
+}
+
+// TestManifestInADirectory is written below directories that it makes.
+func TestManifestInADirectory(t *testing.T) {
+	p := newPair(t, files{"a": "one"}.tree(), files{"a": "old", "sums/list": sha("a", "old")}.tree())
+	p.copy(Options{Usual: "sums/list"})
+	wantFiles(t, p.dest, files{"a": "one", "sums/list": sha("a", "one")})
+	p.copy(Options{Usual: "other/sums/list"})
+	wantFiles(t, p.dest, files{"a": "one", "sums/list": sha("a", "one"), "other/sums/list": sha("a", "one")})
+}
+
+// TestDroppedFileIsNotListed is what reading back does to a file that differs.
+func TestDroppedFileIsNotListed(t *testing.T) {
+	p := newPair(t, files{"a": "one", "b": "two"}.tree(), treetest.Dir{})
+	c := p.begin(Options{})
+	p.copyAll(c)
+	c.Drop("a")
+	if _, err := c.Write(); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, p.dest, files{"a": "one", "b": "two", "SHA256SUMS": sha("b", "two")})
+}
+
+// TestAnotherProcessAndThePreviousName is rule 1 where a manifest makes way: a file that
+// has its name by then is not removed.
+func TestAnotherProcessAndThePreviousName(t *testing.T) {
+	p := newPair(t, files{"a": "a", "SHA256SUMS": "x"}.tree(), files{"z": "z", "SHA256SUMS": sha("z", "z")}.tree())
+	c := p.begin(Options{})
+	remove(t, p.dest, "SHA256SUMS")
+	write(t, p.dest, "SHA256SUMS", "mine")
+	p.copyAll(c, "SHA256SUMS")
+	if _, err := c.Write(); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, p.dest, files{"a": "a", "z": "z", "SHA256SUMS": "mine", "sealift.sha256": sha("a", "a", "z", "z")})
+}

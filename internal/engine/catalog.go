@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// openManifests opens the manifests that the source holds, and reports what of them
+// cannot be checked.
+func (r *run) openManifests() {
+	o := catalog.SourceOptions{
+		Hashes: r.opts.Hashes,
+		File:   r.route.name,
+		Check:  r.opts.SourceManifest != SourceManifestIgnore && !r.opts.DryRun,
+	}
+	for _, d := range r.route.targets {
+		if usual, _ := d.manifestPlace(r.opts.Manifest); usual != "" && !slices.Contains(o.Names, usual) {
+			o.Names = append(o.Names, usual)
+		}
+	}
+	var notes []catalog.Note
+	r.manifests, notes = catalog.OpenSource(r.source, o)
+	for _, n := range notes {
+		r.reportNote(n)
+	}
+}
+
+// manifestPlace resolves the value of --manifest: usual is its path below the
+// destination, outside is where it is if it is not there.
+func (d *destination) manifestPlace(file string) (usual, outside string) {
+	if file == "" {
+		return "", ""
+	}
+	rel := filepath.Clean(file)
+	outside = filepath.Join(d.dir, file)
+	if filepath.IsAbs(file) {
+		outside = file
+		anchor, rest, err := anchorOf(file)
+		if err == nil {
+			rel, err = filepath.Rel(d.dir, filepath.Join(anchor, rest))
+		}
+		if err != nil {
+			return "", outside
+		}
+	}
+	if rel = filepath.ToSlash(rel); rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", outside
+	}
+	return rel, ""
+}
+
+// openCatalog finds out which manifests the run writes at the destination.
+func (t *target) openCatalog(r *run) (err error) {
+	o := catalog.Options{
+		Hashes:    r.opts.Hashes,
+		File:      t.name,
+		Shown:     t.shown,
+		Durable:   r.opts.Sync != SyncNone,
+		KeepTimes: r.opts.Preserve&PreserveTimes != 0,
+		Memory:    manifest.DefaultMemory / len(r.route.targets),
+		Spill:     t.newSpill,
+	}
+	o.Usual, o.Outside = t.manifestPlace(r.opts.Manifest)
+	if t.catalog, err = catalog.Open(t.root, r.manifests, o); err != nil {
+		return err
+	}
+	if t.catalog.NeedsDigests() && r.opts.Policy != PolicyNever {
+		return r.checkGiven(t)
+	}
+	return nil
+}
+
+// checkGiven refuses to replace a single file if a manifest beside it, which Sealift has
+// not written, would be wrong then. Both files are read for that, once more than usual.
+func (r *run) checkGiven(t *target) error {
+	src, digests, err := r.digestFile(r.source, r.route.name)
+	if err != nil {
+		return nil //nolint:nilerr // copying the file reports it
+	}
+	have, old, err := r.digestFile(t.root, t.name)
+	if err != nil {
+		return nil //nolint:nilerr // the same
+	}
+	v, err := r.decide(t.system, src, have, nil)
+	if err != nil || v.act != actReplace && v.act != actCompare || digests.Equal(old) {
+		return err
+	}
+	if v.act == actCompare && v.differs != actReplace {
+		return nil
+	}
+	return t.catalog.CheckGiven(digests)
+}
+
+// startCatalog lets the catalog write: nothing refuses the run any more, and the
+// journal of unfinished runs has been read.
+func (t *target) startCatalog() error {
+	var unfinished catalog.Interrupted
+	if t.ledger.unsettled {
+		unfinished = t.ledger
+	}
+	t.catalog.Resume(unfinished)
+	return t.catalog.Start()
+}
+
+// digestFile reads a regular file.
+func (r *run) digestFile(dir *fsys.Dir, name string) (fsys.Info, hash.Digests, error) {
+	f, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return info, nil, err
+	}
+	defer f.Close()
+	r.clock.At(lap.Read, lap.Source)
+	set := hash.NewSet(r.opts.Hashes)
+	_, err = io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), make([]byte, r.opts.BlockSize))
+	return info, set.Digests(), err
+}
+
+// isLate reports whether an entry of the source has the name of a manifest of this
+// run: it is copied after everything else.
+func (r *run) isLate(d *walk.Dir, name string) bool {
+	if r.opts.DryRun || d.Parent != nil && r.opts.Manifest == "" {
+		return false
+	}
+	p := d.Join(name)
+	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.catalog != nil && t.catalog.Late(p) })
+}
+
+// copyLate copies the source's files that have names of manifests, when all else was
+// copied. Manifests of earlier runs that have these names move aside.
+func (r *run) copyLate() {
+	r.sync() // the collector records in the same catalogs
+	for _, t := range r.targets {
+		if t.isLost() || t.catalog == nil || r.ctx.Err() != nil {
+			continue
+		}
+		if err := t.catalog.MakeWay(); err != nil {
+			t.catalog.Fail(fmt.Errorf("the previous manifest cannot be renamed: %w", err))
+		}
+	}
+	slices.SortFunc(r.late.jobs, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
+	for _, j := range r.late.jobs {
+		if r.ctx.Err() == nil {
+			r.process(j, r.clock)
+		}
+		j.dir.Done()
+	}
+}
+
+// warnStale warns of manifests at the destination that are not Sealift's to change, and
+// list files that this run has replaced.
+func (r *run) warnStale(t *target) error {
+	stale, err := t.catalog.Stale()
+	for _, s := range stale {
+		lines := "1 of its lines is"
+		if s.Lines > 1 {
+			lines = fmt.Sprintf("%d of its lines are", s.Lines)
+		}
+		r.tell(Event{Kind: EventWarning, Path: s.Path, Target: t.given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
+	}
+	return err
+}

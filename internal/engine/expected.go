@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// What the source's own manifests list is checked with the digests of the one read:
+// corruption is not passed on.
+
+var errBroken = errors.New("source does not match its manifest")
+
+// reportNote reports something about a manifest of the source.
+func (r *run) reportNote(n catalog.Note) {
+	switch {
+	case n.Severity == catalog.Failure:
+		r.tell(Event{Kind: EventFailed, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageManifest, Err: n.Err}})
+	case n.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
+		r.tell(Event{Kind: EventMismatch, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageVerify, Err: n.Err}})
+	default:
+		r.tell(Event{Kind: EventWarning, Path: n.Path, Err: n.Err})
+	}
+}
+
+// findExpected looks up what the manifests of the source list for a file.
+func (r *run) findExpected(e *entry) {
+	if e.kind != fsys.Regular {
+		return
+	}
+	var err error
+	if e.expected, err = r.manifests.Expect(e.path); err != nil {
+		r.failSource(e, failure.StageManifest, err)
+		e.broken = true
+	}
+}
+
+// isExpected reports whether the source, of which these digests were read, matches its
+// manifests. It reports a mismatch, once.
+func (r *run) isExpected(e *entry, digests hash.Digests) bool {
+	if e.broken || e.expected.Met(digests) {
+		return !e.broken
+	}
+	e.broken = true
+	err := errBroken
+	if e.expected.Disputed() {
+		err = fmt.Errorf("%w, which lists it with different digests", errBroken)
+	}
+	r.tellBroken(e, err)
+	return false
+}
+
+func (r *run) tellBroken(e *entry, err error) {
+	r.tell(Event{Kind: EventMismatch, Path: e.path, Err: &failure.FileError{Path: e.path, Stage: failure.StageVerify, Err: err}})
+}
+
+// namesShown is how many absent files a warning names.
+const namesShown = 3
+
+// findAbsent reports the files that the manifests of the source list and the source
+// lacks.
+func (r *run) findAbsent() {
+	if r.route.name != "" || r.opts.DryRun {
+		return // the others in the directory were not asked for
+	}
+	look := newFinder(r.source)
+	defer look.Close()
+	absent := absentFiles{run: r}
+	err := r.manifests.Absent(func(list, file string) error {
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		if !r.wanted(file) || !r.absent(look, file) {
+			return nil
+		}
+		if r.opts.SourceManifest == SourceManifestStrict {
+			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
+			r.tell(Event{Kind: EventMismatch, Path: file, Err: &failure.FileError{Path: file, Stage: failure.StageVerify, Err: err}})
+			return nil
+		}
+		absent.add(list, file)
+		return nil
+	})
+	absent.warn()
+	var bad *catalog.ListError
+	if errors.As(err, &bad) {
+		r.tell(Event{Kind: EventFailed, Path: bad.Name, Err: &failure.FileError{Path: bad.Name, Stage: failure.StageManifest, Err: bad.Err}})
+	}
+}
+
+// absentFiles collects the absent files of one manifest after another.
+type absentFiles struct {
+	run   *run
+	list  string
+	count int
+	shown []string
+}
+
+func (a *absentFiles) add(list, file string) {
+	if list != a.list {
+		a.warn()
+		a.list, a.count, a.shown = list, 0, nil
+	}
+	if a.count++; len(a.shown) < namesShown {
+		a.shown = append(a.shown, quoteName(file))
+	}
+}
+
+func (a *absentFiles) warn() {
+	if a.count == 0 {
+		return
+	}
+	err := fmt.Errorf("lists a file that is absent: %s", a.shown[0])
+	if a.count > 1 {
+		names := strings.Join(a.shown, ", ")
+		if a.count > len(a.shown) {
+			names += ", ..."
+		}
+		err = fmt.Errorf("lists %d files that are absent: %s", a.count, names)
+	}
+	a.run.tell(Event{Kind: EventWarning, Path: a.list, Err: err})
+}
+
+// absent reports whether there is no file of that name, nor a link in the source
+// to one. What cannot be opened is there; why it was not copied was told.
+func (r *run) absent(look *fsys.Finder, name string) bool {
+	f, _, err := look.Open(name)
+	if err == nil {
+		f.Close()
+		return false
+	}
+	if other := (*fsys.KindError)(nil); !fsys.NoSuchFile(err) && !errors.Is(err, fsys.ErrOutside) && !errors.As(err, &other) {
+		return false
+	}
+	if !r.opts.OneFileSystem {
+		return true
+	}
+	for end := strings.IndexByte(name, '/'); end > 0; { // in another file system it was not asked for
+		if info, err := look.Lstat(name[:end]); err == nil && info.ID.Dev != r.sourceInfo.ID.Dev {
+			return false
+		}
+		next := strings.IndexByte(name[end+1:], '/')
+		if next < 0 {
+			break
+		}
+		end += 1 + next
+	}
+	return true
+}
+
+// wanted reports whether the run was asked for the path, by the filters.
+func (r *run) wanted(name string) bool {
+	verdict := r.opts.Filter.Root()
+	var only *filter.Node
+	if r.opts.Only != nil {
+		only = r.opts.Only.Root()
+	}
+	for end := 0; end < len(name); {
+		start := end
+		if next := strings.IndexByte(name[start:], '/'); next >= 0 {
+			end = start + next
+		} else {
+			end = len(name)
+		}
+		if r.opts.Filter != nil {
+			if verdict = r.opts.Filter.Match(name[:end], end < len(name), verdict); verdict == filter.Excluded {
+				return false
+			}
+		}
+		if only != nil && !only.All() {
+			if only = only.Child(name[start:end]); only == nil {
+				return false
+			}
+		}
+		end++ // past the slash
+	}
+	return true
+}

@@ -1,0 +1,252 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+func TestGranularityIsThatOfTheTimeStored(t *testing.T) {
+	set := fsys.Time{Sec: 1234567891, Nsec: 987654321}
+	for _, c := range []struct {
+		got  fsys.Time
+		want int64
+	}{
+		{set, 1},
+		{fsys.Time{Sec: set.Sec, Nsec: 987654300}, 100},
+		{fsys.Time{Sec: set.Sec, Nsec: 987654000}, 1e3},
+		{fsys.Time{Sec: set.Sec, Nsec: 987000000}, 1e6},
+		{fsys.Time{Sec: set.Sec, Nsec: 980000000}, 10e6},
+		{fsys.Time{Sec: set.Sec}, 1e9},
+		{fsys.Time{Sec: set.Sec - 1}, 2e9},
+	} {
+		require.Equal(t, c.want, granularityOf(c.got, set), "%v", c.got)
+	}
+}
+
+func TestAGuessIsTheCoarsestUnlessTheChangeTimeIsFiner(t *testing.T) {
+	require.EqualValues(t, 1, guessGranularity(fsys.Info{Ctime: fsys.Time{Sec: 1, Nsec: 123456789}}))
+	require.EqualValues(t, coarsest, guessGranularity(fsys.Info{Ctime: fsys.Time{Sec: 1, Nsec: 120000000}}))
+	require.EqualValues(t, coarsest, guessGranularity(fsys.Info{}))
+}
+
+// A time stamp of a mount counts as earlier than one of the root only if neither a
+// coarser granularity nor a clock that is behind can explain the difference.
+func TestTimesOfTwoFileSystemsAreComparedWithSlack(t *testing.T) {
+	at := fsys.Time{Sec: 100, Nsec: 5e8}
+	same := &fileSystem{}
+	require.True(t, same.before(fsys.Time{Sec: 100, Nsec: 499999999}, at))
+	require.False(t, same.before(at, at))
+	other := &fileSystem{slack: 1600 * time.Millisecond}
+	require.True(t, other.before(fsys.Time{Sec: 98, Nsec: 899999999}, at))
+	require.False(t, other.before(fsys.Time{Sec: 98, Nsec: 9e8}, at))
+	require.False(t, other.before(fsys.Time{Sec: 100}, at))
+	require.False(t, other.before(fsys.Time{Sec: 1<<63 - 1}, at), "no time is so late that it counts as early")
+}
+
+// metTarget has a root and three directories below it, of which a test says which file
+// systems they are on.
+func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir) {
+	t.Helper()
+	path := treetest.MemoryDir(t)
+	sys = &fsys.FS{}
+	root, err := sys.OpenRoot(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { root.Close() })
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, os.Mkdir(filepath.Join(path, name), 0o755))
+		dir, err := root.OpenDir(name)
+		require.NoError(t, err)
+		t.Cleanup(func() { dir.Close() })
+		dirs = append(dirs, dir)
+	}
+	r = &run{opts: &Options{}, notes: make(chan note, 10)}
+	d = &target{root: root, wholeFS: root.SyncFSReliable()}
+	d.system, err = d.meet(r, root, on(t, root, 1))
+	require.NoError(t, err)
+	t.Cleanup(d.fileSystems.close)
+	return sys, r, d, dirs
+}
+
+// on describes dir as one on another device.
+func on(t *testing.T, dir *fsys.Dir, device uint64) fsys.Info {
+	t.Helper()
+	info, err := dir.Stat()
+	require.NoError(t, err)
+	info.ID.Dev = device
+	return info
+}
+
+// countCreated counts the files that are made.
+func countCreated(sys *fsys.FS) *atomic.Int64 {
+	made := new(atomic.Int64)
+	sys.Fault = faultfs.OnOp(func(fsys.Call) error { made.Add(1); return nil }, fsys.OpCreate)
+	return made
+}
+
+func TestEachFileSystemIsProbedOnce(t *testing.T) {
+	sys, r, d, dirs := metTarget(t)
+	require.True(t, d.system.probed)
+	made := countCreated(sys)
+	infos := []fsys.Info{on(t, dirs[0], 1), on(t, dirs[1], 2), on(t, dirs[2], 2)}
+	systems := make([]*fileSystem, 30)
+	errs := make([]error, len(systems))
+	var all sync.WaitGroup
+	for i := range systems {
+		all.Go(func() { systems[i], errs[i] = d.meet(r, dirs[i%3], infos[i%3]) })
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.EqualValues(t, 1, made.Load(), "the root's was probed before")
+	for i, s := range systems {
+		require.Same(t, systems[i%3], s)
+	}
+	require.Same(t, d.system, systems[0])
+	require.Same(t, systems[1], systems[2])
+	require.NotSame(t, d.system, systems[1])
+	require.Zero(t, d.system.slack)
+	require.GreaterOrEqual(t, systems[1].slack, tick)
+	require.Len(t, d.fileSystems.all(), 2)
+	for _, dir := range dirs {
+		list, err := dir.List()
+		require.NoError(t, err)
+		require.Zero(t, list.Len(), "nothing is left of the probe")
+	}
+}
+
+// Where nothing can be made, the properties are guessed until a directory of the file
+// system is met in which something can.
+func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
+	sys, r, d, dirs := metTarget(t)
+	sys.Fault = faultfs.OnOp(faultfs.Fail(syscall.EROFS), fsys.OpCreate)
+	info := on(t, dirs[0], 2)
+	info.Ctime.Nsec = 0
+	guessed, err := d.meet(r, dirs[0], info)
+	require.NoError(t, err)
+	require.False(t, guessed.probed)
+	require.False(t, guessed.ctimeHolds)
+	require.EqualValues(t, coarsest, guessed.granularity)
+	made := countCreated(sys)
+	probed, err := d.meet(r, dirs[1], on(t, dirs[1], 2))
+	require.NoError(t, err)
+	require.True(t, probed.probed)
+	require.EqualValues(t, 1, probed.granularity)
+	require.Same(t, guessed.dir, probed.dir, "it is flushed through one descriptor")
+	again, err := d.meet(r, dirs[0], info)
+	require.NoError(t, err)
+	require.Same(t, probed, again)
+	require.EqualValues(t, 1, made.Load())
+}
+
+func TestADryRunProbesNothing(t *testing.T) {
+	sys, _, _, dirs := metTarget(t)
+	r := &run{opts: &Options{DryRun: true}}
+	d := &target{root: dirs[0]}
+	made := countCreated(sys)
+	var err error
+	d.system, err = d.meet(r, dirs[0], on(t, dirs[0], 1))
+	require.NoError(t, err)
+	mount := on(t, dirs[1], 2)
+	mount.Ctime.Nsec = 0
+	s, err := d.meet(r, dirs[1], mount)
+	require.NoError(t, err)
+	require.EqualValues(t, coarsest, s.granularity)
+	again, err := d.meet(r, dirs[2], on(t, dirs[2], 2))
+	require.NoError(t, err)
+	require.Same(t, s, again)
+	require.Nil(t, s.dir, "nothing is flushed")
+	require.Zero(t, made.Load())
+}
+
+// A mount that cannot store something says nothing about the root; it is reported once.
+func TestWhatAMountCannotStoreIsTriedElsewhere(t *testing.T) {
+	_, r, d, dirs := metTarget(t)
+	mount, err := d.meet(r, dirs[0], on(t, dirs[0], 2))
+	require.NoError(t, err)
+	mount.warn(r, kindACL, syscall.EPERM)
+	require.False(t, mount.cannot(kindACL), "a refusal may concern one file")
+	mount.warn(r, kindACL, syscall.ENOTSUP)
+	require.True(t, mount.cannot(kindACL))
+	require.False(t, mount.cannot(kindOwner))
+	require.False(t, d.system.cannot(kindACL))
+	require.Len(t, r.notes, 1)
+}
+
+// Each file is synced separately where the root's file system, or its own, has no flush
+// that can be relied on.
+func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
+	_, r, d, dirs := metTarget(t)
+	for i, c := range []struct {
+		sync  SyncMode
+		whole bool
+		want  bool
+	}{
+		{SyncEnd, true, !dirs[0].SyncFSReliable()},
+		{SyncEnd, false, true},
+		{SyncFile, false, true},
+		{SyncNone, false, false},
+	} {
+		r.opts.Sync, d.wholeFS = c.sync, c.whole
+		s, err := d.meet(r, dirs[0], on(t, dirs[0], uint64(10+i)))
+		require.NoError(t, err)
+		require.Equal(t, c.want, s.syncEach, "%+v", c)
+	}
+}
+
+// A change time shows whether a file was changed since a run was interrupted, or since
+// its last checkpoint, only if the file's own file system protects it from programs.
+func TestInterruptedFilesAreJudgedByTheirOwnFileSystem(t *testing.T) {
+	digests := hash.Digests{make([]byte, hash.SHA256.Size())}
+	src := fsys.Info{Size: 5, Mtime: fsys.Time{Sec: 50}, Ctime: fsys.Time{Sec: 60}}
+	var text bytes.Buffer
+	w, err := journal.Create(&text, journal.Header{ID: journal.NewID(), Options: "hash=sha256", Source: "/src", Begun: fsys.Time{Sec: 100}})
+	require.NoError(t, err)
+	require.NoError(t, w.File(&journal.File{Path: "f", Size: src.Size, Mtime: src.Mtime, Ctime: src.Ctime, Digests: digests}))
+	require.NoError(t, w.Flush())
+	require.NoError(t, w.Checkpoint(w.Size(), fsys.Time{Sec: 200}))
+	require.NoError(t, w.Flush())
+	known, err := journal.Read(bytes.NewReader(text.Bytes()), int64(text.Len()))
+	require.NoError(t, err)
+	l := &ledger{known: known, unsettled: true, begun: fsys.Time{Sec: 100}, hashes: []hash.Algorithm{hash.SHA256}}
+	r := &run{opts: &Options{Hashes: []hash.Algorithm{hash.SHA256}, Preserve: PreserveTimes}}
+
+	holds := &fileSystem{probed: true, ctimeHolds: true, granularity: 1}
+	behind := &fileSystem{probed: true, ctimeHolds: true, granularity: 1, slack: time.Second}
+	settable := &fileSystem{probed: true, granularity: 2e9}
+	guessed := &fileSystem{granularity: 2e9}
+	for _, c := range []struct {
+		name         string
+		system       *fileSystem
+		ctime        fsys.Time
+		torn, listed bool
+	}{
+		{"before the run", holds, fsys.Time{Sec: 99, Nsec: 5e8}, false, true},
+		{"before the checkpoint", holds, fsys.Time{Sec: 199, Nsec: 5e8}, true, true},
+		{"after the checkpoint", holds, fsys.Time{Sec: 201}, true, false},
+		{"perhaps before the run", behind, fsys.Time{Sec: 99, Nsec: 5e8}, true, true},
+		{"perhaps before the checkpoint", behind, fsys.Time{Sec: 199, Nsec: 5e8}, true, false},
+		{"set by a program", settable, src.Mtime, true, false},
+		{"nothing is known", guessed, src.Mtime, true, false},
+	} {
+		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: src.Mtime, Ctime: c.ctime}
+		require.Equal(t, c.torn, l.torn(c.system, src, have), c.name)
+		_, listed := l.listed(c.system, "f", src, have, r)
+		require.Equal(t, c.listed, listed, c.name)
+	}
+}

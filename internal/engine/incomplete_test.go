@@ -1,0 +1,508 @@
+//go:build linux
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+const srcMarker = "SEALIFT-INCOMPLETE-src.txt"
+
+// marked is the marker of a name at a destination: its head, and its text after that.
+func marked(t testing.TB, dst, name string) (incomplete.Head, string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dst, name))
+	require.NoError(t, err)
+	h, err := incomplete.ReadHead(bytes.NewReader(text), int64(len(text)))
+	require.NoError(t, err)
+	return h, strings.TrimPrefix(string(text), h.String())
+}
+
+// markersAt are the names of the markers at a destination.
+func markersAt(t testing.TB, dst string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dst)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if incomplete.IsName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// failing makes one operation on entries of these names fail.
+func failing(err error, op fsys.Op, names ...string) *fsys.FS {
+	return faultfs.New(func(o fsys.Op, name string) error {
+		if o == op && slices.Contains(names, name) {
+			return err
+		}
+		return nil
+	})
+}
+
+func journalAt(dst string) string { return filepath.Join(dst, ".sealift-journal") }
+
+// Every kind of failure leaves a marker that lists the path and its cause, in no
+// manifest and with no journal. The same command, without the failure, removes it.
+func TestAnIncompleteCopyIsMarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		verify VerifyMode
+		fail   func(t *testing.T, src, dst string, run func(*fsys.FS, *tally.Counters))
+		mend   func(t *testing.T, src string)
+		lines  []string
+	}{
+		"unreadable file": {
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+				run(failing(syscall.EACCES, fsys.OpOpen, "z", "new\nline"), &tally.Counters{})
+			},
+			lines: []string{`$'d/new\nline': open: permission denied`, `'z': open: permission denied`},
+		},
+		"unreadable directory": {
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+				run(failing(syscall.EACCES, fsys.OpOpenDir, "d"), &tally.Counters{})
+			},
+			lines: []string{`'d': scan: permission denied`},
+		},
+		"the source's manifest": {
+			fail: func(t *testing.T, src, _ string, run func(*fsys.FS, *tally.Counters)) {
+				write(t, src, "MD5SUMS", []byte(strings.Repeat("0", 32)+"  z\n"), since)
+				run(nil, &tally.Counters{})
+			},
+			mend:  func(t *testing.T, src string) { require.NoError(t, os.Remove(filepath.Join(src, "MD5SUMS"))) },
+			lines: []string{`'z': verify: source does not match its manifest`},
+		},
+		"read back": {
+			verify: VerifyDest,
+			fail: func(t *testing.T, _, dst string, run func(*fsys.FS, *tally.Counters)) {
+				var c tally.Counters
+				run(atVerifying(&c, func() { spoil(t, filepath.Join(dst, "z")) }), &c)
+			},
+			lines: []string{`'z': verify: what is there is not what was written`},
+		},
+		"full destination": {
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+				var once atomic.Bool
+				sys := faultfs.New(func(op fsys.Op, _ string) error {
+					if op == fsys.OpWrite && once.CompareAndSwap(false, true) {
+						return nil // of the log
+					} else if op == fsys.OpMkdir && once.Load() {
+						return syscall.ENOSPC
+					}
+					return nil
+				})
+				run(sys, &tally.Counters{})
+			},
+			lines: []string{"The copy ended before it had tried every file, so more paths may be missing.", "", "this directory: dropped at 'd': no space left on device"},
+		},
+		"no manifest": {
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+				run(failing(syscall.EIO, fsys.OpLink, "SHA256SUMS"), &tally.Counters{})
+			},
+			lines: []string{"this directory: manifest: input/output error"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := treetest.MemoryDir(t)
+			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			for _, path := range []string{"a", "d/new\nline", "d/x", "z"} {
+				write(t, src, path, []byte(path), since)
+			}
+			require.NoError(t, os.Mkdir(dst, 0o755))
+			o := options(src, dst)
+			o.Verify, o.Workers = c.verify, 1
+			o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
+			before := time.Now().Add(-time.Second)
+			c.fail(t, src, dst, func(sys *fsys.FS, counters *tally.Counters) { runTold(t, in(sys, o), counters) })
+			h, text := marked(t, dst, srcMarker)
+			require.Equal(t, []string{srcMarker}, markersAt(t, dst))
+			require.Equal(t, "'"+src+"'", h.Source)
+			require.Equal(t, incomplete.NoFilters, h.Filters)
+			date, err := time.Parse(time.RFC3339, h.Date)
+			require.NoError(t, err)
+			require.WithinRange(t, date, before, time.Now())
+			require.True(t, strings.HasSuffix(h.Date, "Z"))
+			require.Contains(t, text, "run the same command again")
+			_, list, _ := strings.Cut(text, "complete.\n\n")
+			lines := strings.Split(list, "\n")
+			for i, want := range c.lines {
+				require.Greater(t, len(lines), i, text)
+				require.True(t, strings.HasPrefix(lines[i], want), text)
+			}
+			if name != "full destination" {
+				require.Len(t, lines, len(c.lines)+1, text)
+			}
+			for _, manifest := range []string{"SHA256SUMS", "MD5SUMS"} {
+				sums, _ := os.ReadFile(filepath.Join(dst, manifest))
+				require.NotContains(t, string(sums), "SEALIFT")
+			}
+			if name != "no manifest" && name != "full destination" {
+				require.NoDirExists(t, journalAt(dst))
+			}
+			if c.mend != nil {
+				c.mend(t, src)
+			}
+			runTold(t, o, &tally.Counters{})
+			require.Empty(t, markersAt(t, dst))
+			require.NoDirExists(t, journalAt(dst))
+			treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "MD5SUMS", ".sealift-bad-z", "sealift.md5", "sealift.sha256"}})
+		})
+	}
+}
+
+// The paths below a root are relative to it.
+func pathsBelow(t testing.TB, root string) (paths []string) {
+	t.Helper()
+	for path := range look(t, root) {
+		if path != "." {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Of two destinations, each is marked for what is missing there. A dropped one lists
+// all that is not known to have arrived; a complete one has no marker, and loses that
+// of an earlier run.
+func TestMarkersOfSeveralDestinations(t *testing.T) {
+	for _, sync := range []SyncMode{SyncEnd, SyncNone} {
+		dir := treetest.MemoryDir(t)
+		src, one, two := filepath.Join(dir, "src"), filepath.Join(dir, "1"), filepath.Join(dir, "2")
+		for i := range 40 {
+			write(t, src, fmt.Sprintf("%02d/file", i), []byte{byte(i)}, since)
+			write(t, src, fmt.Sprintf("f%02d", i), []byte{byte(i)}, since)
+		}
+		require.NoError(t, os.Mkdir(one, 0o755))
+		require.NoError(t, os.Mkdir(two, 0o755))
+		o := options(src, one, two)
+		o.Workers, o.Sync = 1, sync
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &tally.Counters{})
+		require.Equal(t, []string{srcMarker}, markersAt(t, one))
+		require.Equal(t, []string{srcMarker}, markersAt(t, two))
+		treetest.Remove(t, two)
+		require.NoError(t, os.Mkdir(two, 0o755))
+
+		var mkdirs atomic.Int64 // the first destination has the directory already
+		sys := faultfs.New(func(op fsys.Op, name string) error {
+			if op == fsys.OpMkdir && name == "20" && mkdirs.Add(1) == 1 {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		out := runTold(t, in(sys, o), &tally.Counters{})
+		require.NoError(t, out.summary.Targets[0].Lost)
+		require.ErrorIs(t, out.summary.Targets[1].Lost, syscall.ENOSPC)
+		require.Empty(t, markersAt(t, one))
+		h, text := marked(t, two, srcMarker)
+		var missing []string
+		for _, path := range pathsBelow(t, src) {
+			if _, err := os.Lstat(filepath.Join(two, path)); err != nil {
+				missing = append(missing, path)
+			}
+		}
+		require.NotEmpty(t, missing)
+		var listed []string
+		for line := range strings.Lines(text) {
+			if path, ok := strings.CutSuffix(line, "': not copied: the destination was dropped\n"); ok {
+				listed = append(listed, strings.TrimPrefix(path, "'"))
+			}
+		}
+		require.Subset(t, listed, missing)
+		for _, path := range listed { // directories there may lack their metadata
+			info, err := os.Lstat(filepath.Join(two, path))
+			require.True(t, err != nil || info.IsDir(), path)
+		}
+		require.True(t, slices.IsSorted(listed))
+		require.EqualValues(t, len(listed), h.Missing)
+		require.Contains(t, text, "this directory: dropped at '20': no space left on device\n")
+
+		runTold(t, o, &tally.Counters{})
+		require.Empty(t, markersAt(t, two))
+	}
+}
+
+// Two sources with the same last element have a marker each in one destination. Each
+// renews and removes its own, whichever name it has.
+func TestMarkersOfTwoSources(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	dst := filepath.Join(dir, "dst")
+	copyOf := func(parent string, fail bool) {
+		src := filepath.Join(dir, parent, "src")
+		write(t, src, parent, []byte("x"), since)
+		var names []string
+		if fail {
+			names = []string{parent}
+		}
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, names...), options(src, dst)), &tally.Counters{})
+	}
+	copyOf("a", true)
+	copyOf("b", true)
+	copyOf("a", true)
+	copyOf("b", true)
+	second := "SEALIFT-INCOMPLETE-src-2.txt"
+	require.Equal(t, []string{second, srcMarker}, markersAt(t, dst))
+	h, _ := marked(t, dst, second)
+	require.Equal(t, "'"+filepath.Join(dir, "b/src")+"'", h.Source)
+
+	copyOf("a", false)
+	require.Equal(t, []string{second}, markersAt(t, dst))
+	renamed := "SEALIFT-INCOMPLETE-of b.txt"
+	require.NoError(t, os.Rename(filepath.Join(dst, second), filepath.Join(dst, renamed)))
+	copyOf("b", true)
+	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
+	copyOf("b", false)
+	require.Empty(t, markersAt(t, dst))
+}
+
+// What has the marker's name and is not this copy's marker stays.
+func TestAMarkerOverwritesNothing(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("a"), since)
+	o := options(src, dst)
+	other := incomplete.Head{Source: "'/elsewhere/src'", Filters: incomplete.NoFilters}.String()
+	name := func(number int) string { return incomplete.Name(src, number) }
+	require.NoError(t, os.MkdirAll(filepath.Join(dst, name(1)), 0o755))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dst, name(2))))
+	write(t, dst, name(3), []byte("a text of the user"), since)
+	write(t, dst, name(4), []byte(other), since)
+	require.NoError(t, os.Symlink(name(6), filepath.Join(dst, name(5)))) // to our own
+	stands := look(t, dst)
+	for range 2 {
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
+		h, _ := marked(t, dst, name(6))
+		require.EqualValues(t, 1, h.Missing)
+		require.Len(t, markersAt(t, dst), 6)
+	}
+	runTold(t, o, &tally.Counters{})
+	now := look(t, dst)
+	for _, added := range []string{"a", "SHA256SUMS"} {
+		require.Contains(t, now, added)
+		delete(now, added)
+	}
+	stands["."] = now["."]
+	require.Equal(t, stands, now)
+}
+
+// A marker in the source is an ordinary file: it is copied, listed, and never replaced
+// or removed as a marker of this copy, even if it names this very source.
+func TestAMarkerInTheSource(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		dir := treetest.MemoryDir(t)
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		source := "'/elsewhere/src'"
+		if own {
+			source = quoteName(src)
+		}
+		text := incomplete.Head{Source: source, Filters: incomplete.NoFilters, Missing: 7}.String()
+		write(t, src, srcMarker, []byte(text), since)
+		write(t, src, "a", []byte("a"), since)
+		o := options(src, dst)
+		check := func(want ...string) {
+			t.Helper()
+			content, err := os.ReadFile(filepath.Join(dst, srcMarker))
+			require.NoError(t, err)
+			require.Equal(t, text, string(content))
+			require.Equal(t, want, markersAt(t, dst))
+			sums, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+			require.NoError(t, err)
+			require.Equal(t, sha(text), readManifest(t, string(sums))[srcMarker])
+			require.NotContains(t, string(sums), "src-2")
+		}
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
+		check("SEALIFT-INCOMPLETE-src-2.txt", srcMarker)
+		runTold(t, o, &tally.Counters{})
+		check(srcMarker)
+		runTold(t, o, &tally.Counters{})
+		check(srcMarker)
+
+		// The name is the source's also where the file itself could not be copied.
+		treetest.Remove(t, dst)
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &tally.Counters{})
+		require.Equal(t, []string{"SEALIFT-INCOMPLETE-src-2.txt"}, markersAt(t, dst))
+	}
+}
+
+// Where no marker can be written, the journal stays: also that of a run that found
+// everything else up to date.
+func TestTheJournalStaysWithoutAMarker(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("a"), since)
+	write(t, src, "b", []byte("b"), since)
+	o := options(src, dst)
+	runTold(t, o, &tally.Counters{})
+	for _, failFast := range []bool{false, true} {
+		o.FailFast = failFast
+		sys := faultfs.New(func(op fsys.Op, name string) error {
+			if op == fsys.OpOpen && name == "b" || op == fsys.OpLink && name == srcMarker {
+				return syscall.EACCES
+			}
+			return nil
+		})
+		out := runTold(t, in(sys, o), &tally.Counters{})
+		require.EqualValues(t, 1, out.summary.Errors)
+		require.EqualValues(t, 1, out.summary.Warnings, "%v", out.bad())
+		require.Contains(t, out.String(), "cannot write '"+srcMarker+"': permission denied; the journal stays")
+		require.Empty(t, markersAt(t, dst))
+		root, err := fsys.OpenRoot(dst)
+		require.NoError(t, err)
+		signs, err := incomplete.Find(root)
+		root.Close()
+		require.NoError(t, err)
+		require.Len(t, signs, 1)
+		require.True(t, signs[0].Journal)
+		o.FailFast = false
+		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+		require.NoDirExists(t, journalAt(dst))
+	}
+}
+
+// A marker that cannot be removed or checked is a failure: the destination would say
+// that it is incomplete.
+func TestAMarkerThatStays(t *testing.T) {
+	for _, op := range []fsys.Op{fsys.OpRemove, fsys.OpOpen} {
+		dir := treetest.MemoryDir(t)
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		write(t, src, "a", []byte("a"), since)
+		o := options(src, dst)
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
+		out := runTold(t, in(failing(syscall.EIO, op, srcMarker), o), &tally.Counters{})
+		require.EqualValues(t, 1, out.summary.Errors)
+		require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
+		require.NotEmpty(t, markersAt(t, dst))
+		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+		require.Empty(t, markersAt(t, dst))
+	}
+}
+
+// No marker: of a dry run, of conflicts, of a single file, of a run that was stopped.
+// --fail-fast is a failure, and writes one.
+func TestRunsWithoutAMarker(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("new"), since)
+	write(t, src, "b", []byte("b"), since)
+	write(t, dst, "a", []byte("newer"), since.Add(time.Hour))
+	o := options(src, dst)
+	dry, file := o, options(filepath.Join(src, "b"), dst)
+	dry.DryRun = true
+	for _, o := range []Options{dry, file} {
+		out := runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &tally.Counters{})
+		require.EqualValues(t, 1, out.summary.Errors)
+		require.Empty(t, markersAt(t, dst))
+	}
+	out := runTold(t, o, &tally.Counters{})
+	require.EqualValues(t, 1, out.summary.Conflicts)
+	require.Empty(t, markersAt(t, dst))
+
+	write(t, src, "c", []byte("c"), since)
+	ctx, cancel := context.WithCancel(t.Context())
+	sys := faultfs.New(func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "c" {
+			cancel()
+			return syscall.EIO
+		}
+		return nil
+	})
+	stopped := in(sys, o)
+	_, err := Run(ctx, &stopped, &tally.Counters{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, markersAt(t, dst))
+
+	o.FailFast = true
+	runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &tally.Counters{})
+	_, text := marked(t, dst, srcMarker)
+	require.Contains(t, text, "The copy ended before it had tried every file")
+	out = runTold(t, o, &tally.Counters{}) // conflicts alone are complete
+	require.EqualValues(t, 1, out.summary.Conflicts)
+	require.Empty(t, markersAt(t, dst))
+}
+
+// A copy with filters says nothing about the rest of the source: it leaves the marker
+// of a copy of everything. That one stands for the copies with filters, too.
+func TestMarkersOfCopiesWithFilters(t *testing.T) {
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("a"), since)
+	write(t, src, "b", []byte("b"), since)
+	whole := options(src, dst)
+	part := whole
+	part.Filter = &filter.List{}
+	require.NoError(t, part.Filter.Exclude("b"))
+	fail := func(o Options) {
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
+	}
+	fail(whole)
+	runTold(t, part, &tally.Counters{})
+	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
+	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
+	fail(part)
+	require.Len(t, markersAt(t, dst), 2)
+	runTold(t, part, &tally.Counters{})
+	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
+	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
+	fail(part)
+	runTold(t, whole, &tally.Counters{})
+	require.Empty(t, markersAt(t, dst))
+}
+
+// Of more failures than a marker lists, the first paths are listed and the rest is
+// counted, whatever their order was.
+func TestAMarkerIsBounded(t *testing.T) {
+	const rest = 3
+	u := &undone{source: "/src", filters: incomplete.NoFilters, targets: []*undoneAt{{given: "x", kept: map[string]bool{}}}}
+	at := u.targets[0]
+	for i := maxGaps + rest - 1; i >= 0; i-- {
+		path := fmt.Sprintf("%05d", i)
+		u.event(Event{Kind: EventFailed, Path: path, Err: fmt.Errorf("first")})
+		u.event(Event{Kind: EventMismatch, Path: path, Err: fmt.Errorf("second")})
+		u.event(Event{Kind: EventFailed, Path: path, Target: "another", Err: fmt.Errorf("third")})
+		u.event(Event{Kind: EventWarning, Path: path, Err: fmt.Errorf("fourth")})
+		u.event(Event{Kind: EventFailed, Target: "x", Err: fmt.Errorf("%d", i)})
+	}
+	require.Len(t, at.heap, maxGaps)
+	require.Len(t, at.kept, maxGaps)
+	require.Len(t, at.remarks, maxRemarks)
+	u.event(Event{Kind: EventFailed, Path: "0", Err: fmt.Errorf("%s", strings.Repeat("\x01", 1<<20))})
+	u.event(Event{Kind: EventFailed, Path: "1" + strings.Repeat("p/", 1<<20), Err: fmt.Errorf("not listed")})
+
+	var text strings.Builder
+	require.NoError(t, u.write(at, &text))
+	_, list, _ := strings.Cut(text.String(), "'0': ")
+	lines := strings.Split(strings.TrimSuffix(list, "\n"), "\n")
+	require.Less(t, len(lines[0]), 4*maxGapCause+10)
+	require.Equal(t, "'00000': first", lines[1])
+	require.Equal(t, fmt.Sprintf("'%05d': first", maxGaps-2), lines[maxGaps-1])
+	require.Equal(t, fmt.Sprintf("and %d more", rest+2), lines[maxGaps])
+	require.Len(t, lines, maxGaps+1)
+	require.Contains(t, text.String(), fmt.Sprintf("\nMissing: %d\n", maxGaps+rest+2))
+}
+
+// A long path and its cause are cut, and the marker can still be read.
+func TestALongPathInAMarker(t *testing.T) {
+	u := &undone{targets: []*undoneAt{{kept: map[string]bool{}}}}
+	u.event(Event{Kind: EventFailed, Path: strings.Repeat("p/", 1<<20), Err: fmt.Errorf("x")})
+	require.Len(t, u.targets[0].heap[0].path, maxGapPath+len("..."))
+}

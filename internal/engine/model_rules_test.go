@@ -1,0 +1,680 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// This file is the reference model of a run that nothing stops: it says what a command
+// makes of a snapshot, by the rules of the contract and by nothing else.
+
+// A forecast is what a command makes of a snapshot.
+type forecast struct {
+	after      snapshot
+	refused    bool
+	conflicts  int
+	mismatches int
+	// unsure says where the contract leaves the result open. Only the invariants hold then.
+	unsure string
+	// crossed says that the read for one destination has caused a comparison at another.
+	crossed bool
+	// looseConflicts says that a file that does not match the source's manifest may be
+	// counted as a conflict or not.
+	looseConflicts bool
+	// looseMismatches says that the number of mismatches is open, though not that there are some.
+	looseMismatches bool
+	results         []result // of each destination
+}
+
+// A result is what a run does about the manifests of one destination.
+type result struct {
+	levels    levels
+	manifests map[hash.Algorithm]string // the path of each manifest that is at the destination in the end
+	dropped   map[hash.Algorithm]int    // lines of the previous manifest that are not in the new one
+	itself    map[hash.Algorithm]int    // those of them that list the run's own manifests, which need not count
+	adopted   bool                      // the entries of the highest taken level are the manifests
+}
+
+func newResult() result {
+	return result{
+		levels:    levels{chosen: noLevel, highest: noLevel},
+		manifests: map[hash.Algorithm]string{}, dropped: map[hash.Algorithm]int{}, itself: map[hash.Algorithm]int{},
+	}
+}
+
+// doubt notes the first reason why the result is open.
+func (f *forecast) doubt(reason string) {
+	if f.unsure == "" {
+		f.unsure = reason
+	}
+}
+
+// exitCode is the exit code that the outcome stands for.
+func exitCode(refused bool, mismatches, errors, conflicts int) int {
+	switch {
+	case refused:
+		return 2
+	case mismatches > 0:
+		return 3
+	case errors > 0:
+		return 1
+	case conflicts > 0:
+		return 4
+	}
+	return 0
+}
+
+func (f *forecast) exit() int { return exitCode(f.refused, f.mismatches, 0, f.conflicts) }
+
+// predict says what a command makes of a snapshot.
+func predict(before snapshot, c command) *forecast {
+	f := &forecast{after: before.clone()}
+	for _, p := range before.places[:c.Places] {
+		if len(p.tree.leftovers()) > 0 {
+			f.doubt("an interrupted run has left something")
+		}
+	}
+	if c.Single != "" {
+		predictSingle(f, before, c)
+	} else {
+		predictTree(f, before, c)
+	}
+	if f.refused {
+		f.after = before.clone()
+		f.conflicts, f.mismatches = 0, 0
+	}
+	return f
+}
+
+// A transfer is what happens to one file of the source at one destination.
+type transfer struct {
+	action action
+	differ action // what a difference leads to, for actionCompare
+	// skipped: the policy calls the file up to date, and the comparison is for the manifest.
+	skipped bool
+	equal   bool // compared and found equal
+}
+
+type action byte
+
+const (
+	actionNone     action = iota // not a regular file at either place, or inside of something refused
+	actionWrite                  // created or replaced
+	actionKeep                   // up to date, not read
+	actionCompare                // the content decides
+	actionConflict               // left alone and reported
+	actionLeave                  // left alone by policy never
+)
+
+// A worksite is one destination while a run is predicted.
+type worksite struct {
+	f      *forecast
+	c      command
+	expect expectation
+	result *result
+	source tree
+	before place
+	now    tree // what the destination becomes
+	// previous are the lines of the manifest that an earlier run has left, by hash.
+	previous map[hash.Algorithm]lines
+	listed   map[hash.Algorithm]lines // what this run lists itself
+	transfer map[string]*transfer     // of regular files
+	failed   map[string]bool          // files that do not match the source's manifest
+	// retired: a listed file was replaced. The previous manifests have moved aside, and an
+	// equal one in their place may be another file.
+	retired bool
+	// inherits: the previous manifest has, or had, a name that the source has. It may hand
+	// on its mode.
+	inherits map[hash.Algorithm]bool
+}
+
+// predictTree predicts the copy of a directory.
+func predictTree(f *forecast, before snapshot, c command) {
+	expect := c.expectations(before.source)
+	if len(expect.doubtful) > 0 {
+		f.doubt("SPEC does not say whether a manifest of the source is checked")
+	}
+	var sites []*worksite
+	for i, p := range before.places[:c.Places] {
+		f.results = append(f.results, newResult())
+		f.after.places[i].exists = true
+		sites = append(sites, &worksite{
+			f: f, c: c, expect: expect, source: before.source, before: p, now: f.after.places[i].tree,
+			previous: map[hash.Algorithm]lines{}, listed: map[hash.Algorithm]lines{},
+			transfer: map[string]*transfer{}, failed: map[string]bool{}, inherits: map[hash.Algorithm]bool{},
+		})
+	}
+	for i, s := range sites {
+		s.result = &f.results[i]
+		s.chooseNames()
+	}
+	if f.refused {
+		return
+	}
+	for _, s := range sites {
+		s.openPrevious()
+		s.decideAll()
+	}
+	for _, p := range before.source.paths() {
+		if before.source.isFile(p) && !c.excluded(p) {
+			copyFile(f, sites, p)
+		}
+	}
+	if c.SourceManifest == engine.SourceManifestStrict && len(c.Hashes) > 0 {
+		missing, unsure := expect.absent(c, before.source)
+		f.mismatches += len(missing)
+		if unsure || expect.malformed {
+			f.doubt("strict, and the source's manifest has lines that are neither met nor absent")
+		}
+	}
+	for i, s := range sites {
+		s.writeManifests(&f.after.places[i])
+	}
+}
+
+// chooseNames decides the level of the names and what must be refused.
+func (s *worksite) chooseNames() {
+	if len(s.c.Hashes) == 0 {
+		return
+	}
+	if !s.c.inside() {
+		s.result.levels = levels{highest: noLevel}
+		a := s.c.Hashes[0]
+		if n := s.before.outside; n.kind != absent && !isOwnForm(a, n) {
+			s.f.refused = true
+		}
+		return
+	}
+	s.result.levels = s.c.levels(s.source, s.before.tree)
+	if unsigned := s.before.tree.unsigned(); s.c.levels(s.source, unsigned).chosen != s.result.levels.chosen {
+		s.f.doubt("a signed manifest is at a later level")
+	}
+	if n := s.before.tree[s.c.Manifest]; s.c.Manifest != "" && n.kind != absent && n.kind != file && s.result.levels.chosen != 0 {
+		s.f.doubt("what --manifest names is not a regular file, and the source has the name")
+	}
+	if dir := path.Dir(s.c.Manifest); s.c.Manifest != "" && dir != "." {
+		for _, t := range []tree{s.source, s.before.tree} {
+			if t[dir].kind != absent && t[dir].kind != directory {
+				s.f.doubt("the directory that --manifest names is no directory")
+			}
+		}
+	}
+	for _, a := range s.c.Hashes {
+		name := s.c.levelName(s.result.levels.chosen, a)
+		if !s.mayReplace(a, name) {
+			s.f.refused = true
+		}
+	}
+}
+
+// mayReplace reports whether a manifest of the run may have this name.
+func (s *worksite) mayReplace(a hash.Algorithm, name string) bool {
+	n := s.before.tree[name]
+	return n.kind == absent || isOwnForm(a, n) && !signed(s.before.tree, name)
+}
+
+// openPrevious finds the lines of an earlier run, and moves a manifest aside whose name
+// the source has now.
+func (s *worksite) openPrevious() {
+	for _, a := range s.c.Hashes {
+		s.listed[a], s.previous[a] = lines{}, lines{}
+		if !s.c.inside() {
+			continue
+		}
+		if name := s.c.levelName(s.result.levels.chosen, a); s.before.tree[name].kind != absent {
+			s.previous[a] = ownLines(a, s.before.tree[name])
+			s.dropItself(a, name)
+			continue
+		}
+		for _, level := range slices.Backward(s.result.levels.taken) {
+			name := s.c.levelName(level, a)
+			n := s.before.tree[name]
+			if !isOwnForm(a, n) {
+				continue
+			}
+			s.previous[a], s.inherits[a] = ownLines(a, n), true
+			s.dropItself(a, name)
+			switch entry := s.source[name]; {
+			case signed(s.before.tree, name):
+				s.f.doubt("a signed manifest has a name that the source has")
+			case entry.kind == absent:
+				s.f.doubt("the source has the name of a manifest in another case")
+			case entry.kind == file && entry.data == n.data:
+			case s.c.excluded(name):
+				s.f.doubt("the filters leave out what has the name of a previous manifest")
+			case s.c.Policy == engine.PolicyNever:
+				s.f.doubt("policy never, and a previous manifest has a name that the source has")
+			default:
+				delete(s.now, name)
+			}
+			break
+		}
+	}
+}
+
+// dropItself drops what a previous manifest says of itself, which is never right.
+func (s *worksite) dropItself(a hash.Algorithm, name string) {
+	if _, listed := s.previous[a][name]; listed {
+		delete(s.previous[a], name)
+		s.result.dropped[a]++
+		s.result.itself[a]++
+	}
+}
+
+// decideAll applies the overwrite policy to all entries but the content of files.
+func (s *worksite) decideAll() {
+	closed := tree{} // directories of which nothing is copied
+	for _, p := range s.source.paths() {
+		if s.c.excluded(p) || closed.covers(p) {
+			continue
+		}
+		src, have := s.source[p], s.now[p]
+		switch src.kind {
+		case directory:
+			if !s.enter(p, have) {
+				closed[p] = node{kind: directory}
+			}
+		case symlink:
+			switch s.decideOther(src, have) {
+			case actionWrite, actionKeep:
+				s.retire(p)
+				s.now[p] = src
+			case actionConflict:
+				s.f.conflicts++
+			}
+		case file:
+			t := s.decideFile(src, have)
+			s.transfer[p] = t
+			if t.action == actionConflict {
+				s.f.conflicts++
+			}
+			if t.action == actionKeep && len(s.c.Hashes) > 0 && !s.certified(p) {
+				t.action, t.differ, t.skipped = actionCompare, actionConflict, true
+			}
+		}
+	}
+}
+
+// covers reports whether p is below an entry of the tree.
+func (t tree) covers(p string) bool {
+	for q := range t {
+		if len(p) > len(q) && p[:len(q)] == q && p[len(q)] == '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// enter makes a directory. It reports whether its content is copied.
+func (s *worksite) enter(p string, have node) bool {
+	switch {
+	case have.kind == directory:
+		return true
+	case have.kind == absent, have.kind == symlink && s.c.Policy == engine.PolicyAlways:
+		s.now[p] = node{kind: directory}
+		return true
+	case s.c.Policy != engine.PolicyNever:
+		s.f.conflicts++
+	}
+	return false
+}
+
+// decideOther is the overwrite policy for a symbolic link of the source.
+func (s *worksite) decideOther(src, have node) action {
+	switch {
+	case have.kind == absent:
+		return actionWrite
+	case s.c.Policy == engine.PolicyNever:
+		return actionLeave
+	case have.kind == directory:
+		return actionConflict
+	case have.kind != src.kind && s.c.Policy == engine.PolicyDefault:
+		return actionConflict
+	case have.kind != src.kind || s.c.Policy != engine.PolicyDefault || have.data == src.data:
+		return actionWrite // or up to date, which is the same here
+	}
+	return newer(src, have)
+}
+
+// newer replaces what is not newer than the source.
+func newer(src, have node) action {
+	if have.mtime > src.mtime {
+		return actionConflict
+	}
+	return actionWrite
+}
+
+// decideFile is the overwrite policy for a regular file of the source.
+func (s *worksite) decideFile(src, have node) *transfer {
+	switch {
+	case have.kind == absent:
+		return &transfer{action: actionWrite}
+	case s.c.Policy == engine.PolicyNever:
+		return &transfer{action: actionLeave}
+	case have.kind == directory:
+		return &transfer{action: actionConflict}
+	case have.kind == symlink && s.c.Policy == engine.PolicyDefault:
+		return &transfer{action: actionConflict}
+	case have.kind == symlink:
+		return &transfer{action: actionWrite}
+	}
+	sameSize, sameTime := len(src.data) == len(have.data), src.mtime == have.mtime
+	switch {
+	case sameSize && sameTime && (s.c.Policy == engine.PolicyDefault || s.c.Policy == engine.PolicyUpdate):
+		return &transfer{action: actionKeep}
+	case sameSize && s.c.Policy == engine.PolicyChecksum:
+		return &transfer{action: actionCompare, differ: actionWrite}
+	case s.c.Policy == engine.PolicyDefault && sameSize:
+		return &transfer{action: actionCompare, differ: newer(src, have)}
+	case s.c.Policy == engine.PolicyDefault:
+		return &transfer{action: newer(src, have)}
+	}
+	return &transfer{action: actionWrite}
+}
+
+// certified reports whether a skipped file has a line of every hash, and none that the
+// source's manifests contradict.
+func (s *worksite) certified(p string) bool {
+	return !slices.ContainsFunc(s.c.Hashes, func(a hash.Algorithm) bool {
+		digest, ok := s.previous[a][p]
+		return !ok || !s.expect.allows(a, p, digest)
+	})
+}
+
+// contradicted reports whether a kept line is not the digest that was read.
+func (s *worksite) contradicted(p, content string) bool {
+	return slices.ContainsFunc(s.c.Hashes, func(a hash.Algorithm) bool {
+		return s.previous[a][p] != digestOf(a, content)
+	})
+}
+
+// copyFile takes one regular file to all destinations.
+func copyFile(f *forecast, sites []*worksite, p string) {
+	src := sites[0].source[p]
+	read := false
+	for _, s := range sites {
+		t := s.transfer[p]
+		read = read || t != nil && (t.action == actionWrite || t.action == actionCompare)
+	}
+	if !read {
+		for _, s := range sites {
+			if t := s.transfer[p]; t != nil && t.action == actionKeep {
+				s.settleKept(p)
+			}
+		}
+		return
+	}
+	for _, s := range sites {
+		if t := s.transfer[p]; t != nil && t.action == actionKeep && s.contradicted(p, src.data) {
+			t.action, t.differ, t.skipped = actionCompare, actionConflict, true
+			f.crossed = true
+		}
+	}
+	if !sites[0].expected(p, src.data) {
+		f.mismatches++
+		for _, s := range sites {
+			s.failed[p] = true
+			if t := s.transfer[p]; t != nil && t.action == actionCompare {
+				f.looseConflicts = true
+			} else if t != nil && t.action == actionKeep {
+				n := s.now[p]
+				n.mode = anyMode
+				s.now[p] = n
+			}
+		}
+		return
+	}
+	for _, s := range sites {
+		if t := s.transfer[p]; t != nil {
+			s.settle(p, t)
+		}
+	}
+}
+
+// expected reports whether the source's manifests list what was read, or nothing.
+func (s *worksite) expected(p, content string) bool {
+	return !slices.ContainsFunc(s.c.Hashes, func(a hash.Algorithm) bool {
+		return !s.expect.allows(a, p, digestOf(a, content))
+	})
+}
+
+// settle ends a transfer of a file that was read.
+func (s *worksite) settle(p string, t *transfer) {
+	src, have := s.source[p], s.now[p]
+	if t.action == actionCompare {
+		switch {
+		case have.data == src.data:
+			t.equal = true
+			s.write(p)
+			return
+		case t.skipped && s.damaged(p, src.data):
+			t.action = actionWrite
+		default:
+			if t.action = t.differ; t.action == actionConflict {
+				s.f.conflicts++
+			}
+		}
+	}
+	switch t.action {
+	case actionWrite:
+		s.write(p)
+	case actionKeep:
+		s.settleKept(p)
+	}
+}
+
+// damaged reports whether the previous lines show that the destination is not what was
+// copied, while the source is.
+func (s *worksite) damaged(p, content string) bool {
+	agree, disagree := 0, 0
+	for _, a := range s.c.Hashes {
+		digest, ok := s.previous[a][p]
+		switch {
+		case ok && digest == digestOf(a, content):
+			agree++
+		case ok:
+			disagree++
+		}
+	}
+	if agree > 0 && disagree > 0 {
+		s.f.doubt("the previous manifests contradict each other")
+	}
+	return agree > 0 && disagree == 0
+}
+
+// retire notes that a path is written that a previous manifest lists.
+func (s *worksite) retire(p string) {
+	for _, l := range s.previous {
+		if _, listed := l[p]; listed {
+			s.retired = true
+		}
+	}
+}
+
+// write makes the destination's file the source's, with lines.
+func (s *worksite) write(p string) {
+	if s.transfer[p].action == actionWrite {
+		s.retire(p)
+	}
+	s.now[p] = s.source[p]
+	for _, a := range s.c.Hashes {
+		s.listed[a][p] = digestOf(a, s.source[p].data)
+	}
+}
+
+// settleKept keeps the lines of a file that was not read, and makes its mode the source's.
+func (s *worksite) settleKept(p string) {
+	n := s.now[p]
+	n.mode = s.source[p].mode
+	s.now[p] = n
+	for _, a := range s.c.Hashes {
+		digest := s.previous[a][p]
+		s.listed[a][p] = digest
+		if s.c.Verify != engine.VerifyOff && digest != digestOf(a, s.now[p].data) {
+			s.f.doubt("verify, and a file is not what its kept line says")
+		}
+	}
+}
+
+// newLines are all lines of the new manifest of a hash, without those of the names that
+// are left out.
+func (s *worksite) newLines(a hash.Algorithm, without []string) lines {
+	l := lines{}
+	if s.c.inside() {
+		for p, digest := range s.previous[a] {
+			if s.now.isFile(p) {
+				l[p] = digest
+			}
+		}
+	}
+	maps.Copy(l, s.listed[a])
+	for _, name := range without {
+		delete(l, name)
+	}
+	return l
+}
+
+// writeManifests writes what the run lists at one destination.
+func (s *worksite) writeManifests(p *place) {
+	if len(s.c.Hashes) == 0 {
+		return
+	}
+	if !s.c.inside() {
+		s.writeOutside(p)
+		return
+	}
+	if s.adopts() {
+		s.result.adopted = true
+		s.adopt()
+		return
+	}
+	level := s.result.levels.chosen
+	for _, a := range s.c.Hashes {
+		s.put(a, s.c.levelName(level, a), s.newLines(a, s.c.levelNames(level)))
+	}
+}
+
+// writeOutside writes the manifest that is not in the destination.
+func (s *worksite) writeOutside(p *place) {
+	a := s.c.Hashes[0]
+	l := s.newLines(a, nil)
+	switch {
+	case len(l) == 0 && p.outside.kind != absent:
+		s.f.doubt("nothing to list, and a previous manifest outside the destination")
+	case len(l) > 0 && l.render() != p.outside.data:
+		p.outside = newManifest(p.outside, l)
+	}
+}
+
+// newManifest is a manifest that replaces another one, or nothing.
+func newManifest(previous node, l lines) node {
+	n := node{kind: file, data: l.render(), mtime: anyTime, mode: previous.mode}
+	if previous.kind == absent {
+		n.mode = usualMode
+	}
+	return n
+}
+
+// put writes the manifest of a hash under its name.
+func (s *worksite) put(a hash.Algorithm, name string, l lines) {
+	have := s.now[name]
+	for p := range s.previous[a] {
+		if _, ok := l[p]; !ok {
+			s.result.dropped[a]++
+			if _, isName := s.c.isManifestName(p); isName {
+				s.result.itself[a]++
+			}
+		}
+	}
+	switch {
+	case len(l) == 0 && have.kind == absent:
+		return
+	case len(l) == 0:
+		if have.data == "" {
+			s.f.doubt("nothing to list, and an empty file has the manifest's name")
+		}
+		delete(s.now, name)
+		return
+	case have.data != l.render():
+		s.now.withParents(name)
+		s.now[name] = newManifest(have, l)
+		if s.inherits[a] {
+			n := s.now[name]
+			n.mode = anyMode
+			s.now[name] = n
+		}
+	case s.retired:
+		have.mtime = anyTime
+		s.now[name] = have
+	}
+	s.result.manifests[a] = name
+}
+
+// adopts reports whether the entries of the highest taken level are the manifests: each
+// of them is what this run would write with that level's names left out.
+func (s *worksite) adopts() bool {
+	level := s.result.levels.highest
+	if level == noLevel {
+		return false
+	}
+	open, adopts := false, true
+	for _, a := range s.c.Hashes {
+		name := s.c.levelName(level, a)
+		want := s.newLines(a, s.c.levelNames(level)).render()
+		for _, p := range s.c.entriesAt(s.source, level, a) {
+			src := s.source[p]
+			same := src.kind == file && src.data == want
+			switch {
+			case !same || s.c.excluded(p) && s.now[p].data != src.data:
+				adopts = false
+			case s.c.excluded(p):
+				open = true
+			case p != name, src.data == "", s.now[p].data != src.data && s.transfer[p].action == actionKeep,
+				s.transfer[p].action == actionLeave:
+				open = true
+			case !s.has(p):
+				adopts = false
+			}
+		}
+		if len(s.c.entriesAt(s.source, level, a)) > 0 {
+			continue
+		}
+		if !s.mayReplace(a, name) {
+			adopts = false
+		} else if s.before.tree[name].kind != absent && s.before.tree[s.c.levelName(s.result.levels.chosen, a)].kind != absent {
+			open = true // two previous manifests, of which one is lost
+		}
+	}
+	if adopts && open {
+		s.f.doubt("it is open whether the source's entries are the manifests")
+	}
+	return adopts
+}
+
+// has reports whether the destination has the source's file, by this run or before.
+func (s *worksite) has(p string) bool {
+	t := s.transfer[p]
+	return !s.failed[p] && (t.action == actionWrite || t.action == actionKeep || t.equal)
+}
+
+// adopt takes the entries of the highest taken level for the manifests.
+func (s *worksite) adopt() {
+	highest, chosen := s.result.levels.highest, s.result.levels.chosen
+	for _, a := range s.c.Hashes {
+		delete(s.now, s.c.levelName(chosen, a))
+	}
+	for _, a := range s.c.Hashes {
+		name := s.c.levelName(highest, a)
+		if len(s.c.entriesAt(s.source, highest, a)) > 0 {
+			s.result.manifests[a] = name
+			continue
+		}
+		s.put(a, name, s.newLines(a, s.c.levelNames(highest)))
+	}
+}

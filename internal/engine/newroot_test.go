@@ -1,0 +1,184 @@
+//go:build linux
+
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// atFirst calls f once, just before the first operation op on name.
+func atFirst(t *testing.T, op fsys.Op, name string, f func()) *fsys.FS {
+	done := false
+	t.Cleanup(func() { require.True(t, done, "%s of %s never came", op, name) })
+	return faultfs.New(func(o fsys.Op, n string) error {
+		if !done && o == op && n == name {
+			done = true
+			f()
+		}
+		return nil
+	})
+}
+
+// within fails a run that does not end.
+func within(t *testing.T, limit time.Duration, o Options) (*Summary, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	type result struct {
+		summary *Summary
+		err     error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		summary, err := Run(ctx, &o, &tally.Counters{})
+		ended <- result{summary, err}
+	}()
+	select {
+	case got := <-ended:
+		return got.summary, got.err
+	case <-time.After(2 * limit):
+		t.Fatal("the run does not end")
+		return nil, nil
+	}
+}
+
+// A directory that another process makes just before the copy would is used. Its
+// metadata is the user's.
+func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
+	src, _ := littleTree(t)
+	require.NoError(t, os.Chmod(src, 0o750))
+	for _, single := range []bool{false, true} {
+		dst := filepath.Join(treetest.MemoryDir(t), "dst")
+		o := options(src, dst)
+		if single {
+			o = options(filepath.Join(src, "a"), dst+"/")
+		}
+		o.FS = atFirst(t, fsys.OpMkdir, "dst", func() {
+			require.NoError(t, os.Mkdir(dst, 0o711))
+		})
+		summary, err := within(t, 10*time.Second, o)
+		require.NoError(t, err)
+		require.Zero(t, summary.Errors)
+		require.FileExists(t, filepath.Join(dst, "a"))
+		info, err := os.Stat(dst)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o711), info.Mode().Perm())
+	}
+}
+
+// A directory that this run made and that another process removes before anything is
+// in it is made again.
+func TestNewDirectoryRemovedMeanwhileIsMadeAgain(t *testing.T) {
+	src, files := littleTree(t)
+	dst := filepath.Join(treetest.MemoryDir(t), "parent", "dst")
+	sys := atFirst(t, fsys.OpMkdir, journalName(""), func() {
+		require.NoError(t, os.Remove(dst))
+		require.NoError(t, os.Remove(filepath.Dir(dst)))
+	})
+	summary, err := within(t, 10*time.Second, in(sys, options(src, dst)))
+	require.NoError(t, err)
+	require.Zero(t, summary.Errors)
+	requireWhole(t, dst, files)
+}
+
+// A directory that existed and is removed is reported, because a removed mount point
+// must not become a directory of the disk below.
+func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
+	src, _ := littleTree(t)
+	dst := filepath.Join(treetest.MemoryDir(t), "dst")
+	require.NoError(t, os.Mkdir(dst, 0o755))
+	sys := atFirst(t, fsys.OpMkdir, journalName(""), func() {
+		require.NoError(t, os.Remove(dst))
+	})
+	summary, err := within(t, 10*time.Second, in(sys, options(src, dst)))
+	require.NoError(t, err)
+	require.ErrorIs(t, summary.Targets[0].Lost, errRootRemoved)
+	require.NoDirExists(t, dst)
+}
+
+// Only empty directories that this run made are removed again.
+func TestUndoneDirectories(t *testing.T) {
+	top := treetest.MemoryDir(t)
+	fresh := &target{destination: destination{dir: filepath.Join(top, "a", "b", "dst"), anchor: top}}
+	require.NoError(t, fresh.makeRoot())
+	fresh.root.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(top, "a", "theirs"), nil, 0o600))
+	fresh.undo()
+	require.NoDirExists(t, filepath.Join(top, "a", "b"))
+	require.FileExists(t, filepath.Join(top, "a", "theirs"))
+
+	theirs := &target{destination: destination{dir: filepath.Join(top, "c", "dst"), anchor: top}}
+	require.NoError(t, os.MkdirAll(theirs.dir, 0o700)) // since the paths were resolved
+	require.NoError(t, theirs.makeRoot())
+	theirs.root.Close()
+	require.False(t, theirs.created)
+	theirs.undo()
+	require.DirExists(t, theirs.dir)
+}
+
+// Of two copies into a new directory, one makes it and the other can get the lock. It
+// then has the source's metadata all the same.
+func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
+	src, files := littleTree(t)
+	require.NoError(t, os.Chmod(src, 0o751))
+	dst := filepath.Join(treetest.MemoryDir(t), "dst")
+	maker, made, goOn := make(chan error, 1), make(chan bool), make(chan bool)
+	first := true
+	sys := faultfs.New(func(op fsys.Op, name string) error {
+		if first && op == fsys.OpMkdir && name == journalName("") {
+			first = false
+			made <- true
+			<-goOn
+		}
+		return nil
+	})
+	go func() {
+		o := in(sys, options(src, dst))
+		_, err := Run(t.Context(), &o, &tally.Counters{})
+		maker <- err
+	}()
+	<-made
+	o := in(sys, options(src, dst))
+	var refusal error
+	began := false
+	o.Report = func(e Event) {
+		if e.Kind == EventCopied && !began { // it has the lock
+			began = true
+			close(goOn)
+			refusal = <-maker
+		}
+	}
+	_, err := Run(t.Context(), &o, &tally.Counters{})
+	require.NoError(t, err)
+	var refused *failure.RefusedError
+	require.ErrorAs(t, refusal, &refused)
+	requireWhole(t, dst, files)
+	info, err := os.Stat(dst)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o751), info.Mode().Perm())
+	require.NoDirExists(t, filepath.Join(dst, journalName("")))
+}
+
+// A directory that is removed while the journal is made in it ends the attempts.
+func TestJournalInARemovedDirectory(t *testing.T) {
+	dst := filepath.Join(treetest.MemoryDir(t), "dst")
+	require.NoError(t, os.Mkdir(dst, 0o755))
+	root, err := fsys.OpenRoot(dst)
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, syscall.Rmdir(dst))
+	_, err = openJournal(root, journalName(""))
+	require.ErrorIs(t, err, errRootRemoved)
+}

@@ -1,0 +1,119 @@
+package incomplete
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// Sign is a marker or a journal in the root of a tree.
+type Sign struct {
+	Name    string
+	Journal bool  // a journal, and not a marker
+	Err     error // says what it is, and what to do
+}
+
+// lockName is the file of a journal that a copy holds a lock on. A journal without
+// another file, temporaries aside, is that of a copy that has finished.
+const lockName = "lock"
+
+// maxShown is how much of a claim of a marker is shown, in bytes.
+const maxShown = 300
+
+// Find returns the markers and the journals of unfinished copies in the root of a
+// tree, in the order of their names.
+func Find(root *fsys.Dir) ([]Sign, error) {
+	var markers, journals []string
+	err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		switch s := string(name); {
+		case IsName(s):
+			markers = append(markers, s)
+		case isJournal(s):
+			journals = append(journals, s)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(journals)
+	slices.Sort(markers)
+	var signs []Sign
+	for _, name := range journals {
+		unfinished, err := holdsWork(root, name)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("a copy into this directory may be unfinished: its journal cannot be read: %w", err)
+		case unfinished:
+			err = errors.New("a copy into this directory is unfinished or still running; if it is not running, run the same command again")
+		default:
+			continue
+		}
+		signs = append(signs, Sign{Name: name, Journal: true, Err: err})
+	}
+	for _, name := range markers {
+		info, err := root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Kind != fsys.Regular {
+			continue
+		}
+		signs = append(signs, Sign{Name: name, Err: claim(root, name)})
+	}
+	return signs, nil
+}
+
+// isJournal reports whether a name is that of the journal of a tree or of a file.
+func isJournal(name string) bool {
+	return name == fsys.Reserved+"journal" || strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".journal")
+}
+
+// holdsWork reports whether a journal is one of an unfinished copy.
+func holdsWork(root *fsys.Dir, name string) (bool, error) {
+	info, err := root.Lstat(name)
+	if err == nil && info.Kind != fsys.Directory {
+		return false, nil // no copy has made it
+	}
+	var dir *fsys.Dir
+	if err == nil {
+		dir, err = root.OpenDir(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // the copy has just finished
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	work := false
+	err = dir.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
+		work = kind != fsys.Directory && string(name) != lockName && !strings.HasPrefix(string(name), fsys.Reserved)
+		return !work
+	})
+	return work, err
+}
+
+// claim describes a marker by what it says of itself.
+func claim(root *fsys.Dir, name string) error {
+	const advice = "run the same copy again: it removes this file when it is complete"
+	head, _, err := Open(root, name)
+	if err != nil {
+		return fmt.Errorf("marks an incomplete copy (%w); %s", err, advice)
+	}
+	what := "paths are"
+	if head.Missing == 1 {
+		what = "path is"
+	}
+	return fmt.Errorf("the copy from %s is incomplete, %d %s missing or wrong; %s", shown(head.Source), head.Missing, what, advice)
+}
+
+// shown makes a claim of a marker fit for a message.
+func shown(s string) string {
+	if len(s) > maxShown {
+		s = strings.ToValidUTF8(s[:maxShown], "") + "..."
+	}
+	return quote.Text(s)
+}

@@ -1,0 +1,191 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestCarry(t *testing.T) {
+	type step func(*testing.T, *Builder)
+	put := func(path, digits string) step {
+		return func(t *testing.T, b *Builder) { require.NoError(t, b.Put(path, digestOf(t, digits))) }
+	}
+	drop := func(path string) step {
+		return func(t *testing.T, b *Builder) { require.NoError(t, b.Drop(path)) }
+	}
+	is := func(paths ...string) func(string) bool {
+		return func(path string) bool { return slices.Contains(paths, path) }
+	}
+	for name, tt := range map[string]struct {
+		previous string
+		steps    []step
+		gone     func(string) bool // not kept
+		omit     func(string) bool
+		want     string
+		dropped  int
+		asked    []string
+	}{
+		"kept":                     {previous: listing("a A", "b B"), want: listing("a A", "b B"), asked: []string{"a", "b"}},
+		"kept between":             {listing("b A", "d A"), []step{put("a", hexB), put("c", hexB), put("e", hexB)}, nil, nil, listing("a B", "b A", "c B", "d A", "e B"), 0, []string{"b", "d"}},
+		"gone":                     {listing("a A", "b B"), nil, is("a"), nil, listing("b B"), 1, []string{"a", "b"}},
+		"replaced":                 {listing("a A"), []step{put("a", hexB)}, is("a"), nil, listing("a B"), 0, nil},
+		"dropped":                  {listing("a A", "b A"), []step{drop("a")}, nil, nil, listing("b A"), 1, []string{"b"}},
+		"dropped, was not listed":  {listing("b A"), []step{drop("a")}, nil, nil, listing("b A"), 0, []string{"b"}},
+		"omitted":                  {listing("a A", "b A"), []step{put("c", hexA)}, is("b"), is("a", "b", "c"), "", 0, []string{"a", "b"}},
+		"marked":                   {hexA + " *a\n", nil, nil, nil, listing("a A"), 0, []string{"a"}},
+		"the file -":               {listing("./- A", "a A"), []step{put("-", hexB)}, nil, nil, listing("./- B", "a A"), 0, []string{"a"}},
+		"order of unescaped paths": {"\\" + hexA + `  a\n` + "\n" + listing("a[ A"), []step{put(`a\`, hexB)}, nil, nil, "\\" + hexA + `  a\n` + "\n" + listing("a[ A") + "\\" + hexB + `  a\\` + "\n", 0, []string{"a\n", "a["}},
+	} {
+		for _, limit := range []int{0, 1} {
+			made := 0
+			b := NewBuilder(32, fileSpill(t, &made), limit)
+			for _, s := range tt.steps {
+				s(t, b)
+			}
+			for range 2 {
+				var asked []string
+				var out strings.Builder
+				n, err := b.Write(&out, Carry{
+					Previous: strings.NewReader(tt.previous),
+					Keep: func(path string, digest []byte) ([]byte, error) {
+						if asked = append(asked, path); tt.gone != nil && tt.gone(path) {
+							return nil, nil
+						}
+						return digest, nil
+					},
+					Omit: tt.omit,
+				})
+				require.NoError(t, err, name)
+				require.Equal(t, tt.want, out.String(), name)
+				require.Equal(t, Counts{Lines: strings.Count(tt.want, "\n"), Dropped: tt.dropped}, n, name)
+				require.Equal(t, tt.asked, asked, name)
+			}
+			require.NoError(t, b.Close())
+		}
+	}
+}
+
+// What Keep returns is what is written: a file may be known to have other content.
+func TestCarryWithAnotherDigest(t *testing.T) {
+	b := NewBuilder(32, noSpill, 0)
+	require.Equal(t, listing("a B"), written(t, b, Carry{
+		Previous: strings.NewReader(listing("a A")),
+		Keep:     func(string, []byte) ([]byte, error) { return digestOf(t, hexB), nil },
+	}))
+}
+
+// As users name files, "-" is standard input and "./-" a file.
+func TestCarryOfNamedPaths(t *testing.T) {
+	b := NewBuilder(32, noSpill, 0)
+	b.Named = true
+	require.NoError(t, b.Put("-", digestOf(t, hexB)))
+	require.NoError(t, b.Put("./a", digestOf(t, hexB)))
+	require.Equal(t, listing("- B", "./- A", "./a B", "a A"), written(t, b, Carry{Previous: strings.NewReader(listing("- A", "./- A", "a A"))}))
+}
+
+func TestCarryErrors(t *testing.T) {
+	broken := errors.New("broken")
+	for name, tt := range map[string]struct {
+		carry Carry
+		want  string
+	}{
+		"reading":        {Carry{Previous: iotest.ErrReader(broken)}, "broken"},
+		"not in order":   {Carry{Previous: strings.NewReader(listing("b A", "a A"))}, "it changed since it was indexed"},
+		"another hash":   {Carry{Previous: strings.NewReader(hexA[:32] + "  a\n")}, "it changed since it was indexed"},
+		"no line":        {Carry{Previous: strings.NewReader(listing("a A") + "text\n")}, "line 2 is not a line"},
+		"keeping":        {Carry{Previous: strings.NewReader(listing("a A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
+		"keeping at end": {Carry{Previous: strings.NewReader(listing("z A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
+	} {
+		b := NewBuilder(32, noSpill, 0)
+		require.NoError(t, b.Put("m", digestOf(t, hexA)))
+		_, err := b.Write(&strings.Builder{}, tt.carry)
+		require.ErrorContains(t, err, tt.want, name)
+		require.Equal(t, listing("m A"), written(t, b, Carry{}), "the builder can be used again")
+	}
+}
+
+// TestCarryAgainstMap compares Write with a map that does the same: lines ascend, each
+// path has one, and the counts are right.
+func TestCarryAgainstMap(t *testing.T) {
+	dir := t.TempDir()
+	paths := rapid.SampledFrom([]string{"-", "a", "a b", "a-", "a.", "a/b", "a/c", "a0", "b\\", "b\n", "c", "d/e/f", "\xff"})
+	rapid.Check(t, func(t *rapid.T) {
+		digests := rapid.SampledFrom([]byte{1, 2, 3})
+		of := func(d byte) []byte { return bytes.Repeat([]byte{d}, 16) }
+		set := func(label string) map[string]bool {
+			return rapid.MapOf(paths, rapid.Just(true)).Draw(t, label)
+		}
+		style := Style{Tag: rapid.SampledFrom([]string{"", "MD5"}).Draw(t, "tag")}
+		limit := rapid.SampledFrom([]int{0, 1, 200}).Draw(t, "memory")
+		b := NewBuilder(16, spillIn(dir), limit)
+		defer b.Close()
+		b.Style = style
+
+		old := rapid.MapOf(paths, digests).Draw(t, "previous")
+		before := NewBuilder(16, nil, 0)
+		before.Style = style
+		for path, d := range old {
+			require.NoError(t, before.Put(path, of(d)))
+		}
+		var previous bytes.Buffer
+		_, err := before.Write(&previous, Carry{})
+		require.NoError(t, err)
+
+		said := map[string]byte{} // 0 for Drop
+		for range rapid.IntRange(0, 20).Draw(t, "records") {
+			path := paths.Draw(t, "path")
+			if said[path] = rapid.SampledFrom([]byte{0, 1, 2, 3}).Draw(t, "digest"); said[path] == 0 {
+				require.NoError(t, b.Drop(path))
+			} else {
+				require.NoError(t, b.Put(path, of(said[path])))
+			}
+		}
+		gone, omitted := set("gone"), set("omitted")
+
+		want, lost := maps.Clone(old), 0
+		for path := range old {
+			if _, ok := said[path]; !ok && gone[path] {
+				delete(want, path)
+			}
+		}
+		maps.Copy(want, said)
+		maps.DeleteFunc(want, func(path string, d byte) bool { return d == 0 || omitted[path] })
+		for path := range old {
+			if _, kept := want[path]; !kept && !omitted[path] {
+				lost++
+			}
+		}
+		var text []byte
+		for _, path := range slices.Sorted(maps.Keys(want)) {
+			text = style.AppendLine(text, of(want[path]), listedName(path, false))
+		}
+
+		var out bytes.Buffer
+		n, err := b.Write(&out, Carry{
+			Previous: &previous,
+			Keep: func(path string, digest []byte) ([]byte, error) {
+				if _, ok := said[path]; ok {
+					t.Fatalf("asked about %q, which has a record", path)
+				}
+				if gone[path] {
+					return nil, nil
+				}
+				return digest, nil
+			},
+			Omit: func(path string) bool { return omitted[path] },
+		})
+		require.NoError(t, err)
+		require.Equal(t, string(text), out.String())
+		require.Equal(t, Counts{Lines: len(want), Dropped: lost}, n)
+		_, err = BuildOwnIndex(bytes.NewReader(out.Bytes()), int64(out.Len()), 16, style)
+		require.NoError(t, err)
+	})
+}
