@@ -7,6 +7,8 @@ ACTIONS := $(GO) tool -modfile=tools/workflows/go.mod actionlint
 RELEASE := $(GO) tool -modfile=tools/release/go.mod goreleaser
 VULN_DB ?= https://vuln.go.dev
 FUZZ_FOR ?= 60s
+# Only a hang takes a package that long, also on a slow machine beside other work.
+TEST_LIMIT ?= 40m
 
 # What the cross-build covers, as GOOS/GOARCH: what there are releases for.
 PLATFORMS := \
@@ -31,7 +33,7 @@ build: ## build ./sealift
 test: ## run all tests, under the race detector where there is a C compiler
 	@if $(GO) list -race runtime/race >/dev/null 2>&1; then race=-race; \
 	else race=; echo "without the race detector, which needs cgo and a C compiler"; fi; \
-	set -x; $(GO) test $$race ./...
+	set -x; $(GO) test $$race -timeout $(TEST_LIMIT) ./...
 
 # SKIP_TESTS=1 leaves out the tests, where they have just been run.
 check: format vet lint vuln $(if $(SKIP_TESTS),,test) cross ## format, vet, lint, known vulnerabilities, test, cross-build

@@ -55,6 +55,7 @@ type Catalog struct {
 	interrupted Interrupted
 
 	digests hash.Digests    // of the single file, once they are known
+	dropped bool            // the single file turned out to be wrong
 	unsure  error           // the first of examining what earlier lines are about
 	exists  bool            // the single file, when the run began
 	arrived map[string]bool // claims whose files at the destination are those of the source
@@ -498,6 +499,7 @@ type Outcome struct {
 	Path              string
 	Digests           hash.Digests // known to be those of the file that is there; nil if the run knows none
 	Created, Replaced bool         // by this run
+	Failed            bool         // it was reported
 }
 
 // Record notes an outcome. By rule 5, an entry without digests keeps an earlier line
@@ -506,6 +508,7 @@ func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
 	}
+	c.joined = c.joined && !(o.Failed && c.Late(o.Path)) // the source's is not what this run would write
 	if o.Digests == nil {
 		if o.Replaced {
 			c.Drop(o.Path)
@@ -528,6 +531,7 @@ func (c *Catalog) Record(o Outcome) {
 // Drop takes a path out of the manifests: what is there is not what was read.
 func (c *Catalog) Drop(file string) {
 	delete(c.arrived, file)
+	c.dropped = c.single()
 	for _, l := range c.lists {
 		if err := l.builder.Drop(file); err != nil && l.err == nil {
 			l.err = err

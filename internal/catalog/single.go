@@ -116,10 +116,10 @@ func (c *Catalog) stays(l *list) (bool, error) {
 	if !c.single() || l.given != nil {
 		return l.given != nil, nil
 	}
-	if c.digests == nil {
+	if c.digests == nil && !c.dropped {
 		return true, c.moveBack(l)
 	}
-	if l.prev == nil {
+	if c.dropped || l.prev == nil {
 		return false, nil
 	}
 	digest, ok, err := l.prev.index.Lookup(c.opts.File)

@@ -189,6 +189,7 @@ func TestJSONReport(t *testing.T) {
           "path": "dst/SHA256SUMS",
           "algorithm": "sha256",
           "lines": 20001,
+          "dropped": 0,
           "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         }
       ],

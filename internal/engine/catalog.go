@@ -88,16 +88,18 @@ func (r *run) checkGiven(t *target) error {
 	if err != nil {
 		return nil //nolint:nilerr // copying the file reports it
 	}
-	have, old, err := r.digestFile(t.root, t.name)
+	have, err := t.root.Lstat(t.name)
 	if err != nil {
 		return nil //nolint:nilerr // the same
 	}
 	v, err := r.decide(t.system, src, have, nil)
-	if err != nil || v.act != actReplace && v.act != actCompare || digests.Equal(old) {
+	if err != nil || v.act != actReplace && (v.act != actCompare || v.differs != actReplace) {
 		return err
 	}
-	if v.act == actCompare && v.differs != actReplace {
-		return nil
+	if have.Kind == fsys.Regular {
+		if _, old, err := r.digestFile(t.root, t.name); err != nil || digests.Equal(old) {
+			return nil //nolint:nilerr // the same
+		}
 	}
 	return t.catalog.CheckGiven(digests)
 }

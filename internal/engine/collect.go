@@ -116,7 +116,8 @@ func (r *run) account(f *fate) {
 		}
 		if c := t.target.catalog; c != nil {
 			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests, Created: t.done == outCreated, Replaced: t.done == outReplaced,
+				Path: t.name, Digests: t.digests,
+				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)

@@ -667,7 +667,10 @@ func (s *worksite) has(p string) bool {
 func (s *worksite) adopt() {
 	highest, chosen := s.result.levels.highest, s.result.levels.chosen
 	for _, a := range s.c.Hashes {
-		delete(s.now, s.c.levelName(chosen, a))
+		if name := s.c.levelName(chosen, a); s.now[name].kind != absent {
+			s.inherits[a] = true // its mode goes with its lines
+			delete(s.now, name)
+		}
 	}
 	for _, a := range s.c.Hashes {
 		name := s.c.levelName(highest, a)

@@ -89,6 +89,9 @@ func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	if err := d.fault(OpList, ""); err != nil {
 		return err
 	}
+	if d.pathOnly { // see OpenLookup; the kernel would report a bad descriptor
+		return unix.EACCES
+	}
 	if d.listed.Swap(true) {
 		again, err := d.OpenDir(".")
 		if err != nil {
