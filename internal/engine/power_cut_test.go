@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -59,8 +61,9 @@ func cutTree(old bool) treetest.Dir {
 // cutCase is a copy of which the power is cut at each operation.
 type cutCase struct {
 	sync       SyncMode
-	flushesAll bool  // one call flushes the whole disk
-	stopAt     int64 // the operation before which it is stopped and begun again; 0 for none
+	flushesAll bool   // one call flushes the whole disk
+	stopAt     int64  // the operation before which it is stopped and begun again; 0 for none
+	fails      string // the name of a file of the source that cannot be opened
 
 	src   string
 	files map[string][]byte // regular files of src
@@ -96,7 +99,8 @@ func clean(s *Summary, err error) error {
 }
 
 // copyUntil copies to the destinations below base and cuts the power before the n-th
-// operation. err is nil if the command has ended with 0 nevertheless.
+// operation. err is nil if the command has ended nevertheless, with 0 or with the failure
+// that the case is about.
 func (c *cutCase) copyUntil(t testing.TB, base string, n int64) (disk *faultfs.Disk, err error) {
 	one := filepath.Join(base, "one")
 	treetest.Create(t, one, cutTree(true))
@@ -113,12 +117,18 @@ func (c *cutCase) copyUntil(t testing.TB, base string, n int64) (disk *faultfs.D
 	var open faultfs.OpenFiles
 	sys := &fsys.FS{Disk: disk, Tracker: &open, Fault: disk.CutAt(n)}
 	if c.stopAt > 0 {
-		sys.Fault = faultfs.All(disk.CutAt(n), faultfs.OnIndex(c.stopAt, stop))
+		sys.Fault = faultfs.All(sys.Fault, faultfs.OnIndex(c.stopAt, stop))
 		if s, err := Run(ctx, c.options(base, sys), &tally.Counters{}); clean(s, err) == nil {
 			return nil, errors.New("it was not stopped")
 		}
 	}
-	err = clean(Run(t.Context(), c.options(base, sys), &tally.Counters{}))
+	if c.fails != "" {
+		sys.Fault = faultfs.All(sys.Fault, faultfs.OnOp(faultfs.OnName(c.fails, faultfs.Fail(syscall.EACCES)), fsys.OpOpen))
+	}
+	s, err := Run(t.Context(), c.options(base, sys), &tally.Counters{})
+	if c.fails == "" || disk.Calls() > n || s == nil || s.Errors != 1 {
+		err = clean(s, err)
+	}
 	if left := open.Left(); len(left) > 0 {
 		return nil, fmt.Errorf("left open: %s", strings.Join(left, "\n"))
 	}
@@ -168,6 +178,10 @@ func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 			if bad, _ := lines.Malformed(); bad > 0 {
 				complain("the manifest is torn")
 			}
+		case incomplete.IsName(path):
+			if _, err := incomplete.ReadHead(strings.NewReader(string(content)), int64(len(content))); err != nil {
+				complain("the marker is torn: %v", err)
+			}
 		case whole:
 		case c.sync == SyncFile:
 			complain("%s is neither the old nor the new one, %d bytes", path, len(content))
@@ -210,40 +224,93 @@ func regularFiles(root string) (map[string][]byte, error) {
 	})
 }
 
-// gaps returns what destinations below base lack of a complete copy, or have besides it
-// and besides ignored.
-func (c *cutCase) gaps(base string, old map[string][]byte, ignored ...string) (wrong []string) {
+// gaps returns what destinations below base lack of a complete copy, or have besides it.
+func (c *cutCase) gaps(base string, old map[string][]byte) (wrong []string) {
 	for _, name := range []string{"one", "two"} {
-		dst := filepath.Join(base, name)
-		differ, err := treetest.Diff(c.src, dst, treetest.Options{Ignore: append(ignored, "SHA256SUMS", "kept"), NoHoles: true})
-		if err != nil {
-			differ = append(differ, err.Error())
+		before := old
+		if name == "two" {
+			before = nil
 		}
-		have, _ := regularFiles(dst)
-		listed := 0
-		lines := manifest.NewReader(strings.NewReader(string(have["SHA256SUMS"])))
-		for l, err := lines.Next(); err == nil; l, err = lines.Next() {
-			if c.files[l.Path] != nil {
-				listed++
-			} else if l.Path != "kept" || name != "one" { // which may have lost its line: Lose has made it anew
-				differ = append(differ, "the manifest lists "+l.Path)
-			}
-		}
-		if name == "one" && string(have["kept"]) != string(old["kept"]) {
-			differ = append(differ, "what the source lacks was not kept")
-		}
-		if listed != len(c.files) {
-			differ = append(differ, fmt.Sprintf("the manifest lists %d files of %d", listed, len(c.files)))
-		}
-		for _, d := range append(differ, c.judge(dst, old)...) {
-			wrong = append(wrong, name+": "+d)
+		for _, w := range c.gapsAt(filepath.Join(base, name), before) {
+			wrong = append(wrong, name+": "+w)
 		}
 	}
 	return wrong
 }
 
+// gapsAt returns the gaps of one destination, ignored names aside.
+func (c *cutCase) gapsAt(dst string, old map[string][]byte, ignored ...string) []string {
+	wrong, err := treetest.Diff(c.src, dst, treetest.Options{Ignore: append(ignored, "SHA256SUMS", "kept"), NoHoles: true})
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	have, _ := regularFiles(dst)
+	listed := 0
+	lines := manifest.NewReader(strings.NewReader(string(have["SHA256SUMS"])))
+	for l, err := lines.Next(); err == nil; l, err = lines.Next() {
+		if c.files[l.Path] != nil {
+			listed++
+		} else if old[l.Path] == nil { // which may have lost its line: Lose has made it anew
+			wrong = append(wrong, "the manifest lists "+l.Path)
+		}
+	}
+	if string(have["kept"]) != string(old["kept"]) {
+		wrong = append(wrong, "what the source lacks was not kept")
+	}
+	if listed != len(c.files) {
+		wrong = append(wrong, fmt.Sprintf("the manifest lists %d files of %d", listed, len(c.files)))
+	}
+	return append(wrong, c.judge(dst, old)...)
+}
+
+// begun reports whether a copy has changed what is under the destination's names. old is
+// what was there before.
+func begun(dst string, old map[string][]byte) bool {
+	missing := len(old)
+	changed := filepath.WalkDir(dst, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dst {
+			return err
+		}
+		rel, err := filepath.Rel(dst, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		switch {
+		case strings.HasPrefix(rel, fsys.Reserved) && d.IsDir():
+			return fs.SkipDir
+		case strings.Contains(rel, fsys.Reserved), rel == "SHA256SUMS" && old != nil, rel == "d" && old != nil:
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || old[rel] == nil || string(content) != string(old[rel]) {
+			return errors.New("changed")
+		}
+		missing--
+		return nil
+	})
+	return changed != nil || missing > 0
+}
+
+// unmarked reports whether a destination is incomplete and nothing in it says so.
+func (c *cutCase) unmarked(dst string, old map[string][]byte) (bool, error) {
+	root, err := fsys.OpenRoot(dst)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	signs, err := incomplete.Find(root)
+	if err != nil || len(signs) > 0 || !begun(dst, old) {
+		return false, err
+	}
+	return len(c.gapsAt(dst, old, journalName(""))) > 0, nil // without work it is no sign
+}
+
 // try cuts the power before the n-th operation, and judges some of what that may leave.
-// done says that the run had ended with 0.
+// done says that the run had ended.
 func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []string) {
 	complain := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("cut at operation %d: ", n)+fmt.Sprintf(format, args...))
@@ -270,8 +337,8 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 			complain("%v", err)
 			continue
 		}
-		if done { // that the journal is gone is not forced: the next run removes it
-			for _, w := range c.gaps(into, old, journalName("")) {
+		if done && c.fails == "" {
+			for _, w := range c.gaps(into, old) {
 				complain("seed %d, after exit 0: %s", seed, w)
 			}
 		}
@@ -282,6 +349,9 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 			}
 			for _, w := range c.judge(filepath.Join(into, name), before) {
 				complain("seed %d, %s: %s", seed, name, w)
+			}
+			if unmarked, err := c.unmarked(filepath.Join(into, name), before); err != nil || unmarked {
+				complain("seed %d, %s: it is incomplete, and nothing says so: %v", seed, name, err)
 			}
 		}
 		again, err := faultfs.NewDisk(into, true)
@@ -302,8 +372,8 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 
 // The power is cut before each operation of a copy to two destinations, of which one
 // has an earlier copy. Whatever was not flushed is lost, or some of it. Then no manifest
-// and no checkpoint lists what is not there, the same command completes the copy, and
-// what has ended with 0 has lost nothing.
+// and no checkpoint lists what is not there, an incomplete copy has a journal or a marker,
+// the same command completes the copy, and what has ended with 0 has lost nothing.
 func TestPowerCutAtEachOperation(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -316,12 +386,37 @@ func TestPowerCutAtEachOperation(t *testing.T) {
 		{sync: SyncEnd},
 		{sync: SyncFile},
 		{sync: SyncEnd, flushesAll: true, stopAt: 250},
+		{sync: SyncEnd, flushesAll: true, fails: "a"},
 	} {
 		c.src, c.files = src, files
-		t.Run(fmt.Sprint(c.sync, ", all at once: ", c.flushesAll, ", stopped: ", c.stopAt > 0), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.sync, ", all at once: ", c.flushesAll, ", stopped: ", c.stopAt > 0, ", fails: ", c.fails != ""), func(t *testing.T) {
 			t.Parallel()
 			c.sweep(t)
 		})
+	}
+}
+
+// When a copy has ended with 0, a power cut brings no journal back.
+func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
+	t.Parallel()
+	for _, source := range []string{"", "a"} {
+		for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+			dir := treetest.MemoryDir(t)
+			src, base, left := filepath.Join(dir, "src"), filepath.Join(dir, "disk"), filepath.Join(dir, "left")
+			treetest.Create(t, src, treetest.Dir{"a": treetest.File("a")})
+			treetest.Create(t, base, treetest.Dir{"dst": treetest.Dir{}})
+			disk, err := faultfs.NewDisk(base, true)
+			require.NoError(t, err)
+			c := &cutCase{sync: sync, src: filepath.Join(src, source)}
+			o := c.options(base, &fsys.FS{Disk: disk})
+			o.Targets = []string{filepath.Join(base, "dst")}
+			s, err := Run(t.Context(), o, &tally.Counters{})
+			require.NoError(t, clean(s, err))
+			require.NoError(t, disk.Lose(left, nil))
+			entries, err := os.ReadDir(filepath.Join(left, "dst"))
+			require.NoError(t, err)
+			require.Len(t, entries, 2, "the copy and its manifest: %v", entries)
+		}
 	}
 }
 
@@ -370,5 +465,5 @@ func (c *cutCase) sweep(t *testing.T) {
 	if len(wrong) > 0 {
 		t.Fatal(strings.Join(wrong, "\n"))
 	}
-	require.Positive(t, ended, "no run has ended with 0")
+	require.Positive(t, ended, "no run has ended")
 }

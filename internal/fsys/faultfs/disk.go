@@ -35,7 +35,8 @@ const page = 4 << 10
 //   - A rename is atomic, also between two directories, of which either flushes it.
 //   - A name whose file has lost its data leads to an empty file, or to one with zeros
 //     where pages are lost. A directory that has lost its name loses all below it.
-//   - Removing a directory is lost where entries in it are not.
+//   - Removing a directory is lost where entries in it are not. Where it is flushed, what
+//     emptied the directory is, too: no file system removes one that is not empty.
 //   - What is flushed to the drive's own cache is lost as well, until OpSyncDrive.
 type Disk struct {
 	base string
@@ -99,6 +100,7 @@ type change struct {
 	place
 	of      *inode    // whose data or metadata it is
 	dirs    [2]*inode // or whose entries
+	emptied *inode    // the directory that it has removed
 	data    bool
 	off, to int64 // of data: the bytes, all of them with a change of the size
 	apply   func(*survivors)
@@ -302,7 +304,7 @@ func (d *Disk) remove(dir *inode, name string) {
 	}
 	in := dir.names[name]
 	delete(dir.names, name)
-	d.record(&change{dirs: [2]*inode{dir}, apply: func(s *survivors) {
+	d.record(&change{dirs: [2]*inode{dir}, emptied: in, apply: func(s *survivors) {
 		if s.of(dir).names[name] == in && len(s.of(in).names) == 0 {
 			delete(s.of(dir).names, name)
 		}
@@ -376,9 +378,13 @@ func (d *Disk) Flush(f fsys.Flush) (done bool, err error) {
 	if f.ToDrive {
 		to = inDrive
 	}
-	for _, c := range d.mu.changes {
-		if c.place < to && c.flushedBy(f, in) {
+	emptied := map[*inode]bool{}
+	for _, c := range slices.Backward(d.mu.changes) {
+		if c.place < to && (c.flushedBy(f, in) || emptied[c.dirs[0]] || emptied[c.dirs[1]]) {
 			c.place = to
+			if c.emptied != nil {
+				emptied[c.emptied] = true
+			}
 		}
 	}
 	return true, nil

@@ -194,7 +194,7 @@ func TestDiskForgetsWhatWasNotFlushed(t *testing.T) {
 			all:  []string{},
 		},
 		{
-			name: "a removed directory of which an entry stays",
+			name: "a removed directory",
 			do: func(w *world) {
 				d := w.mkdir("d")
 				require.NoError(w.t, w.file(d, "f", "x").Sync())
@@ -202,10 +202,30 @@ func TestDiskForgetsWhatWasNotFlushed(t *testing.T) {
 				require.NoError(w.t, w.root.Sync())
 				require.NoError(w.t, d.Remove("f"))
 				require.NoError(w.t, w.root.RemoveDir("d"))
-				require.NoError(w.t, w.root.Sync())
 			},
 			left: []string{"d/", "d/f=x", "old=old"},
 			all:  []string{"old=old"},
+		},
+		{
+			name: "a removed directory, and its parent is flushed",
+			do: func(w *world) {
+				d := w.mkdir("d")
+				require.NoError(w.t, d.Mkdir("e"))
+				e, err := d.OpenDir("e")
+				require.NoError(w.t, err)
+				defer e.Close()
+				require.NoError(w.t, w.file(e, "f", "x").Sync())
+				require.NoError(w.t, w.file(e, "g", "y").Sync())
+				for _, dir := range []*fsys.Dir{e, d, w.root} {
+					require.NoError(w.t, dir.Sync())
+				}
+				require.NoError(w.t, e.Remove("f"))
+				require.NoError(w.t, e.MoveTo("g", w.root, "moved"))
+				require.NoError(w.t, d.RemoveDir("e"))
+				require.NoError(w.t, w.root.RemoveDir("d"))
+				require.NoError(w.t, w.root.Sync())
+			},
+			left: []string{"moved=y", "old=old"},
 		},
 		{
 			name: "the inode of a removed file is another file's",
