@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
@@ -117,6 +118,43 @@ func (d *documented) fields(t *testing.T, at string, schema map[string]any) (nam
 	return names
 }
 
+// The schemas name every hash wherever they name one.
+func TestSchemasNameEveryHash(t *testing.T) {
+	names := func(algorithms []hash.Algorithm, more ...any) (list []any) {
+		for _, a := range algorithms {
+			list = append(list, string(a))
+		}
+		return append(list, more...)
+	}
+	for file, want := range map[string][][]any{
+		"copy":   {names(hash.Algorithms())},
+		"verify": {names(hash.All(), ""), names(hash.All())},
+	} {
+		var found []any
+		var look func(value any)
+		look = func(value any) {
+			switch value := value.(type) {
+			case map[string]any:
+				if property, ok := value["algorithm"].(map[string]any); ok {
+					found = append(found, property["examples"])
+				}
+				for _, inner := range value {
+					look(inner)
+				}
+			case []any:
+				for _, inner := range value {
+					look(inner)
+				}
+			}
+		}
+		look(readSchemas(t)[file].raw)
+		assert.Len(t, found, len(want), file)
+		for _, list := range want {
+			assert.Contains(t, found, any(list), file)
+		}
+	}
+}
+
 // TestJSONIsWhatItsSchemaSays runs the program in many situations. All that it prints
 // as JSON must be valid, and declared; and all that is declared must have been printed.
 func TestJSONIsWhatItsSchemaSays(t *testing.T) {
@@ -146,6 +184,8 @@ printf '%064d  ../etc/passwd\n' 0 >hostile`)
 		line   string // for sh
 	}{
 		{"copy", 0, `copy --json --verify --hash sha256,blake3 src one -o two`},
+		{"copy", 0, `copy --json --hash ` + strings.Join(hash.Names(), ",") + ` src hashed`},
+		{"verify", 0, `verify --json hashed`},
 		{"copy", 0, `copy --json --verify=full src one -o two`},
 		{"copy", 0, `copy --json --dry-run src three`},
 		{"copy", 0, `copy --json --hash none src none`},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -120,7 +121,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		memory = manifest.DefaultMemory
 	}
 	for _, l := range c.lists {
-		l.builder = manifest.NewBuilder(l.algorithm.Size(), o.Spill, max(memory/len(c.lists), leastMemory))
+		l.builder = manifest.NewBuilder(l.algorithm, o.Spill, max(memory/len(c.lists), leastMemory))
 	}
 	return c, nil
 }
@@ -161,7 +162,7 @@ func (c *Catalog) openTree() (err error) {
 		if ignoreNotOwn(err) != nil {
 			return err
 		}
-		c.joined = err == nil && (o == nil || l.prev.path == at)
+		c.joined = err == nil && (o == nil || l.prev != nil && l.prev.path == at)
 		o.close()
 	}
 	return nil
@@ -232,7 +233,7 @@ func (c *Catalog) openOutside() error {
 		return failure.Refuse("--manifest %s: %s", quoteName(c.opts.Outside), quote.Text(err.Error()))
 	}
 	c.homes = append(c.homes, dir)
-	l.prev, err = openOwn(dir, baseOf(c.opts.Outside), l.algorithm, manifest.Style{})
+	l.prev, err = openOwn(dir, baseOf(c.opts.Outside), l.algorithm)
 	return c.refuse("", err)
 }
 
@@ -256,7 +257,7 @@ func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
 	if p.aside {
 		name = wasName(name)
 	}
-	o, err := openOwn(home, name, a, manifest.Style{})
+	o, err := openOwn(home, name, a)
 	if o != nil {
 		o.path, o.aside, o.killed = p.path, p.aside, p.aside
 	}
@@ -508,7 +509,9 @@ func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
 	}
-	c.joined = c.joined && !(o.Failed && c.Late(o.Path)) // the source's is not what this run would write
+	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
+		c.joined = false // the source's is not what this run would write
+	}
 	if o.Digests == nil {
 		if o.Replaced {
 			c.Drop(o.Path)

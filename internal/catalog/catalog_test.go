@@ -41,15 +41,17 @@ func (f files) tree() treetest.Dir {
 // sums is a manifest in the form that Sealift writes. Its arguments are paths, each
 // followed by the content of which the digest is listed.
 func sums(a hash.Algorithm, pathsAndContents ...string) string {
-	f := files{}
+	b := manifest.NewBuilder(a, nil, 0)
 	for i := 0; i < len(pathsAndContents); i += 2 {
-		f[pathsAndContents[i]] = pathsAndContents[i+1]
+		if err := b.Put(pathsAndContents[i], digestsOf(pathsAndContents[i+1], a)[0]); err != nil {
+			panic(err)
+		}
 	}
-	var text []byte
-	for _, name := range slices.Sorted(maps.Keys(f)) {
-		text = manifest.AppendLine(text, digestsOf(f[name], a)[0], name)
+	var text strings.Builder
+	if _, err := b.Write(&text, manifest.Carry{}); err != nil {
+		panic(err)
 	}
-	return string(text)
+	return text.String()
 }
 
 func sha(pathsAndContents ...string) string { return sums(hash.SHA256, pathsAndContents...) }

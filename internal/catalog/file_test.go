@@ -38,8 +38,11 @@ func (o fileTest) open() (*File, error) {
 		o.Hashes = []hash.Algorithm{hash.SHA256}
 	}
 	for _, a := range o.Hashes {
-		b := manifest.NewBuilder(a.Size(), nil, 0)
-		b.Named, b.Style = !o.tree, o.style
+		b := manifest.NewBuilder(a, nil, 0)
+		b.Named = !o.tree
+		if o.style != (manifest.Style{}) {
+			b.Style = o.style
+		}
 		if len(o.Hashes) > 1 {
 			b.Style.Tag = manifest.Tags(string(a))[0]
 		}
@@ -164,6 +167,32 @@ func TestFileMergesBlockByBlock(t *testing.T) {
 	require.Equal(t, tagged("a", "b")+"MD5 (a) = 0cc175b9c0f1b6a831c399e269772661\nMD5 (b) = 92eb5ffee6ae2fec3ad71c777531578f\n", content(t, "M"))
 }
 
+// TestFileOfEachHash is rule 5 for the manifest of sum and stream.
+func TestFileOfEachHash(t *testing.T) {
+	eachHash(t, func(t *testing.T, a hash.Algorithm, _ string) {
+		other := hash.C4
+		if a == other {
+			other = hash.XXH3
+		}
+		for _, hashes := range [][]hash.Algorithm{{a}, {a, other}, {other, a}} {
+			inPlace(t, "a", "b")
+			o := fileTest{FileOptions: FileOptions{Hashes: hashes}}
+			_, err := o.write(t, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := o.write(t, "b")
+			if err != nil || w.Lines != 2*len(hashes) || w.Dropped != 0 {
+				t.Errorf("%v: %+v, %v\n%s", hashes, w, err, content(t, "M"))
+			}
+			before := content(t, "M")
+			if _, err := o.write(t, "a", "b"); err != nil || content(t, "M") != before {
+				t.Errorf("%v: %v: it changed:\n%s%s", hashes, err, before, content(t, "M"))
+			}
+		}
+	})
+}
+
 func TestFileReplacesNothingElse(t *testing.T) {
 	sha1 := strings.Repeat("ab", 20)
 	for name, tt := range map[string]struct {
@@ -177,7 +206,7 @@ func TestFileReplacesNothingElse(t *testing.T) {
 		"another hash":  {before: sha1 + "  a\n", want: "line 1 is not a line of this kind of manifest"},
 		"another order": {before: linesOf("b", "a"), want: "line 2 is not in ascending order"},
 		"more":          {before: linesOf("a") + "# noted by hand\n", want: "line 2 is not a line of this kind of manifest"},
-		"tagged":        {before: tagged("a"), want: "line 1 is not a line of this kind of manifest"},
+		"tagged":        {before: tagged("a"), want: "line 1 is not written as Sealift writes it"},
 		"untagged":      {fileTest: fileTest{style: manifest.Style{Tag: "SHA256"}}, before: linesOf("a"), want: "line 1 is not written as Sealift writes it"},
 		"one of two hashes": {fileTest: fileTest{FileOptions: FileOptions{Hashes: []hash.Algorithm{hash.SHA256, hash.MD5}}}, before: tagged("a"),
 			want: "line 1 is the last one, and there is none of MD5"},

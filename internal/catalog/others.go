@@ -138,7 +138,7 @@ func (c *Catalog) outdated(name string) (int, error) {
 	}
 	defer f.Close()
 	slot := slices.Index(c.names.hashes, hash.Algorithm(algorithm))
-	lines := manifest.NewCheckReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), format)
+	lines := manifest.NewCheckReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), format, hash.Algorithm(algorithm))
 	count := 0
 	for {
 		l, err := lines.Next()

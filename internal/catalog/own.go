@@ -44,12 +44,12 @@ var signatures = []string{".asc", ".sig", ".gpg"}
 // openOwn opens the manifest name of hash a in home: nil if nothing has the name, a
 // *notOwnError if it is not a regular file in exactly the form that Sealift writes, or
 // has a detached signature beside it.
-func openOwn(home *fsys.Dir, name string, a hash.Algorithm, s manifest.Style) (*own, error) {
+func openOwn(home *fsys.Dir, name string, a hash.Algorithm) (*own, error) {
 	o, err := openUnsigned(home, name)
 	if o == nil || err != nil {
 		return nil, err
 	}
-	o.index, err = manifest.BuildOwnIndex(fsys.ReaderAt{File: o.file}, o.info.Size, a.Size(), s)
+	o.index, err = manifest.BuildOwnIndex(fsys.ReaderAt{File: o.file}, o.info.Size, a)
 	if err != nil {
 		o.close()
 		return nil, otherForm(err)

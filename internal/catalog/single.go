@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -87,10 +86,10 @@ func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool
 	if err != nil {
 		return nil, false, err
 	}
-	if digest, err := hex.DecodeString(string(bytes.TrimSpace(content))); bare && err == nil && len(digest) == a.Size() {
+	if digest, ok := a.AppendDigest(nil, bytes.TrimSpace(content)); bare && ok && len(digest) == a.Size() {
 		return digest, true, nil
 	}
-	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a.Size(), manifest.Tags(string(a))...)
+	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a)
 	if err != nil {
 		return nil, false, err
 	}
@@ -103,8 +102,8 @@ func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool
 func (c *Catalog) Accepts(digests hash.Digests) error {
 	for _, l := range c.lists {
 		if l.given != nil && digests != nil && !bytes.Equal(l.given, digests[l.slot]) {
-			return fmt.Errorf("the source does not match %s at the destination: its %s is %x and should be %x",
-				quoteName(l.path), l.algorithm, digests[l.slot], l.given)
+			return fmt.Errorf("the source does not match %s at the destination: its %s is %s and should be %s",
+				quoteName(l.path), l.algorithm, l.algorithm.Text(digests[l.slot]), l.algorithm.Text(l.given))
 		}
 	}
 	return nil

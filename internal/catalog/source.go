@@ -190,7 +190,7 @@ func openSourceList(look *fsys.Finder, name string, slot int, a hash.Algorithm, 
 		}
 		content, info.Size = bytes.NewReader(held), int64(len(held))
 	}
-	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a.Size(), manifest.Tags(string(a))...)
+	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
 	if err != nil {
 		l.close()
 		return nil, note(Failure, err)

@@ -262,7 +262,7 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	replaces := l.prev != nil && !l.prev.aside && (l.prev.path == file || c.opts.Outside != "")
 	if n.Lines == 0 { // nothing to list, and no program accepts an empty list
 		w.SHA256 = ""
-		if replaces {
+		if replaces && c.opts.Outside == "" { // one outside may be of other copies, too
 			return w, c.removeSame(home, name, l.prev)
 		}
 		return w, nil

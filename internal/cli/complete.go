@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // completeValues tells shells what flags with fixed values take.
@@ -68,12 +66,4 @@ func (f *copyFlags) completeArgs(_ *cobra.Command, args []string, _ string) ([]s
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
-}
-
-func hashNames() []string {
-	var names []string
-	for _, a := range hash.Algorithms() {
-		names = append(names, string(a))
-	}
-	return names
 }

@@ -18,7 +18,7 @@ const (
 )
 
 const (
-	hashList     = "sha256 blake3 xxh128 sha512 md5"
+	hashList     = "sha256 sha512 sha1 md5 blake3 xxh128 xxh3 xxh64 c4"
 	progressList = "auto bar plain json none " + thenNothing
 )
 
@@ -112,10 +112,10 @@ func TestCompletionOfEveryValue(t *testing.T) {
 
 func TestCompletionOfListsAndArguments(t *testing.T) {
 	for line, want := range map[string]string{
-		"copy --hash sha256,":                  "sha256,blake3 sha256,xxh128 sha256,sha512 sha256,md5 :6",
-		"copy --hash sha256,md5,":              "sha256,md5,blake3 sha256,md5,xxh128 sha256,md5,sha512 :6",
-		"copy --hash none,":                    "none,sha256 none,blake3 none,xxh128 none,sha512 none,md5 :6",
-		"sum --hash=sha256,xxh128,md5,sha512,": "sha256,xxh128,md5,sha512,blake3 :6",
+		"copy --hash sha256,":                  "sha256,sha512 sha256,sha1 sha256,md5 sha256,blake3 sha256,xxh128 sha256,xxh3 sha256,xxh64 sha256,c4 :6",
+		"copy --hash sha256,md5,":              "sha256,md5,sha512 sha256,md5,sha1 sha256,md5,blake3 sha256,md5,xxh128 sha256,md5,xxh3 sha256,md5,xxh64 sha256,md5,c4 :6",
+		"copy --hash none,":                    "none,sha256 none,sha512 none,sha1 none,md5 none,blake3 none,xxh128 none,xxh3 none,xxh64 none,c4 :6",
+		"sum --hash=sha256,xxh128,md5,sha512,": "sha256,xxh128,md5,sha512,sha1 sha256,xxh128,md5,sha512,blake3 sha256,xxh128,md5,sha512,xxh3 sha256,xxh128,md5,sha512,xxh64 sha256,xxh128,md5,sha512,c4 :6",
 		"copy --preserve mode,times,":          "mode,times,owner mode,times,links mode,times,xattr mode,times,acl :6",
 		"copy ":                                thenFiles,
 		"copy a ":                              thenDirectories,

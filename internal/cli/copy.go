@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
@@ -53,7 +54,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		"queue-size":       nil,
 	})
 	complete(cmd, "output", completeDirectories)
-	complete(cmd, "hash", listCompletions([]string{"none"}, hashNames()))
+	complete(cmd, "hash", listCompletions([]string{"none"}, hash.Names()))
 	complete(cmd, "preserve", listCompletions([]string{"all", "none"}, engine.PreserveNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.engineOptions(cmd, args)

@@ -103,7 +103,7 @@ func (f *copyFlags) groups() []flagGroup {
 			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5, or none for no manifest")
+			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", hashHelp(", or none for no manifest"))
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each destination (default: SHA256SUMS and the like)")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {

@@ -142,7 +142,7 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"__complete copy --sync ":                "end\nfile\nnone\n",
 		"__complete copy --hash ":                "none\nsha256\n",
-		"__complete copy --hash sha256,":         "sha256,blake3\nsha256,xxh128\n",
+		"__complete copy --hash sha256,":         "sha256,sha512\nsha256,sha1\n",
 		"__complete copy --preserve mode,times,": "mode,times,owner\n",
 		"__complete version ":                    ":4\n",
 		"__complete copy --inc":                  "--include\tcopy what matches the gitignore-style PATTERN;",
@@ -157,7 +157,7 @@ func TestCompletion(t *testing.T) {
 		"__complete verify --progress ":          "auto\nbar\n",
 		"__complete verify ":                     ":16\n", // directories
 		"__complete verify --ha":                 ":4\n",
-		"__complete sum --hash ":                 "sha256\nblake3\n",
+		"__complete sum --hash ":                 "sha256\nsha512\n",
 		"__complete sum --hash md5,":             "md5,sha256\n",
 		"__complete sum ":                        ":0\n", // files
 		"__complete du ":                         ":0\n",

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 func newManCmd() *cobra.Command {
@@ -113,7 +115,7 @@ type manTerm struct{ commands, word, text string }
 
 // manFiles are the names that commands give by themselves.
 var manFiles = []manTerm{
-	{"copy verify", "SHA256SUMS", "the manifest of a directory; BLAKE3SUMS, XXH128SUMS, SHA512SUMS and MD5SUMS for other hashes"},
+	{"copy verify", "SHA256SUMS", "the manifest of a directory; " + otherFileNames() + " for other hashes"},
 	{"copy verify", "NAME.sha256", "the manifest beside a single file that was copied"},
 	{"copy verify", "sealift.sha256", "the manifest where the source has a file that takes the usual name"},
 	{"copy", ".sealift-journal", "a directory in the destination while a copy is unfinished: what is done, the previous manifest, and the lock; .sealift-NAME.journal for a single file. The run that finishes removes it"},
@@ -147,4 +149,15 @@ func manTerms(sb *strings.Builder, title string, c *cobra.Command, terms []manTe
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, `"`, `\(dq`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	return strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")[1:]
+}
+
+// otherFileNames lists the manifests of the hashes that are not the usual one.
+func otherFileNames() string {
+	var names []string
+	for _, a := range hash.Algorithms() {
+		if a != hash.SHA256 {
+			names = append(names, a.FileName())
+		}
+	}
+	return inWords(names)
 }

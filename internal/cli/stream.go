@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -53,7 +52,7 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 		"skip":       nil,
 		"seek":       nil,
 	})
-	complete(cmd, "hash", listCompletions([]string{"none"}, hashNames()))
+	complete(cmd, "hash", listCompletions([]string{"none"}, hash.Names()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.streamOptions(cmd, args)
 		if err != nil {
@@ -128,7 +127,7 @@ func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
 	}
 	lines = append(lines, transferred(s.Bytes, s.Elapsed))
 	for i, digest := range s.Digests {
-		lines = append(lines, fmt.Sprintf("%s  %s", hashes[i], hex.EncodeToString(digest)))
+		lines = append(lines, fmt.Sprintf("%s  %s", hashes[i], hashes[i].Text(digest)))
 	}
 	if s.Dropped > 0 {
 		lines = append(lines, manifestTotal(s))

@@ -43,7 +43,7 @@ func (f *streamFlags) groups() []flagGroup {
 			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zeros")
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5, or none")
+			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", hashHelp(", or none"))
 			s.Var(&onceValue{&o.Manifest}, "manifest", "list the outputs, or else the input, in `FILE`, which appears when it is complete; lines of other files in it stay while these exist")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
@@ -38,7 +39,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		"progress": progress.ModeNames(),
 		"workers":  {"auto"}, // or a number
 	})
-	complete(cmd, "hash", listCompletions(nil, hashNames()))
+	complete(cmd, "hash", listCompletions(nil, hash.Names()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.sumOptions(cmd, args)
 		if err != nil {

@@ -26,7 +26,7 @@ func (f *sumFlags) groups() []flagGroup {
 			f.selection.flags(s, "hash", &o.OneFileSystem)
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", "digests to compute from the one read, a comma-separated `LIST` of sha256, blake3, xxh128, sha512 and md5; several need --tag")
+			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", hashHelp("; several need --tag"))
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
 			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")

@@ -225,7 +225,7 @@ func TestUsageErrorsOfSum(t *testing.T) {
 		"- a -":                    "- is given twice, and standard input can be read once",
 		"--json":                   "unknown flag --json\n",
 		"--manifets=x":             "unknown flag --manifets; did you mean --manifest?",
-		"--hash=sha1":              "--hash: unknown hash \"sha1\"",
+		"--hash=sha384":            "--hash: hash sha384 is only read, by verify",
 		"--manifest=x --manifest=": "--manifest: the name is empty",
 	} {
 		r := sumCommand(t, sums(&sum.Summary{}, nil), "", strings.Fields(line)...)

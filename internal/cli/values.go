@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -142,3 +144,14 @@ func (v *onceValue) Set(s string) error {
 
 func (v *onceValue) String() string { return *v.target }
 func (v *onceValue) Type() string   { return "value" }
+
+// hashHelp is the text of --hash; then says what else holds in the command.
+func hashHelp(then string) string {
+	return "digests to compute from the one read, a comma-separated `LIST` of " + inWords(hash.Names()) + then
+}
+
+// inWords lists at least two names as a sentence does: "a, b and c".
+func inWords(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

@@ -161,8 +161,11 @@ func (r *run) copyLate() {
 
 // warnStale warns of manifests at the destination that are not Sealift's to change, and
 // list files that this run has replaced.
-func (r *run) warnStale(t *target) error {
+func (r *run) warnStale(t *target) {
 	stale, err := t.catalog.Stale()
+	if err != nil {
+		r.tell(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("not all manifests there could be read to find out whether they are out of date now: %w", err)})
+	}
 	for _, s := range stale {
 		lines := "1 of its lines is"
 		if s.Lines > 1 {
@@ -170,5 +173,4 @@ func (r *run) warnStale(t *target) error {
 		}
 		r.tell(Event{Kind: EventWarning, Path: s.Path, Target: t.given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
 	}
-	return err
 }

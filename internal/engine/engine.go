@@ -57,7 +57,7 @@ type run struct {
 	jobs      chan job
 	notes     chan note
 	summary   *Summary
-	undone    *undone // the collector's, until it is synced with
+	undone    undone // the collector's, until it is synced with
 
 	late struct { // the source's files that have a manifest's name: they are copied last
 		sync.Mutex
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
-	r.undone = newUndone(opts, rt)
+	r.undone = r.newUndone()
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)

@@ -410,7 +410,11 @@ func sha(content string) string {
 }
 
 func readManifest(t require.TestingT, content string) map[string]string {
-	r := manifest.NewReader(bytes.NewReader([]byte(content)))
+	return readManifestOf(t, hash.SHA256, content)
+}
+
+func readManifestOf(t require.TestingT, a hash.Algorithm, content string) map[string]string {
+	r := manifest.NewReader(bytes.NewReader([]byte(content)), a)
 	lines := map[string]string{}
 	for {
 		l, err := r.Next()

@@ -252,9 +252,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		return nil
 	}
 	written, err := t.catalog.Write()
-	if err == nil {
-		err = r.warnStale(t)
-	}
+	r.warnStale(t)
 	if err != nil {
 		r.failEnd(t, failure.StageManifest, err)
 		return written

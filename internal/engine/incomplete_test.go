@@ -5,6 +5,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -242,69 +244,6 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 	}
 }
 
-// Two sources with the same last element have a marker each in one destination. Each
-// renews and removes its own, whichever name it has.
-func TestMarkersOfTwoSources(t *testing.T) {
-	dir := treetest.MemoryDir(t)
-	dst := filepath.Join(dir, "dst")
-	copyOf := func(parent string, fail bool) {
-		src := filepath.Join(dir, parent, "src")
-		write(t, src, parent, []byte("x"), since)
-		var names []string
-		if fail {
-			names = []string{parent}
-		}
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, names...), options(src, dst)), &tally.Counters{})
-	}
-	copyOf("a", true)
-	copyOf("b", true)
-	copyOf("a", true)
-	copyOf("b", true)
-	second := "SEALIFT-INCOMPLETE-src-2.txt"
-	require.Equal(t, []string{second, srcMarker}, markersAt(t, dst))
-	h, _ := marked(t, dst, second)
-	require.Equal(t, "'"+filepath.Join(dir, "b/src")+"'", h.Source)
-
-	copyOf("a", false)
-	require.Equal(t, []string{second}, markersAt(t, dst))
-	renamed := "SEALIFT-INCOMPLETE-of b.txt"
-	require.NoError(t, os.Rename(filepath.Join(dst, second), filepath.Join(dst, renamed)))
-	copyOf("b", true)
-	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
-	copyOf("b", false)
-	require.Empty(t, markersAt(t, dst))
-}
-
-// What has the marker's name and is not this copy's marker stays.
-func TestAMarkerOverwritesNothing(t *testing.T) {
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
-	write(t, src, "a", []byte("a"), since)
-	o := options(src, dst)
-	other := incomplete.Head{Source: "'/elsewhere/src'", Filters: incomplete.NoFilters}.String()
-	name := func(number int) string { return incomplete.Name(src, number) }
-	require.NoError(t, os.MkdirAll(filepath.Join(dst, name(1)), 0o755))
-	require.NoError(t, os.Symlink("nowhere", filepath.Join(dst, name(2))))
-	write(t, dst, name(3), []byte("a text of the user"), since)
-	write(t, dst, name(4), []byte(other), since)
-	require.NoError(t, os.Symlink(name(6), filepath.Join(dst, name(5)))) // to our own
-	stands := look(t, dst)
-	for range 2 {
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
-		h, _ := marked(t, dst, name(6))
-		require.EqualValues(t, 1, h.Missing)
-		require.Len(t, markersAt(t, dst), 6)
-	}
-	runTold(t, o, &tally.Counters{})
-	now := look(t, dst)
-	for _, added := range []string{"a", "SHA256SUMS"} {
-		require.Contains(t, now, added)
-		delete(now, added)
-	}
-	stands["."] = now["."]
-	require.Equal(t, stands, now)
-}
-
 // A marker in the source is an ordinary file: it is copied, listed, and never replaced
 // or removed as a marker of this copy, even if it names this very source.
 func TestAMarkerInTheSource(t *testing.T) {
@@ -391,6 +330,8 @@ func TestAMarkerThatStays(t *testing.T) {
 		out := runTold(t, in(failing(syscall.EIO, op, srcMarker), o), &tally.Counters{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
+		require.NotContains(t, out.String(), "the journal stays")
+		require.NoDirExists(t, journalAt(dst))
 		require.NotEmpty(t, markersAt(t, dst))
 		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
 		require.Empty(t, markersAt(t, dst))
@@ -468,41 +409,113 @@ func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	require.Empty(t, markersAt(t, dst))
 }
 
-// Of more failures than a marker lists, the first paths are listed and the rest is
-// counted, whatever their order was.
-func TestAMarkerIsBounded(t *testing.T) {
-	const rest = 3
-	u := &undone{source: "/src", filters: incomplete.NoFilters, targets: []*undoneAt{{given: "x", kept: map[string]bool{}}}}
-	at := u.targets[0]
-	for i := maxGaps + rest - 1; i >= 0; i-- {
-		path := fmt.Sprintf("%05d", i)
-		u.event(Event{Kind: EventFailed, Path: path, Err: fmt.Errorf("first")})
-		u.event(Event{Kind: EventMismatch, Path: path, Err: fmt.Errorf("second")})
-		u.event(Event{Kind: EventFailed, Path: path, Target: "another", Err: fmt.Errorf("third")})
-		u.event(Event{Kind: EventWarning, Path: path, Err: fmt.Errorf("fourth")})
-		u.event(Event{Kind: EventFailed, Target: "x", Err: fmt.Errorf("%d", i)})
+// An event goes to the destinations that it is about, and warnings go to none.
+func TestEventsInAMarker(t *testing.T) {
+	u := undone{{given: "x"}, {given: "y"}}
+	marker := func(i int) string {
+		dir := treetest.MemoryDir(t)
+		root, err := fsys.OpenRoot(dir)
+		require.NoError(t, err)
+		defer root.Close()
+		job := incomplete.Job{Root: root, Source: "/src", OpenSource: func() (*fsys.Dir, error) { return fsys.OpenRoot(dir) }}
+		require.NoError(t, job.Mark(&u[i].Missing))
+		_, text := marked(t, dir, srcMarker)
+		_, list, _ := strings.Cut(text, "complete.\n\n")
+		return list
 	}
-	require.Len(t, at.heap, maxGaps)
-	require.Len(t, at.kept, maxGaps)
-	require.Len(t, at.remarks, maxRemarks)
-	u.event(Event{Kind: EventFailed, Path: "0", Err: fmt.Errorf("%s", strings.Repeat("\x01", 1<<20))})
-	u.event(Event{Kind: EventFailed, Path: "1" + strings.Repeat("p/", 1<<20), Err: fmt.Errorf("not listed")})
-
-	var text strings.Builder
-	require.NoError(t, u.write(at, &text))
-	_, list, _ := strings.Cut(text.String(), "'0': ")
-	lines := strings.Split(strings.TrimSuffix(list, "\n"), "\n")
-	require.Less(t, len(lines[0]), 4*maxGapCause+10)
-	require.Equal(t, "'00000': first", lines[1])
-	require.Equal(t, fmt.Sprintf("'%05d': first", maxGaps-2), lines[maxGaps-1])
-	require.Equal(t, fmt.Sprintf("and %d more", rest+2), lines[maxGaps])
-	require.Len(t, lines, maxGaps+1)
-	require.Contains(t, text.String(), fmt.Sprintf("\nMissing: %d\n", maxGaps+rest+2))
+	err := func(path string) error {
+		return &failure.FileError{Path: path, Stage: failure.StageRead, Err: errors.New("why")}
+	}
+	for _, e := range []Event{
+		{Kind: EventWarning, Path: "warning", Err: err("warning")},
+		{Kind: EventConflict, Path: "conflict", Target: "x", Err: err("conflict")},
+	} {
+		u.event(e)
+	}
+	require.True(t, u[0].Complete() && u[1].Complete())
+	for _, e := range []Event{
+		{Kind: EventFailed, Path: "both", Err: err("both")},
+		{Kind: EventFailed, Path: "one", Target: "x", Err: err("one")},
+		{Kind: EventMismatch, Path: "one", Target: "x", Err: errors.New("not listed: the first cause is kept")},
+		{Kind: EventMismatch, Path: "two", Target: "y", Err: errors.New("other")},
+		{Kind: EventFailed, Err: err("")},
+		{Kind: EventFailed, Target: "x", Err: err("")},
+		{Kind: EventTargetLost, Target: "y", Err: errors.New("full")},
+		{Kind: EventTargetLost, Target: "y", Path: "two", Err: errors.New("gone")},
+	} {
+		u.event(e)
+	}
+	require.Equal(t, "the source's directory: read: why\nthis directory: read: why\n'both': read: why\n'one': read: why\n", marker(0))
+	require.Equal(t, "the source's directory: read: why\nthis directory: dropped: full\nthis directory: dropped at 'two': gone\n'both': read: why\n'two': other\n", marker(1))
 }
 
-// A long path and its cause are cut, and the marker can still be read.
-func TestALongPathInAMarker(t *testing.T) {
-	u := &undone{targets: []*undoneAt{{kept: map[string]bool{}}}}
-	u.event(Event{Kind: EventFailed, Path: strings.Repeat("p/", 1<<20), Err: fmt.Errorf("x")})
-	require.Len(t, u.targets[0].heap[0].path, maxGapPath+len("..."))
+// A failure after the journal is removed is in a new marker. If that cannot be written,
+// no message claims that the journal stays.
+func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
+	for _, unmarked := range []bool{false, true} {
+		dir := treetest.MemoryDir(t)
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		write(t, src, "a", []byte("a"), since)
+		require.NoError(t, os.Mkdir(dst, 0o755))
+		failed := false
+		sys := faultfs.New(func(op fsys.Op, name string) error {
+			_, journal := os.Lstat(journalAt(dst))
+			_, manifest := os.Lstat(filepath.Join(dst, "SHA256SUMS"))
+			switch {
+			case journal == nil || manifest != nil: // not the end yet
+			case op == fsys.OpSync && !failed:
+				failed = true
+				return syscall.EIO
+			case failed && unmarked && op == fsys.OpLink:
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		o := options(src, dst)
+		o.Sync = SyncEnd
+		out := runTold(t, in(sys, o), &tally.Counters{})
+		require.True(t, failed)
+		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
+		require.NoDirExists(t, journalAt(dst))
+		require.NotContains(t, out.String(), "the journal stays")
+		if unmarked {
+			require.Empty(t, markersAt(t, dst))
+			require.Contains(t, out.String(), "cannot write '"+srcMarker+"': no space left on device; the journal is already removed, so run the same command again")
+		} else {
+			_, text := marked(t, dst, srcMarker)
+			require.Contains(t, text, "this directory: sync: input/output error\n")
+		}
+	}
+}
+
+// A failure after the destination has the permissions of a read-only source is marked,
+// and the permissions stay.
+func TestAFailureInAReadOnlyDestination(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root can write into every directory")
+	}
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("a"), since)
+	require.NoError(t, os.Chmod(src, 0o555))
+	failed := false
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
+		info, err := os.Stat(dst)
+		if err == nil && info.Mode().Perm() == 0o555 && op == fsys.OpSync && !failed {
+			failed = true
+			return syscall.EIO
+		}
+		return nil
+	})
+	o := options(src, dst)
+	o.Sync = SyncEnd
+	out := runTold(t, in(sys, o), &tally.Counters{})
+	require.True(t, failed)
+	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
+	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
+	info, err := os.Stat(dst)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o555, info.Mode().Perm())
+	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	require.Empty(t, markersAt(t, dst))
 }

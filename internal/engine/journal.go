@@ -21,6 +21,9 @@ type journalDir struct {
 	lock *fsys.Lock // nil where the file system has no locks
 	// since is when the journal was made, as far as its lock tells; 0 for this run.
 	since fsys.Time
+	// removed says that remove has begun: the journal may not show any more that the copy
+	// is unfinished.
+	removed bool
 }
 
 const (
@@ -144,6 +147,7 @@ func (j *journalDir) remove(foreign func(name string) bool) error {
 		return err
 	}
 	stays := false
+	j.removed = true
 	for i := range listing.Len() {
 		if listing.Name(i) == lockName { // last: with it, the next run begins
 			continue

@@ -149,6 +149,7 @@ func (c command) expectations(source tree) expectation {
 	}
 	for _, a := range c.Hashes {
 		e.digests[a] = map[string][]string{}
+		agreed := map[string]bool{} // by manifests that may be checked or not
 		for _, name := range source.paths() {
 			of, ok := recognized(name)
 			named := c.Manifest != "" && strings.EqualFold(name, c.Manifest) // as the run's own would be
@@ -166,12 +167,18 @@ func (c command) expectations(source tree) expectation {
 				switch beside := base != name && source.isFile(base) && p != base; { // what a manifest of one file lists of others
 				case p == name: // nothing lists its own digest
 				case (open || beside) && source.isFile(p) && !slices.ContainsFunc(digests, func(d string) bool { return d != digestOf(a, source[p].data) }):
+					agreed[p] = true
 				case (open || beside) && !source.isFile(p) && c.SourceManifest != engine.SourceManifestStrict:
 				case open || beside:
 					e.doubtful[p] = true
 				default:
 					e.digests[a][p] = append(e.digests[a][p], digests...)
 				}
+			}
+		}
+		for p := range agreed { // they cause a comparison, if they are, where others list something else
+			if !e.allows(a, p, digestOf(a, source[p].data)) {
+				e.doubtful[p] = true
 			}
 		}
 	}

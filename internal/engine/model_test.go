@@ -255,7 +255,7 @@ func (f *forecast) judgeRepetition(left snapshot, c command, o observation) (bro
 	// A copy of the source's own manifest may have arrived before the run's: its lines are
 	// those of an earlier run then, as far as anybody can see.
 	taken := slices.ContainsFunc(f.results, func(r result) bool { return r.levels.highest != noLevel })
-	if len(broken) > 0 && taken && now.unsure == "" && len(now.repaired(o)) == 0 {
+	if taken && (now.unsure != "" || len(now.repaired(o)) == 0) { // what is open then is judged by the invariants
 		return nil
 	}
 	return broken

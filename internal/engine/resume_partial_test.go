@@ -108,7 +108,7 @@ func requireStands(t *testing.T, o Options, files map[string][]byte) {
 			for name, content := range files {
 				h := a.New()
 				h.Write(content)
-				require.Contains(t, string(list), hexString(h.Sum(nil))+"  "+name+"\n", "the %s manifest of %s", a, target)
+				require.Equal(t, hexString(h.Sum(nil)), readManifestOf(t, a, string(list))[name], "the %s manifest of %s", a, target)
 			}
 			require.Equal(t, len(files), strings.Count(string(list), "\n"))
 		}

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -291,7 +290,7 @@ func (w *reader) readTarget(t *target, c *verified, path string, digest []byte) 
 		return true, cached
 	}
 	err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
-		w.algorithm, hex.EncodeToString(have), hex.EncodeToString(digest))
+		w.algorithm, w.algorithm.Text(have), w.algorithm.Text(digest))
 	c.drop(path)
 	r.mismatch(t, w.shown(path), w.setAside(err, dir, name, info))
 	return false, false

@@ -265,7 +265,7 @@ func TestABadFileIsInNoManifest(t *testing.T) {
 	for _, m := range out.summary.Targets[0].Manifests {
 		content, err := os.ReadFile(m.Path)
 		require.NoError(t, err)
-		lines := readManifest(t, string(content))
+		lines := readManifestOf(t, hash.Algorithm(m.Algorithm), string(content))
 		require.Contains(t, lines, "a", m.Path)
 		require.NotContains(t, lines, "b", m.Path)
 	}

@@ -1,79 +1,97 @@
 // Package hash names the digests that Sealift can compute and feeds several of
-// them from one read.
+// them from one read. What differs between algorithms is in one table, in
+// registry.go; everything that lists, names, writes or reads digests derives from it.
 package hash
 
 import (
-	"crypto/md5"  //nolint:gosec // for comparison with existing md5 manifests, not for security
-	"crypto/sha1" //nolint:gosec // the same
-	"crypto/sha256"
-	"crypto/sha512"
+	"encoding/hex"
 	"fmt"
 	"hash"
 	"slices"
 	"strings"
 
-	"github.com/zeebo/blake3"
 	"github.com/zeebo/xxh3"
 )
 
 // Algorithm is the name of a digest as the user writes it: "sha256".
 type Algorithm string
 
-// The algorithms, in the order in which help shows them.
-const (
-	SHA256 Algorithm = "sha256"
-	BLAKE3 Algorithm = "blake3"
-	XXH128 Algorithm = "xxh128"
-	SHA512 Algorithm = "sha512"
-	MD5    Algorithm = "md5"
-)
-
-// Algorithms that are only checked, in manifests of others.
-const (
-	SHA1   Algorithm = "sha1"
-	SHA224 Algorithm = "sha224"
-	SHA384 Algorithm = "sha384"
-)
-
-// Algorithms lists the algorithms of which manifests are written.
-func Algorithms() []Algorithm { return []Algorithm{SHA256, BLAKE3, XXH128, SHA512, MD5} }
-
-// Size returns the length of the algorithm's digest in bytes.
-func (a Algorithm) Size() int {
-	switch a {
-	case SHA512:
-		return 64
-	case SHA384:
-		return 48
-	case SHA224:
-		return 28
-	case SHA1:
-		return 20
-	case XXH128, MD5:
-		return 16
+// All lists every algorithm: those of Algorithms and those that are only read.
+func All() []Algorithm {
+	var all []Algorithm
+	for _, e := range table {
+		all = append(all, e.name)
 	}
-	return 32
+	return all
 }
 
-// New returns a running digest.
-func (a Algorithm) New() hash.Hash {
-	switch a {
-	case SHA512:
-		return sha512.New()
-	case MD5:
-		return md5.New() //nolint:gosec // see the import
-	case SHA1:
-		return sha1.New() //nolint:gosec // see the import
-	case SHA224:
-		return sha256.New224()
-	case SHA384:
-		return sha512.New384()
-	case BLAKE3:
-		return blake3.New()
-	case XXH128:
-		return &xxh128{xxh3.New()}
+// Algorithms lists the algorithms of which manifests are written.
+func Algorithms() []Algorithm {
+	return slices.DeleteFunc(All(), func(a Algorithm) bool { return a.FileName() == "" })
+}
+
+// Known reports whether there is an algorithm of this name.
+func (a Algorithm) Known() bool { return byName[a] != nil }
+
+// Size returns the length of the algorithm's digest in bytes. It panics if the
+// algorithm is not known.
+func (a Algorithm) Size() int { return a.must().size }
+
+// New returns a running digest. It panics if the algorithm is not known.
+func (a Algorithm) New() hash.Hash { return a.must().new() }
+
+// FileName returns the name of a tree's manifest; empty for an algorithm that is
+// only read, or not known.
+func (a Algorithm) FileName() string { return a.entry().file }
+
+// Tags returns the names of the algorithm in tagged lines, that of its own tool
+// first; nil if it is not known. The slice must not be changed.
+func (a Algorithm) Tags() []string { return a.entry().tags }
+
+// ShortName returns a second name of the algorithm in names of files, "b3", or "".
+func (a Algorithm) ShortName() string { return a.entry().short }
+
+// Resumes reports whether the state of a running digest can be saved, by State, and
+// restored.
+func (a Algorithm) Resumes() bool { return a.entry().resumes }
+
+// ByLength reports whether an untagged digest is taken for one of this algorithm
+// because of its length, where nothing else says which it is.
+func (a Algorithm) ByLength() bool { return a.entry().byLength }
+
+// NeedsTag reports whether the lines of the algorithm's manifests are all tagged,
+// because its tool takes untagged ones for those of another.
+func (a Algorithm) NeedsTag() bool { return a.entry().tagged }
+
+// Ambiguous reports whether the algorithm's name, as a word in the name of a file,
+// may well mean something else.
+func (a Algorithm) Ambiguous() bool { return a.entry().ambiguous }
+
+// IsHex reports whether digests are written in hexadecimal, as those of an unknown
+// algorithm are.
+func (a Algorithm) IsHex() bool { return a.entry().text == nil }
+
+// AppendText appends a digest as it is written: in lower-case hexadecimal, or what
+// the algorithm has instead.
+func (a Algorithm) AppendText(dst, digest []byte) []byte {
+	if text := a.entry().text; text != nil {
+		return text.append(dst, digest)
 	}
-	return sha256.New()
+	return hex.AppendEncode(dst, digest)
+}
+
+// Text is AppendText for messages.
+func (a Algorithm) Text(digest []byte) string { return string(a.AppendText(nil, digest)) }
+
+// AppendDigest appends the digest that text is: AppendText undone, and hexadecimal
+// digits of either case. Not ok for anything that is no digest; one in hexadecimal
+// may have any length.
+func (a Algorithm) AppendDigest(dst, text []byte) (_ []byte, ok bool) {
+	if other := a.entry().text; other != nil {
+		return other.decode(dst, text)
+	}
+	dst, err := hex.AppendDecode(dst, text)
+	return dst, err == nil
 }
 
 // xxh128 makes xxh3's hasher answer with the 128-bit digest, big-endian as
@@ -85,6 +103,15 @@ func (h *xxh128) Size() int { return 16 }
 func (h *xxh128) Sum(b []byte) []byte {
 	sum := h.Sum128().Bytes()
 	return append(b, sum[:]...)
+}
+
+// Names lists the values of --hash in the order of the table, without "none".
+func Names() []string {
+	var names []string
+	for _, a := range Algorithms() {
+		names = append(names, string(a))
+	}
+	return names
 }
 
 // Parse reads the value of --hash: a comma-separated list of algorithms, or
@@ -99,8 +126,10 @@ func Parse(list string) ([]Algorithm, error) {
 		switch {
 		case a == "none":
 			return nil, fmt.Errorf("none cannot be combined with other hashes")
-		case !slices.Contains(Algorithms(), a):
-			return nil, fmt.Errorf("unknown hash %q; known are sha256, blake3, xxh128, sha512, md5, none", name)
+		case !a.Known():
+			return nil, fmt.Errorf("unknown hash %q; known are %s, none", name, strings.Join(Names(), ", "))
+		case a.FileName() == "":
+			return nil, fmt.Errorf("hash %s is only read, by verify; choose from %s, none", a, strings.Join(Names(), ", "))
 		case slices.Contains(chosen, a):
 			return nil, fmt.Errorf("hash %s is given twice", a)
 		}

@@ -1,14 +1,19 @@
 package hash
 
 import (
-	"encoding/hex"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// The digests of "" and "abc", from the algorithms' own test vectors and from
-// sha256sum, sha512sum, md5sum, b3sum and xxh128sum.
+// The digests of "" and "abc" as they are written, from the algorithms' own test
+// vectors and from sha256sum, sha512sum, sha1sum, md5sum, b3sum and xxhsum. Those of C4
+// are checked in c4_test.go.
 var known = map[Algorithm][2]string{
 	SHA256: {
 		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -24,7 +29,13 @@ var known = map[Algorithm][2]string{
 		"6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85",
 	},
 	XXH128: {"99aa06d3014798d86001c324468d497f", "06b05ab6733a618578af5f94892f3950"},
-	SHA1:   {"da39a3ee5e6b4b0d3255bfef95601890afd80709", "a9993e364706816aba3e25717850c26c9cd0d89d"},
+	XXH3:   {"2d06800538d394c2", "78af5f94892f3950"},
+	XXH64:  {"ef46db3751d8e999", "44bc2cf5ad770999"},
+	C4: {
+		"c459dsjfscH38cYeXXYogktxf4Cd9ibshE3BHUo6a58hBXmRQdZrAkZzsWcbWtDg5oQstpDuni4Hirj75GEmTc1sFT",
+		"c45S4rnaTNWonxss1u8LzsaJdEph1AJhWUF4sh2waXKMsutyfAxg4ybUeuXVWS9HdNcEypmeXn8FZGonD4w1rj9DZp",
+	},
+	SHA1: {"da39a3ee5e6b4b0d3255bfef95601890afd80709", "a9993e364706816aba3e25717850c26c9cd0d89d"},
 	SHA224: {
 		"d14a028c2a3a2bc9476102bb288234c415a2b01f828ea62ac5b3e42f",
 		"23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7",
@@ -35,16 +46,14 @@ var known = map[Algorithm][2]string{
 	},
 }
 
-// all are the algorithms that can be computed.
-var all = append(Algorithms(), SHA1, SHA224, SHA384)
-
 func TestDigests(t *testing.T) {
-	require.Len(t, known, len(all))
+	all := All()
+	require.Len(t, known, len(all), "each entry of the table has its vectors")
 	s := NewSet(all)
 	for round := range 3 { // a set can be used again
 		s.Reset()
 		empty := s.Digests()
-		for _, part := range []string{"a", "", "bc"}[:3] {
+		for _, part := range []string{"a", "", "bc"} {
 			n, err := s.Write([]byte(part))
 			require.NoError(t, err)
 			require.Equal(t, len(part), n)
@@ -54,11 +63,75 @@ func TestDigests(t *testing.T) {
 		require.False(t, abc.Equal(empty))
 		require.False(t, abc.Equal(abc[:1]))
 		for i, a := range all {
-			require.Equal(t, known[a][0], hex.EncodeToString(empty[i]), "%s, round %d", a, round)
-			require.Equal(t, known[a][1], hex.EncodeToString(abc[i]), "%s, round %d", a, round)
+			require.Equal(t, known[a][0], a.Text(empty[i]), "%s, round %d", a, round)
+			require.Equal(t, known[a][1], a.Text(abc[i]), "%s, round %d", a, round)
 			require.Len(t, abc[i], a.Size())
 			require.Equal(t, a.Size(), a.New().Size())
 		}
+	}
+}
+
+func TestTextAndBack(t *testing.T) {
+	for _, a := range All() {
+		for _, text := range known[a] {
+			digest, ok := a.AppendDigest([]byte("before"), []byte(text))
+			require.True(t, ok, a)
+			require.Len(t, digest, len("before")+a.Size())
+			require.Equal(t, "after"+text, string(a.AppendText([]byte("after"), digest[len("before"):])))
+			if a.IsHex() {
+				upper, ok := a.AppendDigest([]byte("before"), []byte(strings.ToUpper(text)))
+				require.True(t, ok, a)
+				require.Equal(t, digest, upper)
+			}
+			for _, bad := range []string{text[1:], text + "0", "g" + text[1:], text[:len(text)-1] + " "} {
+				_, ok := a.AppendDigest(nil, []byte(bad))
+				require.False(t, ok, "%s: %q", a, bad)
+			}
+		}
+	}
+}
+
+// A digest whose state was saved goes on in another set, at any offset, and one that
+// has no state starts anew and is named.
+func TestStates(t *testing.T) {
+	content := make([]byte, 5000)
+	for i := range content {
+		content[i] = byte(i * i / 7)
+	}
+	for _, a := range All() {
+		whole := NewSet([]Algorithm{a})
+		whole.Write(content)
+		for _, at := range []int{0, 1, 31, 32, 33, 64, 127, 128, 1024, 1025, 4999, 5000} {
+			first, second := NewSet([]Algorithm{a}), NewSet([]Algorithm{a})
+			first.Write(content[:at])
+			states := first.States()
+			require.Equal(t, a.Resumes(), states[0] != nil, a)
+			second.Write([]byte("what another file has left"))
+			missing := second.Restore(states)
+			require.Equal(t, !a.Resumes(), len(missing) == 1, a)
+			if a.Resumes() {
+				again := NewSet([]Algorithm{a})
+				for _, c := range content[:at] {
+					again.Write([]byte{c})
+				}
+				require.Equal(t, states, again.States(), "%s: equal content has equal states, in whatever pieces it came", a)
+				second.Write(content[at:])
+			} else {
+				second.Write(content)
+			}
+			require.True(t, second.Digests().Equal(whole.Digests()), "%s at %d", a, at)
+		}
+	}
+}
+
+// A state that was spoilt is none, rather than a wrong digest.
+func TestStatesOfOthers(t *testing.T) {
+	for _, a := range All() {
+		s := NewSet([]Algorithm{a})
+		require.Len(t, s.Restore(nil), 1, a)
+		require.Len(t, s.Restore([][]byte{[]byte("nonsense")}), 1, a)
+		s.Write([]byte("abc"))
+		require.Equal(t, known[a][1], a.Text(s.Digests()[0]), a)
 	}
 }
 
@@ -69,8 +142,76 @@ func TestParse(t *testing.T) {
 	list, err = Parse("none")
 	require.NoError(t, err)
 	require.Empty(t, list)
-	for _, bad := range []string{"", "sha1", "none,sha256", "sha256,none", "md5,md5", "sha256,"} {
+	list, err = Parse(strings.Join(Names(), ","))
+	require.NoError(t, err)
+	require.Equal(t, Algorithms(), list)
+	for bad, want := range map[string]string{
+		"":            `unknown hash ""`,
+		"sha3":        `unknown hash "sha3"; known are sha256, sha512, sha1, md5, blake3, xxh128, xxh3, xxh64, c4, none`,
+		"SHA256":      `unknown hash "SHA256"`,
+		"sha256,":     `unknown hash ""`,
+		"sha384":      "hash sha384 is only read, by verify; choose from sha256,",
+		"sha256,none": "none cannot be combined with other hashes",
+		"none,sha256": "none cannot be combined with other hashes",
+		"md5,md5":     "hash md5 is given twice",
+	} {
 		_, err := Parse(bad)
-		require.Error(t, err, bad)
+		require.ErrorContains(t, err, want, bad)
 	}
+}
+
+// Nothing is computed in place of an algorithm that is not known.
+func TestUnknownAlgorithm(t *testing.T) {
+	for _, a := range []Algorithm{"", "none", "sha3", "SHA256", "sha256 "} {
+		require.False(t, a.Known(), a)
+		require.Empty(t, a.FileName(), a)
+		require.Nil(t, a.Tags(), a)
+		require.Panics(t, func() { a.Size() }, a)
+		require.Panics(t, func() { a.New() }, a)
+		require.Panics(t, func() { NewSet([]Algorithm{SHA256, a}) }, a)
+	}
+}
+
+// The tools that others check with have the same digests, of content of any length.
+func TestDigestsEqualThoseOfTools(t *testing.T) {
+	for a, args := range map[Algorithm][]string{
+		SHA256: {"sha256sum"}, SHA512: {"sha512sum"}, SHA1: {"sha1sum"}, MD5: {"md5sum"}, BLAKE3: {"b3sum"},
+		SHA224: {"sha224sum"}, SHA384: {"sha384sum"},
+		XXH128: {"xxhsum", "-H2", "--tag"}, XXH3: {"xxhsum", "-H3", "--tag"}, XXH64: {"xxhsum", "-H1", "--tag"},
+	} {
+		t.Run(string(a), func(t *testing.T) {
+			if _, err := exec.LookPath(args[0]); err != nil {
+				t.Skip("not installed:", err)
+			}
+			for _, size := range []int{0, 1, 3, 4, 8, 9, 16, 17, 31, 32, 128, 129, 240, 241, 1023, 1024, 1025, 100_001} {
+				content := make([]byte, size)
+				for i := range content {
+					content[i] = byte(i*7 + i>>8)
+				}
+				cmd := exec.Command(args[0], append(args[1:len(args):len(args)], "-")...)
+				cmd.Stdin = bytes.NewReader(content)
+				out, err := cmd.Output()
+				require.NoError(t, err)
+				s := NewSet([]Algorithm{a})
+				s.Write(content)
+				require.Contains(t, strings.Fields(string(out)), a.Text(s.Digests()[0]), "%d bytes: %s", size, out)
+			}
+		})
+	}
+}
+
+// The page about what copying guarantees names the hashes of which the beginning of a
+// file is read again.
+func TestDocsNameTheHashesWithoutStates(t *testing.T) {
+	var without []string
+	for _, a := range Algorithms() {
+		if !a.Resumes() {
+			without = append(without, strings.ToUpper(string(a)))
+		}
+	}
+	last := len(without) - 1
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guarantees.md"))
+	require.NoError(t, err)
+	want := "(" + strings.Join(without[:last], ", ") + " and " + without[last] + " cannot save theirs"
+	require.True(t, strings.Contains(strings.Join(strings.Fields(string(page)), " "), want), want)
 }

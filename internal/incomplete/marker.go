@@ -1,6 +1,7 @@
 // Package incomplete is about the signs of an unfinished copy in the root of a
 // destination: the marker files that a copy with failures writes, and the journals of
-// interrupted copies. Find reports both.
+// interrupted copies. Find reports both. A copy collects its failures in a [Missing], and
+// [Job] writes and removes markers.
 //
 // A marker is a text file for people. It begins with a head that programs read, see
 // [Head]; a blank line and any text follow.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 func TestCarry(t *testing.T) {
@@ -46,7 +48,7 @@ func TestCarry(t *testing.T) {
 	} {
 		for _, limit := range []int{0, 1} {
 			made := 0
-			b := NewBuilder(32, fileSpill(t, &made), limit)
+			b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
 			for _, s := range tt.steps {
 				s(t, b)
 			}
@@ -75,7 +77,7 @@ func TestCarry(t *testing.T) {
 
 // What Keep returns is what is written: a file may be known to have other content.
 func TestCarryWithAnotherDigest(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	require.Equal(t, listing("a B"), written(t, b, Carry{
 		Previous: strings.NewReader(listing("a A")),
 		Keep:     func(string, []byte) ([]byte, error) { return digestOf(t, hexB), nil },
@@ -84,7 +86,7 @@ func TestCarryWithAnotherDigest(t *testing.T) {
 
 // As users name files, "-" is standard input and "./-" a file.
 func TestCarryOfNamedPaths(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	b.Named = true
 	require.NoError(t, b.Put("-", digestOf(t, hexB)))
 	require.NoError(t, b.Put("./a", digestOf(t, hexB)))
@@ -104,7 +106,7 @@ func TestCarryErrors(t *testing.T) {
 		"keeping":        {Carry{Previous: strings.NewReader(listing("a A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
 		"keeping at end": {Carry{Previous: strings.NewReader(listing("z A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
 	} {
-		b := NewBuilder(32, noSpill, 0)
+		b := NewBuilder(hash.SHA256, noSpill, 0)
 		require.NoError(t, b.Put("m", digestOf(t, hexA)))
 		_, err := b.Write(&strings.Builder{}, tt.carry)
 		require.ErrorContains(t, err, tt.want, name)
@@ -119,18 +121,19 @@ func TestCarryAgainstMap(t *testing.T) {
 	paths := rapid.SampledFrom([]string{"-", "a", "a b", "a-", "a.", "a/b", "a/c", "a0", "b\\", "b\n", "c", "d/e/f", "\xff"})
 	rapid.Check(t, func(t *rapid.T) {
 		digests := rapid.SampledFrom([]byte{1, 2, 3})
-		of := func(d byte) []byte { return bytes.Repeat([]byte{d}, 16) }
+		algorithm := rapid.SampledFrom(hash.Algorithms()).Draw(t, "algorithm")
+		of := func(d byte) []byte { return bytes.Repeat([]byte{d}, algorithm.Size()) }
 		set := func(label string) map[string]bool {
 			return rapid.MapOf(paths, rapid.Just(true)).Draw(t, label)
 		}
-		style := Style{Tag: rapid.SampledFrom([]string{"", "MD5"}).Draw(t, "tag")}
+		style := rapid.SampledFrom([]Style{styleOf(algorithm), {Tag: algorithm.Tags()[0]}}).Draw(t, "style")
 		limit := rapid.SampledFrom([]int{0, 1, 200}).Draw(t, "memory")
-		b := NewBuilder(16, spillIn(dir), limit)
+		b := NewBuilder(algorithm, spillIn(dir), limit)
 		defer b.Close()
 		b.Style = style
 
 		old := rapid.MapOf(paths, digests).Draw(t, "previous")
-		before := NewBuilder(16, nil, 0)
+		before := NewBuilder(algorithm, nil, 0)
 		before.Style = style
 		for path, d := range old {
 			require.NoError(t, before.Put(path, of(d)))
@@ -165,7 +168,7 @@ func TestCarryAgainstMap(t *testing.T) {
 		}
 		var text []byte
 		for _, path := range slices.Sorted(maps.Keys(want)) {
-			text = style.AppendLine(text, of(want[path]), listedName(path, false))
+			text = appendStyled(style, algorithm, text, of(want[path]), listedName(path, false))
 		}
 
 		var out bytes.Buffer
@@ -185,7 +188,7 @@ func TestCarryAgainstMap(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(text), out.String())
 		require.Equal(t, Counts{Lines: len(want), Dropped: lost}, n)
-		_, err = BuildOwnIndex(bytes.NewReader(out.Bytes()), int64(out.Len()), 16, style)
+		_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), b)
 		require.NoError(t, err)
 	})
 }

@@ -2,12 +2,14 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/hex"
 	"io"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // NewCheckReader returns a Reader for checking, of a manifest in r that anybody
-// may have written. It knows more than that of NewReader:
+// may have written. The algorithm is that of the untagged lines, "" if only their
+// length tells. It knows more than that of NewReader:
 //
 // A byte order mark of UTF-8 at the start, as editors on Windows leave, is
 // passed over.
@@ -29,15 +31,17 @@ import (
 // Since many programs write the percent sign as it is, Line.Literal holds the
 // path as it stands where that differs. md5sum's asterisk before "data/", which
 // RFC 8493 warns of, is taken off.
-func NewCheckReader(r io.Reader, f Format) *Reader { return newCheckReader(r, f, MaxLine) }
+func NewCheckReader(r io.Reader, f Format, a hash.Algorithm) *Reader {
+	return newCheckReader(r, f, a, MaxLine)
+}
 
-func newCheckReader(r io.Reader, f Format, maxLine int) *Reader {
+func newCheckReader(r io.Reader, f Format, a hash.Algorithm, maxLine int) *Reader {
 	if f == FormatBagIt {
 		r = &lineFeeder{src: r}
 	}
-	in := newReader(r, maxLine)
+	in := newReader(r, a, maxLine)
 	in.bom = true
-	in.parse = parser{forms: new(forms), padded: true, bagIt: f == FormatBagIt}
+	in.parse.forms, in.parse.padded, in.parse.bagIt = new(forms), true, f == FormatBagIt
 	return in
 }
 
@@ -78,19 +82,16 @@ func (s *forms) oneSpace(digestSize int, marked bool) bool {
 // parseBagIt parses a line of a bag's manifest that is neither blank nor a
 // comment.
 func (p *parser) parseBagIt(line []byte) (fields, error) {
-	n := hexDigits(line)
-	if !digestLength(n) || n == len(line) || !isBlank(line[n]) {
+	word, name := cutBlank(line)
+	var ok bool
+	if p.digest, ok = appendDigest(p.digest[:0], word, p.algorithm); !ok {
 		return fields{}, ErrMalformed
 	}
-	name := bytes.TrimLeft(line[n:], " \t")
+	name = bytes.TrimLeft(name, " \t")
 	if bytes.HasPrefix(name, []byte("*data/")) {
 		name = name[1:]
 	}
 	if len(name) == 0 || bytes.IndexByte(name, 0) >= 0 {
-		return fields{}, ErrMalformed
-	}
-	var err error
-	if p.digest, err = hex.AppendDecode(p.digest[:0], line[:n]); err != nil {
 		return fields{}, ErrMalformed
 	}
 	p.path = appendPercentDecoded(p.path[:0], name)

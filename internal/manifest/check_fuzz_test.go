@@ -90,7 +90,7 @@ func checkAgainstModel(t *testing.T, f Format, text []byte, lineText string, max
 		iotest.HalfReader(bytes.NewReader(text)),
 		iotest.DataErrReader(bytes.NewReader(text)),
 	} {
-		r, parse := newCheckReader(src, f, maxLine), model()
+		r, parse := newCheckReader(src, f, "", maxLine), model()
 		number, malformed := 0, 0
 		for line := range strings.Lines(lineText) {
 			number++
@@ -200,7 +200,7 @@ func FuzzStyle(f *testing.F) {
 
 		// Where it encodes nothing, the path is the second spelling, if not the first.
 		if path := first; len(rest) == len(paths) && !strings.ContainsAny(path, "\r\n") {
-			l, err := NewCheckReader(strings.NewReader(hex.EncodeToString(digest)+"\t"+path), FormatBagIt).Next()
+			l, err := NewCheckReader(strings.NewReader(hex.EncodeToString(digest)+"\t"+path), FormatBagIt, "").Next()
 			if err != nil || l.Path != path && l.Literal != path {
 				t.Fatalf("%q reads back as %q, %v", path, l, err)
 			}
@@ -211,7 +211,7 @@ func FuzzStyle(f *testing.F) {
 // requireReadBack checks that text holds the paths, maybe after a line "x".
 func requireReadBack(t *testing.T, f Format, text string, paths []string, digest []byte, tag string) {
 	t.Helper()
-	r := NewCheckReader(strings.NewReader(text), f)
+	r := NewCheckReader(strings.NewReader(text), f, "")
 	lines, _, err := readAll(r)
 	if len(lines) == len(paths)+1 && lines[0].Path == "x" {
 		lines = lines[1:]

@@ -61,7 +61,7 @@ func spellingsOf(name string) []string {
 // checkedByUs is the same for the lines that are of one algorithm.
 func checkedByUs(t *testing.T, text string, digestSize int, tag string) (names []string, malformed []int) {
 	t.Helper()
-	r := NewCheckReader(strings.NewReader(text), FormatSums)
+	r := NewCheckReader(strings.NewReader(text), FormatSums, "")
 	lines, numbers, err := readAll(r)
 	require.NoError(t, err)
 	of := map[int]Line{}

@@ -22,7 +22,7 @@ func requireChecked(t *testing.T, text string, f Format, want []string, malforme
 		iotest.OneByteReader(strings.NewReader(text)),
 		iotest.DataErrReader(strings.NewReader(text)),
 	} {
-		r := NewCheckReader(src, f)
+		r := NewCheckReader(src, f, "")
 		lines, _, err := readAll(r)
 		require.NoError(t, err)
 		var got []string
@@ -135,7 +135,7 @@ func TestCheckReaderPaddedTags(t *testing.T) {
 // before.
 func TestStrictReaderStaysStrict(t *testing.T) {
 	text := bom + hexA + "  bom\n" + hexA + " a\n" + hexA + "  b\nSHA256  (c) = " + hexA + "\n"
-	lines, _, err := readAll(NewReader(strings.NewReader(text)))
+	lines, _, err := readAll(NewReader(strings.NewReader(text), ""))
 	require.NoError(t, err)
 	require.Equal(t, []Line{{Path: "b", Digest: digestOf(t, hexA)}}, lines)
 }
@@ -213,7 +213,7 @@ func TestCheckReaderBagItLineEnds(t *testing.T) {
 	line := func(name string) string { return hexA + " " + name }
 	requireChecked(t, line("a")+"\r"+line("b")+"\r\n"+line("c")+"\n"+line("d"), FormatBagIt, []string{"a", "b", "c", "d"})
 
-	r := NewCheckReader(strings.NewReader(line("a")+"\r\n\r\n"+line("b")+"\r\r"+line("c")+"\n\r"+line("d")+"\r"), FormatBagIt)
+	r := NewCheckReader(strings.NewReader(line("a")+"\r\n\r\n"+line("b")+"\r\r"+line("c")+"\n\r"+line("d")+"\r"), FormatBagIt, "")
 	_, numbers, err := readAll(r)
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 3, 5, 7}, numbers)
@@ -226,7 +226,7 @@ func TestCheckReaderBagItLineEnds(t *testing.T) {
 // change what has been returned: strings last.
 func TestCheckReaderStringsLast(t *testing.T) {
 	text := strings.Repeat(hexA+" data/a%0Ab\n"+hexB+" data/c%25d\n", 3)
-	lines, _, err := readAll(NewCheckReader(strings.NewReader(text), FormatBagIt))
+	lines, _, err := readAll(NewCheckReader(strings.NewReader(text), FormatBagIt, ""))
 	require.NoError(t, err)
 	require.Len(t, lines, 6)
 	for i, l := range lines {
@@ -242,7 +242,7 @@ func TestCheckReaderOverlongLines(t *testing.T) {
 	for _, f := range []Format{FormatSums, FormatBagIt} {
 		longest := strings.Repeat("n", MaxLine-1-len(hexA)-2)
 		for _, start := range []string{"", "x\n"} {
-			r := NewCheckReader(strings.NewReader(start+hexA+"  "+longest+"n\n"+hexB+"  "+longest+"\n"+hexA+"  "+longest+longest), f)
+			r := NewCheckReader(strings.NewReader(start+hexA+"  "+longest+"n\n"+hexB+"  "+longest+"\n"+hexA+"  "+longest+longest), f, "")
 			lines, numbers, err := readAll(r)
 			require.NoError(t, err)
 			require.Equal(t, []int{2 + len(start)/2}, numbers)
@@ -264,7 +264,7 @@ func TestCheckReaderMemory(t *testing.T) {
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			r := NewCheckReader(io.MultiReader(strings.NewReader(text), &endless{32 << 20}), f)
+			r := NewCheckReader(io.MultiReader(strings.NewReader(text), &endless{32 << 20}), f, "")
 			_, _, err := readAll(r)
 			runtime.ReadMemStats(&after)
 			require.NoError(t, err)
@@ -274,7 +274,7 @@ func TestCheckReaderMemory(t *testing.T) {
 	}
 	text := strings.Repeat(hexA+" data/a\n"+strings.ToUpper(hexB)+" *data/b\r\n", 2000)
 	for _, f := range []Format{FormatSums, FormatBagIt} {
-		r := NewCheckReader(strings.NewReader(text), f)
+		r := NewCheckReader(strings.NewReader(text), f, "")
 		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
 			if _, err := r.Next(); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // eachOf returns what Each yields, as listing spells it.
@@ -23,7 +25,7 @@ func eachOf(t *testing.T, b *Builder) string {
 func TestBuilderEach(t *testing.T) {
 	for _, limit := range []int{0, 1, 300} {
 		made := 0
-		b := NewBuilder(32, fileSpill(t, &made), limit)
+		b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
 		require.Empty(t, eachOf(t, b))
 		a, c := digestOf(t, hexA), digestOf(t, hexB)
 		require.NoError(t, b.Put("z", a))
@@ -55,7 +57,7 @@ func TestBuilderEach(t *testing.T) {
 
 func TestBuilderEachStops(t *testing.T) {
 	stop := errors.New("stop")
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a", "b", "c"} {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
 	}
@@ -97,7 +99,7 @@ func TestBuilderRefusesUseFromInside(t *testing.T) {
 				},
 			} {
 				made := 0
-				b := NewBuilder(32, fileSpill(t, &made), limit)
+				b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
 				require.NoError(t, b.Put("a", digest))
 				require.NoError(t, b.Put("b", digest))
 				require.ErrorIs(t, inside(b, func() error { return use(b) }), errReading, name)
@@ -108,7 +110,7 @@ func TestBuilderRefusesUseFromInside(t *testing.T) {
 			}
 		}
 	}
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	require.NoError(t, b.Put("a", digest))
 	require.NoError(t, b.Put("b", digest))
 	require.ErrorIs(t, b.Each(func(string, []byte) error { return b.Close() }), errClosed)
@@ -116,7 +118,7 @@ func TestBuilderRefusesUseFromInside(t *testing.T) {
 }
 
 func TestBuilderEachReportsTheSpill(t *testing.T) {
-	b := NewBuilder(32, func() (Spill, error) { return &brokenSpill{}, nil }, 1)
+	b := NewBuilder(hash.SHA256, func() (Spill, error) { return &brokenSpill{}, nil }, 1)
 	require.NoError(t, b.Put("a", digestOf(t, hexA)))
 	require.NoError(t, b.Put("b", digestOf(t, hexA)))
 	err := b.Each(func(string, []byte) error { return nil })

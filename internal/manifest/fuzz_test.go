@@ -60,7 +60,7 @@ func FuzzReader(f *testing.F) {
 			iotest.OneByteReader(bytes.NewReader(text)),
 			iotest.DataErrReader(bytes.NewReader(text)),
 		} {
-			r := newReader(src, maxLine)
+			r := newReader(src, "", maxLine)
 			malformed := 0
 			lines := bytes.Split(text, []byte("\n"))
 			if len(lines[len(lines)-1]) == 0 {

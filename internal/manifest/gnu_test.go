@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // gnuSum returns the path of GNU sha256sum 9 or later, whose format is ours.
@@ -66,7 +68,7 @@ func TestLinesEqualThoseOfGNU(t *testing.T) {
 		require.NoError(t, err)
 
 		var ours []byte
-		r := NewReader(bytes.NewReader(out))
+		r := NewReader(bytes.NewReader(out), "")
 		for _, name := range names {
 			sum := sumOf(t, filepath.Join(dir, name))
 			ours = AppendLine(ours, sum, name)
@@ -86,7 +88,7 @@ func TestGNUChecksWhatBuilderWrites(t *testing.T) {
 	dir, names := hardTree(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "-"), []byte("not standard input"), 0o666))
 	names = append(names, "-")
-	b := NewBuilder(sha256.Size, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for _, name := range names {
 		require.NoError(t, b.Put(name, sumOf(t, filepath.Join(dir, name))))
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // firstRead is how much of a line Lookup asks for at first, in bytes; most
@@ -26,7 +28,7 @@ const firstRead = 512
 type Index struct {
 	src       io.ReaderAt
 	size      int64
-	want      filter
+	algorithm hash.Algorithm
 	hash      func([]byte) uint64
 	entries   []entry         // by hash, then offset
 	offBits   int             // of an entry, for the offset
@@ -61,49 +63,29 @@ func (ix *Index) first(path []byte) (e entry, i int) {
 	return e, i
 }
 
-// filter says which lines count: digests of this many bytes, untagged or with
-// one of these tags.
-type filter struct {
-	digestSize int
-	tags       []string
-}
-
-func (want filter) accepts(f fields) bool {
-	if len(f.digest) != want.digestSize {
-		return false
-	}
-	return len(f.tag) == 0 || slices.ContainsFunc(want.tags, func(t string) bool { return t == string(f.tag) })
-}
-
 // BuildCheckIndex reads the manifest of size bytes in src once. It can have any
 // origin: every line that NewCheckReader accepts in format f counts, except that lines
-// whose digest has another length than digestSize, in bytes, are malformed, and so are
-// tagged lines unless their tag is one of tags, usually Tags(algorithm): a digest of
-// another algorithm can have the same length.
+// of other algorithms than a are malformed.
 //
 // The error is that of reading src, which the Index uses for as long as it
 // lives and never closes. The file must not change in the meantime.
-func BuildCheckIndex(src io.ReaderAt, size int64, f Format, digestSize int, tags ...string) (*Index, error) {
-	return (&Index{src: src, size: size, want: filter{digestSize, tags}, format: f}).build()
+func BuildCheckIndex(src io.ReaderAt, size int64, f Format, a hash.Algorithm) (*Index, error) {
+	return (&Index{src: src, size: size, algorithm: a, format: f}).build()
 }
 
-// BuildOwnIndex is BuildCheckIndex of a manifest in exactly the form that Builder writes
-// in style s, which must not be Zero; see FormError. A file of size 0 has that form.
-func BuildOwnIndex(src io.ReaderAt, size int64, digestSize int, s Style) (*Index, error) {
-	want := filter{digestSize: digestSize}
-	if s.Tag != "" {
-		want.tags = []string{s.Tag}
-	}
-	return (&Index{src: src, size: size, want: want, form: &ownForm{style: s}}).build()
+// BuildOwnIndex is BuildCheckIndex of a manifest in exactly the form that a Builder of
+// the algorithm writes in its first Style; see FormError. A file of size 0 has that form.
+func BuildOwnIndex(src io.ReaderAt, size int64, a hash.Algorithm) (*Index, error) {
+	return (&Index{src: src, size: size, algorithm: a, form: &ownForm{algorithm: a, style: styleOf(a)}}).build()
 }
 
 // reader reads the manifest from its beginning.
 func (ix *Index) reader() *Reader {
 	in := io.NewSectionReader(ix.src, 0, ix.size)
 	if ix.form == nil {
-		return NewCheckReader(in, ix.format)
+		return NewCheckReader(in, ix.format, ix.algorithm)
 	}
-	r := NewReader(in)
+	r := NewReader(in, ix.algorithm)
 	r.strict = true
 	return r
 }
@@ -117,7 +99,7 @@ func (ix *Index) build() (*Index, error) {
 	r := ix.reader()
 	ix.scratch.New = func() any {
 		// The first lines have decided how all are to be read.
-		return &lookup{buf: make([]byte, 0, firstRead), parse: parser{forms: r.parse.forms, padded: r.parse.padded, bagIt: r.parse.bagIt}}
+		return &lookup{buf: make([]byte, 0, firstRead), parse: parser{algorithm: ix.algorithm, forms: r.parse.forms, padded: r.parse.padded, bagIt: r.parse.bagIt}}
 	}
 	for {
 		f, err := r.scan()
@@ -130,7 +112,7 @@ func (ix *Index) build() (*Index, error) {
 			}
 			return nil, fmt.Errorf("manifest: read for index: %w", err)
 		}
-		if !ix.want.accepts(f) {
+		if !f.isOf(ix.algorithm) {
 			r.reject()
 			continue
 		}
@@ -250,7 +232,7 @@ func (l *lookup) read(ix *Index, offset int64) (fields, error) {
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
 	f, err := l.parse.parse(line)
-	if err != nil || !ix.want.accepts(f) {
+	if err != nil || !f.isOf(ix.algorithm) {
 		return fields{}, changedAt(offset)
 	}
 	return f, nil

@@ -9,13 +9,15 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// minHexDigits is the length of the shortest digest that a line may hold:
-// MD5 and XXH128, 128 bits. Anything shorter (CRC, Adler) is no line of ours,
-// and a word such as "added  file" in a text does not become a digest.
+// minHexDigits is the length of the shortest digest that a line may hold which does not
+// say of which algorithm it is: MD5 and XXH128, 128 bits. Anything shorter (CRC, Adler)
+// is no line of ours, and a word such as "added  file" in a text does not become a
+// digest. The 64 bits of XXH64 and XXH3 need a tag, or a file whose name says so.
 const minHexDigits = 32
 
 var (
@@ -33,8 +35,8 @@ type Line struct {
 	// with a NUL, not necessarily UTF-8.
 	Path string
 
-	// Digest has at least 16 bytes. Which lengths are right is for the
-	// caller to say, who knows the algorithm.
+	// Digest has at least 16 bytes, or as many as its algorithm has. Which
+	// lengths are right is for the caller to say, who knows the algorithm.
 	Digest []byte
 
 	// Algorithm is the tag as the line spells it, "SHA256" or "SHA2-256";
@@ -53,6 +55,7 @@ type Line struct {
 //	hex *name              GNU, binary mode
 //	SHA256 (name) = hex    BSD, and GNU with --tag
 //	SHA256(name)= hex      OpenSSL
+//	XXH3_hex  name         xxhsum, and with an asterisk
 //
 // each with leading blanks, a leading backslash that announces an escaped
 // name, hex digits of either case, and one carriage return at the end, as
@@ -62,7 +65,7 @@ type Line struct {
 //
 // The error is ErrNothing for a blank line or one that starts with "#", and
 // ErrMalformed for everything else that is no entry: an odd number of hex
-// digits or fewer than 32, an empty name, a NUL or a bare line feed, an escape
+// digits or fewer than 32 (unless a tag says that the digest is shorter), an empty name, a NUL or a bare line feed, an escape
 // other than `\\`, `\n` and `\r`. The Line shares no memory with the argument.
 func ParseLine(line []byte) (Line, error) {
 	var p parser
@@ -85,9 +88,10 @@ type fields struct {
 // decoded into. The zero value parses lines as ParseLine does.
 type parser struct {
 	path, digest []byte
-	forms        *forms // nil: untagged lines have two characters before the name
-	padded       bool   // more than one space may follow a tag
-	bagIt        bool   // lines are those of FormatBagIt
+	algorithm    hash.Algorithm // of untagged lines; "" if it is not known
+	forms        *forms         // nil: untagged lines have two characters before the name
+	padded       bool           // more than one space may follow a tag
+	bagIt        bool           // lines are those of FormatBagIt
 }
 
 // parse is ParseLine without copies. It does not change line.
@@ -107,41 +111,96 @@ func (p *parser) parse(line []byte) (fields, error) {
 	if escaped {
 		line = line[1:]
 	}
-	var name, digits, tag []byte
-	var binary, ok bool
-	if n := hexDigits(line); digestLength(n) && n < len(line) && isBlank(line[n]) {
-		digits = line[:n]
-		name, binary, ok = p.splitUntagged(line[n+1:], n/2)
-	} else {
-		tag, name, digits, ok = p.splitTagged(line)
-	}
-	if !ok || bytes.IndexByte(name, 0) >= 0 || bytes.IndexByte(name, '\n') >= 0 {
+	f, ok := p.split(line)
+	if !ok || bytes.IndexByte(f.path, 0) >= 0 || bytes.IndexByte(f.path, '\n') >= 0 {
 		return fields{}, ErrMalformed
 	}
 	if escaped {
-		if p.path, ok = appendUnescaped(p.path[:0], name); !ok {
+		if p.path, ok = appendUnescaped(p.path[:0], f.path); !ok {
 			return fields{}, ErrMalformed
 		}
-		name = p.path
+		f.path = p.path
 	}
-	var err error
-	if p.digest, err = hex.AppendDecode(p.digest[:0], digits); err != nil {
-		return fields{}, ErrMalformed
+	return f, nil
+}
+
+// split takes the parts of a line apart. The path is still escaped.
+func (p *parser) split(line []byte) (f fields, ok bool) {
+	word, rest := cutBlank(line)
+	if p.digest, ok = appendDigest(p.digest[:0], word, p.algorithm); ok && len(rest) > 0 {
+		f.digest = p.digest
+		by := p.forms
+		if !p.algorithm.IsHex() {
+			by = nil // there is no other form of these
+		}
+		f.path, f.binary, ok = by.splitUntagged(rest[1:], len(f.digest))
+		return f, ok
 	}
-	return fields{path: name, digest: p.digest, tag: tag, binary: binary}, nil
+	if f.tag, f.digest, ok = p.splitPrefixed(word); ok && len(rest) > 0 {
+		f.path, f.binary, ok = (*forms)(nil).splitUntagged(rest[1:], len(f.digest))
+		return f, ok
+	}
+	var digits []byte
+	if f.tag, f.path, digits, ok = p.splitTagged(line); !ok {
+		return f, false
+	}
+	p.digest, ok = appendDigest(p.digest[:0], digits, byTag[string(f.tag)])
+	f.digest = p.digest
+	return f, ok
+}
+
+// isOf reports whether a line is one of an algorithm, or an untagged one with a
+// digest of the length of its digests.
+func (f *fields) isOf(a hash.Algorithm) bool {
+	return len(f.digest) == a.Size() && (len(f.tag) == 0 || byTag[string(f.tag)] == a)
+}
+
+// cutBlank cuts a line before its first blank; rest is empty if there is none.
+func cutBlank(line []byte) (word, rest []byte) {
+	for i, c := range line {
+		if isBlank(c) {
+			return line[:i], line[i:]
+		}
+	}
+	return line, nil
+}
+
+// appendDigest appends the digest that text is; not ok if it is none of the algorithm,
+// "" for one that is not known. In hexadecimal it may have another length than those
+// of the algorithm, since a line of another kind is not malformed, but not a short one.
+func appendDigest(dst, text []byte, a hash.Algorithm) (_ []byte, ok bool) {
+	if a.IsHex() && len(text) < minHexDigits && (!a.Known() || len(text) != 2*a.Size()) {
+		return dst, false
+	}
+	return a.AppendDigest(dst, text)
+}
+
+// splitPrefixed takes "XXH3_hex" apart, for the algorithms whose untagged digests
+// would be taken for those of others.
+func (p *parser) splitPrefixed(word []byte) (tag, digest []byte, ok bool) {
+	tag, digits, ok := bytes.Cut(word, []byte{'_'})
+	if !ok {
+		return nil, nil, false
+	}
+	a := byTag[string(tag)]
+	if !a.NeedsTag() {
+		return nil, nil, false
+	}
+	p.digest, ok = a.AppendDigest(p.digest[:0], digits)
+	return tag, p.digest, ok && len(p.digest) == a.Size()
 }
 
 // splitUntagged takes what stands behind the digest, of digestSize bytes, and the
 // blank after it: a second character and the name, or the name where that is the
 // form of the file. Further blanks are part of the name. A tab may stand for the
 // first blank, as it may for GNU.
-func (p *parser) splitUntagged(rest []byte, digestSize int) (name []byte, binary, ok bool) {
+func (s *forms) splitUntagged(rest []byte, digestSize int) (name []byte, binary, ok bool) {
 	if len(rest) == 0 {
 		return nil, false, false
 	}
 	marked := len(rest) > 1 && (rest[0] == ' ' || rest[0] == '*')
 	switch {
-	case p.forms.oneSpace(digestSize, marked):
+	case s.oneSpace(digestSize, marked):
 		return rest, false, true
 	case marked:
 		return rest[1:], rest[0] == '*', true
@@ -169,11 +228,7 @@ func (p *parser) splitTagged(line []byte) (tag, name, digits []byte, ok bool) {
 	if !ok {
 		return nil, nil, nil, false
 	}
-	digits = bytes.TrimLeft(digits, " \t")
-	if n := hexDigits(digits); n != len(digits) || !digestLength(n) {
-		return nil, nil, nil, false
-	}
-	return tag, name, digits, true
+	return tag, name, bytes.TrimLeft(digits, " \t"), true
 }
 
 // appendUnescaped undoes the escapes of AppendLine; not ok on any other.
@@ -214,16 +269,5 @@ func tagLength(line []byte) int {
 	}
 	return len(line)
 }
-
-func hexDigits(b []byte) int {
-	for i, c := range b {
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
-			return i
-		}
-	}
-	return len(b)
-}
-
-func digestLength(digits int) bool { return digits >= minHexDigits && digits%2 == 0 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // A FormError says that a file is not in the form in which Builder writes manifests:
@@ -23,12 +25,13 @@ func (e *FormError) Error() string {
 
 // ownForm checks the lines that a strict Reader reads, one after another.
 type ownForm struct {
-	style Style
-	named bool   // as Builder.Named
-	any   bool   // there was a line
-	last  []byte // its path
-	path  []byte
-	line  []byte
+	algorithm hash.Algorithm
+	style     Style
+	named     bool   // as Builder.Named
+	any       bool   // there was a line
+	last      []byte // its path
+	path      []byte
+	line      []byte
 }
 
 // check returns a *FormError if the line that r has read last, of which f are the
@@ -36,7 +39,7 @@ type ownForm struct {
 func (c *ownForm) check(r *Reader, f fields) error {
 	c.path = append(c.path[:0], f.path...)
 	path := pathOf(c.path, c.named) // which changes it, and f.path is part of the line
-	c.line = appendStyled(c.style, c.line[:0], f.digest, listedName(path, c.named))
+	c.line = appendStyled(c.style, c.algorithm, c.line[:0], f.digest, listedName(path, c.named))
 	if f.binary {
 		c.line[bytes.IndexByte(c.line, ' ')+1] = '*'
 	}
@@ -64,11 +67,11 @@ func isRelative(path []byte) bool {
 
 // OwnBlocks checks that the file of size bytes in src is what the builders can have
 // written into it, one after another, and returns the lines of each, for
-// Carry.Previous. A file of size 0 has that form; in all others each builder has a line. The error is
-// a *FormError if the file has another form, or else that of reading.
+// Carry.Previous. Several builders all have a Style with a tag. A file of size 0 has that
+// form; in all others each builder has a line. The error is a *FormError if the file has
+// another form, or else that of reading.
 func OwnBlocks(src io.ReaderAt, size int64, builders ...*Builder) ([]*io.SectionReader, error) {
 	var blocks []*io.SectionReader
-	var want filter
 	var form *ownForm
 	start := int64(0)
 	end := func(at int64) {
@@ -77,7 +80,7 @@ func OwnBlocks(src io.ReaderAt, size int64, builders ...*Builder) ([]*io.Section
 		}
 		start = at
 	}
-	r := NewReader(io.NewSectionReader(src, 0, size))
+	r := NewReader(io.NewSectionReader(src, 0, size), builders[0].algorithm)
 	r.strict = true
 	for {
 		f, err := r.scan()
@@ -87,12 +90,12 @@ func OwnBlocks(src io.ReaderAt, size int64, builders ...*Builder) ([]*io.Section
 		if err != nil {
 			return nil, err
 		}
-		if left := builders[len(blocks):]; form == nil || !want.accepts(f) && len(left) > 1 {
+		if left := builders[len(blocks):]; form == nil || !f.isOf(form.algorithm) && len(left) > 1 {
 			end(r.offset)
 			b := builders[len(blocks)]
-			want, form = b.filter(), &ownForm{style: b.Style, named: b.Named}
+			form = &ownForm{algorithm: b.algorithm, style: b.Style, named: b.Named}
 		}
-		if !want.accepts(f) {
+		if !f.isOf(form.algorithm) {
 			r.reject()
 			return nil, r.err
 		}

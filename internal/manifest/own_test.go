@@ -2,44 +2,85 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-func ownIndex(text string, s Style) (*Index, error) {
-	return BuildOwnIndex(strings.NewReader(text), int64(len(text)), 32, s)
+func ownIndex(text string, a hash.Algorithm) (*Index, error) {
+	return BuildOwnIndex(strings.NewReader(text), int64(len(text)), a)
 }
 
 func TestOwnIndexAcceptsWhatBuilderWrites(t *testing.T) {
-	paths := []string{"-", "B", "a", "a b", "a/b", "a\nb", `a\`, "a\r", ".a/..b", " ", "*", "\xff", strings.Repeat("d/", 4000) + "f"}
-	for _, style := range []Style{{}, {Tag: "SHA256"}, {Tag: "SHA2-512/256"}} {
-		b := NewBuilder(32, noSpill, 0)
-		b.Style = style
-		for _, path := range paths {
-			require.NoError(t, b.Put(path, digestOf(t, hexA)))
-		}
-		ix, err := ownIndex(written(t, b, Carry{}), style)
-		require.NoError(t, err)
-		require.Equal(t, len(paths), ix.Len())
-		for _, path := range paths {
-			requireListed(t, ix, path, hexA)
-		}
-		require.NoError(t, b.Close())
-	}
-	ix, err := ownIndex("", Style{})
-	require.NoError(t, err)
-	require.Zero(t, ix.Len())
+	paths := []string{"-", "B", "a", "a b", "a/b", "a\nb", `a\`, "a\r", ".a/..b", " ", "*", "(a) = ", "\xff", strings.Repeat("d/", 4000) + "f"}
+	for _, algorithm := range hash.Algorithms() {
+		digest, _ := digestsOf(algorithm)
+		for _, tagged := range []bool{false, true} {
+			b := NewBuilder(algorithm, noSpill, 0)
+			if tagged {
+				b.Style.Tag = algorithm.Tags()[0]
+			}
+			for _, path := range paths {
+				require.NoError(t, b.Put(path, digest))
+			}
+			text := written(t, b, Carry{})
+			blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), b)
+			require.NoError(t, err, algorithm)
+			require.Len(t, blocks, 1)
 
-	// Earlier versions wrote an asterisk before some names.
-	ix, err = ownIndex(hexA+" *a\n"+hexB+"  b\n\\"+hexA+` *c\n`+"\n", Style{})
-	require.NoError(t, err)
-	requireListed(t, ix, "a", hexA)
-	requireListed(t, ix, "b", hexB)
-	requireListed(t, ix, "c\n", hexA)
+			ix, err := ownIndex(text, algorithm)
+			if tagged && !algorithm.NeedsTag() {
+				require.EqualError(t, err, "line 1 is not written as Sealift writes it", algorithm)
+				continue
+			}
+			require.NoError(t, err, algorithm)
+			require.Equal(t, len(paths), ix.Len())
+			for _, path := range paths {
+				requireListed(t, ix, path, hex.EncodeToString(digest))
+			}
+			for _, other := range hash.Algorithms() {
+				_, err := ownIndex(text, other)
+				if similar := digestsLookAlike(algorithm, other); similar {
+					require.NoError(t, err, "%s, %s", algorithm, other)
+				} else {
+					require.ErrorAs(t, err, new(*FormError), "%s, %s", algorithm, other)
+				}
+			}
+		}
+		ix, err := ownIndex("", algorithm)
+		require.NoError(t, err)
+		require.Zero(t, ix.Len())
+	}
+}
+
+// digestsLookAlike reports whether untagged lines of one algorithm can be those of the other.
+func digestsLookAlike(a, b hash.Algorithm) bool {
+	return a == b || a.Size() == b.Size() && a.IsHex() && b.IsHex() && !a.NeedsTag() && !b.NeedsTag()
+}
+
+// Earlier versions wrote an asterisk before some names.
+func TestOwnIndexAcceptsTheAsterisk(t *testing.T) {
+	for _, algorithm := range hash.Algorithms() {
+		first, second := digestsOf(algorithm)
+		x, y := algorithm.Text(first), algorithm.Text(second)
+		ix, err := ownIndex(x+" *a\n"+y+"  b\n\\"+x+` *c\n`+"\n", algorithm)
+		if algorithm.NeedsTag() { // earlier versions did not write it
+			require.ErrorAs(t, err, new(*FormError), algorithm)
+			_, err = ownIndex("XXH3_"+x+" *a\n", algorithm)
+			require.EqualError(t, err, "line 1 is not written as Sealift writes it", algorithm)
+			continue
+		}
+		require.NoError(t, err, algorithm)
+		requireListed(t, ix, "a", hex.EncodeToString(first))
+		requireListed(t, ix, "b", hex.EncodeToString(second))
+		requireListed(t, ix, "c\n", hex.EncodeToString(first))
+	}
 }
 
 func TestOwnIndexRefusesEverythingElse(t *testing.T) {
@@ -58,7 +99,8 @@ func TestOwnIndexRefusesEverythingElse(t *testing.T) {
 		hexA[:32] + "  a\n":                 {1, kind},
 		hexA + hexA + "  a\n":               {1, kind},
 		hexA + " a\n":                       {1, kind},
-		"SHA256 (a) = " + hexA + "\n":       {1, kind},
+		"SHA256 (a) = " + hexA + "\n":       {1, written},
+		"BLAKE3 (a) = " + hexA + "\n":       {1, kind},
 		hexA + "\n":                         {1, kind},
 		a + "\x00":                          {2, kind},
 		hexA + "  " + strings.Repeat("n", 140_000) + "\n": {1, kind},
@@ -83,40 +125,58 @@ func TestOwnIndexRefusesEverythingElse(t *testing.T) {
 		hexA + "  a-\n" + hexA + "  ./-\n":                {2, order}, // it sorts as "-"
 		hexA + "  b\n\\" + hexA + `  a\n` + "\n":          {2, order},
 	} {
-		_, err := ownIndex(text, Style{})
+		_, err := ownIndex(text, hash.SHA256)
 		form, ok := errors.AsType[*FormError](err)
 		require.True(t, ok, "%.100q: %v", text, err)
 		require.Equal(t, want, *form, "%.100q", text)
 	}
+	tagged := NewBuilder(hash.SHA256, nil, 0)
+	tagged.Style.Tag = "SHA256"
 	for _, text := range []string{
 		a, "BLAKE3 (a) = " + hexA + "\n", "SHA256(a)= " + hexA + "\n", "SHA256  (a) = " + hexA + "\n", "SHA2-256 (a) = " + hexA + "\n",
 	} {
-		_, err := ownIndex(text, Style{Tag: "SHA256"})
+		_, err := OwnBlocks(strings.NewReader(text), int64(len(text)), tagged)
 		require.ErrorAs(t, err, new(*FormError), text)
+	}
+	short := hexA[:16]
+	for text, a := range map[string]hash.Algorithm{
+		short + "  a\n":                                     hash.XXH3, // xxhsum takes it for one of XXH64
+		"XXH3_" + short + "  a\n":                           hash.XXH3,
+		"XXH3 (a) = " + short + "\n":                        hash.XXH64,
+		"XXH64 (a) = " + short + "\n":                       hash.XXH64,
+		strings.ToUpper(short) + "  a\n":                    hash.XXH64,
+		c4ABC[:89] + "  a\n":                                hash.C4,
+		strings.Repeat(hexA, 2) + "  a\n":                   hash.C4,
+		"C4 (a) = " + c4ABC + "\n":                          hash.C4,
+		c4ABC + "  a\n":                                     hash.SHA512,
+		strings.Repeat(hexA, 2) + "  a\n" + c4ABC + "  b\n": hash.SHA512,
+	} {
+		_, err := ownIndex(text, a)
+		require.ErrorAs(t, err, new(*FormError), "%s: %s", a, text)
 	}
 }
 
 func TestOwnIndexErrors(t *testing.T) {
 	text := hexA + "  a\n"
-	_, err := BuildOwnIndex(&flaky{err: io.ErrClosedPipe}, 10, 32, Style{})
+	_, err := BuildOwnIndex(&flaky{err: io.ErrClosedPipe}, 10, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
-	_, err = BuildOwnIndex(strings.NewReader(text), int64(len(text))+1, 32, Style{})
+	_, err = BuildOwnIndex(strings.NewReader(text), int64(len(text))+1, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	_, err = OwnBlocks(&flaky{err: io.ErrClosedPipe}, 10, NewBuilder(32, nil, 0))
+	_, err = OwnBlocks(&flaky{err: io.ErrClosedPipe}, 10, NewBuilder(hash.SHA256, nil, 0))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
-	_, err = OwnBlocks(strings.NewReader(text), int64(len(text))+1, NewBuilder(32, nil, 0))
+	_, err = OwnBlocks(strings.NewReader(text), int64(len(text))+1, NewBuilder(hash.SHA256, nil, 0))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
 // twoHashes are the builders of a file with lines of two hashes.
 func twoHashes() []*Builder {
-	sha, md5 := NewBuilder(32, nil, 0), NewBuilder(16, nil, 0)
+	sha, md5 := NewBuilder(hash.SHA256, nil, 0), NewBuilder(hash.MD5, nil, 0)
 	sha.Style.Tag, md5.Style.Tag = "SHA256", "MD5"
 	return []*Builder{sha, md5}
 }
 
 func TestOwnBlocks(t *testing.T) {
-	plain, named := NewBuilder(32, nil, 0), NewBuilder(32, nil, 0)
+	plain, named := NewBuilder(hash.SHA256, nil, 0), NewBuilder(hash.SHA256, nil, 0)
 	named.Named = true
 	sha := func(path string) string { return "SHA256 (" + path + ") = " + hexA + "\n" }
 	md5 := func(path string) string { return "MD5 (" + path + ") = " + hexB[:32] + "\n" }
@@ -167,24 +227,33 @@ func FuzzOwn(f *testing.F) {
 	f.Add([]byte(hexA+" *a\n\\"+hexB+`  b\\c\n\r`+"\n"), "q\nr")
 	f.Add([]byte("SHA256 (a) = "+hexA+"\nSHA256 (b)) = "+hexB+"\n"), "./-")
 	f.Add([]byte("SHA256 (a) = "+hexA+"\nMD5 (a) = "+hexB[:32]+"\n"), "-")
+	f.Add([]byte("C4 (a) = "+c4ABC+"\nXXH3 (a) = "+hexB[:16]+"\nXXH64 (b) = "+hexB[:16]+"\n"), "*")
+	f.Add([]byte(c4ABC+"  a\n\\"+c4ABC+` *b\r`+"\n"), "a) = b")
+	f.Add([]byte(hexA[:16]+"  a\n"+hexA[:16]+" *b\n"), " ")
 	f.Fuzz(func(t *testing.T, text []byte, path string) {
-		for _, style := range []Style{{}, {Tag: "SHA256"}} {
-			if _, err := BuildOwnIndex(bytes.NewReader(text), int64(len(text)), 32, style); err == nil {
-				require.True(t, requireRebuilt(t, text, func() *Builder { return styled(32, style, false) }))
+		for _, a := range hash.Algorithms() {
+			if _, err := BuildOwnIndex(bytes.NewReader(text), int64(len(text)), a); err == nil {
+				require.True(t, requireRebuilt(t, text, func() *Builder { return styled(a, styleOf(a), false) }))
 			}
-			requireOwn(t, style, path)
+			requireOwn(t, a, styleOf(a), path)
+			requireOwn(t, a, Style{Tag: a.Tags()[0]}, path)
+			requireRebuilt(t, text, func() *Builder { return styled(a, styleOf(a), true) })
+		}
+		tagged := func(a hash.Algorithm) func() *Builder {
+			return func() *Builder { return styled(a, Style{Tag: a.Tags()[0]}, true) }
 		}
 		for _, builders := range [][]func() *Builder{
-			{func() *Builder { return styled(32, Style{}, true) }},
-			{func() *Builder { return styled(32, Style{Tag: "SHA256"}, true) }, func() *Builder { return styled(16, Style{Tag: "MD5"}, true) }},
+			{tagged(hash.SHA256)},
+			{tagged(hash.SHA256), tagged(hash.MD5)},
+			{tagged(hash.C4), tagged(hash.XXH3), tagged(hash.XXH64)},
 		} {
 			requireRebuilt(t, text, builders...)
 		}
 	})
 }
 
-func styled(digestSize int, s Style, named bool) *Builder {
-	b := NewBuilder(digestSize, noSpill, 0)
+func styled(a hash.Algorithm, s Style, named bool) *Builder {
+	b := NewBuilder(a, noSpill, 0)
 	b.Style, b.Named = s, named
 	return b
 }
@@ -204,11 +273,11 @@ func requireRebuilt(t *testing.T, text []byte, builders ...func() *Builder) (acc
 	var rebuilt, carried bytes.Buffer
 	var without []byte // the asterisks
 	for i, b := range fresh {
-		lines, _, err := readAll(NewReader(blocks[i]))
+		lines, _, err := readAll(NewReader(blocks[i], b.algorithm))
 		require.NoError(t, err)
 		for _, l := range lines {
 			require.NoError(t, b.Put(l.Path, l.Digest))
-			without = b.Style.AppendLine(without, l.Digest, l.Path)
+			without = appendStyled(b.Style, b.algorithm, without, l.Digest, l.Path)
 		}
 		n, err := b.Write(&rebuilt, Carry{})
 		require.NoError(t, err)
@@ -233,16 +302,16 @@ func requireRebuilt(t *testing.T, text []byte, builders ...func() *Builder) (acc
 }
 
 // requireOwn checks that the line of a path is accepted if a tree can have that path.
-func requireOwn(t *testing.T, style Style, path string) {
+func requireOwn(t *testing.T, a hash.Algorithm, style Style, path string) {
 	t.Helper()
-	b := styled(32, style, false)
-	if b.Put(path, bytes.Repeat([]byte{7}, 32)) != nil {
+	b := styled(a, style, false)
+	if b.Put(path, bytes.Repeat([]byte{7}, a.Size())) != nil {
 		return
 	}
 	var out bytes.Buffer
 	_, err := b.Write(&out, Carry{})
 	require.NoError(t, err)
-	_, err = ownIndex(out.String(), style)
+	_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), b)
 	if isRelative([]byte(path)) || path == "./-" {
 		if len(out.Bytes()) <= MaxLine {
 			require.NoError(t, err, "%q", out.String())

@@ -65,7 +65,7 @@ func (ix *Index) Unmet(yield func(path string) error) error {
 		if err != nil {
 			return fmt.Errorf("manifest: read for what is absent: %w", err)
 		}
-		if !ix.want.accepts(f) {
+		if !f.isOf(ix.algorithm) {
 			continue
 		}
 		path := canonical(f.path)

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // MaxLine is the length of the longest line that is read, in bytes, line feed
@@ -38,12 +40,14 @@ type Reader struct {
 	kept      []int
 }
 
-// NewReader returns a Reader of the manifest in r. It reads ahead, and leaves
-// closing r to the caller.
-func NewReader(r io.Reader) *Reader { return newReader(r, MaxLine) }
+// NewReader returns a Reader of the manifest of an algorithm in r. It returns lines of
+// other algorithms as well, but untagged digests of fewer than 128 bits, or in another
+// form than hexadecimal, are entries only if they are the algorithm's own. The algorithm
+// may be "". The Reader reads ahead, and leaves closing r to the caller.
+func NewReader(r io.Reader, a hash.Algorithm) *Reader { return newReader(r, a, MaxLine) }
 
-func newReader(r io.Reader, maxLine int) *Reader {
-	return &Reader{src: bufio.NewReaderSize(r, bufferSize(r, maxLine)), max: maxLine}
+func newReader(r io.Reader, a hash.Algorithm, maxLine int) *Reader {
+	return &Reader{src: bufio.NewReaderSize(r, bufferSize(r, maxLine)), max: maxLine, parse: parser{algorithm: a}}
 }
 
 // bufferSize is enough for the longest line of r, and no more than r holds: there

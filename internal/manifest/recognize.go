@@ -27,7 +27,9 @@ const (
 //	manifest-sha256.txt, tagmanifest-sha256.txt   BagIt
 //
 // and the same with every algorithm known in place of sha256. What starts with
-// ".sealift-" is none. Neither is "sha256sum" alone, which is a program.
+// ".sealift-" is none. Neither is "sha256sum" alone, which is a program. Of the C4
+// algorithm there are only C4SUMS, c4sum.txt, NAME.c4, NAME.c4sum and their variants:
+// "c4-report.txt" may be the report about camera 4.
 //
 // ASCII letters match in either case, since the same names are customary in
 // both: SHA256SUMS with Debian, sha256sums.txt with Arch Linux, and Windows
@@ -40,10 +42,10 @@ func Recognize(name string) (algorithm string, format Format, ok bool) {
 	base, text := strings.CutSuffix(name, ".txt")
 	if text {
 		bag, inBag := strings.CutPrefix(strings.TrimPrefix(base, "tag"), "manifest-")
-		if inBag && known(bag) {
+		if inBag && isWord(bag) {
 			return bag, FormatBagIt, true
 		}
-		if first, _, cut := strings.Cut(base, "-"); cut && known(first) {
+		if first, _, cut := strings.Cut(base, "-"); cut && isWord(first) {
 			return first, FormatSums, true
 		}
 		if strings.HasPrefix(base, "shasum") {
@@ -52,12 +54,12 @@ func Recognize(name string) (algorithm string, format Format, ok bool) {
 	}
 	dot := strings.LastIndexByte(base, '.')
 	word := base[dot+1:]
-	if dot >= 0 && word == "b3" {
-		return "blake3", FormatSums, true
+	if a, found := byShortName[word]; found && dot >= 0 {
+		return string(a), FormatSums, true
 	}
-	algorithm, ok = sumsOf(word)
+	algorithm, certain, ok := sumsOf(word)
 	switch {
-	case !ok:
+	case !ok, text && !certain:
 		return "", 0, false
 	case dot >= 0, strings.HasSuffix(word, "sums"), text && strings.HasSuffix(word, "sum"):
 		return algorithm, FormatSums, true
@@ -76,13 +78,13 @@ func AlgorithmIn(name string) (algorithm string, format Format) {
 	}
 	before := ""
 	for word := range strings.FieldsFuncSeq(lower(name), notInWord) {
-		found, ok := sumsOf(word)
+		found, certain, ok := sumsOf(word)
 		if !ok && (before == "sha" || before == "sha2") {
-			found, ok = sumsOf("sha" + word) // SHA-256, and OpenSSL's SHA2-256
+			found, certain, ok = sumsOf("sha" + word) // SHA-256, and OpenSSL's SHA2-256
 		}
 		before = word
 		switch {
-		case !ok:
+		case !ok || !certain:
 		case algorithm != "" && found != algorithm:
 			return "", FormatSums
 		default:

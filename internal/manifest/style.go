@@ -1,6 +1,6 @@
 package manifest
 
-import "encoding/hex"
+import "github.com/seed65876f4f/sealift/internal/hash"
 
 // Style says how lines are written. The zero value is the form that every
 // program reads: that of AppendLine.
@@ -15,12 +15,20 @@ type Style struct {
 	Zero bool
 }
 
+// styleOf returns the Style in which manifests of an algorithm are written.
+func styleOf(a hash.Algorithm) Style {
+	if a.NeedsTag() {
+		return Style{Tag: a.Tags()[0]}
+	}
+	return Style{}
+}
+
 // AppendLine appends the line of path in this style. Names are escaped as by
 // the function AppendLine, also in BSD's form, unless Zero is set.
 //
 // An empty path, or one with a NUL, yields a line that no Reader accepts.
 func (s Style) AppendLine(dst, digest []byte, path string) []byte {
-	return appendStyled(s, dst, digest, path)
+	return appendStyled(s, "", dst, digest, path)
 }
 
 // AppendLine appends the line that GNU sha256sum 9.0 and later print for path
@@ -31,16 +39,22 @@ func (s Style) AppendLine(dst, digest []byte, path string) []byte {
 //
 // An empty path, or one with a NUL, yields a line that ParseLine refuses.
 func AppendLine(dst, digest []byte, path string) []byte {
-	return appendStyled(Style{}, dst, digest, path)
+	return appendStyled(Style{}, "", dst, digest, path)
 }
 
-func appendStyled[P string | []byte](s Style, dst, digest []byte, path P) []byte {
+// appendStyled appends a line of an algorithm, "" for any whose digests are written in
+// hexadecimal. An untagged line of one that needs a tag has it before the digest, as
+// xxhsum 0.8.2 writes it: "XXH3_hex  name".
+func appendStyled[P string | []byte](s Style, a hash.Algorithm, dst, digest []byte, path P) []byte {
 	escaped := !s.Zero && needsEscape(path)
 	if escaped {
 		dst = append(dst, '\\')
 	}
 	if s.Tag == "" {
-		dst = hex.AppendEncode(dst, digest)
+		if a.NeedsTag() {
+			dst = append(append(dst, a.Tags()[0]...), '_')
+		}
+		dst = a.AppendText(dst, digest)
 		dst = append(dst, ' ', ' ')
 		dst = appendName(dst, path, escaped)
 	} else {
@@ -48,7 +62,7 @@ func appendStyled[P string | []byte](s Style, dst, digest []byte, path P) []byte
 		dst = append(dst, " ("...)
 		dst = appendName(dst, path, escaped)
 		dst = append(dst, ") = "...)
-		dst = hex.AppendEncode(dst, digest)
+		dst = a.AppendText(dst, digest)
 	}
 	if s.Zero {
 		return append(dst, 0)

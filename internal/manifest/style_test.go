@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 func TestStyles(t *testing.T) {
@@ -40,7 +42,7 @@ func TestBuilderStyles(t *testing.T) {
 	} {
 		for _, limit := range []int{0, 1} {
 			made := 0
-			b := NewBuilder(32, fileSpill(t, &made), limit)
+			b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
 			b.Style = tt.style
 			require.NoError(t, b.Put("c", digestOf(t, hexB)))
 			require.NoError(t, b.Put("a\nb", digestOf(t, hexB)))

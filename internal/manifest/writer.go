@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 const (
@@ -44,6 +46,7 @@ type Builder struct {
 	// is written as "./-". It is set before the first Put.
 	Named bool
 
+	algorithm  hash.Algorithm
 	digestSize int
 	newSpill   func() (Spill, error)
 	arena      []byte   // records, one after the other
@@ -67,19 +70,22 @@ var (
 	errReading = errors.New("manifest: builder is used by what its own method calls")
 )
 
-// NewBuilder returns an empty Builder for digests of digestSize bytes. When
+// NewBuilder returns an empty Builder for digests of an algorithm, with the Style of the
+// algorithm: its lines are tagged if the algorithm needs that. When
 // its records exceed memoryLimit bytes they are sorted and written to a file
 // from newSpill, which is called at most once, and not for small trees. A
 // memoryLimit of 0 means DefaultMemory. Writing takes up to about 2 MiB more, and
 // 4 KiB for each run beyond 512. The caller must Close the Builder.
-func NewBuilder(digestSize int, newSpill func() (Spill, error), memoryLimit int) *Builder {
+func NewBuilder(a hash.Algorithm, newSpill func() (Spill, error), memoryLimit int) *Builder {
 	if memoryLimit <= 0 {
 		memoryLimit = DefaultMemory
 	}
 	// Offsets get an eighth; records are longer than 32 bytes, so that the
 	// arena is full first in all but odd cases.
 	return &Builder{
-		digestSize: digestSize,
+		Style:      styleOf(a),
+		algorithm:  a,
+		digestSize: a.Size(),
 		newSpill:   newSpill,
 		maxBytes:   min(memoryLimit-memoryLimit/8, maxArena),
 		maxRecords: max(memoryLimit/8/4, 1),
@@ -142,14 +148,14 @@ func (b *Builder) Write(w io.Writer, c Carry) (n Counts, err error) {
 		if omits(path) {
 			return nil
 		}
-		line = appendStyled(b.Style, line[:0], digest, listedName(path, b.Named))
+		line = appendStyled(b.Style, b.algorithm, line[:0], digest, listedName(path, b.Named))
 		n.Lines++
 		_, err := out.Write(line)
 		return err
 	}
-	before := &previousLines{want: b.filter(), named: b.Named}
+	before := &previousLines{algorithm: b.algorithm, named: b.Named}
 	if c.Previous != nil {
-		before.in = NewReader(c.Previous)
+		before.in = NewReader(c.Previous, b.algorithm)
 		before.in.strict = true
 	}
 	keep := func() error {
@@ -215,18 +221,10 @@ func pathOf[P string | []byte](name P, named bool) P {
 	return name
 }
 
-// filter accepts the lines that b writes.
-func (b *Builder) filter() filter {
-	if b.Style.Tag == "" {
-		return filter{digestSize: b.digestSize}
-	}
-	return filter{b.digestSize, []string{b.Style.Tag}}
-}
-
 // previousLines reads a previous manifest one line ahead.
 type previousLines struct {
 	in           *Reader // nil without one
-	want         filter
+	algorithm    hash.Algorithm
 	named        bool // as Builder.Named
 	ok           bool // path and digest are those of a line
 	path, digest []byte
@@ -241,7 +239,7 @@ func (p *previousLines) next() error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	if err == nil && !p.want.accepts(f) {
+	if err == nil && !f.isOf(p.algorithm) {
 		err = errors.New("it changed since it was indexed")
 	}
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // noSpill is for builders that must keep everything in memory.
@@ -55,7 +57,7 @@ func TestBuilderOrder(t *testing.T) {
 	want := []string{"B", "a", "a b", "a!", "a-b", "a.txt", "a/", "a/b", "a/b-c", "a/b.txt", "a/b/c", "a0", "aa", "b", "\x7f", "\xc3\xa4", "\xff"}
 	digest := digestOf(t, hexA)
 	for range 20 {
-		b := NewBuilder(32, noSpill, 0)
+		b := NewBuilder(hash.SHA256, noSpill, 0)
 		for _, i := range rand.Perm(len(want)) {
 			require.NoError(t, b.Put(want[i], digest))
 		}
@@ -68,7 +70,7 @@ func TestBuilderOrder(t *testing.T) {
 }
 
 func TestBuilderSortsUnescaped(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a[", `a\`, "a\n", "a\r", "-"} {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
 	}
@@ -104,7 +106,7 @@ func TestBuilderOverrides(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, limit := range []int{0, 1} { // all in memory; each record a run
 				made := 0
-				b := NewBuilder(32, fileSpill(t, &made), limit)
+				b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
 				for _, s := range tt.steps {
 					s(t, b)
 				}
@@ -122,7 +124,7 @@ func TestBuilderOverrides(t *testing.T) {
 }
 
 func TestBuilderOmit(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a", "SHA256SUMS", "-", "z"} {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
 	}
@@ -138,7 +140,7 @@ func TestBuilderOmit(t *testing.T) {
 }
 
 func TestBuilderRefuses(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	digest := digestOf(t, hexA)
 	require.Error(t, b.Put("", digest))
 	require.Error(t, b.Put("a\x00b", digest))
@@ -154,8 +156,8 @@ func TestBuilderAgainstMap(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		made := 0
-		small := NewBuilder(16, fileSpill(t, &made), 1+rng.IntN(2000))
-		large := NewBuilder(16, noSpill, 0)
+		small := NewBuilder(hash.MD5, fileSpill(t, &made), 1+rng.IntN(2000))
+		large := NewBuilder(hash.MD5, noSpill, 0)
 		digest := func() []byte { return bytes.Repeat([]byte{byte(rng.IntN(3))}, 16) }
 		path := func() string {
 			p := strings.Repeat("ab/"[rng.IntN(3):][:1], 1+rng.IntN(4)) + fmt.Sprint(rng.IntN(60))
@@ -243,7 +245,7 @@ func (s *memSpill) Close() error { s.closed++; return s.op() }
 func TestBuilderReportsEverySpillError(t *testing.T) {
 	digest := digestOf(t, hexA)
 	work := func(s *memSpill) (outs []string, err error) {
-		b := NewBuilder(32, func() (Spill, error) { return s, nil }, 120<<10) // runs longer than their buffers
+		b := NewBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 120<<10) // runs longer than their buffers
 		defer func() {
 			broken := err != nil
 			if broken { // it must not recover
@@ -288,7 +290,7 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 }
 
 func TestBuilderSpillCannotBeMade(t *testing.T) {
-	b := NewBuilder(32, func() (Spill, error) { return nil, errSpill }, 1)
+	b := NewBuilder(hash.SHA256, func() (Spill, error) { return nil, errSpill }, 1)
 	require.NoError(t, b.Put("a", digestOf(t, hexA)))
 	require.ErrorIs(t, b.Put("b", digestOf(t, hexA)), errSpill)
 	_, err := b.Write(io.Discard, Carry{})
@@ -299,7 +301,7 @@ func TestBuilderSpillCannotBeMade(t *testing.T) {
 func TestBuilderSpillCutShort(t *testing.T) {
 	for _, cut := range []int{1, 10, 40, 41, 77, 78} {
 		s := &memSpill{}
-		b := NewBuilder(32, func() (Spill, error) { return s, nil }, 1)
+		b := NewBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 1)
 		for _, path := range []string{"a", "b", "c"} {
 			require.NoError(t, b.Put(path, digestOf(t, hexA)))
 		}
@@ -320,7 +322,7 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 }
 
 func TestBuilderReportsWriteErrors(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	for i := range 3000 {
 		require.NoError(t, b.Put(fmt.Sprint(i), digestOf(t, hexA)))
 	}
@@ -335,7 +337,7 @@ func TestBuilderReportsWriteErrors(t *testing.T) {
 
 func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
 	made := 0
-	b := NewBuilder(32, fileSpill(t, &made), 64<<10)
+	b := NewBuilder(hash.SHA256, fileSpill(t, &made), 64<<10)
 	long := strings.Repeat("n", 1<<20)
 	for _, path := range []string{"b", long, "a"} {
 		require.NoError(t, b.Put(path, digestOf(t, hexA)))
@@ -346,7 +348,7 @@ func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
 }
 
 func TestBuilderClosed(t *testing.T) {
-	b := NewBuilder(32, noSpill, 0)
+	b := NewBuilder(hash.SHA256, noSpill, 0)
 	require.NoError(t, b.Put("a", digestOf(t, hexA)))
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
@@ -381,7 +383,7 @@ func TestBuilderMemory(t *testing.T) {
 	const files, margin = 1_000_000, 4 << 20
 	made := 0
 	base := liveHeap()
-	b := NewBuilder(32, fileSpill(t, &made), 0)
+	b := NewBuilder(hash.SHA256, fileSpill(t, &made), 0)
 	defer func() { require.NoError(t, b.Close()) }()
 	digest := digestOf(t, hexA)
 	peak := int64(0)

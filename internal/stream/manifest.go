@@ -30,10 +30,10 @@ func (r *run) checkManifest() error {
 		return refuse(errors.New("there is nothing to list: no output is a file or a device that will hold the stream and nothing else, and the input is not read as a whole"))
 	}
 	for _, a := range r.opts.Hashes {
-		b := manifest.NewBuilder(a.Size(), nil, 0)
+		b := manifest.NewBuilder(a, nil, 0)
 		b.Named = true
 		if len(r.opts.Hashes) > 1 {
-			b.Style.Tag = manifest.Tags(string(a))[0]
+			b.Style.Tag = a.Tags()[0]
 		}
 		r.builders = append(r.builders, b)
 	}

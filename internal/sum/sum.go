@@ -97,7 +97,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	for _, a := range o.Hashes {
-		b := manifest.NewBuilder(a.Size(), newSpill, manifest.DefaultMemory/len(o.Hashes))
+		b := manifest.NewBuilder(a, newSpill, manifest.DefaultMemory/len(o.Hashes))
 		b.Named = !isTree(args)
 		if b.Style.Zero = o.Zero; o.Tag {
 			b.Style.Tag = manifest.Tags(string(a))[0]

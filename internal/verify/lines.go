@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // number gives everything that may be told a number, in the order in which it
@@ -55,7 +57,7 @@ func (r *run) readLines(ctx context.Context, send func(*job)) {
 // maxAhead is how many manifests are read beside the one whose turn it is: as
 // many as there are digests of one tree, and not the thousands of a directory
 // with one for every file.
-const maxAhead = 7
+var maxAhead = len(hash.All()) - 1
 
 func sideBySide(later []*source) []*source { return later[:min(len(later), maxAhead)] }
 

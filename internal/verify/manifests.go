@@ -328,7 +328,7 @@ type lines struct {
 const maxNumbers = 8
 
 func (s *source) read() *lines {
-	return &lines{Reader: manifest.NewCheckReader(io.NewSectionReader(s.in, 0, s.size), s.format), from: s}
+	return &lines{Reader: manifest.NewCheckReader(io.NewSectionReader(s.in, 0, s.size), s.format, hash.Algorithm(s.algorithm)), from: s}
 }
 
 // next returns the next line that can be checked. Its digest is valid until the

@@ -1,0 +1,119 @@
+package hash
+
+import (
+	"crypto/md5"  //nolint:gosec // for comparison with existing md5 manifests, not for security
+	"crypto/sha1" //nolint:gosec // the same
+	"crypto/sha256"
+	"crypto/sha512"
+	"fmt"
+	"hash"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/blake3"
+	"github.com/zeebo/xxh3"
+)
+
+// The algorithms that the program itself names. All others are only in the table.
+const (
+	SHA256 Algorithm = "sha256"
+	SHA512 Algorithm = "sha512"
+	SHA1   Algorithm = "sha1"
+	MD5    Algorithm = "md5"
+	BLAKE3 Algorithm = "blake3"
+	XXH128 Algorithm = "xxh128"
+	XXH3   Algorithm = "xxh3"
+	XXH64  Algorithm = "xxh64"
+	C4     Algorithm = "c4"
+	SHA224 Algorithm = "sha224"
+	SHA384 Algorithm = "sha384"
+)
+
+// entry is everything that Sealift knows about one algorithm.
+type entry struct {
+	name Algorithm // also the extension of manifests beside a single file
+	size int       // of a digest, in bytes
+	new  func() hash.Hash
+
+	// file is the name of the manifest of a tree; empty for an algorithm whose
+	// manifests are read and never written.
+	file string
+
+	// tags are the names of the algorithm in tagged lines. The first is that of
+	// the algorithm's own tool ("sha256sum --tag", "b3sum --tag",
+	// "xxhsum --tag"), the second that of OpenSSL 3.
+	tags []string
+
+	// short is a second name in names of files: b3sum, film.b3.
+	short string
+
+	// resumes says that the state of a running digest can be saved and
+	// restored. Where it cannot, a copy that continues a file reads the
+	// beginning of the source again.
+	resumes bool
+
+	// byLength says that an untagged digest of this length is taken for one of
+	// this algorithm where no name gives another: those of coreutils.
+	byLength bool
+
+	// tagged says that manifests have tagged lines only, because the algorithm's
+	// own tool takes an untagged digest of this length for another algorithm's.
+	tagged bool
+
+	// ambiguous says that the name alone, as a word in the name of a file, is no
+	// sign of the algorithm: C4 is also the fourth camera.
+	ambiguous bool
+
+	// text writes digests in another way than in hexadecimal; nil for that.
+	text *textForm
+}
+
+// textForm is how the digests of an algorithm are written.
+type textForm struct {
+	append func(dst, digest []byte) []byte
+	decode func(dst, text []byte) (_ []byte, ok bool)
+}
+
+// table has all algorithms, in the order in which help lists them. An algorithm is
+// added here and nowhere else; hash_test.go wants its test vectors.
+var table = []entry{
+	{name: SHA256, size: 32, new: sha256.New, file: "SHA256SUMS", tags: []string{"SHA256", "SHA2-256"}, resumes: true, byLength: true},
+	{name: SHA512, size: 64, new: sha512.New, file: "SHA512SUMS", tags: []string{"SHA512", "SHA2-512"}, resumes: true, byLength: true},
+	{name: SHA1, size: 20, new: sha1.New, file: "SHA1SUMS", tags: []string{"SHA1"}, resumes: true, byLength: true},
+	{name: MD5, size: 16, new: md5.New, file: "MD5SUMS", tags: []string{"MD5"}, resumes: true, byLength: true},
+	{name: BLAKE3, size: 32, new: func() hash.Hash { return blake3.New() }, file: "BLAKE3SUMS", tags: []string{"BLAKE3"}, short: "b3"},
+	{name: XXH128, size: 16, new: func() hash.Hash { return &xxh128{xxh3.New()} }, file: "XXH128SUMS", tags: []string{"XXH128"}},
+	{name: XXH3, size: 8, new: func() hash.Hash { return xxh3.New() }, file: "XXH3SUMS", tags: []string{"XXH3"}, tagged: true},
+	{name: XXH64, size: 8, new: func() hash.Hash { return xxhash.New() }, file: "XXH64SUMS", tags: []string{"XXH64"}, resumes: true},
+	{name: C4, size: 64, new: sha512.New, file: "C4SUMS", tags: []string{"C4"}, resumes: true, ambiguous: true, text: &textForm{appendC4, decodeC4}},
+	{name: SHA224, size: 28, new: sha256.New224, tags: []string{"SHA224", "SHA2-224"}, resumes: true, byLength: true},
+	{name: SHA384, size: 48, new: sha512.New384, tags: []string{"SHA384", "SHA2-384"}, resumes: true, byLength: true},
+}
+
+var byName = func() map[Algorithm]*entry {
+	m := make(map[Algorithm]*entry, len(table))
+	for i := range table {
+		m[table[i].name] = &table[i]
+	}
+	return m
+}()
+
+// entry returns what the table has of a known algorithm, and unknown of any other.
+func (a Algorithm) entry() *entry {
+	if e, ok := byName[a]; ok {
+		return e
+	}
+	return &unknown
+}
+
+// unknown is the entry of everything that is no algorithm.
+var unknown entry
+
+// must is entry for callers that cannot go on without an algorithm. No default
+// stands in for an unknown one: its digests would be listed under a wrong name.
+func (a Algorithm) must() *entry {
+	e, ok := byName[a]
+	if !ok {
+		panic(fmt.Sprintf("hash: unknown algorithm %q", a))
+	}
+	return e
+}

@@ -1,0 +1,191 @@
+package incomplete
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// Job is the copy of a tree into one destination.
+//
+// A job owns the markers in the destination that name its source and the same filters.
+// A copy of everything owns the markers of copies with filters, too; a copy with filters
+// copies only some of the files, so it leaves the marker of a copy of everything. The
+// source may hold files that are called like a marker. They are ordinary files, and the
+// job does not own their copies. It never replaces or removes a file that it does not own.
+type Job struct {
+	Root       *fsys.Dir // of the destination
+	Source     string    // an absolute path without symbolic links
+	Filters    string    // as in Head
+	OpenSource func() (*fsys.Dir, error)
+	// Sync makes each change durable. It is off after a sync has failed in the destination:
+	// the kernel reports an error once, and the next sync would claim that all is well.
+	Sync bool
+}
+
+// Mark writes a marker with what is missing, and removes the job's earlier markers. There
+// may be several, because users can rename them.
+func (j *Job) Mark(m *Missing) error {
+	if err := j.mark(m); err != nil {
+		return fmt.Errorf("cannot write %s: %w", quote.Name(Name(j.Source, 1)), err)
+	}
+	return nil
+}
+
+func (j *Job) mark(m *Missing) error {
+	own, err := j.own()
+	if err != nil {
+		return err
+	}
+	inSource, err := j.namesInSource()
+	if err != nil { // any of the markers may be a copy of a file in the source
+		own, inSource = nil, nil
+	}
+	j.disown(own, inSource)
+	p, err := j.Root.Create(false)
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	head := Head{Source: quote.Name(j.Source), Filters: j.Filters, Date: time.Now().UTC().Format(time.RFC3339)}
+	if err := m.write(&fsys.Writer{File: &p.File}, head); err != nil {
+		return err
+	}
+	if err := p.Chmod(0o666 &^ fsys.Umask()); err != nil && !fsys.Unsupported(err) && !fsys.NotPermitted(err) {
+		return err
+	}
+	if j.Sync {
+		if err := p.Sync(); err != nil {
+			return err
+		}
+	}
+	for number := 1; number <= MaxNumber; number++ {
+		name := Name(j.Source, number)
+		if slices.ContainsFunc(inSource, func(s string) bool { return strings.EqualFold(s, name) }) {
+			continue
+		}
+		commit := p.Commit
+		if id, ok := own[name]; ok && j.exists(name, id) {
+			commit = p.CommitReplacing
+			delete(own, name)
+		}
+		err := commit(name)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return j.remove(own)
+	}
+	return fmt.Errorf("the names up to %s exist", quote.Name(Name(j.Source, MaxNumber)))
+}
+
+// Unmark removes the job's markers.
+func (j *Job) Unmark() error {
+	own, err := j.own()
+	if err != nil || len(own) == 0 {
+		return err
+	}
+	inSource, err := j.namesInSource()
+	if err != nil {
+		return err
+	}
+	if j.disown(own, inSource); len(own) == 0 {
+		return nil
+	}
+	return j.remove(own)
+}
+
+// remove removes markers and syncs the destination's root.
+func (j *Job) remove(own map[string]fsys.ID) error {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if !j.exists(name, own[name]) {
+			continue
+		}
+		if err := j.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s cannot be removed: %w", quote.Name(name), err)
+		}
+	}
+	if !j.Sync {
+		return nil
+	}
+	return j.Root.Sync()
+}
+
+// exists reports whether a name still leads to the same file.
+func (j *Job) exists(name string, id fsys.ID) bool {
+	now, err := j.Root.Lstat(name)
+	return err == nil && now.ID == id
+}
+
+// own returns the markers with the head of this job.
+func (j *Job) own() (map[string]fsys.ID, error) {
+	names, err := list(j.Root, IsName)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]fsys.ID{}
+	for _, name := range names {
+		head, info, err := Open(j.Root, name)
+		var other *fsys.KindError
+		switch {
+		case errors.Is(err, ErrNoHead), errors.Is(err, fs.ErrNotExist), errors.As(err, &other),
+			fsys.NotPermitted(err), fsys.IsSymlinkRefusal(err):
+			// not a marker of this user
+		case err != nil:
+			return nil, fmt.Errorf("%s cannot be read: %w", quote.Name(name), err)
+		case head.Source == quote.Name(j.Source) && (j.Filters == NoFilters || j.Filters == head.Filters):
+			own[name] = info.ID
+		}
+	}
+	return own, nil
+}
+
+// disown drops the files from own that have a name from the source, in whichever case
+// the destination keeps it.
+func (j *Job) disown(own map[string]fsys.ID, inSource []string) {
+	copied := map[fsys.ID]bool{}
+	for _, name := range inSource {
+		if info, err := j.Root.Lstat(name); err == nil {
+			copied[info.ID] = true
+		}
+	}
+	maps.DeleteFunc(own, func(_ string, id fsys.ID) bool { return copied[id] })
+}
+
+// namesInSource returns the names in the source's root that a destination may take for
+// those of markers, because it ignores case.
+func (j *Job) namesInSource() ([]string, error) {
+	var names []string
+	dir, err := j.OpenSource()
+	if err == nil {
+		defer dir.Close()
+		names, err = list(dir, func(s string) bool {
+			return len(s) >= len(Prefix) && strings.EqualFold(s[:len(Prefix)], Prefix)
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the source cannot be read: %w", err)
+	}
+	return names, nil
+}
+
+// list returns the names in dir that a function selects, sorted.
+func list(dir *fsys.Dir, is func(string) bool) (names []string, err error) {
+	err = dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if s := string(name); is(s) {
+			names = append(names, s)
+		}
+		return true
+	})
+	slices.Sort(names)
+	return names, err
+}

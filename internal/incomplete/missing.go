@@ -1,0 +1,109 @@
+package incomplete
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// A marker lists the first maxListed paths in the order of bytes, so that equal copies
+// list the same. These limits keep a Missing at about 50 MB.
+const (
+	maxListed  = 10_000
+	maxPending = 500     // paths that were added since the list was last sorted
+	maxPath    = 4 << 10 // bytes
+	maxCause   = 500     // bytes
+	maxRemarks = 100
+)
+
+// Missing collects what a copy leaves undone in one destination. The zero value says that
+// the copy is complete.
+type Missing struct {
+	Cut bool // the copy ended before it had tried every file
+
+	remarks []string // about the destination or the source, and not about a path
+	list    []gap    // sorted and without duplicates, except for what was added since
+	more    int64    // paths that come after the list
+	seen    bool     // nothing was added since the last call of Changed
+}
+
+type gap struct{ path, cause string }
+
+// Add notes a path that is missing or wrong. The first cause of a path is kept.
+func (m *Missing) Add(path, cause string) {
+	m.seen = false
+	path = shorten(path, maxPath)
+	if m.more > 0 && path > m.list[maxListed-1].path {
+		m.more++
+		return
+	}
+	m.list = append(m.list, gap{path, shorten(cause, maxCause)})
+	if len(m.list) == maxListed+maxPending {
+		m.sort()
+	}
+}
+
+// Remark notes a failure that is not about a path.
+func (m *Missing) Remark(text string) {
+	m.seen = false
+	if text = shorten(text, maxCause); len(m.remarks) < maxRemarks && !slices.Contains(m.remarks, text) {
+		m.remarks = append(m.remarks, text)
+	}
+}
+
+// Complete reports whether nothing is missing.
+func (m *Missing) Complete() bool { return !m.Cut && len(m.remarks) == 0 && len(m.list) == 0 }
+
+// Changed reports whether this is the first call, or something was added since the last.
+func (m *Missing) Changed() bool {
+	changed := !m.seen
+	m.seen = true
+	return changed
+}
+
+func (m *Missing) sort() {
+	slices.SortStableFunc(m.list, func(a, b gap) int { return cmp.Compare(a.path, b.path) })
+	m.list = slices.CompactFunc(m.list, func(a, b gap) bool { return a.path == b.path })
+	if rest := len(m.list) - maxListed; rest > 0 {
+		m.more += int64(rest)
+		m.list = slices.Delete(m.list, maxListed, len(m.list))
+	}
+}
+
+// write writes a marker. It sets head.Missing.
+func (m *Missing) write(w io.Writer, head Head) error {
+	m.sort()
+	head.Missing = int64(len(m.list)) + m.more
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%sThe copy of this source into this directory ended with failures. The paths below are\n"+
+		"missing here, or they are not what the source holds. A directory in the list stands\n"+
+		"for everything in it that is not here.\n\n"+
+		"To complete the copy, run the same command again. It copies what is missing, and it\n"+
+		"removes this file when the copy is complete.\n\n", head)
+	if m.Cut {
+		fmt.Fprint(b, "The copy ended before it had tried every file, so more paths may be missing.\n\n")
+	}
+	for _, text := range m.remarks {
+		fmt.Fprintln(b, quote.Text(text))
+	}
+	for _, gap := range m.list {
+		fmt.Fprintf(b, "%s: %s\n", quote.Name(gap.path), quote.Text(gap.cause))
+	}
+	if m.more > 0 {
+		fmt.Fprintf(b, "and %d more\n", m.more)
+	}
+	return b.Flush()
+}
+
+// shorten returns a copy of s that keeps no longer string in memory.
+func shorten(s string, size int) string {
+	if len(s) <= size {
+		return strings.Clone(s)
+	}
+	return s[:size] + "..."
+}

@@ -1,0 +1,242 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// digestsOf returns the digests of the contents "a" and "b".
+func digestsOf(h hash.Algorithm) (a, b []byte) {
+	sum := func(content string) []byte {
+		s := hash.NewSet([]hash.Algorithm{h})
+		s.Write([]byte(content))
+		return s.Digests()[0]
+	}
+	return sum("a"), sum("b")
+}
+
+// Lines of every algorithm, of every style and with the asterisk of earlier versions, are
+// read again for what they are, and for nothing else.
+func TestLinesOfEveryAlgorithm(t *testing.T) {
+	for _, algorithm := range hash.All() {
+		for _, tagged := range []bool{false, true} {
+			a, b := digestsOf(algorithm)
+			builder := NewBuilder(algorithm, noSpill, 0)
+			if tagged {
+				builder.Style.Tag = algorithm.Tags()[0]
+			}
+			require.NoError(t, builder.Put("new\nline", a))
+			require.NoError(t, builder.Put("kept", b))
+			text := written(t, builder, Carry{})
+			want := []Line{{Path: "kept", Digest: b}, {Path: "new\nline", Digest: a}}
+			if !tagged && !algorithm.NeedsTag() {
+				text += algorithm.Text(a) + " *old\n"
+				want = append(want, Line{Path: "old", Digest: a})
+			}
+
+			var got []Line
+			for r := NewCheckReader(strings.NewReader(text), FormatSums, algorithm); ; {
+				l, err := r.Next()
+				if errors.Is(err, io.EOF) {
+					n, _ := r.Malformed()
+					require.Zero(t, n, "%s", text)
+					break
+				}
+				require.NoError(t, err)
+				l.Digest = bytes.Clone(l.Digest)
+				if l.Algorithm != "" {
+					of, ok := AlgorithmOfTag(l.Algorithm)
+					require.True(t, ok)
+					require.Equal(t, string(algorithm), of)
+				}
+				l.Algorithm = ""
+				got = append(got, l)
+			}
+			require.Equal(t, want, got, "%s", text)
+
+			ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, algorithm)
+			require.NoError(t, err)
+			require.Equal(t, len(want), ix.Len(), "%s", text)
+			for _, l := range want {
+				requireListed(t, ix, l.Path, hex.EncodeToString(l.Digest))
+			}
+			for _, other := range hash.All() {
+				ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, other)
+				require.NoError(t, err)
+				if other != algorithm && tagged {
+					require.Zero(t, ix.Len(), "%s is not %s: %s", algorithm, other, text)
+				}
+			}
+			require.NoError(t, builder.Close())
+		}
+	}
+}
+
+// How lines look whose form is not that of sha256sum.
+func TestFormsOfLines(t *testing.T) {
+	for _, tt := range []struct {
+		algorithm hash.Algorithm
+		tag       string
+		want      string
+	}{
+		{hash.XXH64, "", "44bc2cf5ad770999  a\n"},
+		{hash.XXH64, "XXH64", "XXH64 (a) = 44bc2cf5ad770999\n"},
+		{hash.XXH3, "XXH3", "XXH3 (a) = 78af5f94892f3950\n"},
+		{hash.C4, "", c4ABC + "  a\n"},
+		{hash.C4, "C4", "C4 (a) = " + c4ABC + "\n"},
+	} {
+		s := hash.NewSet([]hash.Algorithm{tt.algorithm})
+		s.Write([]byte("abc"))
+		b := NewBuilder(tt.algorithm, noSpill, 0)
+		if tt.tag != "" {
+			b.Style.Tag = tt.tag
+		}
+		require.NoError(t, b.Put("a", s.Digests()[0]))
+		require.Equal(t, tt.want, written(t, b, Carry{}))
+		require.NoError(t, b.Close())
+	}
+	// The tool takes untagged digests for those of XXH64, so none is written by default.
+	b := NewBuilder(hash.XXH3, noSpill, 0)
+	digest, _ := digestsOf(hash.XXH3)
+	require.NoError(t, b.Put("a", digest))
+	require.Equal(t, "XXH3 (a) = "+hash.XXH3.Text(digest)+"\n", written(t, b, Carry{}))
+	require.NoError(t, b.Close())
+}
+
+const c4ABC = "c45S4rnaTNWonxss1u8LzsaJdEph1AJhWUF4sh2waXKMsutyfAxg4ybUeuXVWS9HdNcEypmeXn8FZGonD4w1rj9DZp"
+
+// A short digest, or one that is not in hexadecimal, is one only where a tag or the
+// name of the file says so.
+func TestDigestsThatNeedAName(t *testing.T) {
+	const short = "44bc2cf5ad770999"
+	for _, tt := range []struct {
+		line string
+		by   map[hash.Algorithm]bool // read where untagged lines are of the algorithm
+		tag  string
+	}{
+		{line: short + "  a", by: map[hash.Algorithm]bool{hash.XXH64: true, hash.XXH3: true}},
+		{line: short + " *a", by: map[hash.Algorithm]bool{hash.XXH64: true, hash.XXH3: true}},
+		{line: strings.ToUpper(short) + "  a", by: map[hash.Algorithm]bool{hash.XXH64: true, hash.XXH3: true}},
+		{line: short[:8] + "  a"},
+		{line: short + short[:8] + "  a"},
+		{line: "deadbeefdeadbee  a"},
+		{line: c4ABC + "  a", by: map[hash.Algorithm]bool{hash.C4: true}},
+		{line: c4ABC + " *a", by: map[hash.Algorithm]bool{hash.C4: true}},
+		{line: c4ABC + " a"},
+		{line: c4ABC + "1  a"},
+		{line: c4ABC},
+		{line: c4ABC + "  "},
+		{line: strings.Replace(c4ABC, "c4", "C4", 1) + "  a"},
+		{line: "XXH64 (a) = " + short, tag: "XXH64"},
+		{line: "XXH3 (a) = " + short, tag: "XXH3"},
+		{line: "XXH3_" + short + "  a", tag: "XXH3"},
+		{line: "XXH3_" + short + " *a", tag: "XXH3"},
+		{line: "C4 (a) = " + c4ABC, tag: "C4"},
+		{line: "C4 (a) = " + strings.Repeat("ab", 64)},
+		{line: "SHA512 (a) = " + c4ABC},
+		{line: "XXH64_" + short + "  a"},
+		{line: "XXH3_" + short + " a"},
+		{line: "XXH3_" + short},
+		{line: "XXH3_" + short + "00  a"},
+		{line: "CRC64 (a) = " + short},
+		{line: "MD5 (a) = " + short},
+		{line: "XXH64 (a) = " + short[:8]},
+	} {
+		for _, algorithm := range append(hash.All(), "") {
+			for name, r := range map[string]*Reader{
+				"strict": NewReader(strings.NewReader(tt.line), algorithm),
+				"check":  NewCheckReader(strings.NewReader(tt.line), FormatSums, algorithm),
+			} {
+				if strings.HasSuffix(tt.line, short+" a") && name == "check" {
+					continue // the form with one space
+				}
+				l, err := r.Next()
+				if tt.tag == "" && !tt.by[algorithm] {
+					require.ErrorIs(t, err, io.EOF, "%s, %s: %q", name, algorithm, tt.line)
+					n, _ := r.Malformed()
+					require.Equal(t, 1, n, "%s, %s: %q", name, algorithm, tt.line)
+					continue
+				}
+				require.NoError(t, err, "%s, %s: %q", name, algorithm, tt.line)
+				require.Equal(t, "a", l.Path)
+				require.Equal(t, tt.tag, l.Algorithm)
+				require.NotEmpty(t, l.Digest)
+			}
+		}
+	}
+}
+
+// In a C4 manifest, digests in hexadecimal are none, although SHA-512 has their length.
+func TestC4IsNoHexadecimal(t *testing.T) {
+	text := strings.Repeat("ab", 64) + "  a\n"
+	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, hash.C4)
+	require.NoError(t, err)
+	require.Zero(t, ix.Len())
+	require.Equal(t, 1, ix.Malformed())
+}
+
+func TestBagOfShortDigests(t *testing.T) {
+	const text = "44bc2cf5ad770999  data/a%25\n"
+	for _, algorithm := range []hash.Algorithm{hash.XXH64, hash.XXH3} {
+		l, err := NewCheckReader(strings.NewReader(text), FormatBagIt, algorithm).Next()
+		require.NoError(t, err)
+		require.Equal(t, "data/a%", l.Path)
+		require.Len(t, l.Digest, algorithm.Size())
+	}
+	_, err := NewCheckReader(strings.NewReader(text), FormatBagIt, hash.SHA256).Next()
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// Whatever is read as a line of an algorithm can be written again and means the same.
+func FuzzLinesOfAlgorithms(f *testing.F) {
+	for i, line := range []string{
+		c4ABC + "  a", `\` + c4ABC + ` *a\nb`, "C4 (a) = " + c4ABC, "44bc2cf5ad770999  a", "44bc2cf5ad770999 a",
+		"XXH64 (a) = 44bc2cf5ad770999", "XXH3_78af5f94892f3950 *a", `\XXH3_78af5f94892f3950  a\\b`, hexA + "  a", "deadbeefdeadbeef\tdata/a",
+	} {
+		f.Add([]byte(line), byte(i), false)
+		f.Add([]byte(line), byte(i), true)
+	}
+	all := append(hash.All(), "")
+	f.Fuzz(func(t *testing.T, line []byte, which byte, strict bool) {
+		algorithm := all[int(which)%len(all)]
+		p := parser{algorithm: algorithm}
+		if !strict {
+			p.forms, p.padded = new(forms), true
+		}
+		got, err := p.parse(line)
+		if err != nil {
+			return
+		}
+		of := algorithm
+		if len(got.tag) > 0 {
+			of = byTag[string(got.tag)]
+		}
+		if len(got.digest) < minHexDigits/2 && (!of.Known() || len(got.digest) != of.Size()) || !of.IsHex() && len(got.digest) != of.Size() {
+			t.Fatalf("%q of %q has a digest of %d bytes", line, algorithm, len(got.digest))
+		}
+		if !of.Known() || len(got.digest) != of.Size() {
+			return // of another kind
+		}
+		style := Style{Tag: string(got.tag)}
+		if got.binary {
+			style.Tag = ""
+		}
+		written := appendStyled(style, of, nil, bytes.Clone(got.digest), string(got.path))
+		if got.binary {
+			written[bytes.IndexByte(written, ' ')+1] = '*'
+		}
+		path, digest, binary := string(got.path), bytes.Clone(got.digest), got.binary
+		again, err := (&parser{algorithm: of}).parse(bytes.TrimSuffix(written, []byte("\n")))
+		if err != nil || string(again.path) != path || !bytes.Equal(again.digest, digest) || again.binary != binary {
+			t.Fatalf("%q of %q was written as %q, which is %q, %x, %v", line, algorithm, written, again.path, again.digest, err)
+		}
+	})
+}
