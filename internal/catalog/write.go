@@ -79,7 +79,7 @@ func (c *Catalog) isSource() (bool, error) {
 		if l.err != nil {
 			return false, l.err
 		}
-		if !c.arrived[claim.path] && !(l.copied && l.prev.path == claim.path) {
+		if !c.arrived[claim.path] && !(l.copied && l.prev != nil && l.prev.path == claim.path) {
 			return false, nil
 		}
 		home, err := openHome(c.root, claim.path, false)

@@ -597,6 +597,8 @@ func sweep(t *testing.T, sync SyncMode) {
 					case errors.As(out.err, &refused):
 					case out.err != nil:
 						wrong = append(wrong, "Run's error: "+out.err.Error())
+					case out.summary.Errors == 0 && out.summary.Warnings > 0 && strings.Contains(inj.stack, "engine.(*run).warnStale("):
+						// The copy is complete; what is not known is whether other manifests are out of date.
 					case out.summary.Errors == 0:
 						wrong = append(wrong, "the exit code would be 0")
 					}
