@@ -225,7 +225,7 @@ func (c *Catalog) findPrevious(l *list, order []place) error {
 // openOutside applies rule 6: only the place of the manifest matters.
 func (c *Catalog) openOutside() error {
 	l := c.lists[0]
-	dir, err := fsys.OpenRoot(dirOf(c.opts.Outside))
+	dir, err := c.root.FS().OpenRoot(dirOf(c.opts.Outside))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

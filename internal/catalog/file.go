@@ -24,6 +24,7 @@ const standardInput = "-"
 
 // FileOptions say where a File is and which lines it gets.
 type FileOptions struct {
+	FS *fsys.FS // that opens the manifest; nil is the system
 	// Path is that of --manifest, as the user wrote it. Symbolic links are followed.
 	Path string
 	// Base is the directory that the names of the lines are relative to; "" for the
@@ -73,7 +74,7 @@ func OpenFile(o FileOptions) (*File, error) {
 
 func (f *File) open() error {
 	file := f.opts.Path
-	info, err := fsys.StatPath(file)
+	info, err := f.opts.FS.StatPath(file)
 	if err == nil && info.Kind != fsys.Regular { // also /dev/stdout, which may lead to no path
 		return &notOwnError{"it is a " + info.Kind.String()}
 	}
@@ -84,7 +85,7 @@ func (f *File) open() error {
 		file = target
 	}
 	f.name = filepath.Base(file)
-	if f.home, err = fsys.OpenRoot(filepath.Dir(file)); err != nil {
+	if f.home, err = f.opts.FS.OpenRoot(filepath.Dir(file)); err != nil {
 		return err
 	}
 	home, err := f.home.Stat()
@@ -234,7 +235,7 @@ func (f *File) keep(file string, digest []byte) ([]byte, error) {
 	if f.opts.Base != "" && !filepath.IsAbs(name) {
 		name = f.opts.Base + string(filepath.Separator) + name
 	}
-	info, err := fsys.StatPath(name)
+	info, err := f.opts.FS.StatPath(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), fsys.IsSymlinkRefusal(err):
 		return nil, nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
@@ -148,14 +149,8 @@ func TestFileKeepsLinesOfOtherFiles(t *testing.T) {
 func TestFileKeepsTheLineOfAFileThatCannotBeSeen(t *testing.T) {
 	inPlace(t, "a", "b")
 	require.NoError(t, os.WriteFile("M", []byte(linesOf("a", "b")), 0o600))
-	fsys.Fault = func(op fsys.Op, name string) error {
-		if op == fsys.OpStat && name == "a" {
-			return syscall.EIO
-		}
-		return nil
-	}
-	defer func() { fsys.Fault = nil }()
-	_, err := fileTest{}.write(t, "c")
+	sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("a", faultfs.Fail(syscall.EIO)), fsys.OpStat)}
+	_, err := fileTest{FileOptions: FileOptions{FS: sys}}.write(t, "c")
 	require.NoError(t, err)
 	require.Equal(t, linesOf("a", "b", "c"), content(t, "M"))
 }
@@ -265,19 +260,13 @@ func TestFileThatWouldNotChangeIsLeftAlone(t *testing.T) {
 	inPlace(t, "a", "b")
 	_, err := fileTest{}.write(t, "a", "b")
 	require.NoError(t, err)
-	before, err := fsys.StatPath("M")
+	before, err := (*fsys.FS)(nil).StatPath("M")
 	require.NoError(t, err)
-	fsys.Fault = func(op fsys.Op, _ string) error {
-		if op == fsys.OpCreate {
-			return errors.New("not to be called")
-		}
-		return nil
-	}
-	w, err := fileTest{}.write(t, "b")
-	fsys.Fault = nil
+	sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.Fail(errors.New("not to be called")), fsys.OpCreate)}
+	w, err := fileTest{FileOptions: FileOptions{FS: sys}}.write(t, "b")
 	require.NoError(t, err)
 	require.Equal(t, Written{Path: "M", Lines: 2, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(linesOf("a", "b"))))}, w)
-	after, err := fsys.StatPath("M")
+	after, err := (*fsys.FS)(nil).StatPath("M")
 	require.NoError(t, err)
 	after.Atime = before.Atime
 	require.Equal(t, before, after)
@@ -300,7 +289,7 @@ func TestFileKeepsModeOwnerAndAttributes(t *testing.T) {
 	_, err = fileTest{FileOptions: FileOptions{Path: "link"}}.write(t, "b")
 	require.NoError(t, err)
 	require.Equal(t, linesOf("a", "b"), content(t, "M"))
-	info, err := fsys.StatPath("M")
+	info, err := (*fsys.FS)(nil).StatPath("M")
 	require.NoError(t, err)
 	require.Equal(t, 0o640, int(info.Mode&0o777))
 	if owner {
@@ -357,15 +346,11 @@ func TestFileThatIsExchanged(t *testing.T) {
 		if before {
 			require.NoError(t, os.WriteFile("M", []byte(linesOf("a")), 0o600))
 		}
-		fsys.Fault = func(op fsys.Op, name string) error {
-			if op == fsys.OpSync {
-				fsys.Fault = nil
-				return errors.Join(os.WriteFile("other", []byte("notes"), 0o600), os.Rename("other", "M"))
-			}
-			return nil
+		exchange := func(fsys.Call) error {
+			return errors.Join(os.WriteFile("other", []byte("notes"), 0o600), os.Rename("other", "M"))
 		}
-		_, err = fileTest{}.write(t, "b")
-		fsys.Fault = nil
+		sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.OnIndex(0, exchange), fsys.OpSync)}
+		_, err = fileTest{FileOptions: FileOptions{FS: sys}}.write(t, "b")
 		require.ErrorContains(t, err, "another process has ")
 		require.Equal(t, "notes", content(t, "M"))
 		left, err := filepath.Glob(fsys.Reserved + "*")
@@ -382,7 +367,7 @@ func TestFileFaultSweep(t *testing.T) {
 		require.NoError(t, os.WriteFile("M", []byte(old), 0o600))
 		n, syncs := 0, 0
 		var failed fsys.Op
-		fsys.Fault = func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpSync {
 				syncs++
 			}
@@ -391,14 +376,13 @@ func TestFileFaultSweep(t *testing.T) {
 				return syscall.EIO
 			}
 			return nil
-		}
+		})
 		var w Written
-		f, err := fileTest{}.open()
+		f, err := fileTest{FileOptions: FileOptions{FS: sys}}.open()
 		if err == nil {
 			w, err = writeTo(t, f, "b")
 			f.Close()
 		}
-		fsys.Fault = nil
 		hit = failed != ""
 		switch text := content(t, "M"); {
 		case err == nil && text == linesOf("a", "b", "gone"): // it could not be seen that it is gone
@@ -426,7 +410,7 @@ func TestFileIs(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	idOf := func(name string) fsys.ID {
-		info, err := fsys.StatPath(name)
+		info, err := (*fsys.FS)(nil).StatPath(name)
 		require.NoError(t, err)
 		return info.ID
 	}

@@ -309,7 +309,7 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 			return nil, "", err
 		}
 	}
-	home, err := fsys.OpenRoot(dirOf(file))
+	home, err := c.root.FS().OpenRoot(dirOf(file))
 	return home, baseOf(file), err
 }
 

@@ -28,16 +28,15 @@ const (
 	writtenEvery = 16 << 20 // bytes of it between two lines that say how far it has come
 )
 
-// tendEvery is how often somebody looks whether a checkpoint is due. Tests that
-// count operations stop that clock.
-var tendEvery = 50 * time.Millisecond
+// tendEvery is how often somebody looks whether a checkpoint is due.
+const tendEvery = 50 * time.Millisecond
 
 // tend makes the checkpoints of one destination, when they are due and when too
 // much that only a flush of the file system writes is unwritten.
 func (t *target) tend(r *run) {
 	clock := r.sheet.Aside()
 	defer clock.Stop()
-	ticker := time.NewTicker(tendEvery)
+	ticker := time.NewTicker(r.opts.tendEvery)
 	defer ticker.Stop()
 	for {
 		asked, now := false, time.Time{}
@@ -69,7 +68,7 @@ func (t *target) tend(r *run) {
 
 // writeDown keeps the log written, also while a checkpoint waits for the device.
 func (t *target) writeDown(r *run) {
-	ticker := time.NewTicker(tendEvery)
+	ticker := time.NewTicker(r.opts.tendEvery)
 	defer ticker.Stop()
 	for {
 		select {

@@ -20,9 +20,6 @@ type device struct {
 // for: bytes per second.
 const fastest = 400 << 20
 
-// Tests exchange it: not every disk that they find spins.
-var rotational = (*fsys.Dir).Rotational
-
 // takeTurns lets one long file at a time be written to a disk that spins, whose head
 // would go to and fro between several. end must be called; the error is the
 // context's.
@@ -82,7 +79,7 @@ func (r *run) startTending() {
 					Ranges: t.root.WritesBehind(),
 					Drop:   r.drops,
 				})}}
-				if rotational(t.root) {
+				if r.opts.rotational(t.root) {
 					d.turn = make(chan struct{}, 1)
 				}
 				devices[t.dev] = d

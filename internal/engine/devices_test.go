@@ -16,18 +16,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// spinning makes all disks spin until the end of the test.
-func spinning(t *testing.T) {
-	t.Helper()
-	asked := rotational
-	rotational = func(*fsys.Dir) bool { return true }
-	t.Cleanup(func() { rotational = asked })
-}
+func spinning(*fsys.Dir) bool { return true }
 
 // turns is a run with so many disks that spin, and one that does not, each of which
 // has a destination.
@@ -188,14 +183,14 @@ func twoLarge(t *testing.T) (o Options, files map[string][]byte) {
 // continued again.
 func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	spinning(t)
 	o, files := twoLarge(t)
+	o.rotational = spinning
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := &tally.Counters{}
 	var writing atomic.Bool
 	otherWrites, release := make(chan struct{}), make(chan struct{})
-	unhook := hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		switch {
 		case op == fsys.OpOpen && name == "large":
 			<-otherWrites // so that it comes second
@@ -209,6 +204,7 @@ func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 	})
 	ended := make(chan error)
 	go func() {
+		o.FS = sys
 		_, err := Run(ctx, &o, c)
 		ended <- err
 	}()
@@ -223,8 +219,8 @@ func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 	cancel()
 	close(release)
 	require.ErrorIs(t, <-ended, context.Canceled)
-	unhook()
 	require.Len(t, temporaries(t, o.Targets[0]), 1)
+	o.FS = nil
 	s := requireCopied(t, o, files)
 	require.GreaterOrEqual(t, s.ResumedBytes, int64(secondStop))
 }
@@ -232,7 +228,6 @@ func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 // A whole copy, one file at a time for each disk: all is there, and it ends.
 func TestCopyToDisksThatSpin(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	spinning(t)
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	files := map[string][]byte{}
@@ -243,6 +238,6 @@ func TestCopyToDisksThatSpin(t *testing.T) {
 	}
 	base := t.TempDir()
 	o := largeOptions(src, filepath.Join(base, "1"), filepath.Join(base, "2"))
-	o.Workers = 4
+	o.Workers, o.rotational = 4, spinning
 	requireCopied(t, o, files)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -24,13 +25,14 @@ import (
 // Where each file is forced by itself, the drive's cache is flushed after the file has
 // its name and before the manifest has one.
 func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		dir := t.TempDir()
 		write(t, dir, "src", treetest.Pattern(100_000, 1), since)
 		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
 		var mu sync.Mutex
 		var seen []string
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			switch op {
@@ -44,8 +46,8 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 			}
 			return nil
 		})
+		o.FS = sys
 		out := watched(t, o)
-		fsys.Fault = nil
 		drive := slices.Index(seen, "drive")
 		require.Greater(t, drive, slices.Index(seen, "dst"), "%q", seen)
 		manifest := slices.Index(seen, "dst.sha256")
@@ -65,13 +67,14 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 // A checkpoint says that files are on the device only after the drive's cache was
 // flushed.
 func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		dir := t.TempDir()
 		write(t, dir, "src", treetest.Pattern(100_000, 1), since)
 		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
 		ctx, cancel := context.WithCancel(t.Context())
 		var flushed atomic.Bool
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
 			case (op == fsys.OpLink || op == fsys.OpRename) && name == "dst":
 				cancel()
@@ -83,8 +86,8 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 			}
 			return nil
 		})
+		o.FS = sys
 		_, err := Run(ctx, &o, &tally.Counters{})
-		fsys.Fault = nil
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, flushed.Load())
 		names, err := filepath.Glob(filepath.Join(dir, journalName("dst"), logPrefix+"*"))
@@ -100,16 +103,15 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 // So are those of file systems that are mounted in the destination, where files are
 // forced each by itself.
 func TestDrivesOfMountsAreFlushed(t *testing.T) {
-	root, err := fsys.OpenRoot(t.TempDir())
-	require.NoError(t, err)
-	defer root.Close()
 	flushed := 0
-	hook(t, func(op fsys.Op, _ string) error {
+	root, err := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpSyncDrive {
 			flushed++
 		}
 		return nil
-	})
+	}).OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
 	d := &target{root: root, drivesLater: true}
 	whole, each := &fileSystem{dir: root}, &fileSystem{dir: root, syncEach: true}
 	d.fileSystems.mu.met = map[uint64]*fileSystem{0: whole}
@@ -126,7 +128,13 @@ func TestDrivesOfMountsAreFlushed(t *testing.T) {
 // A checkpoint that has flushed file systems still syncs the large files on those where
 // a flush is not reliable.
 func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
-	root, err := fsys.OpenRoot(t.TempDir())
+	synced := 0
+	root, err := faultfs.New(func(op fsys.Op, _ string) error {
+		if op == fsys.OpSync {
+			synced++
+		}
+		return nil
+	}).OpenRoot(t.TempDir())
 	require.NoError(t, err)
 	defer root.Close()
 	c := &checkpointing{}
@@ -137,13 +145,6 @@ func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
 		require.NoError(t, f.WriteAt([]byte("x"), 0))
 		c.parts = append(c.parts, part{followed: &followed{file: &f.File}, mark: pipe.Mark{Off: 1}, each: each})
 	}
-	synced := 0
-	hook(t, func(op fsys.Op, _ string) error {
-		if op == fsys.OpSync {
-			synced++
-		}
-		return nil
-	})
 	require.NoError(t, c.syncParts(true))
 	require.Equal(t, 1, synced)
 	require.NoError(t, c.syncParts(false))

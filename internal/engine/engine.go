@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
-	if r.source, r.sourceInfo, err = rt.openSource(); err != nil {
+	if r.source, r.sourceInfo, err = rt.openSource(o.FS); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
 	}
 	r.outer = ctx
@@ -111,7 +112,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), r.newParkedFile)
+	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), opts.parkedMemory, r.newParkedFile)
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
@@ -169,6 +170,14 @@ func (o *Options) withDefaults() *Options {
 		// Every worker with full queues, and one block in each hand.
 		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
 	}
+	if full.rotational == nil {
+		full.rotational = (*fsys.Dir).Rotational
+	}
+	if full.inMemory == nil {
+		full.inMemory = (*fsys.Dir).InMemory
+	}
+	full.tendEvery = cmp.Or(full.tendEvery, tendEvery)
+	full.parkedMemory = cmp.Or(full.parkedMemory, parkedMemory)
 	return &full
 }
 
@@ -264,18 +273,15 @@ func (r *run) learnOwner(t *target) {
 // chargeMemory says whose time that of file systems in memory is: no device makes
 // anybody wait there.
 func (r *run) chargeMemory() {
-	if inMemory(r.source) {
+	if r.opts.inMemory(r.source) {
 		r.sheet.Charge(lap.Source, lap.CPU)
 	}
 	for _, t := range r.targets {
-		if t.root != nil && inMemory(t.root) {
+		if t.root != nil && r.opts.inMemory(t.root) {
 			r.sheet.Charge(t.place(), lap.CPU)
 		}
 	}
 }
-
-// Tests exchange it: where their files are is not up to them.
-var inMemory = (*fsys.Dir).InMemory
 
 // work walks the source and copies.
 func (r *run) work() {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -20,7 +21,7 @@ import (
 // A further name is linked to what was copied, never to what somebody has put
 // in its place since.
 func TestLeaderExchangedAtTheDestination(t *testing.T) {
-	defer func() { fsys.Fault = nil }()
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	require.NoError(t, os.Mkdir(src, 0o777))
@@ -29,16 +30,16 @@ func TestLeaderExchangedAtTheDestination(t *testing.T) {
 	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
 	evil := filepath.Join(dir, "evil")
 	require.NoError(t, os.WriteFile(evil, []byte("evil"), 0o666))
-	fsys.Fault = func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "m" { // "a" is done, "z" is not
 			return os.Rename(evil, filepath.Join(dst, "a"))
 		}
 		return nil
-	}
+	})
 	var failed []string
 	o := &Options{
 		Source: src, Targets: []string{dst}, Hashes: []hash.Algorithm{hash.SHA256},
-		Preserve: PreserveAll, Sync: SyncNone, Workers: 1,
+		Preserve: PreserveAll, Sync: SyncNone, Workers: 1, FS: sys,
 		Report: func(e Event) {
 			if e.Kind == EventFailed {
 				failed = append(failed, e.Path)

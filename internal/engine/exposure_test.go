@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -40,6 +41,7 @@ func guiseOf(path string) (ino uint64, g guise, ok bool) {
 // Before every operation all that is open is looked at. Nobody may do more with it at
 // any instant than in the end, and nothing has setuid before it has its owner.
 func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("giving files away takes root")
 	}
@@ -89,7 +91,7 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 
 	var mu sync.Mutex
 	seen := map[uint64]map[guise]fsys.Op{}
-	unhook := hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		list, err := os.ReadDir("/proc/self/fd")
@@ -109,8 +111,8 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Policy, o.Workers, o.Verify = PolicyAlways, 1, VerifyDest
+	o.FS = sys
 	s, err := Run(t.Context(), &o, &tally.Counters{})
-	unhook()
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)
 	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -61,10 +62,11 @@ func TestTimesOfTwoFileSystemsAreComparedWithSlack(t *testing.T) {
 
 // metTarget has a root and three directories below it, of which a test says which file
 // systems they are on.
-func metTarget(t *testing.T) (r *run, d *target, dirs []*fsys.Dir) {
+func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir) {
 	t.Helper()
 	path := treetest.MemoryDir(t)
-	root, err := fsys.OpenRoot(path)
+	sys = &fsys.FS{}
+	root, err := sys.OpenRoot(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
 	for _, name := range []string{"a", "b", "c"} {
@@ -79,7 +81,7 @@ func metTarget(t *testing.T) (r *run, d *target, dirs []*fsys.Dir) {
 	d.system, err = d.meet(r, root, on(t, root, 1))
 	require.NoError(t, err)
 	t.Cleanup(d.fileSystems.close)
-	return r, d, dirs
+	return sys, r, d, dirs
 }
 
 // on describes dir as one on another device.
@@ -92,22 +94,16 @@ func on(t *testing.T, dir *fsys.Dir, device uint64) fsys.Info {
 }
 
 // countCreated counts the files that are made.
-func countCreated(t *testing.T) *atomic.Int64 {
-	t.Helper()
+func countCreated(sys *fsys.FS) *atomic.Int64 {
 	made := new(atomic.Int64)
-	hook(t, func(op fsys.Op, _ string) error {
-		if op == fsys.OpCreate {
-			made.Add(1)
-		}
-		return nil
-	})
+	sys.Fault = faultfs.OnOp(func(fsys.Call) error { made.Add(1); return nil }, fsys.OpCreate)
 	return made
 }
 
 func TestEachFileSystemIsProbedOnce(t *testing.T) {
-	r, d, dirs := metTarget(t)
+	sys, r, d, dirs := metTarget(t)
 	require.True(t, d.system.probed)
-	made := countCreated(t)
+	made := countCreated(sys)
 	infos := []fsys.Info{on(t, dirs[0], 1), on(t, dirs[1], 2), on(t, dirs[2], 2)}
 	systems := make([]*fileSystem, 30)
 	errs := make([]error, len(systems))
@@ -137,13 +133,8 @@ func TestEachFileSystemIsProbedOnce(t *testing.T) {
 // Where nothing can be made, the properties are guessed until a directory of the file
 // system is met in which something can.
 func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
-	r, d, dirs := metTarget(t)
-	unhook := hook(t, func(op fsys.Op, _ string) error {
-		if op == fsys.OpCreate {
-			return syscall.EROFS
-		}
-		return nil
-	})
+	sys, r, d, dirs := metTarget(t)
+	sys.Fault = faultfs.OnOp(faultfs.Fail(syscall.EROFS), fsys.OpCreate)
 	info := on(t, dirs[0], 2)
 	info.Ctime.Nsec = 0
 	guessed, err := d.meet(r, dirs[0], info)
@@ -151,8 +142,7 @@ func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 	require.False(t, guessed.probed)
 	require.False(t, guessed.ctimeHolds)
 	require.EqualValues(t, coarsest, guessed.granularity)
-	unhook()
-	made := countCreated(t)
+	made := countCreated(sys)
 	probed, err := d.meet(r, dirs[1], on(t, dirs[1], 2))
 	require.NoError(t, err)
 	require.True(t, probed.probed)
@@ -165,10 +155,10 @@ func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 }
 
 func TestADryRunProbesNothing(t *testing.T) {
-	_, _, dirs := metTarget(t)
+	sys, _, _, dirs := metTarget(t)
 	r := &run{opts: &Options{DryRun: true}}
 	d := &target{root: dirs[0]}
-	made := countCreated(t)
+	made := countCreated(sys)
 	var err error
 	d.system, err = d.meet(r, dirs[0], on(t, dirs[0], 1))
 	require.NoError(t, err)
@@ -186,7 +176,7 @@ func TestADryRunProbesNothing(t *testing.T) {
 
 // A mount that cannot store something says nothing about the root; it is reported once.
 func TestWhatAMountCannotStoreIsTriedElsewhere(t *testing.T) {
-	r, d, dirs := metTarget(t)
+	_, r, d, dirs := metTarget(t)
 	mount, err := d.meet(r, dirs[0], on(t, dirs[0], 2))
 	require.NoError(t, err)
 	mount.warn(r, kindACL, syscall.EPERM)
@@ -201,7 +191,7 @@ func TestWhatAMountCannotStoreIsTriedElsewhere(t *testing.T) {
 // Each file is synced separately where the root's file system, or its own, has no flush
 // that can be relied on.
 func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
-	r, d, dirs := metTarget(t)
+	_, r, d, dirs := metTarget(t)
 	for i, c := range []struct {
 		sync  SyncMode
 		whole bool

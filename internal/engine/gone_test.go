@@ -15,12 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // A destination where nothing can be made any more is given up once; one where a
 // single file could not be made is not.
 func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
+	t.Parallel()
 	for name, times := range map[string]int64{"always": 1 << 30, "once": 1} {
 		t.Run(name, func(t *testing.T) {
 			dir := treetest.MemoryDir(t)
@@ -29,7 +31,7 @@ func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
 				write(t, src, fmt.Sprint(i), []byte("x"), since)
 			}
 			var made atomic.Int64
-			unhook := hook(t, func(op fsys.Op, _ string) error {
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				if op != fsys.OpCreate {
 					return nil
 				}
@@ -40,8 +42,8 @@ func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
 			})
 			o := options(src, dst)
 			o.Workers = 1
+			o.FS = sys
 			out := watched(t, o)
-			unhook()
 			if name == "always" {
 				require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.EIO)
 				require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
@@ -57,11 +59,12 @@ func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
 // A hard link that is there although nobody was told so, as a server can make it that
 // loses its answer, does not fall together with the other name.
 func TestAHardLinkThatIsThereAlready(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", []byte("x"), since)
 	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
-	unhook := hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		other, ours := map[string]string{"a": "b", "b": "a"}[name]
 		if op == fsys.OpLink && ours { // or the commit of the first one
 			err := os.Link(filepath.Join(dst, other), filepath.Join(dst, name))
@@ -73,8 +76,8 @@ func TestAHardLinkThatIsThereAlready(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Workers = 1
+	o.FS = sys
 	out := watched(t, o)
-	unhook()
 	require.Empty(t, out.bad())
 	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -93,6 +94,7 @@ func filled(t *testing.T, path string) {
 const stride = 23
 
 func TestExchangedForALinkToTheOutside(t *testing.T) {
+	t.Parallel()
 	victims := map[string][]string{
 		"src": {".", "d", "d/e", "a", "d/big", "links/one"},
 		"dst": {".", "d", "d/e", "a", "d/b", "links/one", ".sealift-journal", "SHA256SUMS", "d/fifo"},
@@ -122,9 +124,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 						if nth%2 == 1 {
 							o.Policy = PolicyAlways
 						}
-						unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+						sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+						o.FS = sys
 						out := watched(t, o)
-						unhook()
 						at := a.At
 						a.Undo(t)
 						require.NoError(t, os.RemoveAll(a.Bait))
@@ -155,6 +157,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 // The same with a further name of a file outside that is equal to the source's. Only
 // its change time may move, and the number of its names: that is what exchanging does.
 func TestExchangedForAFileOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst, twins := filepath.Join(dir, "src"), filepath.Join(dir, "dst"), filepath.Join(dir, "twins")
 	hostileTree(t, src)
@@ -180,9 +183,9 @@ func TestExchangedForAFileOutside(t *testing.T) {
 					require.NoError(t, os.Link(twin, a.Bait))
 					o := sweepOptions(src, []string{dst}, SyncNone)
 					o.Policy = policy
-					unhook := hook(t, func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+					sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+					o.FS = sys
 					out := watched(t, o)
-					unhook()
 					require.Empty(t, out.panicked)
 					if now := stateOf(t, twin); now != was {
 						t.Errorf("exchanged before operation %d, %s (brief: %t): it was\n  %+v and is\n  %+v\nreported:\n%s", nth, a.At, brief, was, now, out)
@@ -265,6 +268,7 @@ func attributesOf(t *testing.T, path string) (list string) {
 // Another user's directory that is put in the place of the destination that was just
 // made gets nothing, no mode and no owner.
 func TestDestinationExchangedAfterItWasMade(t *testing.T) {
+	t.Parallel()
 	if !fsys.Privileged() {
 		t.Skip("only root can give files away")
 	}
@@ -277,7 +281,7 @@ func TestDestinationExchangedAfterItWasMade(t *testing.T) {
 		require.NoError(t, os.Lchown(other, 77, 78))
 		was := stateOf(t, other)
 		made := false
-		unhook := hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpOpenDir && name == "dst" && !made {
 				made = true
 				require.NoError(t, os.Rename(filepath.Join(dir, "dst"), filepath.Join(dir, "aside")))
@@ -286,8 +290,8 @@ func TestDestinationExchangedAfterItWasMade(t *testing.T) {
 			return nil
 		})
 		o := sweepOptions(c.source, []string{dir + "/" + c.target}, SyncNone)
+		o.FS = sys
 		out := watched(t, o)
-		unhook()
 		require.True(t, made)
 		require.Contains(t, out.String(), errExchanged.Error())
 		require.Equal(t, was, stateOf(t, filepath.Join(dir, "dst")))
@@ -309,6 +313,7 @@ func stateOf(t *testing.T, path string) (st syscall.Stat_t) {
 // What is put in the place of something just made, before its metadata is set, does
 // not get them.
 func TestExchangedAfterItWasMade(t *testing.T) {
+	t.Parallel()
 	if !fsys.Privileged() {
 		t.Skip("only root can give files away")
 	}
@@ -349,7 +354,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 				was := stateOf(t, path)
 				made, put := "", false
 				var mu sync.Mutex // the walk and the worker call it
-				unhook := hook(t, func(op fsys.Op, entry string) error {
+				sys := faultfs.New(func(op fsys.Op, entry string) error {
 					mu.Lock()
 					defer mu.Unlock()
 					if op == c.made && (entry == name || (replaced || name == "fifo") && strings.HasSuffix(entry, ".tmp")) {
@@ -364,8 +369,8 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 				})
 				o := sweepOptions(src, []string{dst}, SyncNone)
 				o.Policy = PolicyAlways
+				o.FS = sys
 				out := watched(t, o)
-				unhook()
 				require.True(t, put)
 				if name == "e" {
 					path = made
@@ -382,6 +387,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 // final mode: not the temporaries of short and long files, not what is in the
 // journal, not the manifest, not a directory.
 func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	hostileTree(t, src)
@@ -396,7 +402,7 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	var wrong []string
 	seen := 0
 	var mu sync.Mutex
-	unhook := hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		_ = filepath.WalkDir(dst, func(path string, d fs.DirEntry, err error) error {
@@ -422,8 +428,8 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	o := sweepOptions(src, []string{dst}, SyncEnd)
 	o.BlockSize = 1 << 20
 	o.Memory = 8 << 20
+	o.FS = sys
 	out := watched(t, o)
-	unhook()
 	require.False(t, out.anything(), "%s", out)
 	require.Empty(t, wrong)
 	require.Positive(t, seen)
@@ -432,6 +438,7 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 // Something else that takes a file's name after it was listed is not waited for and
 // not read, and it is told.
 func TestExchangedForAnotherKind(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	kinds := map[string]treetest.Node{
@@ -448,7 +455,7 @@ func TestExchangedForAnotherKind(t *testing.T) {
 				treetest.Create(t, bait, node)
 				defer treetest.Remove(t, bait)
 				reads, done := 0, false
-				unhook := hook(t, func(op fsys.Op, name string) error {
+				sys := faultfs.New(func(op fsys.Op, name string) error {
 					if op == fsys.OpOpen && name == "b" && !done {
 						// With VerifyFull, when the source is read again: at the third opening.
 						if reads++; verify == VerifyOff || reads == 3 {
@@ -460,8 +467,8 @@ func TestExchangedForAnotherKind(t *testing.T) {
 				})
 				o := sweepOptions(src, []string{dst}, SyncNone)
 				o.Verify = verify
+				o.FS = sys
 				out := watched(t, o)
-				unhook()
 				require.True(t, done)
 				require.EqualValues(t, 1, out.summary.Errors, "%s", out)
 				require.Empty(t, leaks(t, dst))

@@ -27,7 +27,7 @@ func (r *run) newUndone() (u undone) {
 		return nil
 	}
 	job := incomplete.Job{Source: source, Filters: incomplete.NoFilters, OpenSource: func() (*fsys.Dir, error) {
-		dir, _, err := openRoot(r.route.dir, r.sourceInfo.ID) // the copy has closed it
+		dir, _, err := openRoot(r.opts.FS, r.route.dir, r.sourceInfo.ID) // the copy has closed it
 		return dir, err
 	}}
 	if r.opts.part() {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -52,16 +53,14 @@ func markersAt(t testing.TB, dst string) (names []string) {
 	return names
 }
 
-// failing makes one operation on entries of these names fail while f runs.
-func failing(t testing.TB, err error, op fsys.Op, names []string, f func()) {
-	t.Helper()
-	defer hook(t, func(o fsys.Op, name string) error {
+// failing makes one operation on entries of these names fail.
+func failing(err error, op fsys.Op, names ...string) *fsys.FS {
+	return faultfs.New(func(o fsys.Op, name string) error {
 		if o == op && slices.Contains(names, name) {
 			return err
 		}
 		return nil
-	})()
-	f()
+	})
 }
 
 func journalAt(dst string) string { return filepath.Join(dst, ".sealift-journal") }
@@ -71,58 +70,56 @@ func journalAt(dst string) string { return filepath.Join(dst, ".sealift-journal"
 func TestAnIncompleteCopyIsMarked(t *testing.T) {
 	for name, c := range map[string]struct {
 		verify VerifyMode
-		fail   func(t *testing.T, src, dst string, run func(*tally.Counters))
+		fail   func(t *testing.T, src, dst string, run func(*fsys.FS, *tally.Counters))
 		mend   func(t *testing.T, src string)
 		lines  []string
 	}{
 		"unreadable file": {
-			fail: func(t *testing.T, _, _ string, run func(*tally.Counters)) {
-				failing(t, syscall.EACCES, fsys.OpOpen, []string{"z", "new\nline"}, func() { run(&tally.Counters{}) })
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+				run(failing(syscall.EACCES, fsys.OpOpen, "z", "new\nline"), &tally.Counters{})
 			},
 			lines: []string{`$'d/new\nline': open: permission denied`, `'z': open: permission denied`},
 		},
 		"unreadable directory": {
-			fail: func(t *testing.T, _, _ string, run func(*tally.Counters)) {
-				failing(t, syscall.EACCES, fsys.OpOpenDir, []string{"d"}, func() { run(&tally.Counters{}) })
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+				run(failing(syscall.EACCES, fsys.OpOpenDir, "d"), &tally.Counters{})
 			},
 			lines: []string{`'d': scan: permission denied`},
 		},
 		"the source's manifest": {
-			fail: func(t *testing.T, src, _ string, run func(*tally.Counters)) {
+			fail: func(t *testing.T, src, _ string, run func(*fsys.FS, *tally.Counters)) {
 				write(t, src, "MD5SUMS", []byte(strings.Repeat("0", 32)+"  z\n"), since)
-				run(&tally.Counters{})
+				run(nil, &tally.Counters{})
 			},
 			mend:  func(t *testing.T, src string) { require.NoError(t, os.Remove(filepath.Join(src, "MD5SUMS"))) },
 			lines: []string{`'z': verify: source does not match its manifest`},
 		},
 		"read back": {
 			verify: VerifyDest,
-			fail: func(t *testing.T, _, dst string, run func(*tally.Counters)) {
+			fail: func(t *testing.T, _, dst string, run func(*fsys.FS, *tally.Counters)) {
 				var c tally.Counters
-				atVerifying(t, &c, func() { spoil(t, filepath.Join(dst, "z")) })
-				run(&c)
-				fsys.Fault = nil
+				run(atVerifying(&c, func() { spoil(t, filepath.Join(dst, "z")) }), &c)
 			},
 			lines: []string{`'z': verify: what is there is not what was written`},
 		},
 		"full destination": {
-			fail: func(t *testing.T, _, _ string, run func(*tally.Counters)) {
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
 				var once atomic.Bool
-				defer hook(t, func(op fsys.Op, _ string) error {
+				sys := faultfs.New(func(op fsys.Op, _ string) error {
 					if op == fsys.OpWrite && once.CompareAndSwap(false, true) {
 						return nil // of the log
 					} else if op == fsys.OpMkdir && once.Load() {
 						return syscall.ENOSPC
 					}
 					return nil
-				})()
-				run(&tally.Counters{})
+				})
+				run(sys, &tally.Counters{})
 			},
 			lines: []string{"The copy ended before it had tried every file, so more paths may be missing.", "", "this directory: dropped at 'd': no space left on device"},
 		},
 		"no manifest": {
-			fail: func(t *testing.T, _, _ string, run func(*tally.Counters)) {
-				failing(t, syscall.EIO, fsys.OpLink, []string{"SHA256SUMS"}, func() { run(&tally.Counters{}) })
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+				run(failing(syscall.EIO, fsys.OpLink, "SHA256SUMS"), &tally.Counters{})
 			},
 			lines: []string{"this directory: manifest: input/output error"},
 		},
@@ -138,7 +135,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			o.Verify, o.Workers = c.verify, 1
 			o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 			before := time.Now().Add(-time.Second)
-			c.fail(t, src, dst, func(counters *tally.Counters) { runTold(t, o, counters) })
+			c.fail(t, src, dst, func(sys *fsys.FS, counters *tally.Counters) { runTold(t, in(sys, o), counters) })
 			h, text := marked(t, dst, srcMarker)
 			require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 			require.Equal(t, "'"+src+"'", h.Source)
@@ -202,21 +199,20 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.NoError(t, os.Mkdir(two, 0o755))
 		o := options(src, one, two)
 		o.Workers, o.Sync = 1, sync
-		failing(t, syscall.EACCES, fsys.OpOpen, []string{"f07"}, func() { runTold(t, o, &tally.Counters{}) })
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &tally.Counters{})
 		require.Equal(t, []string{srcMarker}, markersAt(t, one))
 		require.Equal(t, []string{srcMarker}, markersAt(t, two))
 		treetest.Remove(t, two)
 		require.NoError(t, os.Mkdir(two, 0o755))
 
 		var mkdirs atomic.Int64 // the first destination has the directory already
-		unhook := hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpMkdir && name == "20" && mkdirs.Add(1) == 1 {
 				return syscall.ENOSPC
 			}
 			return nil
 		})
-		out := runTold(t, o, &tally.Counters{})
-		unhook()
+		out := runTold(t, in(sys, o), &tally.Counters{})
 		require.NoError(t, out.summary.Targets[0].Lost)
 		require.ErrorIs(t, out.summary.Targets[1].Lost, syscall.ENOSPC)
 		require.Empty(t, markersAt(t, one))
@@ -273,7 +269,7 @@ func TestAMarkerInTheSource(t *testing.T) {
 			require.Equal(t, sha(text), readManifest(t, string(sums))[srcMarker])
 			require.NotContains(t, string(sums), "src-2")
 		}
-		failing(t, syscall.EACCES, fsys.OpOpen, []string{"a"}, func() { runTold(t, o, &tally.Counters{}) })
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
 		check("SEALIFT-INCOMPLETE-src-2.txt", srcMarker)
 		runTold(t, o, &tally.Counters{})
 		check(srcMarker)
@@ -282,7 +278,7 @@ func TestAMarkerInTheSource(t *testing.T) {
 
 		// The name is the source's also where the file itself could not be copied.
 		treetest.Remove(t, dst)
-		failing(t, syscall.EACCES, fsys.OpOpen, []string{srcMarker}, func() { runTold(t, o, &tally.Counters{}) })
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &tally.Counters{})
 		require.Equal(t, []string{"SEALIFT-INCOMPLETE-src-2.txt"}, markersAt(t, dst))
 	}
 }
@@ -298,14 +294,13 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 	runTold(t, o, &tally.Counters{})
 	for _, failFast := range []bool{false, true} {
 		o.FailFast = failFast
-		unhook := hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpOpen && name == "b" || op == fsys.OpLink && name == srcMarker {
 				return syscall.EACCES
 			}
 			return nil
 		})
-		out := runTold(t, o, &tally.Counters{})
-		unhook()
+		out := runTold(t, in(sys, o), &tally.Counters{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.EqualValues(t, 1, out.summary.Warnings, "%v", out.bad())
 		require.Contains(t, out.String(), "cannot write '"+srcMarker+"': permission denied; the journal stays")
@@ -331,14 +326,12 @@ func TestAMarkerThatStays(t *testing.T) {
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		write(t, src, "a", []byte("a"), since)
 		o := options(src, dst)
-		failing(t, syscall.EACCES, fsys.OpOpen, []string{"a"}, func() { runTold(t, o, &tally.Counters{}) })
-		failing(t, syscall.EIO, op, []string{srcMarker}, func() {
-			out := runTold(t, o, &tally.Counters{})
-			require.EqualValues(t, 1, out.summary.Errors)
-			require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
-			require.NotContains(t, out.String(), "the journal stays")
-			require.NoDirExists(t, journalAt(dst))
-		})
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
+		out := runTold(t, in(failing(syscall.EIO, op, srcMarker), o), &tally.Counters{})
+		require.EqualValues(t, 1, out.summary.Errors)
+		require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
+		require.NotContains(t, out.String(), "the journal stays")
+		require.NoDirExists(t, journalAt(dst))
 		require.NotEmpty(t, markersAt(t, dst))
 		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
 		require.Empty(t, markersAt(t, dst))
@@ -357,9 +350,8 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	dry, file := o, options(filepath.Join(src, "b"), dst)
 	dry.DryRun = true
 	for _, o := range []Options{dry, file} {
-		failing(t, syscall.EACCES, fsys.OpOpen, []string{"b"}, func() {
-			require.EqualValues(t, 1, runTold(t, o, &tally.Counters{}).summary.Errors)
-		})
+		out := runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &tally.Counters{})
+		require.EqualValues(t, 1, out.summary.Errors)
 		require.Empty(t, markersAt(t, dst))
 	}
 	out := runTold(t, o, &tally.Counters{})
@@ -368,20 +360,20 @@ func TestRunsWithoutAMarker(t *testing.T) {
 
 	write(t, src, "c", []byte("c"), since)
 	ctx, cancel := context.WithCancel(t.Context())
-	unhook := hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "c" {
 			cancel()
 			return syscall.EIO
 		}
 		return nil
 	})
-	_, err := Run(ctx, &o, &tally.Counters{})
-	unhook()
+	stopped := in(sys, o)
+	_, err := Run(ctx, &stopped, &tally.Counters{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, markersAt(t, dst))
 
 	o.FailFast = true
-	failing(t, syscall.EACCES, fsys.OpOpen, []string{"c"}, func() { runTold(t, o, &tally.Counters{}) })
+	runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &tally.Counters{})
 	_, text := marked(t, dst, srcMarker)
 	require.Contains(t, text, "The copy ended before it had tried every file")
 	out = runTold(t, o, &tally.Counters{}) // conflicts alone are complete
@@ -401,7 +393,7 @@ func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	part.Filter = &filter.List{}
 	require.NoError(t, part.Filter.Exclude("b"))
 	fail := func(o Options) {
-		failing(t, syscall.EACCES, fsys.OpOpen, []string{"a"}, func() { runTold(t, o, &tally.Counters{}) })
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
 	}
 	fail(whole)
 	runTold(t, part, &tally.Counters{})
@@ -466,7 +458,7 @@ func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 		write(t, src, "a", []byte("a"), since)
 		require.NoError(t, os.Mkdir(dst, 0o755))
 		failed := false
-		unhook := hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			_, journal := os.Lstat(journalAt(dst))
 			_, manifest := os.Lstat(filepath.Join(dst, "SHA256SUMS"))
 			switch {
@@ -481,8 +473,7 @@ func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 		})
 		o := options(src, dst)
 		o.Sync = SyncEnd
-		out := runTold(t, o, &tally.Counters{})
-		unhook()
+		out := runTold(t, in(sys, o), &tally.Counters{})
 		require.True(t, failed)
 		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 		require.NoDirExists(t, journalAt(dst))
@@ -508,7 +499,7 @@ func TestAFailureInAReadOnlyDestination(t *testing.T) {
 	write(t, src, "a", []byte("a"), since)
 	require.NoError(t, os.Chmod(src, 0o555))
 	failed := false
-	unhook := hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		info, err := os.Stat(dst)
 		if err == nil && info.Mode().Perm() == 0o555 && op == fsys.OpSync && !failed {
 			failed = true
@@ -518,8 +509,7 @@ func TestAFailureInAReadOnlyDestination(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Sync = SyncEnd
-	out := runTold(t, o, &tally.Counters{})
-	unhook()
+	out := runTold(t, in(sys, o), &tally.Counters{})
 	require.True(t, failed)
 	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))

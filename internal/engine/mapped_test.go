@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -64,7 +65,7 @@ func copyMapped(t *testing.T, dir string, size int, when fsys.Op, reflink Reflin
 		}
 	}
 	change() // from now on the pages are written to without the system's knowledge
-	unhook := hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == when {
@@ -77,8 +78,8 @@ func copyMapped(t *testing.T, dir string, size int, when fsys.Op, reflink Reflin
 	if two {
 		o.Targets, o.BlockSize = append(o.Targets, dst+"2"), sweepBlock
 	}
+	o.FS = sys
 	out := watched(t, o)
-	unhook()
 	for _, target := range o.Targets {
 		defer treetest.Remove(t, target)
 		have, err := os.ReadFile(filepath.Join(target, "file"))

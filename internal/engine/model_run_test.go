@@ -23,6 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 )
@@ -62,9 +63,10 @@ func (c command) options(dir string) *engine.Options {
 // errStopped ends a run from outside.
 var errStopped = errors.New("stopped by the test")
 
-// run runs a command over the snapshot below dir. stopped says that ctx ended it.
-func (c command) run(ctx context.Context, dir string) (o observation, stopped bool, err error) {
+// run runs a command over the snapshot below dir, which it opens through sys. stopped says that ctx ended it.
+func (c command) run(ctx context.Context, sys *fsys.FS, dir string) (o observation, stopped bool, err error) {
 	options := c.options(dir)
+	options.FS = sys
 	options.Report = func(e engine.Event) {
 		if e.Kind != engine.EventSkipped {
 			o.events = append(o.events, fmt.Sprint(e.Kind, " ", e.Action, " ", e.Path, ": ", e.Err))
@@ -107,26 +109,18 @@ func droppedOf(m any) int {
 	return noCount
 }
 
-// hooked runs f while every operation of the file system is announced to hook. It is
-// the only place that knows how operations are intercepted.
-func hooked(hook func(op fsys.Op, name string) error, f func()) {
-	fsys.Fault = hook
-	defer func() { fsys.Fault = nil }()
-	f()
-}
-
 // runUntil runs a command and stops it at an operation.
 func (c command) runUntil(dir string, last int64) (o observation, stopped bool, err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	var count atomic.Int64
-	hooked(func(fsys.Op, string) error {
+	sys := faultfs.New(func(fsys.Op, string) error {
 		if count.Add(1) > last {
 			cancel(errStopped)
 		}
 		return nil
-	}, func() { o, stopped, err = c.run(ctx, dir) })
-	return o, stopped, err
+	})
+	return c.run(ctx, sys, dir)
 }
 
 // A failure of operations, for runFailing.
@@ -139,13 +133,14 @@ type injectedFailure struct {
 // runFailing runs a command of which operations fail.
 func (c command) runFailing(dir string, failing injectedFailure) (o observation, err error) {
 	var count atomic.Int64
-	hooked(func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		n := count.Add(1)
 		if n == failing.First || failing.All && n > failing.First && atDestinations[op] {
 			return failing.Error
 		}
 		return nil
-	}, func() { o, _, err = c.run(context.Background(), dir) })
+	})
+	o, _, err = c.run(context.Background(), sys, dir)
 	return o, err
 }
 
@@ -168,16 +163,15 @@ func TestModelChild(t *testing.T) {
 	var d doomed
 	require.NoError(t, json.Unmarshal([]byte(given), &d))
 	var count atomic.Int64
-	hooked(func(fsys.Op, string) error {
+	sys := faultfs.New(func(fsys.Op, string) error {
 		if count.Add(1) > d.Last {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // no operation follows
 		}
 		return nil
-	}, func() {
-		_, _, err := d.Command.run(context.Background(), d.Dir)
-		require.NoError(t, err)
 	})
+	_, _, err := d.Command.run(context.Background(), sys, d.Dir)
+	require.NoError(t, err)
 }
 
 // runKilled runs a command in another process, which is killed at an operation. It

@@ -140,7 +140,7 @@ func (h *history) run(c command, twin bool) {
 	before := h.now
 	f := predict(before, c)
 	h.origin.learnLines(before)
-	o, _, err := c.run(context.Background(), h.state())
+	o, _, err := c.run(context.Background(), nil, h.state())
 	require.NoError(h.t, err)
 	h.observe(&o, c)
 	broken := append(invariants(before, c, o, h.origin), f.compare(o, c)...)
@@ -177,7 +177,7 @@ func (h *history) compareTwin(before snapshot, c command, first observation) (br
 	dir := filepath.Join(h.dir, fmt.Sprint("twin", h.twins))
 	require.NoError(h.t, before.write(dir, snapshot{}))
 	c.Workers = 5 - c.Workers
-	o, _, err := c.run(context.Background(), dir)
+	o, _, err := c.run(context.Background(), nil, dir)
 	require.NoError(h.t, err)
 	o.after, err = readSnapshot(dir, len(before.places))
 	require.NoError(h.t, err)
@@ -234,7 +234,7 @@ func (h *history) interrupt(c command, how ending) {
 	}
 	before := h.now
 	h.origin.learnLines(before)
-	again, _, err := c.run(context.Background(), h.state())
+	again, _, err := c.run(context.Background(), nil, h.state())
 	require.NoError(h.t, err)
 	h.observe(&again, c)
 	broken := invariants(before, c, again, h.origin)

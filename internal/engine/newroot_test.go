@@ -14,21 +14,22 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // atFirst calls f once, just before the first operation op on name.
-func atFirst(t *testing.T, op fsys.Op, name string, f func()) {
+func atFirst(t *testing.T, op fsys.Op, name string, f func()) *fsys.FS {
 	done := false
-	hook(t, func(o fsys.Op, n string) error {
+	t.Cleanup(func() { require.True(t, done, "%s of %s never came", op, name) })
+	return faultfs.New(func(o fsys.Op, n string) error {
 		if !done && o == op && n == name {
 			done = true
 			f()
 		}
 		return nil
 	})
-	t.Cleanup(func() { require.True(t, done, "%s of %s never came", op, name) })
 }
 
 // within fails a run that does not end.
@@ -64,7 +65,7 @@ func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
 		if single {
 			o = options(filepath.Join(src, "a"), dst+"/")
 		}
-		atFirst(t, fsys.OpMkdir, "dst", func() {
+		o.FS = atFirst(t, fsys.OpMkdir, "dst", func() {
 			require.NoError(t, os.Mkdir(dst, 0o711))
 		})
 		summary, err := within(t, 10*time.Second, o)
@@ -82,11 +83,11 @@ func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
 func TestNewDirectoryRemovedMeanwhileIsMadeAgain(t *testing.T) {
 	src, files := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "parent", "dst")
-	atFirst(t, fsys.OpMkdir, journalName(""), func() {
+	sys := atFirst(t, fsys.OpMkdir, journalName(""), func() {
 		require.NoError(t, os.Remove(dst))
 		require.NoError(t, os.Remove(filepath.Dir(dst)))
 	})
-	summary, err := within(t, 10*time.Second, options(src, dst))
+	summary, err := within(t, 10*time.Second, in(sys, options(src, dst)))
 	require.NoError(t, err)
 	require.Zero(t, summary.Errors)
 	requireWhole(t, dst, files)
@@ -98,10 +99,10 @@ func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
 	src, _ := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "dst")
 	require.NoError(t, os.Mkdir(dst, 0o755))
-	atFirst(t, fsys.OpMkdir, journalName(""), func() {
+	sys := atFirst(t, fsys.OpMkdir, journalName(""), func() {
 		require.NoError(t, os.Remove(dst))
 	})
-	summary, err := within(t, 10*time.Second, options(src, dst))
+	summary, err := within(t, 10*time.Second, in(sys, options(src, dst)))
 	require.NoError(t, err)
 	require.ErrorIs(t, summary.Targets[0].Lost, errRootRemoved)
 	require.NoDirExists(t, dst)
@@ -135,7 +136,7 @@ func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 	dst := filepath.Join(treetest.MemoryDir(t), "dst")
 	maker, made, goOn := make(chan error, 1), make(chan bool), make(chan bool)
 	first := true
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if first && op == fsys.OpMkdir && name == journalName("") {
 			first = false
 			made <- true
@@ -144,12 +145,12 @@ func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 		return nil
 	})
 	go func() {
-		o := options(src, dst)
+		o := in(sys, options(src, dst))
 		_, err := Run(t.Context(), &o, &tally.Counters{})
 		maker <- err
 	}()
 	<-made
-	o := options(src, dst)
+	o := in(sys, options(src, dst))
 	var refusal error
 	began := false
 	o.Report = func(e Event) {

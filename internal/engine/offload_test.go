@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -74,10 +75,10 @@ func fastTree(t *testing.T, root string) (files map[string][]byte) {
 type attempts struct {
 	mu             sync.Mutex
 	clones, ranges int
+	fs             *fsys.FS
 }
 
-func refusing(t *testing.T, clone, ranges func(nth int) error) *attempts {
-	t.Helper()
+func refusing(clone, ranges func(nth int) error) *attempts {
 	a := &attempts{}
 	answer := func(n *int, f func(int) error) error {
 		*n++
@@ -86,7 +87,7 @@ func refusing(t *testing.T, clone, ranges func(nth int) error) *attempts {
 		}
 		return f(*n)
 	}
-	hook(t, func(op fsys.Op, _ string) error {
+	a.fs = faultfs.New(func(op fsys.Op, _ string) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		switch op {
@@ -126,8 +127,8 @@ func TestRefusedFastPaths(t *testing.T) {
 						defer treetest.Remove(t, filepath.Join(dir, name))
 					}
 					o.Hashes, o.Workers = hashes, 1
-					a := refusing(t, always(c.err), always(c.err))
-					s := requireCopied(t, o, files)
+					a := refusing(always(c.err), always(c.err))
+					s := requireCopied(t, in(a.fs, o), files)
 					size := int64(0)
 					for _, content := range files {
 						size += int64(len(content))
@@ -150,6 +151,7 @@ func TestRefusedFastPaths(t *testing.T) {
 
 // Which fast paths are asked for depends on what was asked for.
 func TestFastPathsAreAskedFor(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	files := fastTree(t, src)
@@ -171,8 +173,8 @@ func TestFastPathsAreAskedFor(t *testing.T) {
 			defer treetest.Remove(t, o.Targets[0])
 			o.Hashes = nil
 			c.change(&o)
-			a := refusing(t, always(syscall.EINVAL), nil)
-			out := watched(t, o)
+			a := refusing(always(syscall.EINVAL), nil)
+			out := watched(t, in(a.fs, o))
 			require.False(t, out.anything(), "%s", out)
 			if !o.DryRun {
 				requireStands(t, o, files)
@@ -186,14 +188,15 @@ func TestFastPathsAreAskedFor(t *testing.T) {
 // always: each file that cannot be cloned fails, and is told; what has no content
 // needs no clone.
 func TestReflinkAlways(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	files := fastTree(t, src)
 	for _, refusal := range []error{syscall.EXDEV, syscall.EINVAL} {
 		o := options(src, filepath.Join(dir, "dst"))
 		o.Reflink = ReflinkAlways
-		a := refusing(t, always(refusal), nil)
-		out := watched(t, o)
+		a := refusing(always(refusal), nil)
+		out := watched(t, in(a.fs, o))
 		require.NoError(t, out.err)
 		require.EqualValues(t, len(files)-1, out.summary.Errors)
 		require.Equal(t, len(files)-1, a.clones)
@@ -250,8 +253,7 @@ func TestFastPathsThatFail(t *testing.T) {
 				o.Sparse = SparseNever
 			}
 			inj := &injector{fail: operation{c.op, c.nth - 1}, err: c.err}
-			var out *told
-			inj.while(func() { out = watched(t, o) })
+			out := watched(t, in(inj.fs(), o))
 			require.True(t, inj.hit)
 			require.NoError(t, out.err)
 			require.EqualValues(t, 1, out.summary.Errors, "%s", out)
@@ -273,6 +275,7 @@ func TestFastPathsThatFail(t *testing.T) {
 
 // What cannot be read while the system copies is the source's failure, everywhere.
 func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "large", treetest.Pattern(20<<20, 1), since)
@@ -280,7 +283,7 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 	o := options(src, filepath.Join(dir, "dst"))
 	o.Workers, o.Hashes = 1, nil
 	var ranges atomic.Int64
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpCopyRange {
 			ranges.Add(1)
 		}
@@ -289,6 +292,7 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 		}
 		return nil
 	})
+	o.FS = sys
 	out := watched(t, o)
 	require.EqualValues(t, 2, ranges.Load())
 	require.Nil(t, out.summary.Targets[0].Lost)
@@ -307,6 +311,7 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 // A source that is shorter than it was, early or late, is noticed: what stands in
 // the end is what the source is then, or nothing.
 func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
+	t.Parallel()
 	for _, nth := range []int{1, 2} {
 		for _, to := range []int64{0, 9 << 20} {
 			dir := treetest.MemoryDir(t)
@@ -316,7 +321,7 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 			o := options(src, filepath.Join(dir, "dst"))
 			o.Workers, o.Hashes = 1, nil
 			ranges := 0
-			hook(t, func(op fsys.Op, _ string) error {
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				if op == fsys.OpCopyRange {
 					if ranges++; ranges == nth {
 						return os.Truncate(filepath.Join(src, "large"), to)
@@ -325,6 +330,7 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 				return nil
 			})
 			c := &tally.Counters{}
+			o.FS = sys
 			s, err := Run(t.Context(), &o, c)
 			require.NoError(t, err)
 			require.Zero(t, s.Errors)
@@ -337,7 +343,6 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 // Every operation of a copy that the system does fails once. Nothing torn stands,
 // what fails is told, and the next run completes it.
 func TestFaultsWhereTheSystemCopies(t *testing.T) {
-	stopClock(t)
 	defer goleak.VerifyNone(t)
 	t.Run("ranges", func(t *testing.T) { sweepFast(t, treetest.MemoryDir(t), nil) })
 	t.Run("clones", func(t *testing.T) {
@@ -352,10 +357,10 @@ func sweepFast(t *testing.T, dir string, hashes []hash.Algorithm) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	require.NoError(t, os.RemoveAll(src))
 	files := fastTree(t, src)
-	o := options(src, dst)
+	o := stopClock(options(src, dst))
 	o.Workers, o.Hashes = 1, hashes
 	var clean injector
-	clean.while(func() { requireCopied(t, o, files) })
+	requireCopied(t, in(clean.fs(), o), files)
 	require.Positive(t, clean.counts[fsys.OpClone])
 	treetest.Remove(t, dst)
 	for _, op := range []fsys.Op{
@@ -363,8 +368,7 @@ func sweepFast(t *testing.T, dir string, hashes []hash.Algorithm) {
 	} {
 		for nth := range clean.counts[op] {
 			inj := &injector{fail: operation{op, nth}, err: syscall.EIO}
-			var out *told
-			inj.while(func() { out = watched(t, o) })
+			out := watched(t, in(inj.fs(), o))
 			require.Empty(t, out.panicked)
 			requireWhole(t, dst, files)
 			if inj.hit && excuse(inj.stack) == "" {
@@ -425,7 +429,7 @@ func changeWhileCloned(t *testing.T, disk string, when fsys.Op, mutate func(stri
 	}
 	var mu sync.Mutex
 	clones, done := 0, 0
-	unhook := hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == fsys.OpClone {
@@ -439,8 +443,8 @@ func changeWhileCloned(t *testing.T, disk string, when fsys.Op, mutate func(stri
 	})
 	o := options(src, filepath.Join(disk, "dst"))
 	o.Workers, o.BlockSize = 1, largeBlock
+	o.FS = sys
 	out := watched(t, o)
-	unhook()
 	now, err := os.ReadFile(path)
 	require.NoError(t, err)
 	if times == 1 {
@@ -501,7 +505,8 @@ func TestACloneBesideACopy(t *testing.T) {
 			for name := range files {
 				uncache(t, filepath.Join(src, name))
 			}
-			a := refusing(t, nil, nil)
+			a := refusing(nil, nil)
+			o.FS = a.fs
 			c := &tally.Counters{}
 			s, err := Run(context.Background(), &o, c)
 			require.NoError(t, err)

@@ -3,8 +3,10 @@ package engine
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
@@ -42,6 +44,14 @@ type Options struct {
 
 	DryRun   bool
 	FailFast bool
+
+	FS *fsys.FS // nil for the system's own; tests give others
+
+	// What tests of this package exchange; zero values are what else is.
+	rotational   func(*fsys.Dir) bool // not every disk that they find spins
+	inMemory     func(*fsys.Dir) bool // where their files are is not up to them
+	tendEvery    time.Duration        // how often somebody looks whether a checkpoint is due
+	parkedMemory int                  // bytes
 
 	// Report receives everything worth telling while it happens, from one
 	// goroutine at a time. It must not block for long. May be nil.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -76,7 +77,7 @@ func TestUnwrittenIsCounted(t *testing.T) {
 	}
 	c := &tally.Counters{}
 	var most atomic.Int64
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpWriteback {
 			time.Sleep(60 * time.Millisecond)
 			most.Store(max(most.Load(), c.Unwritten.Load()))
@@ -86,6 +87,7 @@ func TestUnwrittenIsCounted(t *testing.T) {
 	const window = 8 << 20
 	o := options(src, dst)
 	o.Sync, o.BlockSize, o.DirtyWindow = SyncEnd, 128<<10, window
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Zero(t, out.summary.Errors)
 	require.Positive(t, most.Load())

@@ -52,7 +52,7 @@ type heldDir struct {
 
 // parkedMemory is how much of the records is kept in memory, in bytes: about 80,000
 // files, so that most trees never touch a temporary file.
-var parkedMemory = 8 << 20
+const parkedMemory = 8 << 20
 
 const (
 	placeBits    = 36 // of a slot; the rest is of the hash
@@ -64,9 +64,9 @@ const (
 	recordFixed  = recordLength + 16 + 8 + 1
 )
 
-func newParked(targets int, spill func() (parkedFile, error)) *parked {
+func newParked(targets, limit int, spill func() (parkedFile, error)) *parked {
 	return &parked{
-		targets: targets, era: 1, seed: maphash.MakeSeed(), limit: parkedMemory, spill: spill, start: placeUnit,
+		targets: targets, era: 1, seed: maphash.MakeSeed(), limit: limit, spill: spill, start: placeUnit,
 		slots: make([]uint64, firstSlots), number: map[*walk.Dir]uint32{},
 	}
 }

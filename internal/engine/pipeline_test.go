@@ -21,18 +21,11 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
-
-// hook installs a fault hook until the test ends or unhook is called.
-func hook(t testing.TB, f func(op fsys.Op, name string) error) (unhook func()) {
-	t.Helper()
-	fsys.Fault = f
-	t.Cleanup(func() { fsys.Fault = nil })
-	return func() { fsys.Fault = nil }
-}
 
 // littleTree has files that go inline and files that take the lanes.
 func littleTree(t testing.TB) (root string, files map[string][]byte) {
@@ -124,17 +117,18 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 	src, files := littleTree(t)
 	dir := treetest.MemoryDir(t)
 	var total atomic.Int64
-	unhook := hook(t, func(fsys.Op, string) error { total.Add(1); return nil })
+	sys := faultfs.New(func(fsys.Op, string) error { total.Add(1); return nil })
 	o := options(src, threeTargets(filepath.Join(dir, "count"))...)
+	o.FS = sys
 	_, err := Run(context.Background(), &o, &tally.Counters{CountTotals: true})
 	require.NoError(t, err)
-	unhook()
+	o.FS = nil
 	stopped := 0
 	for k := int64(1); k <= total.Load(); k++ {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		reason := errors.New("the user")
 		var calls atomic.Int64
-		unhook := hook(t, func(fsys.Op, string) error {
+		sys := faultfs.New(func(fsys.Op, string) error {
 			if calls.Add(1) == k {
 				cancel(reason)
 			}
@@ -148,8 +142,9 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 				failed = append(failed, fmt.Sprint(e))
 			}
 		}
+		o.FS = sys
 		s, err := Run(ctx, &o, &tally.Counters{CountTotals: true})
-		unhook()
+		o.FS = nil
 		cancel(nil)
 		require.Empty(t, failed, "an interruption is no failure (operation %d)", k)
 		if err != nil {
@@ -182,6 +177,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 // Replacing files, stopping, and copying something else must leave no line
 // about what was replaced.
 func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
+	t.Parallel()
 	for _, second := range []string{"unreadable", "other source"} {
 		t.Run(second, func(t *testing.T) {
 			dir := treetest.MemoryDir(t)
@@ -198,7 +194,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 
 			ctx, cancel := context.WithCancel(context.Background())
 			replaced := false
-			unhook := hook(t, func(op fsys.Op, name string) error {
+			sys := faultfs.New(func(op fsys.Op, name string) error {
 				if op == fsys.OpRename && name == "a" {
 					replaced = true
 				} else if replaced && op == fsys.OpCloseFile {
@@ -208,8 +204,9 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 			})
 			o = options(src, dst)
 			o.Workers = 1
+			o.FS = sys
 			_, err = Run(ctx, &o, &tally.Counters{})
-			unhook()
+			o.FS = nil
 			require.ErrorIs(t, err, context.Canceled)
 			content, err := os.ReadFile(filepath.Join(dst, "a"))
 			require.NoError(t, err)
@@ -220,7 +217,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 			if second == "other source" {
 				o = options(other, dst)
 			} else {
-				hook(t, func(op fsys.Op, name string) error {
+				o.FS = faultfs.New(func(op fsys.Op, name string) error {
 					if op == fsys.OpOpen && name == "a" {
 						return syscall.EACCES
 					}
@@ -281,7 +278,7 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 				const inTurn = 8 // blocks of a file
 				var reads, writes, opens atomic.Int64
 				release := make(chan struct{})
-				unhook := hook(t, func(op fsys.Op, name string) error {
+				sys := faultfs.New(func(op fsys.Op, name string) error {
 					switch {
 					case op == fsys.OpRead:
 						reads.Add(1)
@@ -300,6 +297,7 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 				o.Workers, o.QueueSize, o.Memory = c.workers, c.queue, int64(c.blocks*sweepBlock)
 				var running sync.WaitGroup
 				running.Go(func() {
+					o.FS = sys
 					s, err := Run(t.Context(), &o, &tally.Counters{})
 					if err != nil || s.Errors > 0 {
 						t.Errorf("%v, %+v", err, s)
@@ -311,18 +309,18 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 				require.LessOrEqual(t, opens.Load(), int64(c.workers))
 				close(release)
 				running.Wait()
-				unhook()
 			})
 		})
 	}
 }
 
 func TestBlockSizeActs(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	write(t, src, "file", treetest.Pattern(100_000, 1), since)
 	for _, size := range []int{4 << 10, 10_000, 50_000, 100_000, 1 << 20} {
 		var writes, reads atomic.Int64
-		hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			switch op {
 			case fsys.OpWrite:
 				if reads.Load() > 0 { // not the journal's
@@ -335,6 +333,7 @@ func TestBlockSizeActs(t *testing.T) {
 		})
 		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.BlockSize, o.Hashes, o.Reflink = size, nil, ReflinkNever // else the system copies
+		o.FS = sys
 		_, err := Run(t.Context(), &o, &tally.Counters{})
 		require.NoError(t, err)
 		want := int64((100_000 + size - 1) / size)
@@ -344,6 +343,7 @@ func TestBlockSizeActs(t *testing.T) {
 }
 
 func TestWorkersAct(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	for i := range 20 {
 		write(t, src, fmt.Sprint("f", i), treetest.Pattern(10, byte(i)), since)
@@ -352,7 +352,7 @@ func TestWorkersAct(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var reading, writing atomic.Int64
 			release := make(chan struct{})
-			unhook := hook(t, func(op fsys.Op, _ string) error {
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				switch {
 				case op == fsys.OpRead:
 					reading.Add(1)
@@ -366,6 +366,7 @@ func TestWorkersAct(t *testing.T) {
 			o.Workers = workers
 			var running sync.WaitGroup
 			running.Go(func() {
+				o.FS = sys
 				if _, err := Run(t.Context(), &o, &tally.Counters{}); err != nil {
 					t.Error(err)
 				}
@@ -374,7 +375,6 @@ func TestWorkersAct(t *testing.T) {
 			require.EqualValues(t, workers, writing.Load())
 			close(release)
 			running.Wait()
-			unhook()
 		})
 	}
 }
@@ -417,6 +417,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 // With --sync=file every directory that got a name is forced to the device,
 // whatever the policy says about its metadata.
 func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	write(t, src, "sub/new", []byte("x"), since)
 	count := func(policy Policy) int {
@@ -424,7 +425,7 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(dst, "sub"), 0o755))
 		n := 0
 		var mu sync.Mutex
-		unhook := hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpSync {
 				mu.Lock()
 				n++
@@ -434,8 +435,8 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 		})
 		o := options(src, dst)
 		o.Policy, o.Sync = policy, SyncFile
+		o.FS = sys
 		s, err := Run(t.Context(), &o, &tally.Counters{})
-		unhook()
 		require.NoError(t, err)
 		require.EqualValues(t, 1, s.Files)
 		return n
@@ -445,7 +446,7 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 
 // With --sync=file metadata brought up to date is forced to the device too.
 func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
-	stopClock(t)
+	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
 	write(t, src, "file", []byte("x"), since)
 	o := options(src, dst)
@@ -453,7 +454,7 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 	require.NoError(t, err)
 	count := func() (refreshed bool, syncs int) {
 		var mu sync.Mutex
-		unhook := hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if op == fsys.OpSync {
@@ -461,11 +462,11 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 			}
 			return nil
 		})
-		defer unhook()
-		o := options(src, dst)
+		o := stopClock(options(src, dst))
 		o.Sync = SyncFile
 		o.Hashes = nil // whether a file is as old as its manifest does not matter
 		o.Report = func(e Event) { refreshed = refreshed || e.Action == "metadata" }
+		o.FS = sys
 		_, err := Run(t.Context(), &o, &tally.Counters{})
 		require.NoError(t, err)
 		return refreshed, syncs
@@ -480,18 +481,19 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 
 // The bytes that progress counts are the file's, however often it was moved.
 func TestProgressCountsAFileOnce(t *testing.T) {
+	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
 	write(t, src, "file", treetest.Pattern(bigSize, 1), since)
 	t.Run("the name has appeared", func(t *testing.T) {
-		unhook := hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpLink && name == "file" {
 				write(t, dst, "file", []byte("somebody's"), longAgo)
 			}
 			return nil
 		})
-		defer unhook()
 		c := &tally.Counters{}
 		o := options(src, dst)
+		o.FS = sys
 		s, err := Run(t.Context(), &o, c)
 		require.NoError(t, err)
 		require.Zero(t, s.Errors)
@@ -502,7 +504,7 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 		short := filepath.Join(treetest.MemoryDir(t), "src")
 		write(t, short, "file", treetest.Pattern(100, 1), since)
 		var reads int
-		unhook := hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op != fsys.OpRead {
 				return nil
 			}
@@ -511,9 +513,9 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 			}
 			return syscall.EIO
 		})
-		defer unhook()
 		c := &tally.Counters{}
 		o := options(short, filepath.Join(treetest.MemoryDir(t), "dst"))
+		o.FS = sys
 		s, err := Run(t.Context(), &o, c)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, s.Errors)
@@ -523,9 +525,6 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 
 // What is in the temporary file is linked like the rest.
 func TestHardLinksThatOutgrowMemory(t *testing.T) {
-	old := parkedMemory
-	parkedMemory = 1 << 10
-	t.Cleanup(func() { parkedMemory = old })
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	const n = 200
 	for i := range n {
@@ -539,6 +538,7 @@ func TestHardLinksThatOutgrowMemory(t *testing.T) {
 	}
 	targets := threeTargets(treetest.MemoryDir(t))
 	o := options(src, targets...)
+	o.parkedMemory = 1 << 10
 	s, err := Run(t.Context(), &o, &tally.Counters{})
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -143,6 +144,7 @@ func TestABrokenSourceChangesNothingThatStands(t *testing.T) {
 // What has failed otherwise is not called broken, and what is broken at one
 // destination is not committed at the next.
 func TestBrokenAndFailed(t *testing.T) {
+	t.Parallel()
 	for _, op := range []fsys.Op{fsys.OpWrite, fsys.OpLink, fsys.OpCreate, fsys.OpRead} {
 		for _, rotten := range []bool{false, true} {
 			content := treetest.Pattern(bigSize, 1)
@@ -154,7 +156,7 @@ func TestBrokenAndFailed(t *testing.T) {
 			targets := []string{dst + "1", dst + "2"}
 			var mu sync.Mutex
 			opened, failed := false, false
-			hook(t, func(o fsys.Op, name string) error {
+			sys := faultfs.New(func(o fsys.Op, name string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				opened = opened || o == fsys.OpOpen && name == "z"
@@ -166,6 +168,7 @@ func TestBrokenAndFailed(t *testing.T) {
 			})
 			o := options(src, targets...)
 			o.Workers = 1
+			o.FS = sys
 			out := runTold(t, o, &tally.Counters{})
 			require.NotEmpty(t, out.bad())
 			if rotten && op != fsys.OpRead { // the other destination, or another file was hit
@@ -211,13 +214,14 @@ func TestFailFastOfABrokenPromise(t *testing.T) {
 // A promise that cannot be read any more is a failure of each file that it
 // could be about: unchecked, nothing is handed on.
 func TestAPromiseThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	lines := sha("x") + "  a\n"
 	for i := range 5000 { // too long to be held in memory
 		lines += sha("x") + fmt.Sprintf("  absent%04d\n", i)
 	}
 	src, dst := promised(t, map[string][]byte{"a": []byte("x"), "b": []byte("y")}, "SHA256SUMS", lines)
 	replaced := false
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "a" && !replaced {
 			replaced = true // by something shorter, in place
 			return os.WriteFile(filepath.Join(src, "SHA256SUMS"), []byte("#\n"), 0o600)
@@ -226,6 +230,7 @@ func TestAPromiseThatCannotBeRead(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Workers = 1
+	o.FS = sys
 	out := runTold(t, o, &tally.Counters{})
 	require.True(t, replaced)
 	require.NotEmpty(t, out.bad())
@@ -236,7 +241,7 @@ func TestAPromiseThatCannotBeRead(t *testing.T) {
 	// And one that could not be opened is told; what it is about is copied.
 	src, dst = promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n")
 	opens := 0
-	hook(t, func(op fsys.Op, name string) error {
+	sys = faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "SHA256SUMS" {
 			if opens++; opens == 1 { // the destination's own is looked for, and is not there
 				return syscall.EIO
@@ -244,7 +249,7 @@ func TestAPromiseThatCannotBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	out = runTold(t, options(src, dst), &tally.Counters{})
+	out = runTold(t, in(sys, options(src, dst)), &tally.Counters{})
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, EventFailed, out.bad()[0].Kind)
 	require.ErrorIs(t, out.bad()[0].Err, syscall.EIO)
@@ -253,6 +258,7 @@ func TestAPromiseThatCannotBeRead(t *testing.T) {
 // Interrupting a run with a broken promise at any operation leaves nothing of
 // the broken file, and tells of nothing but that.
 func TestCancellationWithABrokenPromise(t *testing.T) {
+	t.Parallel()
 	files := map[string][]byte{"a": treetest.Pattern(50, 1), "b": treetest.Pattern(bigSize, 2), "c": treetest.Pattern(10, 3)}
 	lines := promiseLines(files)
 	src, dst := promised(t, files, "SHA256SUMS", lines)
@@ -261,7 +267,7 @@ func TestCancellationWithABrokenPromise(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls atomic.Int64
 		target := fmt.Sprint(dst, k)
-		unhook := hook(t, func(fsys.Op, string) error {
+		sys := faultfs.New(func(fsys.Op, string) error {
 			if calls.Add(1) == k {
 				cancel()
 			}
@@ -272,8 +278,8 @@ func TestCancellationWithABrokenPromise(t *testing.T) {
 		o.BlockSize = 2 * bigSize // no lanes: the hook is not called at the same time
 		out := &told{}
 		o.Report = func(e Event) { out.events = append(out.events, e) }
+		o.FS = sys
 		_, err := Run(ctx, &o, &tally.Counters{})
-		unhook()
 		cancel()
 		require.NoFileExists(t, filepath.Join(target, "b"))
 		for _, e := range out.bad() {
@@ -293,6 +299,7 @@ func TestCancellationWithABrokenPromise(t *testing.T) {
 // Where a file has rotted at the destination, the source's manifest is not that of the
 // copy, which gets one of its own until the file is right.
 func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", treetest.Pattern(bigSize, 1), since)
@@ -300,14 +307,13 @@ func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
 	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).bad())
 	for range 2 { // into an empty destination, and into one that was right
 		counters := &tally.Counters{}
-		atVerifying(t, counters, func() { spoil(t, filepath.Join(c, "x")) })
-		out := runTold(t, verifying(VerifyFull, b, c), counters)
+		sys := atVerifying(counters, func() { spoil(t, filepath.Join(c, "x")) })
+		out := runTold(t, in(sys, verifying(VerifyFull, b, c)), counters)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, []any{EventMismatch, "x", c}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 		own, err := os.ReadFile(filepath.Join(c, "sealift.sha256"))
 		require.NoError(t, err)
 		require.Equal(t, []string{"SHA256SUMS", "y"}, slices.Sorted(mapsKeys(readManifest(t, string(own)))))
-		fsys.Fault = nil
 		require.Empty(t, runTold(t, verifying(VerifyFull, b, c), &tally.Counters{}).bad())
 		require.Equal(t, []string{"x", "y"}, listed(t, c))
 		require.NoFileExists(t, filepath.Join(c, "sealift.sha256"), "the source's is that of the copy again")

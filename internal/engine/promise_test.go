@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -374,6 +375,7 @@ func TestASourceManifestThatIsNone(t *testing.T) {
 
 // What is no file to read, or leads elsewhere, promises nothing.
 func TestASourceManifestOfAnotherKind(t *testing.T) {
+	t.Parallel()
 	outside := filepath.Join(treetest.MemoryDir(t), "outside")
 	require.NoError(t, os.WriteFile(outside, []byte(sha("y")+"  a\n"), 0o600))
 	for name, make := range map[string]func(path string) error{
@@ -385,7 +387,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "other", "")
 			require.NoError(t, make(filepath.Join(src, "SHA256SUMS")))
 			var opened []string
-			hook(t, func(op fsys.Op, name string) error {
+			sys := faultfs.New(func(op fsys.Op, name string) error {
 				if op == fsys.OpOpen {
 					opened = append(opened, name)
 				}
@@ -393,6 +395,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 			})
 			o := options(src, dst)
 			o.Workers = 1
+			o.FS = sys
 			require.Empty(t, runTold(t, o, &tally.Counters{}).mismatches())
 			require.NotContains(t, opened, "outside")
 			require.FileExists(t, filepath.Join(dst, "a"))

@@ -33,6 +33,7 @@ type destination struct {
 	id     fsys.ID
 	closed error  // why dir exists and cannot be opened
 	anchor string // the nearest directory of dir that exists
+	fs     *fsys.FS
 }
 
 // resolve finds out what the paths mean and refuses what makes no sense or is
@@ -57,7 +58,7 @@ func resolve(o *Options) (*route, error) {
 	default:
 		return nil, failure.Refuse("source %s is neither a directory nor a regular file", quote.Name(o.Source))
 	}
-	if rt.id, err = identityOf(rt.dir); err != nil {
+	if rt.id, err = identityOf(o.FS, rt.dir); err != nil {
 		return nil, failure.Refuse("source %s: %s", quote.Name(o.Source), reason(err))
 	}
 	if o.Filter != nil || o.Only != nil {
@@ -87,7 +88,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 	if given == "" {
 		return destination{}, failure.Refuse("a destination has an empty name")
 	}
-	d := destination{given: given, shown: given}
+	d := destination{given: given, shown: given, fs: o.FS}
 	info, err := os.Stat(given)
 	dangling := false
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +141,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 	}
 	d.dir, d.anchor = filepath.Join(anchor, rest), anchor
 	if d.exists {
-		d.id, d.closed = identityOf(d.dir)
+		d.id, d.closed = identityOf(o.FS, d.dir)
 	}
 	if !single {
 		if inside, err := isInside(d.dir, src); err != nil {
@@ -154,8 +155,8 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (dest
 
 // identityOf is what tells the directory from one that is put in its place before it
 // is used. It is opened, because what is mounted only then is another one.
-func identityOf(dir string) (fsys.ID, error) {
-	d, err := fsys.OpenLookup(dir)
+func identityOf(sys *fsys.FS, dir string) (fsys.ID, error) {
+	d, err := sys.OpenLookup(dir)
 	if err != nil {
 		return fsys.ID{}, err
 	}
@@ -165,10 +166,10 @@ func identityOf(dir string) (fsys.ID, error) {
 }
 
 // openSource opens the source's directory, of which a single file needs only the name.
-func (rt *route) openSource() (*fsys.Dir, fsys.Info, error) {
-	open := fsys.OpenRoot
+func (rt *route) openSource(sys *fsys.FS) (*fsys.Dir, fsys.Info, error) {
+	open := sys.OpenRoot
 	if rt.name != "" {
-		open = fsys.OpenLookup
+		open = sys.OpenLookup
 	}
 	d, err := open(rt.dir)
 	return checked(d, rt.id, err)
@@ -176,8 +177,8 @@ func (rt *route) openSource() (*fsys.Dir, fsys.Info, error) {
 
 // openRoot opens a directory that was resolved: fsys.ErrMoved if it is another one
 // by now.
-func openRoot(dir string, id fsys.ID) (*fsys.Dir, fsys.Info, error) {
-	d, err := fsys.OpenRoot(dir)
+func openRoot(sys *fsys.FS, dir string, id fsys.ID) (*fsys.Dir, fsys.Info, error) {
+	d, err := sys.OpenRoot(dir)
 	return checked(d, id, err)
 }
 

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -83,7 +84,7 @@ func TestCheckpointRefused(t *testing.T) {
 	source, files := manyFiles(t)
 	o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}, SyncEnd)
 	var refused atomic.Bool
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		switch {
 		case op == fsys.OpOpen && name == "30":
 			until(&refused)
@@ -92,8 +93,8 @@ func TestCheckpointRefused(t *testing.T) {
 		}
 		return nil
 	})
+	o.FS = sys
 	out := watched(t, o)
-	fsys.Fault = nil
 	require.True(t, refused.Load(), "or this tests nothing")
 	require.NoError(t, out.err)
 	require.EqualValues(t, 1, out.summary.Errors, "%s", out)
@@ -106,6 +107,7 @@ func TestCheckpointRefused(t *testing.T) {
 	require.Empty(t, out.summary.Targets[lost].Manifests)
 	require.NoFileExists(t, filepath.Join(o.Targets[lost], "SHA256SUMS"))
 	require.Len(t, logs(t, o.Targets[lost]), 1)
+	o.FS = nil
 	one := o
 	one.Targets = []string{o.Targets[kept]}
 	requireStands(t, one, files)
@@ -122,7 +124,7 @@ func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
 		var refused atomic.Bool
 		var again atomic.Int64
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
 			case op == fsys.OpOpen && name == "30":
 				until(&refused)
@@ -133,8 +135,8 @@ func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 			}
 			return nil
 		})
+		o.FS = sys
 		out := watched(t, o)
-		fsys.Fault = nil
 		require.True(t, refused.Load(), "or this tests nothing")
 		require.NoError(t, out.err)
 		require.Zero(t, again.Load(), "forced again after %v", refusal)
@@ -144,6 +146,7 @@ func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(log), " c ", "a checkpoint that did not take place")
 		require.NotZero(t, zeroAll(t, o.Targets[0], files))
+		o.FS = nil
 		requireCopied(t, o, files)
 	}
 }
@@ -158,14 +161,14 @@ func TestWritebackRefused(t *testing.T) {
 		o := largeOptions(source, filepath.Join(t.TempDir(), "dst"))
 		o.DirtyWindow = window
 		var refused atomic.Bool
-		hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpWriteback && refused.CompareAndSwap(false, true) {
 				return syscall.EIO
 			}
 			return nil
 		})
+		o.FS = sys
 		out := watched(t, o)
-		fsys.Fault = nil
 		if !refused.Load() {
 			t.Skip("the file system of temporary files is not followed by writeback")
 		}
@@ -175,6 +178,7 @@ func TestWritebackRefused(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(o.Targets[0], "SHA256SUMS"))
 		require.Len(t, logs(t, o.Targets[0]), 1)
 		zeroAll(t, o.Targets[0], files)
+		o.FS = nil
 		requireCopied(t, o, files)
 	}
 }
@@ -187,7 +191,7 @@ func TestLogRefused(t *testing.T) {
 	for _, failing := range []fsys.Op{fsys.OpSync, fsys.OpWrite} {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
 		var flushed, refused atomic.Bool
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
 			case op == fsys.OpOpen && name == "30":
 				until(&refused)
@@ -200,8 +204,8 @@ func TestLogRefused(t *testing.T) {
 			}
 			return nil
 		})
+		o.FS = sys
 		out := watched(t, o)
-		fsys.Fault = nil
 		require.True(t, refused.Load(), "or this tests nothing")
 		require.NoError(t, out.err)
 		require.EqualValues(t, 1, out.summary.Errors, "%s: %s", failing, out)
@@ -212,6 +216,7 @@ func TestLogRefused(t *testing.T) {
 			}
 		}
 		zeroAll(t, o.Targets[0], files)
+		o.FS = nil
 		again := o
 		again.Policy = PolicyChecksum
 		requireCopied(t, again, files)
@@ -231,19 +236,20 @@ func TestLogUnreadable(t *testing.T) {
 		stopAt(t, o, secondStop)
 		require.Len(t, logs(t, o.Targets[0]), 1)
 		var hit atomic.Bool
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == failing && (op != fsys.OpOpen || strings.HasPrefix(name, logPrefix)) && hit.CompareAndSwap(false, true) {
 				return syscall.EIO
 			}
 			return nil
 		})
+		o.FS = sys
 		out := watched(t, o)
-		fsys.Fault = nil
 		require.True(t, hit.Load(), "or this tests nothing")
 		require.NoError(t, out.err)
 		require.NotZero(t, out.summary.Errors)
 		require.Len(t, logs(t, o.Targets[0]), 1, "after %s has failed", failing)
 		zeroAll(t, o.Targets[0], files)
+		o.FS = nil
 		requireCopied(t, o, files)
 	}
 }
@@ -256,7 +262,7 @@ func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, sync)
 		ctx, cancel := context.WithCancel(t.Context())
 		var stopped, refused atomic.Bool
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpOpen && name == "30" {
 				cancel()
 				stopped.Store(true)
@@ -266,8 +272,8 @@ func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
 			}
 			return nil
 		})
+		o.FS = sys
 		_, err := Run(ctx, &o, &tally.Counters{})
-		fsys.Fault = nil
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, refused.Load(), "nothing was forced")
 		log, err := os.ReadFile(logs(t, o.Targets[0])[0])
@@ -276,6 +282,7 @@ func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
 			require.NotContains(t, string(log), " c ", "a checkpoint that did not take place")
 			require.NotZero(t, zeroAll(t, o.Targets[0], files))
 		}
+		o.FS = nil
 		requireCopied(t, o, files)
 	}
 }
@@ -292,14 +299,13 @@ func TestWithoutSyncNothingIsNoted(t *testing.T) {
 	o := largeOptions(source, filepath.Join(t.TempDir(), "dst"))
 	o.Sync, o.DirtyWindow = SyncNone, DirtyWindowOff
 	o.Hashes = nil // so that only the journal tells that the files may be torn
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpSync || op == fsys.OpSyncFS || op == fsys.OpSyncDrive || op == fsys.OpWriteback {
 			return errors.New("it was forced")
 		}
 		return nil
 	})
-	stopAt(t, o, secondStop)
-	fsys.Fault = nil
+	stopAt(t, in(sys, o), secondStop)
 	log, err := os.ReadFile(logs(t, o.Targets[0])[0])
 	require.NoError(t, err)
 	require.Equal(t, 1, bytes.Count(log, []byte("\n")), "%s", log)

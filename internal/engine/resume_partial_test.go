@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -47,17 +48,17 @@ func stopAt(t *testing.T, o Options, bytes int64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := &tally.Counters{}
-	before := fsys.Fault
-	fsys.Fault = func(op fsys.Op, name string) error {
-		if (op == fsys.OpRead || op == fsys.OpCopyRange) && c.Bytes.Load() >= bytes {
+	stop := func(fsys.Call) error {
+		if c.Bytes.Load() >= bytes {
 			cancel()
-		}
-		if before != nil {
-			return before(op, name)
 		}
 		return nil
 	}
-	defer func() { fsys.Fault = before }()
+	fault := faultfs.OnOp(stop, fsys.OpRead, fsys.OpCopyRange)
+	if o.FS != nil {
+		fault = faultfs.All(fault, o.FS.Fault)
+	}
+	o.FS = &fsys.FS{Fault: fault}
 	_, err := Run(ctx, &o, c)
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -223,7 +224,7 @@ func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
 
 	temp := temporaries(t, ahead)[0]
 	var once sync.Once
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpWrite {
 			if info, err := os.Stat(temp); err == nil && info.Size() < secondStop {
 				once.Do(func() { duplicate(t, ahead, killed) })
@@ -231,8 +232,7 @@ func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
 		}
 		return nil
 	})
-	stopAt(t, o, thirdStop)
-	fsys.Fault = nil
+	stopAt(t, in(sys, o), thirdStop)
 	_, err := os.Stat(killed)
 	require.NoError(t, err, "or this tests nothing: it did not go back")
 	duplicate(t, killed, ahead)
@@ -253,7 +253,7 @@ func TestResumeStoppedBeforeItContinues(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			begun, count := false, 0
 			var mu sync.Mutex
-			hook(t, func(op fsys.Op, name string) error {
+			sys := faultfs.New(func(op fsys.Op, name string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				begun = begun || op == fsys.OpOpen && strings.HasSuffix(name, ".tmp")
@@ -264,14 +264,15 @@ func TestResumeStoppedBeforeItContinues(t *testing.T) {
 				}
 				return nil
 			})
+			o.FS = sys
 			_, err := Run(ctx, &o, &tally.Counters{})
 			cancel()
-			fsys.Fault = nil
 			require.ErrorIs(t, err, context.Canceled)
 			for _, target := range o.Targets {
 				require.Len(t, temporaries(t, target), 1, "%s, stopped after %d reads", a, 2*reads)
 			}
 		}
+		o.FS = nil
 		s := requireCopied(t, o, files)
 		require.GreaterOrEqual(t, s.ResumedBytes, int64(secondStop), a)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -93,7 +94,7 @@ func (c *trial) interrupt(unplugged bool) {
 	last := int64(rapid.IntRange(20, 600).Draw(c.T, "last operation"))
 	gone := rapid.SampledFrom([]error{unix.EIO, unix.ENODEV, unix.ENOSPC}).Draw(c.T, "error")
 	var count atomic.Int64
-	fsys.Fault = func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		switch over := count.Add(1) > last; {
 		case over && unplugged && atDestinations[op]:
 			return gone
@@ -101,9 +102,9 @@ func (c *trial) interrupt(unplugged bool) {
 			cancel()
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
+	})
 	o := c.options
+	o.FS = sys
 	_, err := engine.Run(ctx, &o, &tally.Counters{})
 	if unplugged {
 		require.NoError(c, ctx.Err())

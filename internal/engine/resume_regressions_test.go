@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -32,7 +33,7 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(deep, fmt.Sprint("f", i)), []byte("x"), 0o600))
 	}
 	var full atomic.Bool
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op != fsys.OpWrite {
 			return nil
 		}
@@ -45,10 +46,10 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 		}
 		return nil
 	})
-	stopClock(t) // who writes the log else
-	o := options(src, dst)
+	o := stopClock(options(src, dst)) // who writes the log else
 	o.Sync = SyncEnd
 	o.Workers = 8
+	o.FS = sys
 	out := watched(t, o)
 	require.NoError(t, out.err)
 	require.True(t, full.Load(), "the collector has not written")
@@ -70,7 +71,7 @@ func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
 		t.Skip("the temporary directory's file system has no writeback of ranges")
 	}
 	var taken atomic.Bool
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpWriteback && strings.Contains(string(debug.Stack()), "pipe.(*Device).run") && !taken.Swap(true) {
 			time.Sleep(time.Second)
 			return syscall.EIO
@@ -81,6 +82,7 @@ func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
 	o.Sync = SyncEnd
 	o.BlockSize = 0
 	o.BytesPerSecond = 24 << 20
+	o.FS = sys
 	out := watched(t, o)
 	require.True(t, taken.Load())
 	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.EIO)
@@ -153,15 +155,16 @@ func TestListedFileInAnExchangedDirectory(t *testing.T) {
 	o := options(src, dst)
 	o.Sync = SyncEnd
 	o.FailFast = true
-	stop := hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "z" {
 			time.Sleep(50 * time.Millisecond) // the other file is done
 			return syscall.EIO
 		}
 		return nil
 	})
+	o.FS = sys
 	_, err := Run(t.Context(), &o, &tally.Counters{})
-	stop()
+	o.FS = nil
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(dst, "dir", "f"))
 	require.NoError(t, os.RemoveAll(filepath.Join(dst, "dir")))
@@ -176,8 +179,7 @@ func TestListedFileInAnExchangedDirectory(t *testing.T) {
 }
 
 // stopClock keeps checkpoints and what else comes with time from coming.
-func stopClock(t *testing.T) {
-	every := tendEvery
-	tendEvery = time.Hour
-	t.Cleanup(func() { tendEvery = every })
+func stopClock(o Options) Options {
+	o.tendEvery = time.Hour
+	return o
 }

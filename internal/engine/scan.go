@@ -24,7 +24,7 @@ func (r *run) startScan() (stop func()) {
 		}
 		return func() {}
 	}
-	dir, _, err := openRoot(r.route.dir, r.sourceInfo.ID)
+	dir, _, err := openRoot(r.opts.FS, r.route.dir, r.sourceInfo.ID)
 	if err != nil {
 		return func() {} // the copy has the right one
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -20,8 +21,6 @@ import (
 // A run says whom it has waited for. Time is virtual: only the operation of a case
 // takes any, for all of which the run waits.
 func TestWhatARunWaitsFor(t *testing.T) {
-	asked := inMemory
-	t.Cleanup(func() { inMemory = asked })
 	root := t.TempDir()
 	source := filepath.Join(root, "src")
 	for i := range 32 {
@@ -109,21 +108,21 @@ func TestWhatARunWaitsFor(t *testing.T) {
 	} {
 		for _, workers := range []int{1, 4} {
 			t.Run(fmt.Sprint(name, ", ", workers, " workers"), func(t *testing.T) {
-				inMemory = func(*fsys.Dir) bool { return c.memory }
 				o := options(source, filepath.Join(t.TempDir(), "dst"))
 				o.Workers, o.BlockSize = workers, 64<<10
+				o.inMemory = func(*fsys.Dir) bool { return c.memory }
 				if c.change != nil {
 					c.change(&o)
 				}
 				synctest.Test(t, func(t *testing.T) {
-					unhook := hook(t, func(op fsys.Op, name string) error {
+					sys := faultfs.New(func(op fsys.Op, name string) error {
 						if c.slow(op, name) {
 							time.Sleep(10 * time.Second)
 						}
 						return nil
 					})
+					o.FS = sys
 					s, err := Run(t.Context(), &o, &tally.Counters{})
-					unhook()
 					require.NoError(t, err)
 					require.Zero(t, s.Errors)
 					want := Share{Place: c.place}

@@ -137,7 +137,7 @@ func (t *target) openExisting(r *run) error {
 	var err error
 	if t.root == nil {
 		if err = t.closed; err == nil {
-			t.root, _, err = openRoot(t.dir, t.id)
+			t.root, _, err = openRoot(t.fs, t.dir, t.id)
 		}
 		if err != nil {
 			return err
@@ -217,7 +217,7 @@ func (t *target) tryRoot() error {
 	if t.made, err = makeDirs(parentOf(t.dir)); err != nil {
 		return err
 	}
-	parent, err := fsys.OpenRoot(parentOf(t.dir))
+	parent, err := t.fs.OpenRoot(parentOf(t.dir))
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (t *target) undo() {
 // removeMade removes the directories that this run made, as far as they are empty.
 func (t *target) removeMade() {
 	for _, dir := range slices.Backward(t.made) {
-		parent, err := fsys.OpenRoot(parentOf(dir))
+		parent, err := t.fs.OpenRoot(parentOf(dir))
 		if err != nil {
 			break
 		}
@@ -401,7 +401,7 @@ func (t *target) flush(r *run) error {
 	}
 	for dir := t.dir; dir != t.anchor; { // the names of the directories that were made
 		dir = parentOf(dir)
-		parent, err := fsys.OpenRoot(dir)
+		parent, err := t.fs.OpenRoot(dir)
 		if err != nil {
 			return err
 		}
@@ -421,7 +421,7 @@ func (t *target) stands() error {
 	if err != nil {
 		return err
 	}
-	d, err := fsys.OpenRoot(t.dir)
+	d, err := t.fs.OpenRoot(t.dir)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -73,7 +74,7 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 						// One mutation in each reading: between the first look and the last.
 						var mu sync.Mutex
 						reading, done, tick := true, 0, 0
-						unhook := hook(t, func(op fsys.Op, _ string) error {
+						sys := faultfs.New(func(op fsys.Op, _ string) error {
 							mu.Lock()
 							defer mu.Unlock()
 							switch {
@@ -96,8 +97,8 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 								errs = append(errs, e.Err)
 							}
 						}
+						o.FS = sys
 						s, err := Run(t.Context(), &o, &tally.Counters{})
-						unhook()
 						require.NoError(t, err)
 						require.Positive(t, done)
 						now, err := os.ReadFile(path)
@@ -152,12 +153,13 @@ func TestASourceOfNoSizeButContent(t *testing.T) {
 }
 
 func TestASourceThatVanishes(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "gone", []byte("x"), since)
 	write(t, src, "here", []byte("y"), since)
 	write(t, src, "exchanged", []byte("z"), since)
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		switch {
 		case op == fsys.OpOpen && name == "gone":
 			return os.Remove(filepath.Join(src, "gone"))
@@ -175,6 +177,7 @@ func TestASourceThatVanishes(t *testing.T) {
 			errs[e.Path] = e.Err
 		}
 	}
+	o.FS = sys
 	s, err := Run(t.Context(), &o, &tally.Counters{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, s.Errors)
@@ -206,14 +209,14 @@ func TestHardLinksInParallel(t *testing.T) {
 		o := options(src, threeTargets(base)...)
 		o.Workers = 8
 		var links atomic.Int64
-		unhook := hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpLink && links.Add(1) == int64(10*round) {
 				return syscall.ENOSPC // one destination is full
 			}
 			return nil
 		})
+		o.FS = sys
 		s, err := Run(t.Context(), &o, &tally.Counters{})
-		unhook()
 		require.NoError(t, err)
 		whole := 0
 		for i, target := range o.Targets {
@@ -244,13 +247,14 @@ func TestHardLinksInParallel(t *testing.T) {
 
 // More names than the file system allows for one file: the rest are copies.
 func TestHardLinksThatAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	for _, name := range []string{"b", "c", "d"} {
 		require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, name)))
 	}
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpLink && name == "c" && !fileExists(filepath.Join(dst, "c-refused")) {
 			write(t, dst, "c-refused", nil, since)
 			return syscall.EMLINK
@@ -259,6 +263,7 @@ func TestHardLinksThatAreRefused(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Workers = 1
+	o.FS = sys
 	s, err := Run(t.Context(), &o, &tally.Counters{})
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)

@@ -82,7 +82,7 @@ func (r *run) verify(targets []*target) {
 	}
 	if r.opts.Verify == VerifyFull {
 		var err error // the copy has closed it
-		if v.source, _, err = r.route.openSource(); err != nil {
+		if v.source, _, err = r.route.openSource(r.opts.FS); err != nil {
 			r.tell(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
 		} else {
 			defer v.source.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -68,7 +69,7 @@ func TestVerifyReadsTheDevice(t *testing.T) {
 	run := func(mode VerifyMode, sync SyncMode, source, target string) TargetSummary {
 		c := &tally.Counters{}
 		begun := int64(-1)
-		hook(t, func(fsys.Op, string) error {
+		sys := faultfs.New(func(fsys.Op, string) error {
 			if begun < 0 && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
 				begun = read()
 			}
@@ -76,6 +77,7 @@ func TestVerifyReadsTheDevice(t *testing.T) {
 		})
 		o := verifying(mode, source, target)
 		o.Sync, o.BlockSize, o.Memory, o.Workers = sync, 128<<10, 4<<20, 1
+		o.FS = sys
 		out := runTold(t, o, c)
 		require.Empty(t, out.bad())
 		require.Equal(t, mode != VerifyOff, begun >= 0)

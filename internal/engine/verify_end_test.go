@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -37,7 +38,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 		targets := []string{filepath.Join(dir, fmt.Sprint(rotten, 1)), filepath.Join(dir, fmt.Sprint(rotten, 2))}
 		c := &tally.Counters{}
 		writes, spoilt := 0, false
-		hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
 				if rotten && !spoilt {
 					spoilt = true
@@ -54,6 +55,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 		})
 		o := verifying(VerifyDest, src, targets...)
 		o.Workers = 1
+		o.FS = sys
 		out := runTold(t, o, c)
 		require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
 		require.NoError(t, out.summary.Targets[1].Lost)
@@ -83,7 +85,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
 				c := &tally.Counters{}
 				var calls atomic.Int64
-				hook(t, func(o fsys.Op, _ string) error {
+				sys := faultfs.New(func(o fsys.Op, _ string) error {
 					if o == op && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying && calls.Add(1) == int64(nth+1) {
 						return syscall.ENODEV
 					}
@@ -91,6 +93,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				})
 				o := verifying(VerifyDest, src, targets...)
 				o.Workers = workers
+				o.FS = sys
 				out := runTold(t, o, c)
 				lost, kept := 0, 1
 				if out.summary.Targets[0].Lost == nil {
@@ -106,7 +109,6 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				require.Zero(t, out.summary.Mismatches)
 				require.Positive(t, out.summary.Errors)
 
-				fsys.Fault = nil
 				out = runTold(t, verifying(VerifyDest, src, targets...), &tally.Counters{})
 				require.Empty(t, out.bad())
 				require.Len(t, listed(t, targets[lost]), len(files))
@@ -118,11 +120,12 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 
 // Nothing that could not be made durable is read back, or listed.
 func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
+	t.Parallel()
 	src, files := littleTree(t)
 	dir := treetest.MemoryDir(t)
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
 	failed := false
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpSyncFS && !failed {
 			failed = true
 			return syscall.EIO
@@ -131,6 +134,7 @@ func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, targets...)
 	o.Sync = SyncEnd
+	o.FS = sys
 	out := runTold(t, o, &tally.Counters{})
 	require.True(t, failed)
 	require.Len(t, out.bad(), 1)
@@ -161,7 +165,7 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 			reason := errors.New("the user")
 			c := &tally.Counters{}
 			var calls atomic.Int64
-			unhook := hook(t, func(fsys.Op, string) error {
+			sys := faultfs.New(func(fsys.Op, string) error {
 				if tally.Phase(c.Phase.Load()) == tally.PhaseVerifying && calls.Add(1) == k {
 					cancel(reason)
 				}
@@ -171,8 +175,8 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 			o.Workers = 2
 			var events []Event
 			o.Report = func(e Event) { events = append(events, e) }
+			o.FS = sys
 			s, err := Run(ctx, &o, c)
-			unhook()
 			cancel(nil)
 			require.Empty(t, (&told{events: events}).bad(), "an interruption is no failure (operation %d)", k)
 			require.Equal(t, len(files)+btoi(old), requireWhole(t, dst, withExtra(files)))
@@ -227,7 +231,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 		targets := []string{filepath.Join(dir, name, "1"), filepath.Join(dir, name, "2")}
 		c := &tally.Counters{}
 		spoilt, drops := false, 0
-		hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 				return nil
 			}
@@ -244,6 +248,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 		})
 		o := verifying(VerifyDest, src, targets...)
 		o.FailFast, o.Workers = true, 1
+		o.FS = sys
 		out := runTold(t, o, c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, []string{"f03", targets[1]}, []string{out.bad()[0].Path, out.bad()[0].Target})
@@ -253,7 +258,6 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 			require.Empty(t, out.summary.Targets[i].Manifests)
 			require.Less(t, out.summary.Targets[i].Verified, int64(10))
 		}
-		fsys.Fault = nil
 		require.Empty(t, runTold(t, verifying(VerifyDest, src, targets...), &tally.Counters{}).bad())
 		require.Len(t, listed(t, targets[1]), 40)
 	}
@@ -262,6 +266,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 // The bytes counted are those announced, where every file has one name and
 // everything goes well.
 func TestProgressOfReadingBack(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	bytes := int64(0)
@@ -282,7 +287,7 @@ func TestProgressOfReadingBack(t *testing.T) {
 			c := &tally.Counters{CountTotals: true}
 			var mu sync.Mutex
 			phases := []tally.Phase{}
-			hook(t, func(fsys.Op, string) error {
+			sys := faultfs.New(func(fsys.Op, string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				p := tally.Phase(c.Phase.Load())
@@ -299,6 +304,7 @@ func TestProgressOfReadingBack(t *testing.T) {
 				c.TotalBytes.Store(0)
 				c.TotalFiles.Store(0)
 				c.ScanDone.Store(false)
+				o.FS = sys
 				require.Empty(t, runTold(t, o, c).bad())
 				require.True(t, c.ScanDone.Load() || !single)
 				require.Equal(t, want, c.Bytes.Load(), "%s, single %v", mode, single)
@@ -318,6 +324,7 @@ func TestProgressOfReadingBack(t *testing.T) {
 
 // A dry run reads nothing back, and so does a run without hashes.
 func TestNothingToReadBack(t *testing.T) {
+	t.Parallel()
 	src, _ := littleTree(t)
 	for name, change := range map[string]func(o *Options){
 		"dry run": func(o *Options) { o.DryRun = true },
@@ -327,7 +334,7 @@ func TestNothingToReadBack(t *testing.T) {
 			require.NoError(t, os.Mkdir(o.Source, 0o700))
 		},
 	} {
-		hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpDropCache {
 				t.Errorf("%s: something is read back", name)
 			}
@@ -335,6 +342,7 @@ func TestNothingToReadBack(t *testing.T) {
 		})
 		o := verifying(VerifyFull, src, filepath.Join(treetest.MemoryDir(t), strings.ReplaceAll(name, " ", "")))
 		change(&o)
+		o.FS = sys
 		out := runTold(t, o, &tally.Counters{})
 		require.Empty(t, out.bad(), name)
 		require.Zero(t, out.summary.Targets[0].Verified)
@@ -343,12 +351,13 @@ func TestNothingToReadBack(t *testing.T) {
 
 // What the collector hears of a file's stage is what the user can look up.
 func TestStagesOfReadingBack(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	c := &tally.Counters{}
-	atVerifying(t, c, func() { require.NoError(t, os.Remove(filepath.Join(dst, "a"))) })
-	out := runTold(t, verifying(VerifyDest, src, dst), c)
+	sys := atVerifying(c, func() { require.NoError(t, os.Remove(filepath.Join(dst, "a"))) })
+	out := runTold(t, in(sys, verifying(VerifyDest, src, dst)), c)
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
 	require.ErrorContains(t, out.bad()[0].Err, "not there any more")

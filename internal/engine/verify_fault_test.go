@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -51,7 +52,7 @@ func (s *verifySweep) run(targets []string) *told {
 	rotted := false
 	s.counts, s.hit = map[fsys.Op]int{}, false
 	var mu sync.Mutex
-	fsys.Fault = func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
@@ -70,9 +71,9 @@ func (s *verifySweep) run(targets []string) *told {
 		}
 		s.hit = true
 		return s.err
-	}
-	defer func() { fsys.Fault = nil }()
+	})
 	o := verifying(VerifyFull, s.src, targets...)
+	o.FS = sys
 	o.Workers = 1
 	out := runTold(s.t, o, c)
 	require.True(s.t, rotted)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -33,9 +34,10 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 			require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
 			targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
 			c := &tally.Counters{}
-			atVerifying(t, c, func() { spoil(t, filepath.Join(src, "d/b")) })
+			sys := atVerifying(c, func() { spoil(t, filepath.Join(src, "d/b")) })
 			o := verifying(VerifyFull, src, targets...)
 			o.Workers = workers
+			o.FS = sys
 			out := runTold(t, o, c)
 			bad := out.bad()
 			require.Len(t, bad, 2)
@@ -62,6 +64,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 // What happened to the source after it was copied is told, and is no fault of
 // the destination's file, which stays and is listed.
 func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(path string) error
 		stage  failure.Stage // "": nothing is wrong
@@ -108,8 +111,8 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 			write(t, src, "d/a", content, since)
 			write(t, src, "z", treetest.Pattern(bigSize, 3), since)
 			tc := &tally.Counters{}
-			atVerifying(t, tc, func() { require.NoError(t, c.change(filepath.Join(src, "d/a"))) })
-			out := runTold(t, verifying(VerifyFull, src, dst), tc)
+			sys := atVerifying(tc, func() { require.NoError(t, c.change(filepath.Join(src, "d/a"))) })
+			out := runTold(t, in(sys, verifying(VerifyFull, src, dst)), tc)
 			if c.stage == "" {
 				require.Empty(t, out.bad())
 			} else {
@@ -140,7 +143,7 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 	youngManifest(t) // the clock that stamps files goes on
 	c := &tally.Counters{}
 	drops := 0
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
 			if drops++; drops == 2 { // the destination's was the first
 				spoil(t, filepath.Join(src, "a"))
@@ -148,7 +151,7 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	out := runTold(t, verifying(VerifyFull, src, dst), c)
+	out := runTold(t, in(sys, verifying(VerifyFull, src, dst)), c)
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, []any{EventFailed, failure.StageCheck}, []any{out.bad()[0].Kind, stageOf(t, out.bad()[0])})
 	require.Equal(t, []string{"a"}, listed(t, dst))
@@ -157,6 +160,7 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 // However different the destinations are, each file of the source is read once,
 // and what stands nowhere is not.
 func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	targets := threeTargets(dir)
@@ -177,13 +181,13 @@ func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 	}
 	c := &tally.Counters{}
 	var drops atomic.Int64
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpDropCache {
 			drops.Add(1)
 		}
 		return nil
 	})
-	s := runTold(t, verifying(VerifyFull, src, targets...), c).summary
+	s := runTold(t, in(sys, verifying(VerifyFull, src, targets...)), c).summary
 	require.Zero(t, s.Errors+s.Mismatches)
 	verified := s.Targets[0].Verified + s.Targets[1].Verified + s.Targets[2].Verified
 	require.EqualValues(t, 3*5-5, verified)
@@ -192,6 +196,7 @@ func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 
 // The source's names of one file are read once, and each is settled.
 func TestVerifyFullHardLinks(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
@@ -199,7 +204,7 @@ func TestVerifyFullHardLinks(t *testing.T) {
 	write(t, src, "c", treetest.Pattern(bigSize, 2), since)
 	c := &tally.Counters{}
 	drops, spoilt := 0, false
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 			return nil
 		}
@@ -214,6 +219,7 @@ func TestVerifyFullHardLinks(t *testing.T) {
 	})
 	o := verifying(VerifyFull, src, dst)
 	o.Workers = 1
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Equal(t, 4, drops, "two files, at two places")
 	require.Len(t, out.bad(), 2)
@@ -224,19 +230,20 @@ func TestVerifyFullHardLinks(t *testing.T) {
 
 // A destination that is wrong is told once, whatever the source says.
 func TestVerifyFullTellsOnce(t *testing.T) {
+	t.Parallel()
 	for _, source := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src := filepath.Join(dir, "src")
 		write(t, src, "a", treetest.Pattern(100, 1), since)
 		targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
 		c := &tally.Counters{}
-		atVerifying(t, c, func() {
+		sys := atVerifying(c, func() {
 			spoil(t, filepath.Join(targets[0], "a"))
 			if source {
 				spoil(t, filepath.Join(src, "a"))
 			}
 		})
-		out := runTold(t, verifying(VerifyFull, src, targets...), c)
+		out := runTold(t, in(sys, verifying(VerifyFull, src, targets...)), c)
 		require.Len(t, out.bad(), 1+btoi(source))
 		require.Equal(t, []string{badPrefix + "a"}, aside(t, targets[0]))
 		require.ErrorContains(t, out.bad()[0].Err, "should be", "the destination is at fault")
@@ -265,13 +272,14 @@ func TestVerifyFullReadsWhatWasSkipped(t *testing.T) {
 
 // A source that cannot be read again leaves what was verified as it is.
 func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for _, single := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		write(t, src, "a", treetest.Pattern(100, 1), since)
 		c := &tally.Counters{}
 		drops := 0
-		hook(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
 				if drops++; drops == 2 { // the destination's was the first
 					return syscall.EIO
@@ -283,6 +291,7 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 		if single {
 			o.Source, o.Targets = filepath.Join(src, "a"), []string{filepath.Join(dst, "a")}
 		}
+		o.FS = sys
 		out := runTold(t, o, c)
 		require.Len(t, out.bad(), 1)
 		e := out.bad()[0]
@@ -295,18 +304,19 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 
 // Another directory that has taken the source's place is not read for it.
 func TestVerifyFullOfAnotherSource(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	for _, gone := range []bool{false, true} {
 		c := &tally.Counters{}
-		atVerifying(t, c, func() {
+		sys := atVerifying(c, func() {
 			require.NoError(t, os.Rename(src, src+"~"))
 			if !gone {
 				write(t, src, "a", treetest.Pattern(100, 2), since)
 			}
 		})
-		out := runTold(t, verifying(VerifyFull, src, dst), c)
+		out := runTold(t, in(sys, verifying(VerifyFull, src, dst)), c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, EventFailed, out.bad()[0].Kind)
 		require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
@@ -319,6 +329,7 @@ func TestVerifyFullOfAnotherSource(t *testing.T) {
 
 // A single file's source is read by its own name, also where the copy has another.
 func TestVerifyFullSingleFile(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "file", treetest.Pattern(bigSize, 1), since)
@@ -326,13 +337,13 @@ func TestVerifyFullSingleFile(t *testing.T) {
 	for _, rotten := range []bool{false, true} {
 		dst := filepath.Join(dir, "dst", "other")
 		c := &tally.Counters{}
-		atVerifying(t, c, func() {
+		sys := atVerifying(c, func() {
 			if rotten {
 				spoil(t, filepath.Join(src, "file"))
 			}
 		})
 		require.NoError(t, os.MkdirAll(filepath.Dir(dst), 0o700))
-		out := runTold(t, verifying(VerifyFull, filepath.Join(src, "file"), dst), c)
+		out := runTold(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), dst)), c)
 		if !rotten {
 			require.Empty(t, out.bad())
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -34,6 +35,7 @@ func aside(t testing.TB, dir string) (names []string) {
 // A bad file gets a name in its directory however long its own is, and whatever
 // has that name.
 func TestABadFileAlwaysFindsAName(t *testing.T) {
+	t.Parallel()
 	room := maxName - len(badPrefix)
 	for _, c := range []struct {
 		name  string
@@ -60,7 +62,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			plain := filepath.Join(dst, badPrefix+c.name)
 			tc := &tally.Counters{}
 			prepared := false
-			hook(t, func(op fsys.Op, _ string) error {
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				if tally.Phase(tc.Phase.Load()) != tally.PhaseVerifying {
 					return nil
 				}
@@ -78,6 +80,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			})
 			o := verifying(VerifyDest, src, dst)
 			o.Workers = 1
+			o.FS = sys
 			out := runTold(t, o, tc)
 			bad := out.bad()
 			require.Len(t, bad, 1)
@@ -141,7 +144,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				}
 				c := &tally.Counters{}
 				spoilt := false
-				hook(t, func(op fsys.Op, _ string) error {
+				sys := faultfs.New(func(op fsys.Op, _ string) error {
 					if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 						return nil
 					}
@@ -156,6 +159,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				})
 				o := verifying(VerifyDest, src, dst)
 				o.Workers = 1
+				o.FS = sys
 				out := runTold(t, o, c)
 				require.Len(t, out.bad(), 1)
 				require.NotContains(t, out.bad()[0].Err.Error(), "could not be moved")
@@ -172,6 +176,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 
 // A bad file that cannot be moved is told and not listed all the same.
 func TestABadFileThatCannotBeMoved(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -179,7 +184,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 	for _, readError := range []bool{false, true} {
 		c := &tally.Counters{}
 		spoilt := false
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
 			case tally.Phase(c.Phase.Load()) != tally.PhaseVerifying:
 				return nil
@@ -196,6 +201,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 		})
 		o := verifying(VerifyDest, src, dst)
 		o.Workers, o.Policy = 1, PolicyChecksum
+		o.FS = sys
 		out := runTold(t, o, c)
 		require.Len(t, out.bad(), 1)
 		require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
@@ -207,13 +213,14 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 
 // What has taken the name of a bad file since it was opened is not moved for it.
 func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, dir, "mine", []byte("mine"), since)
 	c := &tally.Counters{}
 	spoilt := false
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		switch {
 		case tally.Phase(c.Phase.Load()) != tally.PhaseVerifying:
 		case !spoilt:
@@ -226,6 +233,7 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 1
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Len(t, out.bad(), 1)
 	require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
@@ -239,6 +247,7 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 // The line of a bad file goes from every manifest of this run, and the others
 // stay what they are.
 func TestABadFileIsInNoManifest(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -246,9 +255,10 @@ func TestABadFileIsInNoManifest(t *testing.T) {
 	write(t, dst, "extra", []byte("kept"), since)
 	require.NoError(t, os.WriteFile(filepath.Join(dst, "SHA256SUMS"), []byte(sha("kept")+"  extra\n"), 0o600))
 	c := &tally.Counters{}
-	atVerifying(t, c, func() { spoil(t, filepath.Join(dst, "b")) })
+	sys := atVerifying(c, func() { spoil(t, filepath.Join(dst, "b")) })
 	o := verifying(VerifyDest, src, dst)
 	o.Hashes = hash.Algorithms()
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Len(t, out.bad(), 1)
 	require.Len(t, out.summary.Targets[0].Manifests, len(hash.Algorithms()))
@@ -264,6 +274,7 @@ func TestABadFileIsInNoManifest(t *testing.T) {
 
 // Single files: beside their manifest, under their own name or another.
 func TestVerifySingleFiles(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "file", treetest.Pattern(bigSize, 1), since)
@@ -278,12 +289,12 @@ func TestVerifySingleFiles(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(base, "two", "MD5SUMS"),
 				fmt.Appendf(nil, "%032x  %s\n%032x  %s\n", 1, name, 2, "else"), 0o600))
 			c := &tally.Counters{}
-			atVerifying(t, c, func() {
+			sys := atVerifying(c, func() {
 				if rotten {
 					spoil(t, two)
 				}
 			})
-			out := runTold(t, verifying(VerifyDest, filepath.Join(src, "file"), one, two), c)
+			out := runTold(t, in(sys, verifying(VerifyDest, filepath.Join(src, "file"), one, two)), c)
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 			require.FileExists(t, one+".sha256")
 			if !rotten {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -46,7 +47,7 @@ func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	drops, renames, times := 0, 0, 0
 	first, second, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	spoilt := false
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 			return nil
 		}
@@ -88,6 +89,7 @@ func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 2
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Len(t, out.bad(), 2)
 	info, err := os.Stat(filepath.Join(dst, "d"))
@@ -108,7 +110,7 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 		drops, firsts := 0, 0
 		widened, looked, back := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		spoilt, other := false, ""
-		hook(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 				return nil
 			}
@@ -147,6 +149,7 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 		})
 		o := verifying(VerifyDest, src, dst)
 		o.Workers = 2
+		o.FS = sys
 		out := runTold(t, o, c)
 		require.Len(t, out.bad(), 2)
 		info, err := os.Stat(filepath.Join(dst, "ro"))
@@ -186,19 +189,21 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 // What the source's second reading has shown to be wrong is neither verified nor
 // cached.
 func TestCachedIsNeverMoreThanVerified(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	c := &tally.Counters{}
-	atVerifying(t, c, func() { spoil(t, filepath.Join(src, "b")) })
-	s := runTold(t, verifying(VerifyFull, src, dst), c).summary.Targets[0]
+	sys := atVerifying(c, func() { spoil(t, filepath.Join(src, "b")) })
+	s := runTold(t, in(sys, verifying(VerifyFull, src, dst)), c).summary.Targets[0]
 	require.LessOrEqual(t, s.Cached, s.Verified)
 }
 
 // A source that reads differently moves nothing at a destination that was given up
 // while verifying.
 func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
@@ -206,7 +211,7 @@ func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	c := &tally.Counters{}
 	drops := 0
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
 			if drops++; drops == 1 {
 				spoil(t, filepath.Join(src, "b"))
@@ -217,6 +222,7 @@ func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
 	})
 	o := verifying(VerifyFull, src, targets...)
 	o.Workers = 1
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Error(t, out.summary.Targets[0].Lost)
 	require.GreaterOrEqual(t, out.summary.Targets[0].Verified, int64(0))
@@ -226,6 +232,7 @@ func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
 // A destination that was full is read back all the same: what fails there is told,
 // and the rest is listed.
 func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -234,7 +241,7 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
 	c := &tally.Counters{}
 	writes, drops := 0, 0
-	hook(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		switch {
 		case op == fsys.OpWrite && tally.Phase(c.Phase.Load()) == tally.PhaseCopying:
 			if writes++; writes == 7 { // "d" at the first destination
@@ -249,6 +256,7 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, targets...)
 	o.Workers = 1
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
 	told := false
@@ -266,12 +274,13 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 
 // A source that has changed is one failure, not one for each destination.
 func TestAChangedSourceIsToldOnce(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	c := &tally.Counters{}
-	atVerifying(t, c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
-	out := runTold(t, verifying(VerifyFull, src, threeTargets(dir)...), c)
+	sys := atVerifying(c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
+	out := runTold(t, in(sys, verifying(VerifyFull, src, threeTargets(dir)...)), c)
 	require.Len(t, out.bad(), 1, "%s", out)
 	require.EqualValues(t, 1, out.summary.Errors)
 }
@@ -279,13 +288,15 @@ func TestAChangedSourceIsToldOnce(t *testing.T) {
 // Without times kept, a source that was edited after its copy is one that has
 // changed, not one that reads differently.
 func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	c := &tally.Counters{}
-	atVerifying(t, c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
+	sys := atVerifying(c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
 	o := verifying(VerifyFull, src, dst)
 	o.Preserve = PreserveNone
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.Zero(t, out.summary.Mismatches, "%s", out)
 	require.FileExists(t, filepath.Join(dst, "a"))
@@ -293,19 +304,20 @@ func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
 
 // Events of a single file that gets another name have its path in the source.
 func TestThePathOfASingleFilesEvents(t *testing.T) {
+	t.Parallel()
 	for _, full := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		write(t, src, "file", treetest.Pattern(100, 1), since)
 		c := &tally.Counters{}
-		atVerifying(t, c, func() {
+		sys := atVerifying(c, func() {
 			if full {
 				spoil(t, filepath.Join(src, "file"))
 			} else {
 				spoil(t, filepath.Join(dst, "other"))
 			}
 		})
-		out := runTold(t, verifying(VerifyFull, filepath.Join(src, "file"), filepath.Join(dst, "other")), c)
+		out := runTold(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), filepath.Join(dst, "other"))), c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, "file", out.bad()[0].Path)
 	}
@@ -313,13 +325,14 @@ func TestThePathOfASingleFilesEvents(t *testing.T) {
 
 // A bad file never takes the name of an earlier one, whatever fails.
 func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, dst, badPrefix+"a", []byte("yesterday's"), since)
 	c := &tally.Counters{}
 	spoilt := false
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 			return nil
 		}
@@ -334,6 +347,7 @@ func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 1
+	o.FS = sys
 	runTold(t, o, c)
 	content, err := os.ReadFile(filepath.Join(dst, badPrefix+"a"))
 	require.NoError(t, err)

@@ -55,20 +55,21 @@ func TestAManifestThatListsItself(t *testing.T) {
 
 // With --fail-fast the files under way are not read to their ends.
 func TestFailFastStopsReading(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a-bad", treetest.Pattern(100, 1), since)
 	write(t, src, "big", treetest.Pattern(2000*sweepBlock, 2), since)
 	c := &tally.Counters{}
-	atVerifying(t, c, func() { spoil(t, filepath.Join(dst, "a-bad")) })
-	first := fsys.Fault
+	sys := atVerifying(c, func() { spoil(t, filepath.Join(dst, "a-bad")) })
 	var after atomic.Int64
 	told := atomic.Bool{}
-	fsys.Fault = func(op fsys.Op, name string) error {
-		if op == fsys.OpRead && told.Load() {
+	first := sys.Fault
+	sys.Fault = func(c fsys.Call) error {
+		if c.Op == fsys.OpRead && told.Load() {
 			after.Add(1)
 		}
-		return first(op, name)
+		return first(c)
 	}
 	o := verifying(VerifyDest, src, dst)
 	o.Workers, o.FailFast = 2, true
@@ -77,6 +78,7 @@ func TestFailFastStopsReading(t *testing.T) {
 			told.Store(true)
 		}
 	}
+	o.FS = sys
 	_, err := Run(t.Context(), &o, c)
 	require.NoError(t, err)
 	t.Log(after.Load())

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -68,10 +69,9 @@ func stageOf(t testing.TB, e Event) failure.Stage {
 }
 
 // atVerifying calls f once, when everything is copied and nothing is read back yet.
-func atVerifying(t testing.TB, c *tally.Counters, f func()) {
-	t.Helper()
+func atVerifying(c *tally.Counters, f func()) *fsys.FS {
 	var once sync.Once
-	hook(t, func(fsys.Op, string) error {
+	return faultfs.New(func(fsys.Op, string) error {
 		if tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
 			once.Do(f)
 		}
@@ -127,9 +127,10 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 	for _, sync := range []SyncMode{SyncEnd, SyncFile, SyncNone} {
 		targets := []string{filepath.Join(dir, "one"+sync.String()), filepath.Join(dir, "two"+sync.String())}
 		c := &tally.Counters{}
-		atVerifying(t, c, func() { spoil(t, filepath.Join(targets[1], "d/b")) })
+		sys := atVerifying(c, func() { spoil(t, filepath.Join(targets[1], "d/b")) })
 		o := verifying(VerifyDest, src, targets...)
 		o.Sync = sync
+		o.FS = sys
 		out := runTold(t, o, c)
 		bad := out.bad()
 		require.Len(t, bad, 1)
@@ -154,7 +155,7 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 		require.True(t, two["d"].mtime.Equal(since), "the directory's time stays")
 		require.NoDirExists(t, filepath.Join(targets[1], ".sealift-journal"))
 
-		again := runTold(t, verifying(VerifyDest, src, targets...), &tally.Counters{}) // mends it
+		again := runTold(t, in(sys, verifying(VerifyDest, src, targets...)), &tally.Counters{}) // mends it
 		require.Empty(t, again.bad())
 		require.EqualValues(t, 4, again.summary.Targets[1].Verified)
 		require.Equal(t, []string{"a", "d/b", "d/c", "z"}, listed(t, targets[1]))
@@ -185,6 +186,7 @@ func TestVerifyOfWhatIsRight(t *testing.T) {
 // A file with several names is read once; each name is told, moved and taken
 // out of the manifest.
 func TestVerifyHardLinks(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
@@ -198,7 +200,7 @@ func TestVerifyHardLinks(t *testing.T) {
 			var mu sync.Mutex
 			dropped := 0
 			spoilt := false
-			hook(t, func(op fsys.Op, _ string) error {
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
@@ -215,6 +217,7 @@ func TestVerifyHardLinks(t *testing.T) {
 			})
 			o := verifying(VerifyDest, src, dst)
 			o.Workers = workers
+			o.FS = sys
 			out := runTold(t, o, c)
 			require.Equal(t, 2, dropped, "files read")
 			if !rotten {
@@ -268,7 +271,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 	c := &tally.Counters{}
 	var once sync.Once
 	var opened atomic.Int64
-	hook(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		switch {
 		case tally.Phase(c.Phase.Load()) == tally.PhaseVerifying:
 			once.Do(func() { spoil(t, filepath.Join(dst, "a")) })
@@ -279,6 +282,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 	})
 	o = verifying(VerifyDest, src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5} // SHA512SUMS is of an earlier run
+	o.FS = sys
 	out := runTold(t, o, c)
 	require.EqualValues(t, 2, opened.Load(), "at the source, and for its metadata: it was not compared")
 	bad := out.bad()
@@ -303,6 +307,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 
 // A file that cannot be read back is a failure of that file at that destination.
 func TestVerifyReadError(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for i, name := range []string{"a", "d/big", "d/small", "z"} {
@@ -313,7 +318,7 @@ func TestVerifyReadError(t *testing.T) {
 			targets := []string{filepath.Join(dir, victim+string(op), "1"), filepath.Join(dir, victim+string(op), "2")}
 			c := &tally.Counters{}
 			opened, reads := "", 0
-			hook(t, func(o fsys.Op, name string) error {
+			sys := faultfs.New(func(o fsys.Op, name string) error {
 				if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
 					return nil
 				}
@@ -333,6 +338,7 @@ func TestVerifyReadError(t *testing.T) {
 			})
 			o := verifying(VerifyDest, src, targets...)
 			o.Workers = 1
+			o.FS = sys
 			out := runTold(t, o, c)
 			bad := out.bad()
 			require.Len(t, bad, 1)
@@ -356,6 +362,7 @@ func TestVerifyReadError(t *testing.T) {
 // What somebody does to a name after the copy is found, and nothing of his is
 // followed, opened or lost.
 func TestVerifyOfNamesThatOthersTook(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, outside := filepath.Join(dir, "src"), filepath.Join(dir, "outside")
 	content := treetest.Pattern(300, 1)
@@ -392,13 +399,13 @@ func TestVerifyOfNamesThatOthersTook(t *testing.T) {
 			dst := filepath.Join(dir, name)
 			path := filepath.Join(dst, "d/a")
 			tc := &tally.Counters{}
-			atVerifying(t, tc, func() {
+			sys := atVerifying(tc, func() {
 				require.NoError(t, c.take(path))
 				if fileExists(path + "~") {
 					require.NoError(t, os.Rename(path+"~", path))
 				}
 			})
-			out := runTold(t, verifying(VerifyDest, src, dst), tc)
+			out := runTold(t, in(sys, verifying(VerifyDest, src, dst)), tc)
 			if c.equal {
 				require.Empty(t, out.bad())
 				require.EqualValues(t, 2, out.summary.Targets[0].Verified)

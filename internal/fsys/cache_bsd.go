@@ -7,7 +7,7 @@ import "golang.org/x/sys/unix"
 // DropCache is not possible: neither system has a call that empties a file's
 // pages out of memory and tells. fromDevice is always false.
 func (f *File) DropCache() (fromDevice bool, err error) {
-	return false, fault(OpDropCache, "")
+	return false, f.fault(OpDropCache, "")
 }
 
 // DeviceBacked is false: without a way to empty memory, nothing proves that what

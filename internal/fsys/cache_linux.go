@@ -18,7 +18,7 @@ import (
 // The descriptor may be one for reading. What the device itself keeps in memory
 // (its own cache, that of a host, the file behind a loop device) is beyond reach.
 func (f *File) DropCache() (fromDevice bool, err error) {
-	if err := fault(OpDropCache, ""); err != nil {
+	if err := f.fault(OpDropCache, ""); err != nil {
 		return false, err
 	}
 	if err := f.writeBack(); err != nil {
@@ -136,9 +136,6 @@ func (f *File) pread(p []byte, off int64) (int, error) {
 	return retryN(func() (int, error) { return unix.Pread(f.fd, p, off) })
 }
 
-// Tests exchange it for that of a file system that refuses.
-var directWrite = unix.Pwrite
-
 // pwrite is one write, of as much of p as goes one way.
 func (f *File) pwrite(p []byte, off int64) (int, error) {
 	if !f.direct.Load() {
@@ -146,7 +143,7 @@ func (f *File) pwrite(p []byte, off int64) (int, error) {
 	}
 	rest, direct := splitAligned(p, off)
 	if rest == 0 {
-		n, err := retryN(func() (int, error) { return directWrite(f.fd, p[:direct], off) })
+		n, err := retryN(func() (int, error) { return f.calls().directWrite(f.fd, p[:direct], off) })
 		if err != unix.EINVAL {
 			return n, err
 		}
@@ -330,9 +327,6 @@ func (f *File) firstExtent() (flags uint32, err error) {
 	return m.extent.flags, nil
 }
 
-// Tests exchange it for that of a kernel without.
-var cachestat = unix.Cachestat
-
 // resident reports whether a page of the file is in the page cache, or may be.
 // cachestat is of Linux 6.5; since 6.14 it refuses (EPERM) who neither owns the
 // file nor may write to it. It would find nothing on file systems whose pages
@@ -340,7 +334,7 @@ var cachestat = unix.Cachestat
 func (f *File) resident() bool {
 	var all unix.CachestatRange
 	var st unix.Cachestat_t
-	if err := cachestat(uint(f.fd), &all, &st, 0); err == nil {
+	if err := f.calls().cachestat(uint(f.fd), &all, &st, 0); err == nil {
 		return st.Cache > 0
 	}
 	return f.residentByMapping()
@@ -353,7 +347,7 @@ func (f *File) resident() bool {
 // file system, which on FUSE and over a network is a round trip.
 func (f *File) Cached(off, n int64) (some, known bool) {
 	var st unix.Cachestat_t
-	err := cachestat(uint(f.fd), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
+	err := f.calls().cachestat(uint(f.fd), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
 	if err != nil {
 		return false, false
 	}

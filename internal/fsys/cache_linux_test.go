@@ -79,7 +79,7 @@ func newDisk(t *testing.T, kind, in string) *disk {
 	})
 	require.NoError(t, os.Chmod(d.path, 0o755))
 	var err error
-	d.Dir, err = OpenRoot(d.path)
+	d.Dir, err = newFS().OpenRoot(d.path)
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	return d
@@ -133,10 +133,9 @@ func dropped(t *testing.T, f *File) bool {
 }
 
 // withoutCachestat runs f as under a kernel before Linux 6.5.
-func withoutCachestat(f func()) {
-	before := cachestat
-	defer func() { cachestat = before }()
-	cachestat = func(uint, *unix.CachestatRange, *unix.Cachestat_t, uint) error { return unix.ENOSYS }
+func (d *disk) withoutCachestat(f func()) {
+	defer func() { d.calls().cachestat = system.cachestat }()
+	d.calls().cachestat = func(uint, *unix.CachestatRange, *unix.Cachestat_t, uint) error { return unix.ENOSYS }
 	f()
 }
 
@@ -155,7 +154,7 @@ func TestWhatIsReadComesFromTheDevice(t *testing.T) {
 				least := int64(size)
 				require.NoError(t, f.Sync())
 				require.Less(t, again(), least, "%d bytes, not dropped", size)
-				for _, look := range []func(func()){func(f func()) { f() }, withoutCachestat} {
+				for _, look := range []func(func()){func(f func()) { f() }, d.withoutCachestat} {
 					look(func() { require.True(t, dropped(t, f), "%d bytes", size) })
 					require.GreaterOrEqual(t, read(), least, "%d bytes, dropped", size)
 					require.Less(t, again(), least, "%d bytes, in the cache again", size)
@@ -260,7 +259,7 @@ func TestDropCacheOfWhatIsNotWrittenYet(t *testing.T) {
 				}
 			}
 			drop()
-			withoutCachestat(drop)
+			d.withoutCachestat(drop)
 		})
 	}
 }
@@ -281,7 +280,7 @@ func TestDropCacheOfAMappedFile(t *testing.T) {
 	d := newDisk(t, "ext4", t.TempDir())
 	const last = 2 * mincoreWindow // in the third window that mincore looks at
 	f := d.file(t, "f", noise(1, last+100))
-	for _, look := range []func(func()){func(f func()) { f() }, withoutCachestat} {
+	for _, look := range []func(func()){func(f func()) { f() }, d.withoutCachestat} {
 		look(func() {
 			require.True(t, dropped(t, f))
 			m, err := unix.Mmap(f.fd, last, 100, unix.PROT_READ, unix.MAP_SHARED)
@@ -452,7 +451,7 @@ func TestDropCacheOfAFileOfSomebodyElse(t *testing.T) {
 		f, _, err := d.Open("theirs")
 		require.NoError(t, err)
 		defer f.Close()
-		for _, look := range []func(func()){func(f func()) { f() }, withoutCachestat} {
+		for _, look := range []func(func()){func(f func()) { f() }, d.withoutCachestat} {
 			look(func() {
 				if dropped(t, f) {
 					require.Less(t, unixRelease(t), 614, "told nevertheless")
@@ -473,7 +472,7 @@ func TestDropCacheOfAFileOfSomebodyElse(t *testing.T) {
 		require.NoError(t, err)
 		defer ours.Close()
 		require.True(t, dropped(t, ours))
-		withoutCachestat(func() { require.True(t, dropped(t, ours)) })
+		d.withoutCachestat(func() { require.True(t, dropped(t, ours)) })
 	})
 }
 

@@ -149,8 +149,7 @@ func TestDirect(t *testing.T) {
 }
 
 func TestDropCacheAnywhere(t *testing.T) {
-	defer func() { Fault = nil }()
-	d, path := tempRoot(t)
+	d, path := ownRoot(t)
 	put(t, filepath.Join(path, "f"), "content")
 	f, _, err := d.Open("f")
 	require.NoError(t, err)
@@ -161,12 +160,7 @@ func TestDropCacheAnywhere(t *testing.T) {
 	f.DropCacheBehind(0, 7)
 	f.DropCacheBehind(0, 0)
 	require.Equal(t, "content", string(readAll(t, f, 4096)))
-	Fault = func(op Op, _ string) error {
-		if op == OpDropCache {
-			return errBoom
-		}
-		return nil
-	}
+	failAll(&f.Object, errBoom, OpDropCache)
 	_, err = f.DropCache()
 	require.ErrorIs(t, err, errBoom)
 }

@@ -3,7 +3,7 @@ package fsys
 // DropCache is not possible: no call empties a file out of the cache and tells.
 // fromDevice is always false.
 func (f *File) DropCache() (fromDevice bool, err error) {
-	return false, fault(OpDropCache, "")
+	return false, f.fault(OpDropCache, "")
 }
 
 // DropCacheBehind does nothing.

@@ -24,7 +24,7 @@ import (
 //
 // This was compiled and vetted, not run.
 func (d *Dir) CreateClone(src *File, _ bool) (*Pending, error) {
-	if err := fault(OpClone, ""); err != nil {
+	if err := d.fault(OpClone, ""); err != nil {
 		return nil, refused(err, reachOf(err))
 	}
 	var st unix.Stat_t
@@ -41,6 +41,12 @@ func (d *Dir) CreateClone(src *File, _ bool) (*Pending, error) {
 	p, err := d.openClone(name)
 	if err == nil {
 		if err = p.plain(); err == nil {
+			err = d.made(nil, OpCreate, name, "")
+		}
+		if err == nil {
+			err = p.filled(0, st.Size)
+		}
+		if err == nil {
 			return p, nil
 		}
 		p.Close()
@@ -77,7 +83,7 @@ func (d *Dir) openClone(name string) (*Pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pending{File: File{Object: Object{fd: fd}}, dir: d, temp: name}
+	p := &Pending{File: File{Object: Object{fd: fd, descriptor: d.opened(name)}}, dir: d, temp: name}
 	info, err := p.Stat()
 	if err == nil && !isOurTemp(info, uint32(unix.Geteuid())) { //nolint:gosec // a user's number
 		err = errNotOurTemp

@@ -1,9 +1,10 @@
 package fsys
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
 
-// Tests exchange it for that of other file systems.
-var fileClone = unix.IoctlFileClone
+	"golang.org/x/sys/unix"
+)
 
 // CreateClone is Create of a file that shares all blocks of src, holes and
 // unwritten data included, from which it parts where either is written: content
@@ -19,9 +20,12 @@ func (d *Dir) CreateClone(src *File, named bool) (*Pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = fault(OpClone, "")
+	err = p.fault(OpClone, "")
 	if err == nil {
-		err = retry(func() error { return fileClone(p.fd, src.fd) })
+		err = retry(func() error { return p.calls().fileClone(p.fd, src.fd) })
+	}
+	if err == nil {
+		err = p.filled(0, math.MaxInt64)
 	}
 	if err != nil {
 		err = refused(err, reachBetween(err, src, &p.File))

@@ -57,7 +57,7 @@ func (d *Dir) openLeased(string) (int, error) { return -1, unix.EAGAIN }
 // opens the link itself. What is not opened (fifos, sockets, devices, anything
 // unreadable) is reached through its directory by its one name.
 func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
@@ -74,14 +74,14 @@ func (d *Dir) OpenObject(name string) (*Object, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &Object{fd: fd}, nil
+			return &Object{fd: fd, descriptor: d.opened(name)}, nil
 		}
 	}
 	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0) })
 	if err != nil {
 		return nil, err
 	}
-	return &Object{fd: fd, entry: name}, nil
+	return &Object{fd: fd, entry: name, descriptor: d.opened(name)}, nil
 }
 
 // mknodat refuses: mkfifoat and mknodat came with macOS 13 and are not in
@@ -98,6 +98,9 @@ func fsyncFD(fd int) error {
 	}
 	return err
 }
+
+// datasyncToDrive: Datasync leaves data in the drive's own cache.
+const datasyncToDrive = true
 
 // fdatasyncFD stops there on purpose; macOS has no documented fdatasync(2).
 func fdatasyncFD(fd int) error { return unix.Fsync(fd) }

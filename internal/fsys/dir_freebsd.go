@@ -72,7 +72,7 @@ func (d *Dir) openLeased(string) (int, error) { return -1, unix.EAGAIN }
 // Nothing happens to a device by it, and a link is not followed: O_PATH with
 // O_NOFOLLOW opens the link itself.
 func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, err
 	}
 	fd, err := retryN(func() (int, error) {
@@ -81,7 +81,7 @@ func (d *Dir) OpenObject(name string) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Object{fd: fd, pathOnly: true}, nil
+	return &Object{fd: fd, pathOnly: true, descriptor: d.opened(name)}, nil
 }
 
 // mknodat makes fifos and devices, as mknod(2) allows; a socket only comes from
@@ -97,6 +97,9 @@ func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 }
 
 func fsyncFD(fd int) error { return unix.Fsync(fd) }
+
+// datasyncToDrive: Datasync flushes the drive's own cache.
+const datasyncToDrive = false
 
 // fdatasyncFD: x/sys has no fdatasync(2) for this system.
 func fdatasyncFD(fd int) error { return unix.Fsync(fd) }

@@ -100,7 +100,7 @@ func (d *Dir) openLeased(name string) (int, error) {
 // OpenObject opens the entry name, whatever it is, to read and set metadata.
 // Nothing happens to a device by it, and a link is not followed.
 func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, err
 	}
 	fd, err := retryN(func() (int, error) {
@@ -109,7 +109,7 @@ func (d *Dir) OpenObject(name string) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Object{fd: fd, pathOnly: true}, nil
+	return &Object{fd: fd, pathOnly: true, descriptor: d.opened(name)}, nil
 }
 
 func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
@@ -117,5 +117,8 @@ func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 }
 
 func fsyncFD(fd int) error { return unix.Fsync(fd) }
+
+// datasyncToDrive: Datasync flushes the drive's own cache.
+const datasyncToDrive = false
 
 func fdatasyncFD(fd int) error { return unix.Fdatasync(fd) }

@@ -40,22 +40,22 @@ const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 
 // OpenRoot opens the directory that a user named. Symbolic links in path are
 // followed: the path is the user's own.
-func OpenRoot(path string) (*Dir, error) {
-	if err := fault(OpOpenDir, path); err != nil {
+func (sys *FS) OpenRoot(path string) (*Dir, error) {
+	if err := sys.fault(OpOpenDir, path); err != nil {
 		return nil, err
 	}
 	fd, err := retryN(func() (int, error) { return unix.Open(path, openDirFlags, 0) })
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{Object: Object{fd: fd}, caps: new(capabilities)}, nil
+	return &Dir{Object: Object{fd: fd, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
 }
 
 // OpenLookup opens the directory that a user named to open and describe entries of it
 // by name. Search permission is enough on Linux and FreeBSD; a directory that grants no
 // more cannot be listed or synced through the result.
-func OpenLookup(path string) (*Dir, error) {
-	d, err := OpenRoot(path)
+func (sys *FS) OpenLookup(path string) (*Dir, error) {
+	d, err := sys.OpenRoot(path)
 	if err != unix.EACCES {
 		return d, err
 	}
@@ -63,12 +63,12 @@ func OpenLookup(path string) (*Dir, error) {
 	if again != nil {
 		return nil, err
 	}
-	return &Dir{Object: Object{fd: fd, pathOnly: lookupFlags != openDirFlags}, caps: new(capabilities)}, nil
+	return &Dir{Object: Object{fd: fd, pathOnly: lookupFlags != openDirFlags, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
 }
 
 // OpenDir opens the subdirectory name; a symbolic link is ELOOP or ENOTDIR.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
-	if err := fault(OpOpenDir, name); err != nil {
+	if err := d.fault(OpOpenDir, name); err != nil {
 		return nil, err
 	}
 	fd, err := retryN(func() (int, error) {
@@ -77,7 +77,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{Object: Object{fd: fd}, caps: d.caps}, nil
+	return &Dir{Object: Object{fd: fd, descriptor: d.opened(name)}, caps: d.caps}, nil
 }
 
 // Each calls yield for the names in the directory, without "." and "..", in the
@@ -86,7 +86,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 // lists what was there when the directory was opened, or wound back. From the second
 // time on it has a descriptor of its own: sshfs lists nothing when it was wound back.
 func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
-	if err := fault(OpList, ""); err != nil {
+	if err := d.fault(OpList, ""); err != nil {
 		return err
 	}
 	if d.pathOnly { // see OpenLookup; the kernel would report a bad descriptor
@@ -112,15 +112,19 @@ func badName(name []byte) bool { return len(name) == 0 || bytes.IndexByte(name, 
 
 // Lstat describes the entry name, not following a link.
 func (d *Dir) Lstat(name string) (Info, error) {
-	if err := fault(OpStat, name); err != nil {
+	if err := d.fault(OpStat, name); err != nil {
 		return Info{}, err
 	}
+	return d.lstat(name)
+}
+
+func (d *Dir) lstat(name string) (Info, error) {
 	return statAt(d.fd, name, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // Lstat describes what a user named, and of a symbolic link the link itself.
-func Lstat(path string) (Info, error) {
-	if err := fault(OpStat, path); err != nil {
+func (sys *FS) Lstat(path string) (Info, error) {
+	if err := sys.fault(OpStat, path); err != nil {
 		return Info{}, err
 	}
 	return statAt(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW)
@@ -128,7 +132,7 @@ func Lstat(path string) (Info, error) {
 
 // Readlink returns the target of the symbolic link name, byte for byte.
 func (d *Dir) Readlink(name string) (string, error) {
-	if err := fault(OpReadlink, name); err != nil {
+	if err := d.fault(OpReadlink, name); err != nil {
 		return "", err
 	}
 	for size := 256; ; size *= 4 {
@@ -146,7 +150,7 @@ func (d *Dir) Readlink(name string) (string, error) {
 // Open opens the file name for reading and describes it. It does not follow a
 // link and does not wait for a writer of a fifo; the caller looks at the kind.
 func (d *Dir) Open(name string) (*File, Info, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
 	}
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
@@ -157,7 +161,7 @@ func (d *Dir) Open(name string) (*File, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
-	f := &File{Object: Object{fd: fd}}
+	f := &File{Object: Object{fd: fd, descriptor: d.opened(name)}}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
@@ -168,25 +172,27 @@ func (d *Dir) Open(name string) (*File, Info, error) {
 
 // Mkdir creates the directory name with mode 0700.
 func (d *Dir) Mkdir(name string) error {
-	if err := fault(OpMkdir, name); err != nil {
+	if err := d.fault(OpMkdir, name); err != nil {
 		return err
 	}
-	return retry(func() error { return unix.Mkdirat(d.fd, name, 0o700) })
+	err := retry(func() error { return unix.Mkdirat(d.fd, name, 0o700) })
+	return d.made(err, OpMkdir, name, "")
 }
 
 // Symlink creates the symbolic link name; EEXIST if the name is taken.
 func (d *Dir) Symlink(target, name string) error {
-	if err := fault(OpSymlink, name); err != nil {
+	if err := d.fault(OpSymlink, name); err != nil {
 		return err
 	}
-	return retry(func() error { return unix.Symlinkat(target, d.fd, name) })
+	err := retry(func() error { return unix.Symlinkat(target, d.fd, name) })
+	return d.made(err, OpSymlink, name, target)
 }
 
 // Mknod creates a fifo, socket or device like info with mode 0600; EEXIST if
 // the name is taken. exFAT through FUSE makes a regular file instead, of which the
 // kernel tells EIO; that is removed, so name must be one that is nobody else's.
 func (d *Dir) Mknod(name string, info Info) error {
-	if err := fault(OpMknod, name); err != nil {
+	if err := d.fault(OpMknod, name); err != nil {
 		return err
 	}
 	var format uint32
@@ -210,16 +216,17 @@ func (d *Dir) Mknod(name string, info Info) error {
 		}
 		return unix.ENOTSUP
 	}
-	return err
+	return d.made(err, OpMknod, name, "")
 }
 
 // Link gives the entry name of d the further name newName in to; EEXIST if that
 // is taken. A symbolic link is linked itself.
 func (d *Dir) Link(name string, to *Dir, newName string) error {
-	if err := fault(OpLink, newName); err != nil {
+	if err := d.fault(OpLink, newName); err != nil {
 		return err
 	}
-	return retry(func() error { return unix.Linkat(d.fd, name, to.fd, newName, 0) })
+	err := retry(func() error { return unix.Linkat(d.fd, name, to.fd, newName, 0) })
+	return d.moved(err, OpLink, name, to, newName)
 }
 
 // Rename gives oldName the name newName in the same directory and replaces what
@@ -231,26 +238,27 @@ func (d *Dir) Rename(oldName, newName string) error {
 
 // MoveTo is Rename into the directory to of the same file system.
 func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {
-	if err := fault(OpRename, newName); err != nil {
+	if err := d.fault(OpRename, newName); err != nil {
 		return err
 	}
-	return retry(func() error { return unix.Renameat(d.fd, oldName, to.fd, newName) })
+	err := retry(func() error { return unix.Renameat(d.fd, oldName, to.fd, newName) })
+	return d.moved(err, OpRename, oldName, to, newName)
 }
 
 // Remove removes the name of anything but a directory.
 func (d *Dir) Remove(name string) error {
-	if err := fault(OpRemove, name); err != nil {
+	if err := d.fault(OpRemove, name); err != nil {
 		return err
 	}
-	return retry(func() error { return unix.Unlinkat(d.fd, name, 0) })
+	return d.removed(retry(func() error { return unix.Unlinkat(d.fd, name, 0) }), name)
 }
 
 // RemoveDir removes the empty directory name.
 func (d *Dir) RemoveDir(name string) error {
-	if err := fault(OpRemove, name); err != nil {
+	if err := d.fault(OpRemove, name); err != nil {
 		return err
 	}
-	return retry(func() error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) })
+	return d.removed(retry(func() error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }), name)
 }
 
 // Writable reports whether we may make and remove entries in the directory, which
@@ -261,7 +269,10 @@ func (d *Dir) Writable() bool {
 
 // Sync forces the directory's names to the device.
 func (d *Dir) Sync() error {
-	if err := fault(OpSync, ""); err != nil {
+	if err := d.fault(OpSync, ""); err != nil {
+		return err
+	}
+	if done, err := d.flushed(Flush{Op: OpSync}); done {
 		return err
 	}
 	err := retry(func() error { return fsyncFD(d.fd) })

@@ -25,8 +25,8 @@ type capabilities struct {
 
 // OpenRoot opens the directory that a user named. Symbolic links in path are
 // followed: the path is the user's own.
-func OpenRoot(path string) (*Dir, error) {
-	if err := fault(OpOpenDir, path); err != nil {
+func (sys *FS) OpenRoot(path string) (*Dir, error) {
+	if err := sys.fault(OpOpenDir, path); err != nil {
 		return nil, err
 	}
 	wide, err := windows.UTF16PtrFromString(path)
@@ -46,17 +46,17 @@ func OpenRoot(path string) (*Dir, error) {
 		windows.CloseHandle(h)
 		return nil, err
 	}
-	return &Dir{Object: Object{h: h}, caps: new(capabilities)}, nil
+	return &Dir{Object: Object{h: h, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
 }
 
 // OpenLookup opens the directory that a user named to open and describe entries of it
 // by name, with the permissions that OpenRoot needs.
-func OpenLookup(path string) (*Dir, error) { return OpenRoot(path) }
+func (sys *FS) OpenLookup(path string) (*Dir, error) { return sys.OpenRoot(path) }
 
 // OpenDir opens the subdirectory name; a symbolic link or a junction is ELOOP,
 // anything else ERROR_DIRECTORY.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
-	if err := fault(OpOpenDir, name); err != nil {
+	if err := d.fault(OpOpenDir, name); err != nil {
 		return nil, err
 	}
 	h, info, err := d.openThing(name, dirAccess)
@@ -67,7 +67,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 		windows.CloseHandle(h)
 		return nil, errNotDirectory
 	}
-	return &Dir{Object: Object{h: h}, caps: d.caps}, nil
+	return &Dir{Object: Object{h: h, descriptor: d.opened(name)}, caps: d.caps}, nil
 }
 
 // openThing opens the file or directory name: itself, not what a link there
@@ -111,7 +111,7 @@ func (d *Dir) openThing(name string, access uint32) (windows.Handle, Info, error
 // 0, and kind Unknown, where a listing does not tell. A name that is not UTF-16 is
 // given in WTF-8, as package os does.
 func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
-	if err := fault(OpList, ""); err != nil {
+	if err := d.fault(OpList, ""); err != nil {
 		return err
 	}
 	h, err := reopen(d.h, dirAccess) // with a reading position of its own
@@ -151,10 +151,10 @@ func kindOfEntry(mode fs.FileMode) Kind {
 }
 
 // Lstat describes what a user named, and of a symbolic link the link itself.
-func Lstat(path string) (Info, error) {
+func (sys *FS) Lstat(path string) (Info, error) {
 	dir, name := filepath.Split(path)
 	if name == "" || name == "." || name == ".." { // a directory in any case
-		d, err := OpenRoot(path)
+		d, err := sys.OpenRoot(path)
 		if err != nil {
 			return Info{}, err
 		}
@@ -164,7 +164,7 @@ func Lstat(path string) (Info, error) {
 	if dir == "" {
 		dir = "."
 	}
-	d, err := OpenRoot(dir)
+	d, err := sys.OpenRoot(dir)
 	if err != nil {
 		return Info{}, err
 	}
@@ -174,7 +174,7 @@ func Lstat(path string) (Info, error) {
 
 // Lstat describes the entry name, not following a link.
 func (d *Dir) Lstat(name string) (Info, error) {
-	if err := fault(OpStat, name); err != nil {
+	if err := d.fault(OpStat, name); err != nil {
 		return Info{}, err
 	}
 	return d.lstat(name)
@@ -192,14 +192,14 @@ func (d *Dir) lstat(name string) (Info, error) {
 // Open opens the file name for reading and describes it. It does not follow a
 // link; the caller looks at the kind.
 func (d *Dir) Open(name string) (*File, Info, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
 	}
 	h, _, err := d.openThing(name, readAttributes|windows.FILE_READ_DATA)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	f := &File{Object{h: h}}
+	f := &File{Object{h: h, descriptor: d.opened(name)}}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
@@ -211,7 +211,7 @@ func (d *Dir) Open(name string) (*File, Info, error) {
 // OpenObject opens the entry name, whatever it is, to read and set metadata. A
 // link is not followed.
 func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, err
 	}
 	h, err := openAt(d.h, name, writeAttributes, windows.FILE_OPEN, 0)
@@ -221,23 +221,35 @@ func (d *Dir) OpenObject(name string) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Object{h: h}, nil
+	return &Object{h: h, descriptor: d.opened(name)}, nil
 }
 
 // Sync does nothing: a directory cannot be forced to the device. NTFS and ReFS
 // log changes of names in order, with the next flush of a file at the latest.
-func (d *Dir) Sync() error { return fault(OpSync, "") }
+func (d *Dir) Sync() error {
+	if err := d.fault(OpSync, ""); err != nil {
+		return err
+	}
+	_, err := d.flushed(Flush{Op: OpSync})
+	return err
+}
 
 // SyncFS is not supported: flushing a volume takes an administrator.
 func (d *Dir) SyncFS() error {
-	if err := fault(OpSyncFS, ""); err != nil {
+	if err := d.fault(OpSyncFS, ""); err != nil {
+		return err
+	}
+	if done, err := d.flushed(Flush{Op: OpSyncFS}); done {
 		return err
 	}
 	return errNotSupported
 }
 
 // SyncFSReliable is false: every file is forced to the device by itself.
-func (d *Dir) SyncFSReliable() bool { return false }
+func (d *Dir) SyncFSReliable() bool {
+	disk := d.disk()
+	return disk != nil && disk.FlushesAll()
+}
 
 // Writable is always true: no mode keeps entries from being made.
 func (d *Dir) Writable() bool { return true }

@@ -5,7 +5,10 @@ import "golang.org/x/sys/unix"
 // SyncToDrive forces the file's data and metadata to the drive, in whose own cache they
 // may stay until SyncDrive: fsync(2).
 func (f *File) SyncToDrive() error {
-	if err := fault(OpSync, ""); err != nil {
+	if err := f.fault(OpSync, ""); err != nil {
+		return err
+	}
+	if done, err := f.flushed(Flush{Op: OpSync, ToDrive: true}); done {
 		return err
 	}
 	return retry(func() error { return unix.Fsync(f.fd) })
@@ -14,7 +17,10 @@ func (f *File) SyncToDrive() error {
 // SyncToDrive forces the directory's names to the drive, in whose own cache they may
 // stay until SyncDrive.
 func (d *Dir) SyncToDrive() error {
-	if err := fault(OpSync, ""); err != nil {
+	if err := d.fault(OpSync, ""); err != nil {
+		return err
+	}
+	if done, err := d.flushed(Flush{Op: OpSync, ToDrive: true}); done {
 		return err
 	}
 	err := retry(func() error { return unix.Fsync(d.fd) })
@@ -28,7 +34,10 @@ func (d *Dir) SyncToDrive() error {
 // the directory's drive: fcntl(2) has it that F_FULLFSYNC of one file does that for all
 // for which fsync was called before.
 func (d *Dir) SyncDrive() error {
-	if err := fault(OpSyncDrive, ""); err != nil {
+	if err := d.fault(OpSyncDrive, ""); err != nil {
+		return err
+	}
+	if done, err := d.flushed(Flush{Op: OpSyncDrive}); done {
 		return err
 	}
 	return d.Sync()

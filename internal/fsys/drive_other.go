@@ -9,4 +9,4 @@ func (f *File) SyncToDrive() error { return f.Sync() }
 func (d *Dir) SyncToDrive() error { return d.Sync() }
 
 // SyncDrive has nothing left to do.
-func (d *Dir) SyncDrive() error { return fault(OpSyncDrive, "") }
+func (d *Dir) SyncDrive() error { return d.fault(OpSyncDrive, "") }

@@ -142,21 +142,20 @@ func TestReaches(t *testing.T) {
 }
 
 func TestCloneAnswersOfOtherFileSystems(t *testing.T) {
-	defer func(f func(int, int) error) { fileClone = f }(fileClone)
-	d, path := tempRoot(t)
+	d, path := ownRoot(t)
 	put(t, filepath.Join(path, "f"), "content")
 	src := openFile(t, d, "f")
 	for answer, reach := range map[error]Refusal{
 		unix.EINVAL: RefusedFile, unix.ENOTTY: RefusedPair, unix.ENOSPC: NotRefused, unix.EIO: NotRefused,
 	} {
-		fileClone = func(int, int) error { return answer }
+		d.calls().fileClone = func(int, int) error { return answer }
 		_, err := d.CreateClone(src, true)
 		require.ErrorIs(t, err, answer)
 		require.Equal(t, reach, RefusalOf(err))
 		require.Equal(t, []string{"f"}, names(t, d))
 	}
 	calls := 0
-	fileClone = func(dst, from int) error {
+	d.calls().fileClone = func(dst, from int) error {
 		if calls++; calls < 3 {
 			return unix.EINTR
 		}
@@ -228,10 +227,7 @@ func TestCopyRangeMovesNoMoreThanTheKernel(t *testing.T) {
 }
 
 func TestCopyRangeAnswersOfOtherFileSystems(t *testing.T) {
-	defer func(f func(int, *int64, int, *int64, int, int) (int, error), trusted func() bool) {
-		copyFileRange, rangesTrusted = f, trusted
-	}(copyFileRange, rangesTrusted)
-	d, path := tempRoot(t)
+	d, path := ownRoot(t)
 	put(t, filepath.Join(path, "f"), "content")
 	src := openFile(t, d, "f")
 	p, err := d.Create(true)
@@ -254,7 +250,7 @@ func TestCopyRangeAnswersOfOtherFileSystems(t *testing.T) {
 		{answer{-1, unix.ENOSPC}, true, NotRefused},
 	} {
 		calls := 0
-		copyFileRange = func(from int, fromOff *int64, to int, toOff *int64, n, flags int) (int, error) {
+		d.calls().copyFileRange = func(from int, fromOff *int64, to int, toOff *int64, n, flags int) (int, error) {
 			require.Equal(t, []int{src.fd, p.fd, maxRange, 0}, []int{from, to, n, flags})
 			require.Equal(t, []int64{1 << 33, 1 << 33}, []int64{*fromOff, *toOff})
 			if calls++; calls < 3 {
@@ -270,7 +266,7 @@ func TestCopyRangeAnswersOfOtherFileSystems(t *testing.T) {
 		require.Equal(t, want.reach, RefusalOf(err))
 		require.ErrorIs(t, err, want.err)
 	}
-	copyFileRange = func(int, *int64, int, *int64, int, int) (int, error) {
+	d.calls().copyFileRange = func(int, *int64, int, *int64, int, int) (int, error) {
 		t.Error("a call that is not needed")
 		return 0, nil
 	}
@@ -280,7 +276,7 @@ func TestCopyRangeAnswersOfOtherFileSystems(t *testing.T) {
 		require.True(t, handled)
 		require.Zero(t, moved)
 	}
-	rangesTrusted = func() bool { return false }
+	d.calls().rangesTrusted = func() bool { return false }
 	_, handled, err := p.CopyRange(src, 0, 7)
 	require.False(t, handled)
 	require.Equal(t, RefusedPair, RefusalOf(err))
@@ -347,7 +343,7 @@ func TestReleaseAtLeast(t *testing.T) {
 	} {
 		require.Equal(t, want, releaseAtLeast(release, 5, 3), release)
 	}
-	require.Equal(t, unixRelease(t) >= 503, rangesTrusted())
+	require.Equal(t, unixRelease(t) >= 503, system.rangesTrusted())
 }
 
 func TestPreallocateOnDisks(t *testing.T) {

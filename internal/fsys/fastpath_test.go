@@ -17,18 +17,6 @@ func openFile(t *testing.T, d *Dir, name string) *File {
 	return f
 }
 
-// failing makes all operations of one kind fail until the end of the test.
-func failing(t *testing.T, op Op, err error) {
-	t.Helper()
-	Fault = func(o Op, _ string) error {
-		if o == op {
-			return err
-		}
-		return nil
-	}
-	t.Cleanup(func() { Fault = nil })
-}
-
 func TestRefusalOf(t *testing.T) {
 	require.Equal(t, NotRefused, RefusalOf(nil))
 	require.Equal(t, NotRefused, RefusalOf(errBoom))
@@ -155,7 +143,7 @@ func copyAll(t *testing.T, dst, src *File, size int64) {
 }
 
 func TestFaultsOfFastPaths(t *testing.T) {
-	d, path := tempRoot(t)
+	d, path := ownRoot(t)
 	put(t, filepath.Join(path, "f"), "content")
 	src := openFile(t, d, "f")
 	p, err := d.Create(true)
@@ -163,7 +151,7 @@ func TestFaultsOfFastPaths(t *testing.T) {
 	defer p.Abort()
 	before := names(t, d)
 
-	failing(t, OpPreallocate, errBoom)
+	failAll(&d.Object, errBoom, OpPreallocate)
 	require.ErrorIs(t, p.Preallocate(1), errBoom)
 	for _, failure := range []struct {
 		err   error
@@ -172,14 +160,14 @@ func TestFaultsOfFastPaths(t *testing.T) {
 		{errBoom, NotRefused},
 		{errNoFastPath, RefusedPair},
 	} {
-		failing(t, OpCopyRange, failure.err)
+		failAll(&d.Object, failure.err, OpCopyRange)
 		moved, handled, err := p.CopyRange(src, 0, 7)
 		require.ErrorIs(t, err, failure.err)
 		require.Zero(t, moved)
 		require.Equal(t, failure.reach == NotRefused, handled)
 		require.Equal(t, failure.reach, RefusalOf(err))
 		for _, named := range []bool{false, true} {
-			failing(t, OpClone, failure.err)
+			failAll(&d.Object, failure.err, OpClone)
 			_, err = d.CreateClone(src, named)
 			require.ErrorIs(t, err, failure.err)
 			require.Equal(t, failure.reach, RefusalOf(err))

@@ -18,7 +18,7 @@ type File struct {
 // ReadAt reads at the offset off until p is full or the file ends; 0 bytes
 // without an error is the end.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
-	if err := fault(OpRead, ""); err != nil {
+	if err := f.fault(OpRead, ""); err != nil {
 		return 0, err
 	}
 	if f.direct.Load() {
@@ -40,7 +40,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 
 // ReadSomeAt is one read: fewer bytes than p has room for are no sign of the end.
 func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
-	if err := fault(OpRead, ""); err != nil {
+	if err := f.fault(OpRead, ""); err != nil {
 		return 0, err
 	}
 	return f.pread(p, off)
@@ -54,7 +54,7 @@ func (f *File) size() (int64, error) {
 
 // WriteAt writes all of p at the offset off.
 func (f *File) WriteAt(p []byte, off int64) error {
-	if err := fault(OpWrite, ""); err != nil {
+	if err := f.fault(OpWrite, ""); err != nil {
 		return err
 	}
 	for len(p) > 0 {
@@ -65,6 +65,9 @@ func (f *File) WriteAt(p []byte, off int64) error {
 		if n == 0 { // no system documents it; a loop would never end
 			return unix.EIO
 		}
+		if err := f.wrote(p[:n], off); err != nil {
+			return err
+		}
 		p, off = p[n:], off+int64(n)
 	}
 	return nil
@@ -72,15 +75,18 @@ func (f *File) WriteAt(p []byte, off int64) error {
 
 // Truncate sets the file's size in bytes; what it adds is a hole.
 func (f *File) Truncate(size int64) error {
-	if err := fault(OpTruncate, ""); err != nil {
+	if err := f.fault(OpTruncate, ""); err != nil {
 		return err
 	}
-	return retry(func() error { return unix.Ftruncate(f.fd, size) })
+	return f.truncated(retry(func() error { return unix.Ftruncate(f.fd, size) }), size)
 }
 
 // Sync forces the file's data and metadata to the device.
 func (f *File) Sync() error {
-	if err := fault(OpSync, ""); err != nil {
+	if err := f.fault(OpSync, ""); err != nil {
+		return err
+	}
+	if done, err := f.flushed(Flush{Op: OpSync}); done {
 		return err
 	}
 	return retry(func() error { return fsyncFD(f.fd) })
@@ -91,7 +97,10 @@ func (f *File) Sync() error {
 // stops at the drive's own cache: it bounds what waits in memory and promises no
 // more.
 func (f *File) Datasync() error {
-	if err := fault(OpSync, ""); err != nil {
+	if err := f.fault(OpSync, ""); err != nil {
+		return err
+	}
+	if done, err := f.flushed(Flush{Op: OpSync, DataOnly: true, ToDrive: datasyncToDrive}); done {
 		return err
 	}
 	return retry(func() error { return fdatasyncFD(f.fd) })
@@ -101,14 +110,14 @@ func (f *File) Datasync() error {
 // An error of writing is told to one of the two only, and SetDirect acts on both
 // but is known to one: call it before.
 func (f *File) Dup() (*File, error) {
-	if err := fault(OpOpen, ""); err != nil {
+	if err := f.fault(OpOpen, ""); err != nil {
 		return nil, err
 	}
 	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0) })
 	if err != nil {
 		return nil, err
 	}
-	dup := &File{Object: Object{fd: fd}}
+	dup := &File{Object: Object{fd: fd, descriptor: f.opened("")}}
 	dup.direct.Store(f.direct.Load())
 	dup.uncached.Store(f.uncached.Load())
 	return dup, nil
@@ -118,6 +127,9 @@ func (f *File) Dup() (*File, error) {
 // after off, and end == true if there is none. An error for which Unsupported
 // holds means that the file system, or the system, cannot tell.
 func (f *File) NextData(off int64) (data, hole int64, end bool, err error) {
+	if err := f.fault(OpHoles, ""); err != nil {
+		return 0, 0, false, err
+	}
 	if !tellsHoles {
 		return 0, 0, false, unix.ENOTSUP
 	}

@@ -10,7 +10,7 @@ type File struct{ Object }
 // ReadAt reads at the offset off until p is full or the file ends; 0 bytes
 // without an error is the end.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
-	if err := fault(OpRead, ""); err != nil {
+	if err := f.fault(OpRead, ""); err != nil {
 		return 0, err
 	}
 	total := 0
@@ -29,7 +29,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 
 // ReadSomeAt is one read: fewer bytes than p has room for are no sign of the end.
 func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
-	if err := fault(OpRead, ""); err != nil {
+	if err := f.fault(OpRead, ""); err != nil {
 		return 0, err
 	}
 	return f.pread(p, off)
@@ -54,7 +54,7 @@ func (f *File) pread(p []byte, off int64) (int, error) {
 
 // WriteAt writes all of p at the offset off.
 func (f *File) WriteAt(p []byte, off int64) error {
-	if err := fault(OpWrite, ""); err != nil {
+	if err := f.fault(OpWrite, ""); err != nil {
 		return err
 	}
 	for len(p) > 0 {
@@ -64,6 +64,9 @@ func (f *File) WriteAt(p []byte, off int64) error {
 		}
 		if n == 0 { // no system documents it; a loop would never end
 			return windows.ERROR_WRITE_FAULT
+		}
+		if err := f.wrote(p[:n], off); err != nil {
+			return err
 		}
 		p, off = p[n:], off+int64(n)
 	}
@@ -77,17 +80,20 @@ func offsetOf(off int64) *windows.Overlapped {
 // Truncate sets the file's size in bytes; what it adds reads as zeros and takes
 // up room on the device.
 func (f *File) Truncate(size int64) error {
-	if err := fault(OpTruncate, ""); err != nil {
+	if err := f.fault(OpTruncate, ""); err != nil {
 		return err
 	}
-	return windows.Ftruncate(f.h, size)
+	return f.truncated(windows.Ftruncate(f.h, size), size)
 }
 
 // Sync forces the file's data and metadata to the device. FlushFileBuffers
 // demands the right to write, which nobody gets on a read-only file: it is
 // writable for the instant of opening then.
 func (f *File) Sync() error {
-	if err := fault(OpSync, ""); err != nil {
+	if err := f.fault(OpSync, ""); err != nil {
+		return err
+	}
+	if done, err := f.flushed(Flush{Op: OpSync}); done {
 		return err
 	}
 	const access = writeAttributes | windows.FILE_WRITE_DATA
@@ -123,7 +129,7 @@ func (f *File) Datasync() error { return f.Sync() }
 
 // Dup returns a second handle of the same open file, with a life of its own.
 func (f *File) Dup() (*File, error) {
-	if err := fault(OpOpen, ""); err != nil {
+	if err := f.fault(OpOpen, ""); err != nil {
 		return nil, err
 	}
 	var h windows.Handle
@@ -131,10 +137,13 @@ func (f *File) Dup() (*File, error) {
 	if err := windows.DuplicateHandle(self, f.h, self, &h, 0, false, windows.DUPLICATE_SAME_ACCESS); err != nil {
 		return nil, err
 	}
-	return &File{Object{h: h}}, nil
+	return &File{Object{h: h, descriptor: f.opened("")}}, nil
 }
 
 // NextData is not supported: holes are read as the zeros that they are.
 func (f *File) NextData(int64) (data, hole int64, end bool, err error) {
+	if err := f.fault(OpHoles, ""); err != nil {
+		return 0, 0, false, err
+	}
 	return 0, 0, false, errNotSupported
 }

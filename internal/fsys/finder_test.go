@@ -178,14 +178,14 @@ func TestFinderFollowsLinksInADeepTree(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("paths are short on Windows")
 	}
-	dir, root := finderTree(t)
+	dir, at := finderTree(t)
 	const depth = 600
-	at := root
+	top := at
 	for range depth {
 		require.NoError(t, at.Mkdir("x"))
 		next, err := at.OpenDir("x")
 		require.NoError(t, err)
-		if at != root {
+		if at != top {
 			at.Close()
 		}
 		at = next
@@ -196,11 +196,13 @@ func TestFinderFollowsLinksInADeepTree(t *testing.T) {
 	at.Close()
 	require.NoError(t, os.Symlink(strings.Repeat("x/", depth)+"up", filepath.Join(dir, "down")))
 	before, most := openFiles(t), 0
-	fsys.Fault = func(fsys.Op, string) error {
+	sys := &fsys.FS{Fault: func(fsys.Call) error {
 		most = max(most, openFiles(t)-before)
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
+	}}
+	root, err := sys.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
 	for _, limit := range []int{1, 5} {
 		f := fsys.NewFinder(root, limit)
 		for path, want := range map[string]string{"down": "A", strings.Repeat("x/", depth) + "up": "A", strings.Repeat("x/", depth) + "around": "B"} {

@@ -39,7 +39,7 @@ func openNow(s *Handles) int {
 func TestHandlesOfADeepChain(t *testing.T) {
 	const limit = 8
 	depth := 3000
-	root, _ := tempRoot(t)
+	root, _ := ownRoot(t)
 	s := NewHandles(limit)
 	chain := []*Handle{s.Root(root)}
 	if emulated {
@@ -79,13 +79,12 @@ func TestHandlesOfADeepChain(t *testing.T) {
 	require.NoError(t, deepest.Remove("file"))
 	chain[depth].Release()
 	opened := 0
-	Fault = func(op Op, _ string) error {
-		if op == OpOpenDir {
+	root.FS().Fault = func(c Call) error {
+		if c.Op == OpOpenDir {
 			opened++
 		}
 		return nil
 	}
-	defer func() { Fault = nil }()
 	for i := depth; i > 0; i-- {
 		chain[i].Close()
 		d, err := chain[i-1].Acquire()

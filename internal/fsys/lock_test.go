@@ -63,14 +63,8 @@ func TestLockOfWhatCannotBeDescribed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the fault hook is not asked here")
 	}
-	d, _ := tempRoot(t)
-	Fault = func(op Op, _ string) error {
-		if op == OpStat {
-			return syscall.EIO
-		}
-		return nil
-	}
-	defer func() { Fault = nil }()
+	d, _ := ownRoot(t)
+	failAll(&d.Object, syscall.EIO, OpStat)
 	_, err := d.Lock("lock")
 	require.ErrorIs(t, err, syscall.EIO)
 }

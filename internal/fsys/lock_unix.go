@@ -13,12 +13,15 @@ var ErrLocked = errors.New("locked by another process")
 
 // Lock is an exclusive lock on a file. The system releases it when the process
 // ends, however it ends.
-type Lock struct{ fd int }
+type Lock struct {
+	fd         int
+	descriptor *Descriptor
+}
 
 // Lock takes the lock on the file name in d, which is created if need be. A
 // file system without locks: an error for which Unsupported holds.
 func (d *Dir) Lock(name string) (*Lock, error) {
-	if err := fault(OpLock, name); err != nil {
+	if err := d.fault(OpLock, name); err != nil {
 		return nil, err
 	}
 	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
@@ -31,11 +34,17 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 		if err != nil && err != unix.ENOENT {
 			return nil, err
 		}
+		isNew := err != nil
 		fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0o600) })
 		if err != nil {
 			return nil, err
 		}
-		err = retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		if isNew {
+			err = d.made(nil, OpCreate, name, "")
+		}
+		if err == nil {
+			err = retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		}
 		if err == nil {
 			var still bool
 			if still, err = d.isFile(name, fd); err == nil && !still {
@@ -53,12 +62,12 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 			}
 			return nil, err
 		}
-		return &Lock{fd: fd}, nil
+		return &Lock{fd: fd, descriptor: d.opened(name)}, nil
 	}
 }
 
 func (d *Dir) isFile(name string, fd int) (bool, error) {
-	a, err := (&Object{fd: fd}).Stat()
+	a, err := (&Object{fd: fd}).stat()
 	if err != nil {
 		return false, err
 	}
@@ -71,4 +80,7 @@ func (d *Dir) isFile(name string, fd int) (bool, error) {
 
 // Unlock releases the lock. Remove the file first, so that nobody locks a file
 // that has no name.
-func (l *Lock) Unlock() { _ = unix.Close(l.fd) }
+func (l *Lock) Unlock() {
+	l.descriptor.closed()
+	_ = unix.Close(l.fd)
+}

@@ -14,15 +14,22 @@ var ErrLocked = errors.New("locked by another process")
 
 // Lock is an exclusive lock on a file. The system releases it when the process
 // ends, however it ends.
-type Lock struct{ h windows.Handle }
+type Lock struct {
+	h          windows.Handle
+	descriptor *Descriptor
+}
 
 // Lock takes the lock on the file name in d, which is created if need be. A
 // file system without locks: an error for which Unsupported holds.
 func (d *Dir) Lock(name string) (*Lock, error) {
-	if err := fault(OpLock, name); err != nil {
+	if err := d.fault(OpLock, name); err != nil {
 		return nil, err
 	}
 	for {
+		var absent error
+		if d.disk() != nil {
+			_, absent = d.lstat(name)
+		}
 		h, err := openAt(d.h, name, windows.GENERIC_READ|windows.GENERIC_WRITE|windows.SYNCHRONIZE,
 			windows.FILE_OPEN_IF, windows.FILE_NON_DIRECTORY_FILE)
 		if err == windows.ERROR_DELETE_PENDING { // the last holder has removed it and is about to let go
@@ -38,7 +45,12 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 		// Locked bytes can be neither read nor written through other handles, so
 		// the lock is on one that no file reaches.
 		beyond := windows.Overlapped{OffsetHigh: 1 << 30}
-		err = windows.LockFileEx(h, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &beyond)
+		if errors.Is(absent, fs.ErrNotExist) {
+			err = d.made(nil, OpCreate, name, "")
+		}
+		if err == nil {
+			err = windows.LockFileEx(h, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &beyond)
+		}
 		if err == nil {
 			var still bool
 			if still, err = d.isFile(name, h); err == nil && !still {
@@ -53,7 +65,7 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 			}
 			return nil, err
 		}
-		return &Lock{h: h}, nil
+		return &Lock{h: h, descriptor: d.opened(name)}, nil
 	}
 }
 
@@ -71,4 +83,7 @@ func (d *Dir) isFile(name string, h windows.Handle) (bool, error) {
 
 // Unlock releases the lock. Remove the file first, so that nobody locks a file
 // that has no name.
-func (l *Lock) Unlock() { windows.CloseHandle(l.h) }
+func (l *Lock) Unlock() {
+	l.descriptor.closed()
+	windows.CloseHandle(l.h)
+}

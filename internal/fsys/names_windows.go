@@ -10,19 +10,19 @@ import (
 
 // Mkdir creates the directory name; who may use it, its parent's ACL says.
 func (d *Dir) Mkdir(name string) error {
-	if err := fault(OpMkdir, name); err != nil {
+	if err := d.fault(OpMkdir, name); err != nil {
 		return err
 	}
 	h, err := openAt(d.h, name, readAttributes, windows.FILE_CREATE, windows.FILE_DIRECTORY_FILE)
 	if err != nil {
 		return err
 	}
-	return windows.CloseHandle(h)
+	return d.made(windows.CloseHandle(h), OpMkdir, name, "")
 }
 
 // Readlink returns the target of the symbolic link name.
 func (d *Dir) Readlink(name string) (target string, err error) {
-	if err := fault(OpReadlink, name); err != nil {
+	if err := d.fault(OpReadlink, name); err != nil {
 		return "", err
 	}
 	info, err := d.lstat(name)
@@ -43,7 +43,7 @@ func (d *Dir) Readlink(name string) (target string, err error) {
 // link to a directory if target is one already, else to a file. It takes a
 // privilege or the developer mode.
 func (d *Dir) Symlink(target, name string) error {
-	if err := fault(OpSymlink, name); err != nil {
+	if err := d.fault(OpSymlink, name); err != nil {
 		return err
 	}
 	if err := validName(name); err != nil {
@@ -52,7 +52,8 @@ func (d *Dir) Symlink(target, name string) error {
 	if target == "" || strings.ContainsRune(target, 0) {
 		return syscall.EINVAL
 	}
-	return d.withRoot(func(root *os.Root) error { return root.Symlink(target, name) })
+	err := d.withRoot(func(root *os.Root) error { return root.Symlink(target, name) })
+	return d.made(err, OpSymlink, name, target)
 }
 
 // withRoot opens the directory as an os.Root, which knows the format of links
@@ -89,7 +90,7 @@ func (d *Dir) withRoot(f func(*os.Root) error) error {
 
 // Mknod is not supported: there are no such files.
 func (d *Dir) Mknod(name string, _ Info) error {
-	if err := fault(OpMknod, name); err != nil {
+	if err := d.fault(OpMknod, name); err != nil {
 		return err
 	}
 	return errNotSupported
@@ -98,7 +99,7 @@ func (d *Dir) Mknod(name string, _ Info) error {
 // Link gives the entry name of d the further name newName in to; EEXIST if that
 // is taken. A symbolic link is linked itself.
 func (d *Dir) Link(name string, to *Dir, newName string) error {
-	if err := fault(OpLink, newName); err != nil {
+	if err := d.fault(OpLink, newName); err != nil {
 		return err
 	}
 	h, err := openAt(d.h, name, writeAttributes, windows.FILE_OPEN, 0)
@@ -106,7 +107,7 @@ func (d *Dir) Link(name string, to *Dir, newName string) error {
 		return err
 	}
 	defer windows.CloseHandle(h)
-	return bare(setName(h, fileLinkInformation, 0, to.h, newName))
+	return d.moved(bare(setName(h, fileLinkInformation, 0, to.h, newName)), OpLink, name, to, newName)
 }
 
 // Rename gives oldName the name newName in the same directory and replaces what
@@ -118,7 +119,7 @@ func (d *Dir) Rename(oldName, newName string) error {
 // RenameNew is Rename that never replaces: ERROR_ALREADY_EXISTS if the name is
 // taken.
 func (d *Dir) RenameNew(oldName, newName string) error {
-	if err := fault(OpRename, newName); err != nil {
+	if err := d.fault(OpRename, newName); err != nil {
 		return err
 	}
 	h, err := openAt(d.h, oldName, windows.DELETE|windows.SYNCHRONIZE, windows.FILE_OPEN, 0)
@@ -126,13 +127,13 @@ func (d *Dir) RenameNew(oldName, newName string) error {
 		return err
 	}
 	defer windows.CloseHandle(h)
-	return renameHandle(h, d.h, newName)
+	return d.moved(renameHandle(h, d.h, newName), OpRename, oldName, d, newName)
 }
 
 // MoveTo is Rename into the directory to of the same volume. A directory with
 // anything open below it cannot be moved: access denied.
 func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {
-	if err := fault(OpRename, newName); err != nil {
+	if err := d.fault(OpRename, newName); err != nil {
 		return err
 	}
 	h, err := openAt(d.h, oldName, windows.DELETE|windows.SYNCHRONIZE, windows.FILE_OPEN, 0)
@@ -140,24 +141,24 @@ func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {
 		return err
 	}
 	defer windows.CloseHandle(h)
-	return replaceHandle(h, to.h, newName)
+	return d.moved(replaceHandle(h, to.h, newName), OpRename, oldName, to, newName)
 }
 
 // Remove removes the name of anything but a directory; a link to a directory is
 // none.
 func (d *Dir) Remove(name string) error {
-	if err := fault(OpRemove, name); err != nil {
+	if err := d.fault(OpRemove, name); err != nil {
 		return err
 	}
-	return d.remove(name, false)
+	return d.removed(d.remove(name, false), name)
 }
 
 // RemoveDir removes the empty directory name.
 func (d *Dir) RemoveDir(name string) error {
-	if err := fault(OpRemove, name); err != nil {
+	if err := d.fault(OpRemove, name); err != nil {
 		return err
 	}
-	return d.remove(name, true)
+	return d.removed(d.remove(name, true), name)
 }
 
 func (d *Dir) remove(name string, dir bool) error {

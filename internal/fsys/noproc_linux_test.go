@@ -12,10 +12,8 @@ import (
 // In a chroot without /proc what has a descriptor of its own loses nothing. Of the
 // rest, older kernels may refuse what newer ones do.
 func TestWithoutProc(t *testing.T) {
-	proc := procFD
-	defer func() { procFD = proc }()
-	procFD = "/nowhere/"
-	d, path := tempRoot(t)
+	d, path := ownRoot(t)
+	d.calls().procFD = "/nowhere/"
 	require.NoError(t, os.Symlink("target", filepath.Join(path, "link")))
 	require.NoError(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0o600))
 	for _, name := range []string{"link", "fifo"} {

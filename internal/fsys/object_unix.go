@@ -19,16 +19,15 @@ type Object struct {
 	// entry, if not empty, is the object's name in the directory fd: macOS has
 	// no O_PATH, and not everything there can be opened.
 	entry string //nolint:unused // outside macOS
+
+	descriptor *Descriptor // nil without an FS
 }
 
-// Tests exchange it for what is not there.
-var procFD = "/proc/self/fd/"
-
-func (o *Object) procPath() string { return procFD + strconv.Itoa(o.fd) }
+func (o *Object) procPath() string { return o.calls().procFD + strconv.Itoa(o.fd) }
 
 // Stat describes the object.
 func (o *Object) Stat() (Info, error) {
-	if err := fault(OpStat, ""); err != nil {
+	if err := o.fault(OpStat, ""); err != nil {
 		return Info{}, err
 	}
 	return o.stat()
@@ -36,27 +35,27 @@ func (o *Object) Stat() (Info, error) {
 
 // Chown sets owner and group.
 func (o *Object) Chown(uid, gid uint32) error {
-	if err := fault(OpChown, ""); err != nil {
+	if err := o.fault(OpChown, ""); err != nil {
 		return err
 	}
-	return retry(func() error { return o.chown(int(uid), int(gid)) })
+	return o.set(retry(func() error { return o.chown(int(uid), int(gid)) }), OpChown)
 }
 
 // Chmod sets the permission bits, with setuid, setgid and sticky.
 func (o *Object) Chmod(mode uint32) error {
-	if err := fault(OpChmod, ""); err != nil {
+	if err := o.fault(OpChmod, ""); err != nil {
 		return err
 	}
-	return retry(func() error { return o.chmod(mode) })
+	return o.set(retry(func() error { return o.chmod(mode) }), OpChmod)
 }
 
 // SetTimes sets access and modification time, to the nanosecond where the file
 // system can. btime is set as well where the system can set it.
 func (o *Object) SetTimes(atime, mtime, btime Time) error {
-	if err := fault(OpTimes, ""); err != nil {
+	if err := o.fault(OpTimes, ""); err != nil {
 		return err
 	}
-	return retry(func() error { return o.setTimes(atime, mtime, btime) })
+	return o.set(retry(func() error { return o.setTimes(atime, mtime, btime) }), OpTimes)
 }
 
 // Xattrs returns the extended attributes whose names keep accepts, ACLs
@@ -64,7 +63,7 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 // they must not be listed, one for which NotPermitted holds. If the values of some are
 // refused, ErrUnread comes with the others.
 func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
-	if err := fault(OpGetXattr, ""); err != nil {
+	if err := o.fault(OpGetXattr, ""); err != nil {
 		return nil, err
 	}
 	return o.xattrs(keep)
@@ -80,22 +79,22 @@ func unreadError(name string, err error) error {
 
 // SetXattr creates or replaces one extended attribute.
 func (o *Object) SetXattr(name string, value []byte) error {
-	if err := fault(OpSetXattr, name); err != nil {
+	if err := o.fault(OpSetXattr, name); err != nil {
 		return err
 	}
-	return retry(func() error { return o.setxattr(name, value) })
+	return o.xattrSet(retry(func() error { return o.setxattr(name, value) }), name, value)
 }
 
 // RemoveXattr removes one extended attribute; it is no error if there is none.
 func (o *Object) RemoveXattr(name string) error {
-	if err := fault(OpSetXattr, name); err != nil {
+	if err := o.fault(OpSetXattr, name); err != nil {
 		return err
 	}
 	err := retry(func() error { return o.removexattr(name) })
 	if err == errNoXattr {
 		return nil
 	}
-	return err
+	return o.xattrSet(err, name, nil)
 }
 
 // Close gives the descriptor back. What was written is committed by other means,
@@ -104,6 +103,7 @@ func (o *Object) Close() { _ = o.close() }
 
 // close reports what only close tells of lost writes, as NFS does.
 func (o *Object) close() error {
+	o.descriptor.closed()
 	err := unix.Close(o.fd)
 	if err == unix.EINTR { // the descriptor is gone all the same
 		return nil

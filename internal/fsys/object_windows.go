@@ -12,19 +12,24 @@ const errNotSupported = windows.ERROR_NOT_SUPPORTED
 
 // Object is an open file, directory or other thing whose metadata can be read
 // and set through its handle.
-type Object struct{ h windows.Handle }
+type Object struct {
+	h          windows.Handle
+	descriptor *Descriptor // nil without an FS
+}
 
 // Stat describes the object.
 func (o *Object) Stat() (Info, error) {
-	if err := fault(OpStat, ""); err != nil {
+	if err := o.fault(OpStat, ""); err != nil {
 		return Info{}, err
 	}
-	return infoOf(o.h)
+	return o.stat()
 }
+
+func (o *Object) stat() (Info, error) { return infoOf(o.h) }
 
 // Chown is not supported: owners are not numbers here.
 func (o *Object) Chown(uint32, uint32) error {
-	if err := fault(OpChown, ""); err != nil {
+	if err := o.fault(OpChown, ""); err != nil {
 		return err
 	}
 	return errNotSupported
@@ -76,7 +81,7 @@ func attributesOf(mode, old uint32) uint32 {
 // Chmod keeps the attributes in the mode, and of its permissions one bit: without the
 // owner's write bit a file is read-only.
 func (o *Object) Chmod(mode uint32) error {
-	if err := fault(OpChmod, ""); err != nil {
+	if err := o.fault(OpChmod, ""); err != nil {
 		return err
 	}
 	var i windows.ByHandleFileInformation
@@ -87,13 +92,13 @@ func (o *Object) Chmod(mode uint32) error {
 	if attributes == i.FileAttributes {
 		return nil
 	}
-	return o.with(writeAttributes, func(h windows.Handle) error { return setAttributes(h, attributes) })
+	return o.set(o.with(writeAttributes, func(h windows.Handle) error { return setAttributes(h, attributes) }), OpChmod)
 }
 
 // SetTimes sets access, modification and, unless zero, creation time, in steps
 // of 100 ns where the file system can, from 1601 on.
 func (o *Object) SetTimes(atime, mtime, btime Time) error {
-	if err := fault(OpTimes, ""); err != nil {
+	if err := o.fault(OpTimes, ""); err != nil {
 		return err
 	}
 	access, write := filetimeOf(atime), filetimeOf(mtime)
@@ -102,9 +107,9 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 		c := filetimeOf(btime)
 		creation = &c
 	}
-	return o.with(writeAttributes, func(h windows.Handle) error {
+	return o.set(o.with(writeAttributes, func(h windows.Handle) error {
 		return windows.SetFileTime(h, creation, &access, &write)
-	})
+	}), OpTimes)
 }
 
 // Xattrs never returns any: alternate data streams and extended attributes of OS/2 are
@@ -112,7 +117,7 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 // NotKeptError. Where the file system has no streams: an error for which Unsupported
 // holds.
 func (o *Object) Xattrs(func(name string) bool) ([]Xattr, error) {
-	if err := fault(OpGetXattr, ""); err != nil {
+	if err := o.fault(OpGetXattr, ""); err != nil {
 		return nil, err
 	}
 	var i windows.ByHandleFileInformation
@@ -159,21 +164,24 @@ func hasStreams(list []byte) bool {
 
 // SetXattr is not supported.
 func (o *Object) SetXattr(name string, _ []byte) error {
-	if err := fault(OpSetXattr, name); err != nil {
+	if err := o.fault(OpSetXattr, name); err != nil {
 		return err
 	}
 	return errNotSupported
 }
 
 // RemoveXattr removes one extended attribute; there is none.
-func (o *Object) RemoveXattr(name string) error { return fault(OpSetXattr, name) }
+func (o *Object) RemoveXattr(name string) error { return o.fault(OpSetXattr, name) }
 
 // Close gives the handle back. What was written is committed by other means, so
 // there is nothing to report.
 func (o *Object) Close() { _ = o.close() }
 
 // close reports what only close tells of lost writes.
-func (o *Object) close() error { return windows.CloseHandle(o.h) }
+func (o *Object) close() error {
+	o.descriptor.closed()
+	return windows.CloseHandle(o.h)
+}
 
 // with runs f on the object's handle, or on another with more rights if those
 // of the first do not suffice.

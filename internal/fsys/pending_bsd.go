@@ -13,11 +13,17 @@ func (p *Pending) linkUnnamed(string) error { return unix.ENOTSUP }
 // SyncFS refuses: sync(2) is all that there is, and it neither waits nor
 // reports errors.
 func (d *Dir) SyncFS() error {
-	if err := fault(OpSyncFS, ""); err != nil {
+	if err := d.fault(OpSyncFS, ""); err != nil {
+		return err
+	}
+	if done, err := d.flushed(Flush{Op: OpSyncFS}); done {
 		return err
 	}
 	return unix.ENOTSUP
 }
 
 // SyncFSReliable is false: every file is forced to the device by itself.
-func (d *Dir) SyncFSReliable() bool { return false }
+func (d *Dir) SyncFSReliable() bool {
+	disk := d.disk()
+	return disk != nil && disk.FlushesAll()
+}

@@ -43,11 +43,15 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 		}
 		return nil, err
 	}
-	p := &Pending{File: File{Object: Object{fd: fd}}, dir: d}
+	p := &Pending{File: File{Object: Object{fd: fd, descriptor: d.opened("(unnamed)")}}, dir: d}
 	files.linkProbe.Do(func() { files.none.Store(!p.linkable()) })
 	if files.none.Load() {
 		p.Close()
 		return nil, unix.EOPNOTSUPP
+	}
+	if err := p.set(nil, OpCreate); err != nil {
+		p.Close()
+		return nil, err
 	}
 	return p, nil
 }
@@ -81,6 +85,10 @@ func (d *Dir) exists() bool {
 // linkUnnamed gives the file its first name. AT_EMPTY_PATH was for the
 // privileged before Linux 6.10 (ENOENT); /proc is the way of older kernels.
 func (p *Pending) linkUnnamed(name string) error {
+	return p.dir.linked(p.linkByDescriptor(name), &p.Object, name)
+}
+
+func (p *Pending) linkByDescriptor(name string) error {
 	if !p.dir.caps.noLinkPath.Load() {
 		err := retry(func() error { return unix.Linkat(p.fd, "", p.dir.fd, name, unix.AT_EMPTY_PATH) })
 		if err != unix.ENOENT && err != unix.EPERM {
@@ -112,7 +120,10 @@ func renameFlags(dirfd int, oldName, newName string) error {
 // other programs' data included. Errors of writes since the directory was
 // opened are reported (Linux 5.8).
 func (d *Dir) SyncFS() error {
-	if err := fault(OpSyncFS, ""); err != nil {
+	if err := d.fault(OpSyncFS, ""); err != nil {
+		return err
+	}
+	if done, err := d.flushed(Flush{Op: OpSyncFS}); done {
 		return err
 	}
 	return retry(func() error { return unix.Syncfs(d.fd) })
@@ -121,6 +132,9 @@ func (d *Dir) SyncFS() error {
 // SyncFSReliable reports whether SyncFS reaches the device and reports errors:
 // not on FUSE and network file systems, nor where a kernel lacks the call.
 func (d *Dir) SyncFSReliable() bool {
+	if disk := d.disk(); disk != nil {
+		return disk.FlushesAll()
+	}
 	switch d.fileSystem() {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
 		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:

@@ -119,17 +119,9 @@ func TestPendingMetadataBeforeTheName(t *testing.T) {
 }
 
 func TestFaultsAreAskedAndLeaveNothing(t *testing.T) {
-	defer func() { Fault = nil }()
 	boom := errors.New("boom")
-	d, path := tempRoot(t)
-	fail := func(op Op) {
-		Fault = func(o Op, _ string) error {
-			if o == op {
-				return boom
-			}
-			return nil
-		}
-	}
+	d, path := ownRoot(t)
+	fail := func(kinds ...Op) { failAll(&d.Object, boom, kinds...) }
 	for _, named := range []bool{false, true} {
 		put(t, filepath.Join(path, "f"), "old")
 		fail(OpCreate)
@@ -146,7 +138,7 @@ func TestFaultsAreAskedAndLeaveNothing(t *testing.T) {
 		fail(OpSync)
 		require.ErrorIs(t, p.Sync(), boom)
 		require.ErrorIs(t, d.Sync(), boom)
-		Fault = nil
+		fail()
 		p.Abort()
 		require.Equal(t, []string{"f"}, names(t, d))
 		require.Equal(t, "old", content(t, filepath.Join(path, "f")))
@@ -157,7 +149,7 @@ func TestFaultsAreAskedAndLeaveNothing(t *testing.T) {
 		p = begin(t, d, named, "x")
 		require.ErrorIs(t, p.Commit("new"), boom)
 		p.Abort()
-		Fault = nil
+		fail()
 		require.Equal(t, []string{"f"}, names(t, d))
 		require.Equal(t, "old", content(t, filepath.Join(path, "f")))
 	}
@@ -294,8 +286,7 @@ func TestReopenRefusesWhatIsNotItsOwn(t *testing.T) {
 }
 
 func TestKeepOfWhatHasNoNameOrDoesNotClose(t *testing.T) {
-	defer func() { Fault = nil }()
-	d, _ := tempRoot(t)
+	d, _ := ownRoot(t)
 	p := begin(t, d, false, "x")
 	if p.Name() == "" {
 		require.ErrorIs(t, p.Keep(), errNoTemp)
@@ -303,18 +294,13 @@ func TestKeepOfWhatHasNoNameOrDoesNotClose(t *testing.T) {
 	}
 	p.Abort()
 	p = begin(t, d, true, "x")
-	Fault = func(op Op, _ string) error {
-		if op == OpCloseFile || op == OpOpen {
-			return errBoom
-		}
-		return nil
-	}
+	failAll(&d.Object, errBoom, OpCloseFile, OpOpen)
 	require.ErrorIs(t, p.Keep(), errBoom)
 	_, _, err := d.Reopen(p.Name(), me())
 	require.ErrorIs(t, err, errBoom)
 	_, err = p.Dup()
 	require.ErrorIs(t, err, errBoom)
-	Fault = nil
+	failAll(&d.Object, nil)
 	p.Abort()
 	require.Empty(t, names(t, d))
 }
@@ -346,32 +332,21 @@ func TestDupOutlivesTheFirst(t *testing.T) {
 }
 
 func TestFaultsOfWriteback(t *testing.T) {
-	defer func() { Fault = nil }()
-	d, _ := tempRoot(t)
+	d, _ := ownRoot(t)
 	p := begin(t, d, false, "x")
 	defer p.Abort()
 	for _, f := range []func() error{
 		func() error { return p.StartWriteback(0, 0) },
 		func() error { return p.WaitWriteback(0, 1) },
 	} {
-		Fault = nil
+		failAll(&d.Object, nil)
 		if err := f(); !Unsupported(err) {
 			require.NoError(t, err)
 		}
-		Fault = func(op Op, _ string) error {
-			if op == OpWriteback {
-				return errBoom
-			}
-			return nil
-		}
+		failAll(&d.Object, errBoom, OpWriteback)
 		require.ErrorIs(t, f(), errBoom)
 	}
-	Fault = func(op Op, _ string) error {
-		if op == OpSync {
-			return errBoom
-		}
-		return nil
-	}
+	failAll(&d.Object, errBoom, OpSync)
 	require.ErrorIs(t, p.Datasync(), errBoom)
 }
 

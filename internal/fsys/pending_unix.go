@@ -20,7 +20,7 @@ type Pending struct {
 // named asks for a temporary name from the start, where it would otherwise have
 // none: a file that a later run is to find needs one.
 func (d *Dir) Create(named bool) (*Pending, error) {
-	if err := fault(OpCreate, ""); err != nil {
+	if err := d.fault(OpCreate, ""); err != nil {
 		return nil, err
 	}
 	if !named {
@@ -40,7 +40,12 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Pending{File: File{Object: Object{fd: fd}}, dir: d, temp: name}, nil
+		p := &Pending{File: File{Object: Object{fd: fd, descriptor: d.opened(name)}}, dir: d, temp: name}
+		if err := d.made(nil, OpCreate, name, ""); err != nil {
+			p.Abort()
+			return nil, err
+		}
+		return p, nil
 	}
 }
 
@@ -49,7 +54,7 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 // or a device is not opened, and neither is a file of another owner or with
 // another name.
 func (d *Dir) Reopen(name string, owner uint32) (*Pending, Info, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
 	}
 	var st unix.Stat_t // opening alone can do something to a device
@@ -64,7 +69,7 @@ func (d *Dir) Reopen(name string, owner uint32) (*Pending, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
-	p := &Pending{File: File{Object: Object{fd: fd}}, dir: d, temp: name}
+	p := &Pending{File: File{Object: Object{fd: fd, descriptor: d.opened(name)}}, dir: d, temp: name}
 	info, err := p.Stat()
 	if err == nil && !isOurTemp(info, owner) { // exchanged meanwhile
 		err = errNotOurTemp
@@ -120,7 +125,7 @@ func (p *Pending) Place(name string) error {
 // taken. After an error only Abort is left to do. What only close tells of lost
 // writes, as NFS does, is known before the name appears, or takes it back.
 func (p *Pending) Commit(name string) error {
-	if err := fault(OpLink, name); err != nil {
+	if err := p.fault(OpLink, name); err != nil {
 		return err
 	}
 	if p.temp != "" {
@@ -149,7 +154,7 @@ func (p *Pending) Commit(name string) error {
 func (p *Pending) CommitReplacing(name string) error {
 	if p.temp == "" {
 		temp := p.dir.TempName()
-		if err := fault(OpLink, temp); err != nil {
+		if err := p.fault(OpLink, temp); err != nil {
 			return err
 		}
 		if err := p.linkUnnamed(temp); err != nil {
@@ -174,8 +179,8 @@ func (p *Pending) Abort() (left bool) {
 		return false
 	}
 	if p.temp != "" {
-		// Not asked of Fault: a temporary that cannot be removed is a leftover, no loss.
 		err := retry(func() error { return unix.Unlinkat(p.dir.fd, p.temp, 0) })
+		err = p.dir.removed(err, p.temp)
 		left = err != nil && err != unix.ENOENT
 	}
 	p.dir = nil
@@ -192,20 +197,14 @@ func (p *Pending) closeFile() error {
 	p.closed = true
 	err := p.close()
 	if err == nil {
-		err = fault(OpCloseFile, "")
+		err = p.fault(OpCloseFile, "")
 	}
 	return err
 }
 
-// Tests exchange them for those of a system without such calls.
-var (
-	exclusiveRename = renameNoReplace
-	hardLink        = unix.Linkat
-)
-
 // RenameNew is Rename that never replaces: EEXIST if the name is taken.
 func (d *Dir) RenameNew(oldName, newName string) error {
-	if err := fault(OpRename, newName); err != nil {
+	if err := d.fault(OpRename, newName); err != nil {
 		return err
 	}
 	return d.renameNew(oldName, newName)
@@ -213,11 +212,15 @@ func (d *Dir) RenameNew(oldName, newName string) error {
 
 // renameNew is RenameNew of our own temporaries.
 func (d *Dir) renameNew(oldName, newName string) error {
-	err := retry(func() error { return exclusiveRename(d.fd, oldName, newName) })
+	return d.moved(d.renameExclusively(oldName, newName), OpRename, oldName, d, newName)
+}
+
+func (d *Dir) renameExclusively(oldName, newName string) error {
+	err := retry(func() error { return d.calls().exclusiveRename(d.fd, oldName, newName) })
 	if err == nil || !Unsupported(err) && err != unix.EINVAL {
 		return err
 	}
-	err = retry(func() error { return hardLink(d.fd, oldName, d.fd, newName, 0) })
+	err = retry(func() error { return d.calls().hardLink(d.fd, oldName, d.fd, newName, 0) })
 	if err == nil {
 		return retry(func() error { return unix.Unlinkat(d.fd, oldName, 0) })
 	}

@@ -17,7 +17,7 @@ type Pending struct {
 // Create begins a new file in d, which must stay open until the end of it. It
 // always has a temporary name: there are no files without one.
 func (d *Dir) Create(bool) (*Pending, error) {
-	if err := fault(OpCreate, ""); err != nil {
+	if err := d.fault(OpCreate, ""); err != nil {
 		return nil, err
 	}
 	for {
@@ -29,7 +29,12 @@ func (d *Dir) Create(bool) (*Pending, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Pending{File: File{Object{h: h}}, dir: d, temp: name}, nil
+		p := &Pending{File: File{Object{h: h, descriptor: d.opened(name)}}, dir: d, temp: name}
+		if err := d.made(nil, OpCreate, name, ""); err != nil {
+			p.Abort()
+			return nil, err
+		}
+		return p, nil
 	}
 }
 
@@ -40,7 +45,7 @@ const pendingAccess = windows.GENERIC_READ | windows.GENERIC_WRITE | windows.DEL
 // reading and writing; it is then as if Create had just made it. A link or a
 // directory is refused, and so is a file with another name.
 func (d *Dir) Reopen(name string, _ uint32) (*Pending, Info, error) {
-	if err := fault(OpOpen, name); err != nil {
+	if err := d.fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
 	}
 	h, info, err := d.openThing(name, pendingAccess)
@@ -50,7 +55,7 @@ func (d *Dir) Reopen(name string, _ uint32) (*Pending, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
-	p := &Pending{File: File{Object{h: h}}, dir: d, temp: name}
+	p := &Pending{File: File{Object{h: h, descriptor: d.opened(name)}}, dir: d, temp: name}
 	if info.Kind != Regular || info.Nlink != 1 {
 		p.Close()
 		return nil, Info{}, errNotOurTemp
@@ -76,10 +81,10 @@ func (p *Pending) Keep() error {
 // Place gives the temporary another name, replacing what has it, and leaves it
 // open: Keep closes it.
 func (p *Pending) Place(name string) error {
-	if err := fault(OpRename, name); err != nil {
+	if err := p.fault(OpRename, name); err != nil {
 		return err
 	}
-	err := replaceHandle(p.h, p.dir.h, name)
+	err := p.dir.moved(replaceHandle(p.h, p.dir.h, name), OpRename, p.temp, p.dir, name)
 	if err == nil {
 		p.temp = name
 	}
@@ -89,19 +94,23 @@ func (p *Pending) Place(name string) error {
 // Commit gives the complete file its name and closes it; EEXIST if the name is
 // taken. After an error only Abort is left to do.
 func (p *Pending) Commit(name string) error {
-	if err := fault(OpLink, name); err != nil {
+	if err := p.fault(OpLink, name); err != nil {
 		return err
 	}
-	return p.finish(func() error { return renameHandle(p.h, p.dir.h, name) })
+	return p.finish(func() error {
+		return p.dir.moved(renameHandle(p.h, p.dir.h, name), OpRename, p.temp, p.dir, name)
+	})
 }
 
 // CommitReplacing gives the complete file its name, replacing what has it,
 // atomically, and closes it. After an error only Abort is left to do.
 func (p *Pending) CommitReplacing(name string) error {
-	if err := fault(OpRename, name); err != nil {
+	if err := p.fault(OpRename, name); err != nil {
 		return err
 	}
-	return p.finish(func() error { return replaceHandle(p.h, p.dir.h, name) })
+	return p.finish(func() error {
+		return p.dir.moved(replaceHandle(p.h, p.dir.h, name), OpRename, p.temp, p.dir, name)
+	})
 }
 
 // Abort gives the file up, and reports whether its temporary is left, which could not
@@ -110,17 +119,16 @@ func (p *Pending) Abort() (left bool) {
 	if p.dir == nil {
 		return false
 	}
-	// Not asked of Fault: a temporary that cannot be removed is a leftover, no loss.
-	left = deleteHandle(p.h) != nil
+	left = p.dir.removed(deleteHandle(p.h), p.temp) != nil
 	p.dir = nil
 	p.File.Close()
 	return left
 }
 
 // finish renames the file, by its handle, and closes it. Closing tells of no
-// lost writes here; what Fault makes of it comes before the name, as on Unix.
+// lost writes here; what FS.Fault makes of it comes before the name, as on Unix.
 func (p *Pending) finish(rename func() error) error {
-	if err := fault(OpCloseFile, ""); err != nil {
+	if err := p.fault(OpCloseFile, ""); err != nil {
 		return err
 	}
 	if err := rename(); err != nil {

@@ -8,7 +8,7 @@ import "golang.org/x/sys/unix"
 // the file is truncated. An error for which Unsupported holds says that the file
 // system cannot; a full device is ENOSPC.
 func (f *File) Preallocate(size int64) error {
-	if err := fault(OpPreallocate, ""); err != nil {
+	if err := f.fault(OpPreallocate, ""); err != nil {
 		return err
 	}
 	if size <= 0 {

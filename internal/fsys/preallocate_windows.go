@@ -12,7 +12,7 @@ import (
 // which the call would take for a wish to cut it. An error for which Unsupported
 // holds says that the file system cannot; a full device is ERROR_DISK_FULL.
 func (f *File) Preallocate(size int64) error {
-	if err := fault(OpPreallocate, ""); err != nil {
+	if err := f.fault(OpPreallocate, ""); err != nil {
 		return err
 	}
 	info, err := infoOf(f.h)

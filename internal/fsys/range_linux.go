@@ -2,22 +2,12 @@ package fsys
 
 import (
 	"fmt"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // maxRange is what one call moves at most, in bytes: MAX_RW_COUNT of the kernel.
 const maxRange = 0x7ffff000
-
-// Tests exchange them for those of other kernels and file systems.
-var (
-	copyFileRange = unix.CopyFileRange
-	rangesTrusted = sync.OnceValue(func() bool {
-		var u unix.Utsname
-		return unix.Uname(&u) == nil && releaseAtLeast(unix.ByteSliceToString(u.Release[:]), 5, 3)
-	})
-)
 
 // CopyRange moves at most n bytes from the offset off of src to the same offset
 // of f inside the kernel, or on a server, by one call of copy_file_range(2). moved
@@ -35,13 +25,13 @@ var (
 // content. The caller knows which, by the size. After SetDirect or SetUncached of
 // either file it is refused for this file.
 func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, err error) {
-	if err := fault(OpCopyRange, ""); err != nil {
+	if err := f.fault(OpCopyRange, ""); err != nil {
 		return f.rangeFailed(src, err)
 	}
 	if f.direct.Load() || src.direct.Load() || f.uncached.Load() || src.uncached.Load() {
 		return 0, false, refused(errNoFastPath, RefusedFile)
 	}
-	if !rangesTrusted() { // as in Go's internal/poll: copies between file systems are new in 5.3
+	if !f.calls().rangesTrusted() { // as in Go's internal/poll: copies between file systems are new in 5.3
 		return f.rangeFailed(src, unix.ENOSYS)
 	}
 	if n <= 0 {
@@ -49,12 +39,12 @@ func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, er
 	}
 	some, err := retryN(func() (int, error) {
 		from, to := off, off
-		return copyFileRange(src.fd, &from, f.fd, &to, int(min(n, maxRange)), 0)
+		return f.calls().copyFileRange(src.fd, &from, f.fd, &to, int(min(n, maxRange)), 0)
 	})
 	if err != nil {
 		return f.rangeFailed(src, err)
 	}
-	return int64(some), true, nil
+	return int64(some), true, f.filled(off, int64(some))
 }
 
 func (f *File) rangeFailed(src *File, err error) (moved int64, handled bool, _ error) {

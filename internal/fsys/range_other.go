@@ -7,7 +7,7 @@ package fsys
 // no call for it, FreeBSD has one since 13.0 (copy_file_range), of which x/sys/unix
 // knows nothing, and Windows one for whole files by their paths (CopyFile2).
 func (f *File) CopyRange(_ *File, _, _ int64) (moved int64, handled bool, err error) {
-	if err = fault(OpCopyRange, ""); err == nil {
+	if err = f.fault(OpCopyRange, ""); err == nil {
 		err = errNoFastPath
 	}
 	reach := reachOf(err)

@@ -10,12 +10,12 @@ import (
 // OpenFile opens the file that a user named for reading and describes it.
 // Symbolic links in path are followed: the path is the user's own. It does not
 // wait for a writer of a fifo; the caller looks at the kind.
-func OpenFile(path string) (*File, Info, error) {
+func (sys *FS) OpenFile(path string) (*File, Info, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return openWithoutPath(path, bareError(err))
+		return sys.openWithoutPath(path, bareError(err))
 	}
-	dir, err := OpenLookup(filepath.Dir(resolved))
+	dir, err := sys.OpenLookup(filepath.Dir(resolved))
 	if err != nil {
 		return nil, Info{}, err
 	}

@@ -14,14 +14,15 @@ import (
 )
 
 func TestOpenFile(t *testing.T) {
+	var sys *fsys.FS
 	path := filepath.Join(t.TempDir(), "a")
 	require.NoError(t, os.WriteFile(path, []byte("A"), 0o600))
 	require.NoError(t, os.Symlink("a", path+".link"))
-	f, info, err := fsys.OpenFile(path + ".link")
+	f, info, err := sys.OpenFile(path + ".link")
 	require.NoError(t, err)
 	f.Close()
 	require.Equal(t, fsys.Regular, info.Kind)
-	_, _, err = fsys.OpenFile(path + ".missing")
+	_, _, err = sys.OpenFile(path + ".missing")
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	// What a shell gives for <(command): a link whose text is no path.
@@ -33,7 +34,7 @@ func TestOpenFile(t *testing.T) {
 	if _, err := os.Stat(name); err != nil {
 		t.Skipf("without %s: %v", name, err)
 	}
-	f, info, err = fsys.OpenFile(name)
+	f, info, err = sys.OpenFile(name)
 	require.NoError(t, err)
 	f.Close()
 	require.Equal(t, fsys.Fifo, info.Kind)

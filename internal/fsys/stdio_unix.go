@@ -10,8 +10,8 @@ import (
 
 // openWithoutPath opens what has no path but a link to it, such as the pipe
 // behind /dev/stdin: the link's text leads nowhere, and yet it can be opened.
-func openWithoutPath(link string, _ error) (*File, Info, error) {
-	if err := fault(OpOpen, link); err != nil {
+func (sys *FS) openWithoutPath(link string, _ error) (*File, Info, error) {
+	if err := sys.fault(OpOpen, link); err != nil {
 		return nil, Info{}, err
 	}
 	fd, err := retryN(func() (int, error) {
@@ -20,7 +20,7 @@ func openWithoutPath(link string, _ error) (*File, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
-	f := &File{Object: Object{fd: fd}}
+	f := &File{Object: Object{fd: fd, descriptor: sys.opened(link)}}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
@@ -30,4 +30,4 @@ func openWithoutPath(link string, _ error) (*File, Info, error) {
 }
 
 // StatFile describes what f is open on.
-func StatFile(f *os.File) (Info, error) { return (&Object{fd: int(f.Fd())}).Stat() }
+func StatFile(f *os.File) (Info, error) { return (&Object{fd: int(f.Fd())}).stat() }

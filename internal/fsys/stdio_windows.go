@@ -7,7 +7,7 @@ import (
 )
 
 // StatFile describes what f is open on.
-func StatFile(f *os.File) (Info, error) { return (&Object{h: windows.Handle(f.Fd())}).Stat() }
+func StatFile(f *os.File) (Info, error) { return (&Object{h: windows.Handle(f.Fd())}).stat() }
 
 // openWithoutPath returns err: there are no links without a path.
-func openWithoutPath(_ string, err error) (*File, Info, error) { return nil, Info{}, err }
+func (sys *FS) openWithoutPath(_ string, err error) (*File, Info, error) { return nil, Info{}, err }

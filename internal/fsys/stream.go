@@ -22,7 +22,6 @@ type Stream struct {
 	Records bool  // a read or a write is a record: a tape, a terminal
 	Memory  bool  // a device that is the system's memory: /dev/null, /dev/zero, /dev/random
 
-	name   string // for Fault
 	stop   *Stop
 	system streamSystem
 }
@@ -54,10 +53,18 @@ func (s *Stop) Close() {
 	s.close()
 }
 
+// streamFault asks about an operation, by the path that the stream was opened by.
+func (s *Stream) streamFault(op Op) error {
+	if s.descriptor == nil {
+		return nil
+	}
+	return s.descriptor.sys.fault(op, s.descriptor.Path)
+}
+
 // ReadSome is one read, which waits for at least one byte: 0 bytes without an
 // error are the end. off counts where the stream seeks.
 func (s *Stream) ReadSome(p []byte, off int64) (int, error) {
-	if err := fault(OpRead, s.name); err != nil {
+	if err := s.streamFault(OpRead); err != nil {
 		return 0, err
 	}
 	n, err := s.read(p, off)
@@ -67,7 +74,7 @@ func (s *Stream) ReadSome(p []byte, off int64) (int, error) {
 // WriteAll writes all of p, with one write where the system takes it, and returns
 // how many bytes were written before an error. off counts where the stream seeks.
 func (s *Stream) WriteAll(p []byte, off int64) (n int, err error) {
-	if err := fault(OpWrite, s.name); err != nil {
+	if err := s.streamFault(OpWrite); err != nil {
 		return 0, err
 	}
 	for n < len(p) {
@@ -87,7 +94,7 @@ func (s *Stream) WriteAll(p []byte, off int64) (n int, err error) {
 // device can: Unsupported, or InvalidArgument for a range that fits no block, mean
 // that they have to be written.
 func (s *Stream) Zero(off, n int64) error {
-	if err := fault(OpPunch, s.name); err != nil {
+	if err := s.streamFault(OpPunch); err != nil {
 		return err
 	}
 	return s.punch(off, n)
@@ -98,7 +105,7 @@ func (s *Stream) Zero(off, n int64) error {
 func (s *Stream) CloseWritten() error {
 	err := s.close()
 	if err == nil {
-		err = fault(OpCloseFile, s.name)
+		err = s.streamFault(OpCloseFile)
 	}
 	return err
 }
@@ -106,7 +113,7 @@ func (s *Stream) CloseWritten() error {
 // RemoveNew removes the file that path led to when s created it, unless it is another
 // by now or has content.
 func (s *Stream) RemoveNew(path string) {
-	if now, err := StatPath(path); err == nil && now.ID == s.Info.ID && now.Size == 0 {
+	if now, err := s.FS().StatPath(path); err == nil && now.ID == s.Info.ID && now.Size == 0 {
 		_ = removeResolved(path) // empty, and it says nothing
 	}
 }
@@ -121,12 +128,12 @@ func removeResolved(path string) error {
 }
 
 // SyncParent forces the name of a new file to the device.
-func SyncParent(path string) error {
+func (sys *FS) SyncParent(path string) error {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return bareError(err)
 	}
-	dir, err := OpenRoot(filepath.Dir(resolved))
+	dir, err := sys.OpenRoot(filepath.Dir(resolved))
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ func (s *Stop) wake() { _ = s.system.w.Close() }
 func (s *Stop) close() { _ = s.system.r.Close() }
 
 // StatPath describes what the user named. Symbolic links are followed.
-func StatPath(path string) (Info, error) {
-	if err := fault(OpStat, path); err != nil {
+func (sys *FS) StatPath(path string) (Info, error) {
+	if err := sys.fault(OpStat, path); err != nil {
 		return Info{}, err
 	}
 	return statAt(unix.AT_FDCWD, path, 0)
@@ -42,47 +42,47 @@ const streamFlags = unix.O_CLOEXEC | unix.O_NOCTTY
 
 // OpenInput opens what the user named for reading. Symbolic links are followed. A
 // fifo waits for its writer, or for the Stop.
-func OpenInput(path string, stop *Stop) (*Stream, error) {
-	if err := fault(OpOpen, path); err != nil {
+func (sys *FS) OpenInput(path string, stop *Stop) (*Stream, error) {
+	if err := sys.fault(OpOpen, path); err != nil {
 		return nil, err
 	}
-	fd, err := openStream(path, unix.O_RDONLY|streamFlags, stop)
+	fd, err := sys.openStream(path, unix.O_RDONLY|streamFlags, stop)
 	if err != nil {
 		return nil, err
 	}
-	return newStream(fd, path, stop, false)
+	return sys.newStream(fd, path, stop, false)
 }
 
 // OpenOutput opens what the user named for writing in place. What is not there is
 // created with mode 0666, of which the umask takes its share: created says so. A
 // block device is opened for this process alone: EBUSY where it is mounted. A fifo
 // waits for its reader, or for the Stop.
-func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
-	if err := fault(OpOpen, path); err != nil {
+func (sys *FS) OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
+	if err := sys.fault(OpOpen, path); err != nil {
 		return nil, false, err
 	}
 	const flags = unix.O_WRONLY | streamFlags
 	fd := -1
-	info, err := StatPath(path)
+	info, err := sys.StatPath(path)
 	switch {
 	case err == unix.ENOENT:
 		fd, err = retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o666) })
 		created = err == nil
 		if err == unix.EEXIST { // a link that leads nowhere yet, or somebody was faster
 			link, _ := os.Readlink(path)
-			fd, err = openStream(path, flags|unix.O_CREAT, stop)
+			fd, err = sys.openStream(path, flags|unix.O_CREAT, stop)
 			created = err == nil && link != ""
 		}
 	case err != nil:
 	case info.Kind == BlockDevice:
-		fd, err = openStream(path, flags|unix.O_EXCL, stop)
+		fd, err = sys.openStream(path, flags|unix.O_EXCL, stop)
 	default:
-		fd, err = openStream(path, flags, stop)
+		fd, err = sys.openStream(path, flags, stop)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if s, err = newStream(fd, path, stop, true); err != nil && created {
+	if s, err = sys.newStream(fd, path, stop, true); err != nil && created {
 		_ = removeResolved(path)
 	}
 	return s, created && err == nil, err
@@ -90,12 +90,12 @@ func OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 
 // InheritStream takes what f is open on, standard input or output, with its
 // position. The descriptor's flags stay as they are; closing is left to the owner.
-func InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
+func (sys *FS) InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
 	fd, err := retryN(func() (int, error) { return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) })
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStream(fd, "-", stop, output)
+	s, err := sys.newStream(fd, "-", stop, output)
 	if err != nil || s.Info.Kind != Regular && s.Info.Kind != BlockDevice {
 		return s, err
 	}
@@ -125,8 +125,8 @@ func mounted(fd int) bool {
 }
 
 // openStream opens a fifo, too, without waiting for its other end for ever.
-func openStream(path string, flags int, stop *Stop) (int, error) {
-	info, err := StatPath(path)
+func (sys *FS) openStream(path string, flags int, stop *Stop) (int, error) {
+	info, err := sys.StatPath(path)
 	if err != nil || info.Kind != Fifo {
 		return retryN(func() (int, error) { return unix.Open(path, flags, 0o666) })
 	}
@@ -158,8 +158,8 @@ func openStream(path string, flags int, stop *Stop) (int, error) {
 }
 
 // newStream takes over the descriptor and finds out what it is.
-func newStream(fd int, name string, stop *Stop, output bool) (*Stream, error) {
-	s := &Stream{File: File{Object: Object{fd: fd}}, Size: -1, name: name, stop: stop}
+func (sys *FS) newStream(fd int, name string, stop *Stop, output bool) (*Stream, error) {
+	s := &Stream{File: File{Object: Object{fd: fd, descriptor: sys.opened(name)}}, Size: -1, stop: stop}
 	var err error
 	if s.Info, err = s.Stat(); err != nil {
 		s.Close()

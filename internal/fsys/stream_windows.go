@@ -20,8 +20,8 @@ func (s *Stop) wake()       {}
 func (s *Stop) close()      {}
 
 // StatPath describes what the user named. Symbolic links are followed.
-func StatPath(path string) (Info, error) {
-	if err := fault(OpStat, path); err != nil {
+func (sys *FS) StatPath(path string) (Info, error) {
+	if err := sys.fault(OpStat, path); err != nil {
 		return Info{}, err
 	}
 	h, err := openPath(path, readAttributes, windows.OPEN_EXISTING)
@@ -72,21 +72,21 @@ func diskSize(h windows.Handle) (size int64, err error) {
 }
 
 // OpenInput opens what the user named for reading. Symbolic links are followed.
-func OpenInput(path string, _ *Stop) (*Stream, error) {
-	if err := fault(OpOpen, path); err != nil {
+func (sys *FS) OpenInput(path string, _ *Stop) (*Stream, error) {
+	if err := sys.fault(OpOpen, path); err != nil {
 		return nil, err
 	}
 	h, err := openPath(path, windows.GENERIC_READ, windows.OPEN_EXISTING)
 	if err != nil {
 		return nil, err
 	}
-	return newStream(h, path)
+	return sys.newStream(h, path)
 }
 
 // OpenOutput opens what the user named for writing in place. What is not there is
 // created, and created says so.
-func OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
-	if err := fault(OpOpen, path); err != nil {
+func (sys *FS) OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
+	if err := sys.fault(OpOpen, path); err != nil {
 		return nil, false, err
 	}
 	h, err := openPath(path, windows.GENERIC_WRITE|windows.FILE_READ_ATTRIBUTES, windows.OPEN_EXISTING)
@@ -97,7 +97,7 @@ func OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if s, err = newStream(h, path); err != nil && created {
+	if s, err = sys.newStream(h, path); err != nil && created {
 		_ = removeResolved(path)
 	}
 	return s, created && err == nil, err
@@ -105,14 +105,14 @@ func OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
 
 // InheritStream takes what f is open on, standard input or output, with its
 // position.
-func InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
+func (sys *FS) InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
 	var h windows.Handle
 	self := windows.CurrentProcess()
 	err := windows.DuplicateHandle(self, windows.Handle(f.Fd()), self, &h, 0, false, windows.DUPLICATE_SAME_ACCESS)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStream(h, "-")
+	s, err := sys.newStream(h, "-")
 	if err != nil || !s.Seeks {
 		return s, err
 	}
@@ -124,8 +124,8 @@ func InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
 }
 
 // newStream takes over the handle and finds out what it is.
-func newStream(h windows.Handle, name string) (*Stream, error) {
-	s := &Stream{File: File{Object{h: h}}, Size: -1, name: name}
+func (sys *FS) newStream(h windows.Handle, name string) (*Stream, error) {
+	s := &Stream{File: File{Object{h: h, descriptor: sys.opened(name)}}, Size: -1}
 	var err error
 	if s.Info, err = streamInfo(h); err == nil {
 		switch s.Info.Kind {

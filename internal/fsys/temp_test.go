@@ -58,7 +58,7 @@ func requireID(t *testing.T, want, name string) {
 }
 
 func TestTempNamesBearTheIDInTheWholeTree(t *testing.T) {
-	root, path := tempRoot(t)
+	root, path := ownRoot(t)
 	require.NoError(t, root.Mkdir("a"))
 	before, err := root.OpenDir("a")
 	require.NoError(t, err)
@@ -95,18 +95,17 @@ func TestTempNamesBearTheIDInTheWholeTree(t *testing.T) {
 	require.Equal(t, []string{p.Name()}, names(t, d))
 	p.Abort()
 
-	defer func() { Fault = nil }()
 	temp := ""
-	Fault = func(op Op, name string) error { // what an unnamed file is linked to on its way
-		if op == OpLink {
-			temp = name
+	d.FS().Fault = func(c Call) error { // what an unnamed file is linked to on its way
+		if c.Op == OpLink {
+			temp = c.Name
 		}
 		return nil
 	}
 	p = begin(t, d, false, "x")
 	named := p.Name()
 	require.NoError(t, p.CommitReplacing("f"))
-	Fault = nil
+	d.FS().Fault = nil
 	if named != "" {
 		temp = named
 	}

@@ -44,10 +44,10 @@ func TestTimesAreLong(t *testing.T) {
 		looks := []func() (Info, error){
 			o.Stat,
 			func() (Info, error) { return d.Lstat(name) },
-			func() (Info, error) { return Lstat(filepath.Join(path, name)) },
+			func() (Info, error) { return (*FS)(nil).Lstat(filepath.Join(path, name)) },
 		}
 		if name == "file" {
-			looks = append(looks, func() (Info, error) { return StatPath(filepath.Join(path, name)) })
+			looks = append(looks, func() (Info, error) { return (*FS)(nil).StatPath(filepath.Join(path, name)) })
 		}
 		for _, look := range looks {
 			info, err := look()

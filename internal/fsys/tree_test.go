@@ -14,12 +14,40 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// newFS is like the system, until the test changes it.
+func newFS() *FS {
+	calls := system
+	return &FS{calls: &calls}
+}
+
+// failAll makes all operations of some kinds fail that are done through o's FS, and
+// nothing with an error of nil.
+func failAll(o *Object, err error, kinds ...Op) {
+	o.FS().Fault = func(c Call) error {
+		if slices.Contains(kinds, c.Op) {
+			return err
+		}
+		return nil
+	}
+}
+
 // tempRoot opens a fresh directory and returns its path as well.
 func tempRoot(t *testing.T) (*Dir, string) {
 	t.Helper()
+	return tempRootOf(t, nil)
+}
+
+// ownRoot is tempRoot of an FS that belongs to the test.
+func ownRoot(t *testing.T) (*Dir, string) {
+	t.Helper()
+	return tempRootOf(t, newFS())
+}
+
+func tempRootOf(t *testing.T, sys *FS) (*Dir, string) {
+	t.Helper()
 	path, err := os.MkdirTemp("", "fsys")
 	require.NoError(t, err)
-	d, err := OpenRoot(path)
+	d, err := sys.OpenRoot(path)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		// Not t.TempDir: os.RemoveAll of Windows does not work under Wine 8, which

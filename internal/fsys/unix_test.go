@@ -61,8 +61,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 func TestRenameNewAndItsFallbacks(t *testing.T) {
-	rename, link := exclusiveRename, hardLink
-	defer func() { exclusiveRename, hardLink = rename, link }()
+	rename, link := system.exclusiveRename, system.hardLink
 	noRename := func(int, string, string) error { return unix.EINVAL } // as of a file system that knows no flags
 	calls := ""
 	countLink := func(a int, b string, c int, e string, flags int) error {
@@ -84,8 +83,9 @@ func TestRenameNewAndItsFallbacks(t *testing.T) {
 		{"look, then rename", noRename, noLink, "no link no link no link "},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			exclusiveRename, hardLink, calls = way.rename, way.link, ""
-			d, path := tempRoot(t)
+			calls = ""
+			d, path := ownRoot(t)
+			d.calls().exclusiveRename, d.calls().hardLink = way.rename, way.link
 			put(t, filepath.Join(path, "a"), "a")
 			put(t, filepath.Join(path, "b"), "b")
 			require.ErrorIs(t, d.renameNew("a", "b"), fs.ErrExist)

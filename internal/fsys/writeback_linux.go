@@ -26,7 +26,7 @@ func (f *File) WritebackError() error { return f.syncRange(0, 0, unix.SYNC_FILE_
 const writeAndWait = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 
 func (f *File) syncRange(off, n int64, flags int) error {
-	if err := fault(OpWriteback, ""); err != nil {
+	if err := f.fault(OpWriteback, ""); err != nil {
 		return err
 	}
 	return f.syncFileRange(off, n, flags)
@@ -46,7 +46,10 @@ func (f *File) syncFileRange(off, n int64, flags int) error {
 // it looks for pages under way from the beginning to the end of the file, and a
 // writer that is fast enough stays ahead of it. msync of a mapping forces a range.
 func (f *File) SyncPart(off, n int64) error {
-	if err := fault(OpSync, ""); err != nil {
+	if err := f.fault(OpSync, ""); err != nil {
+		return err
+	}
+	if done, err := f.flushed(Flush{Op: OpSync, DataOnly: true, Part: true, Offset: off, N: n}); done {
 		return err
 	}
 	err := f.syncFileRange(off, n, writeAndWait)

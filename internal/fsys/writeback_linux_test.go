@@ -126,7 +126,7 @@ func TestCached(t *testing.T) {
 	is(true, 0, 0)
 	f.DropCacheBehind(half, half)
 	is(false, 0, 0)
-	withoutCachestat(func() {
+	d.withoutCachestat(func() {
 		_, known := f.Cached(0, 0)
 		require.False(t, known)
 	})
@@ -264,16 +264,13 @@ func TestDirectWritingLeavesNothingInMemory(t *testing.T) {
 }
 
 func TestDirectWritingThatIsRefusedGoesThroughTheCache(t *testing.T) {
-	before := directWrite
-	defer func() { directWrite = before }()
-	calls := 0
 	for _, refusal := range []error{unix.EINVAL, unix.EIO} {
-		directWrite = func(int, []byte, int64) (int, error) {
+		calls := 0
+		d := newDisk(t, "ext4", t.TempDir())
+		d.calls().directWrite = func(int, []byte, int64) (int, error) {
 			calls++
 			return -1, refusal
 		}
-		calls = 0
-		d := newDisk(t, "ext4", t.TempDir())
 		p, err := d.Create(true)
 		require.NoError(t, err)
 		defer p.Abort()
@@ -292,12 +289,11 @@ func TestDirectWritingThatIsRefusedGoesThroughTheCache(t *testing.T) {
 }
 
 func TestDirectWritingInPieces(t *testing.T) {
-	before := directWrite
-	defer func() { directWrite = before }()
-	directWrite = func(fd int, p []byte, off int64) (int, error) {
-		return before(fd, p[:min(len(p), 8192)], off)
+	d := newDisk(t, "ext4", t.TempDir())
+	d.calls().directWrite = func(fd int, p []byte, off int64) (int, error) {
+		return system.directWrite(fd, p[:min(len(p), 8192)], off)
 	}
-	testDirectWriting(t, newDisk(t, "ext4", t.TempDir()).Dir, false)
+	testDirectWriting(t, d.Dir, false)
 }
 
 func TestSplitAligned(t *testing.T) {

@@ -2,7 +2,7 @@ package fsys
 
 // StartWriteback is not supported: no call begins to write a part of a file.
 func (f *File) StartWriteback(_, _ int64) error {
-	if err := fault(OpWriteback, ""); err != nil {
+	if err := f.fault(OpWriteback, ""); err != nil {
 		return err
 	}
 	return errNotSupported
@@ -10,7 +10,7 @@ func (f *File) StartWriteback(_, _ int64) error {
 
 // WaitWriteback is not supported: Datasync is the next best thing.
 func (f *File) WaitWriteback(_, _ int64) error {
-	if err := fault(OpWriteback, ""); err != nil {
+	if err := f.fault(OpWriteback, ""); err != nil {
 		return err
 	}
 	return errNotSupported

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -139,20 +140,11 @@ func TestFind(t *testing.T) {
 func TestFindAJournalThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".sealift-journal"), 0o755))
-	root, err := fsys.OpenRoot(dir)
+	boom := errors.New("boom")
+	sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.OnIndex(1, faultfs.Fail(boom)), fsys.OpList)}
+	root, err := sys.OpenRoot(dir)
 	require.NoError(t, err)
 	defer root.Close()
-	boom := errors.New("boom")
-	lists := 0
-	fsys.Fault = func(op fsys.Op, _ string) error {
-		if op == fsys.OpList {
-			if lists++; lists == 2 {
-				return boom
-			}
-		}
-		return nil
-	}
-	defer func() { fsys.Fault = nil }()
 	signs, err := Find(root)
 	require.NoError(t, err)
 	require.Len(t, signs, 1)

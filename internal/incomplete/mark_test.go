@@ -27,7 +27,7 @@ type trees struct {
 func newTrees(t *testing.T, dst string) *trees {
 	src := filepath.Join(t.TempDir(), "src")
 	require.NoError(t, os.Mkdir(src, 0o755))
-	root, err := fsys.OpenRoot(dst)
+	root, err := new(fsys.FS).OpenRoot(dst)
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
 	open := func() (*fsys.Dir, error) { return fsys.OpenRoot(src) }
@@ -182,8 +182,8 @@ func TestMarkersAreSynced(t *testing.T) {
 	d := newTrees(t, t.TempDir())
 	var ops []string
 	var fail error
-	fsys.Fault = func(op fsys.Op, name string) error {
-		switch op {
+	d.Root.FS().Fault = func(c fsys.Call) error {
+		switch c.Op {
 		case fsys.OpSync:
 			ops = append(ops, "sync")
 			return fail
@@ -194,7 +194,6 @@ func TestMarkersAreSynced(t *testing.T) {
 		}
 		return nil
 	}
-	defer func() { fsys.Fault = nil }()
 	taken := func() (list []string) {
 		list, ops = slices.Compact(ops), nil // a name may need several operations
 		return list

@@ -32,7 +32,8 @@ func flowing(t *testing.T, others int64, at func(p *Pipe, op fsys.Op, reads int6
 	content := treetest.Pattern(size, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), content, 0o600))
 	synctest.Test(t, func(t *testing.T) {
-		d := openDir(t, dir)
+		sys := new(fsys.FS)
+		d := openDirOf(t, sys, dir)
 		src, info, err := d.Open("f")
 		require.NoError(t, err)
 		defer src.Close()
@@ -42,7 +43,7 @@ func flowing(t *testing.T, others int64, at func(p *Pipe, op fsys.Op, reads int6
 		before := bubbled()
 		var done atomic.Int64
 		var mu sync.Mutex
-		unhook := hook(t, func(op fsys.Op, _ string) error {
+		unhook := hook(sys, func(op fsys.Op, _ string) error {
 			if op == fsys.OpRead {
 				mu.Lock()
 				now := bubbled() - before
@@ -196,7 +197,8 @@ func TestASinkFailsAlone(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(40*testBlock, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), content, 0o600))
-	d := openDir(t, dir)
+	sys := new(fsys.FS)
+	d := openDirOf(t, sys, dir)
 	for _, others := range []int64{cores, -cores} {
 		for _, nth := range []int64{1, 11, 50} {
 			for _, all := range []bool{false, true} {
@@ -205,7 +207,7 @@ func TestASinkFailsAlone(t *testing.T) {
 				p := mover(testBlock, 2, 4*testBlock, false)
 				p.inFlight.Add(others)
 				var writes, failed, reads atomic.Int64
-				unhook := hook(t, func(op fsys.Op, _ string) error {
+				unhook := hook(sys, func(op fsys.Op, _ string) error {
 					if op == fsys.OpRead {
 						reads.Add(1)
 					}

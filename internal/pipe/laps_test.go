@@ -70,7 +70,8 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := openDir(t, dir)
+				sys := new(fsys.FS)
+				d := openDirOf(t, sys, dir)
 				src, info, err := d.Open(c.file)
 				require.NoError(t, err)
 				defer src.Close()
@@ -79,7 +80,7 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 				if c.rate > 0 {
 					p.Limiter = rate.NewLimiter(c.rate*testBlock, testBlock)
 				}
-				unhook := hook(t, func(op fsys.Op, _ string) error {
+				unhook := hook(sys, func(op fsys.Op, _ string) error {
 					switch op {
 					case fsys.OpRead:
 						time.Sleep(time.Duration(c.read) * time.Second)
@@ -244,7 +245,8 @@ func TestWhoAnOffloadedTransferWaitsFor(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), treetest.Pattern(size, 1), 0o600))
 	for _, cold := range []bool{false, true} {
-		d := openDir(t, dir)
+		sys := new(fsys.FS)
+		d := openDirOf(t, sys, dir)
 		src, info, err := d.Open("f")
 		require.NoError(t, err)
 		defer src.Close()
@@ -261,7 +263,7 @@ func TestWhoAnOffloadedTransferWaitsFor(t *testing.T) {
 			device := NewDevice(DeviceOptions{Window: 1 << 30, Ranges: true})
 			out.Place, out.Refused, out.Behind = lap.Destination(0), new(atomic.Bool), device.Behind(&out.File.File, func(error) {})
 			calls := 0
-			unhook := hook(t, func(op fsys.Op, _ string) error {
+			unhook := hook(sys, func(op fsys.Op, _ string) error {
 				if op == fsys.OpCopyRange {
 					calls++
 					time.Sleep(time.Second)

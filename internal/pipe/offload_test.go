@@ -72,18 +72,18 @@ func (f *watchedFile) DropCacheBehind(_, _ int64)     {}
 func (f *watchedFile) Close()                         {}
 func (f *watchedFile) dup() (file, error)             { return f, nil }
 
-// calls counts operations until the end of the test, and can make one fail.
+// calls counts operations until it is replaced, and can make one fail.
 type calls struct {
 	ranges, reads, writes, truncates int
 	step                             int64 // the largest, as counted
 	at                               func(c *calls, op fsys.Op) error
 }
 
-func count(t *testing.T, p *Pipe, at func(c *calls, op fsys.Op) error) *calls {
+func count(sys *fsys.FS, p *Pipe, at func(c *calls, op fsys.Op) error) *calls {
 	c := &calls{at: at}
 	last := p.Bytes.Load()
 	var mu sync.Mutex
-	hook(t, func(op fsys.Op, _ string) error {
+	hook(sys, func(op fsys.Op, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		switch op {
@@ -107,10 +107,10 @@ func count(t *testing.T, p *Pipe, at func(c *calls, op fsys.Op) error) *calls {
 }
 
 // rangeSource is a file to be copied by the system, in dir.
-func rangeSource(t *testing.T, dir string, parts ...stretch) (d *fsys.Dir, src *fsys.File, info fsys.Info, content []byte) {
+func rangeSource(t *testing.T, sys *fsys.FS, dir string, parts ...stretch) (d *fsys.Dir, src *fsys.File, info fsys.Info, content []byte) {
 	t.Helper()
 	content = makeStretches(t, filepath.Join(dir, "src"), parts...)
-	d = openDir(t, dir)
+	d = openDirOf(t, sys, dir)
 	src, info, err := d.Open("src")
 	require.NoError(t, err)
 	t.Cleanup(src.Close)
@@ -161,7 +161,8 @@ func TestOffload(t *testing.T) {
 			for _, start := range []int64{0, 2*unit + 17} {
 				t.Run(fmt.Sprint(name, " from ", start), func(t *testing.T) {
 					t.Cleanup(func() { goleak.VerifyNone(t) })
-					d, src, info, content := rangeSource(t, dir, parts...)
+					sys := new(fsys.FS)
+					d, src, info, content := rangeSource(t, sys, dir, parts...)
 					skipWithoutRanges(t, d, src)
 					device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
 					s, watched := rangeSink(t, d, device)
@@ -179,7 +180,7 @@ func TestOffload(t *testing.T) {
 							require.Greater(t, m.Off, off-2*unit-int64(len(content)))
 						}
 					}}
-					c := count(t, p, nil)
+					c := count(sys, p, nil)
 					n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, course)
 					require.NoError(t, err)
 					require.Equal(t, info.Size, n)
@@ -220,12 +221,13 @@ func TestOffloadRefused(t *testing.T) {
 	}{{syscall.EXDEV, true}, {syscall.ENOSYS, true}, {syscall.EOPNOTSUPP, true}, {syscall.EINVAL, false}, {syscall.EPERM, false}} {
 		for _, nth := range []int{1, 2, 5} {
 			t.Run(fmt.Sprint(refusal.err, nth), func(t *testing.T) {
-				d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(3), stretch{4 * offloadUnit, true}, dense(5))
+				sys := new(fsys.FS)
+				d, src, info, content := rangeSource(t, sys, treetest.MemoryDir(t), dense(3), stretch{4 * offloadUnit, true}, dense(5))
 				skipWithoutRanges(t, d, src)
 				device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
 				s, _ := rangeSink(t, d, device)
 				p := mover(testBlock, 2, 2*testBlock, true)
-				c := count(t, p, func(c *calls, op fsys.Op) error {
+				c := count(sys, p, func(c *calls, op fsys.Op) error {
 					if op == fsys.OpCopyRange && c.ranges >= nth {
 						return refusal.err
 					}
@@ -268,12 +270,13 @@ func TestOffloadOfAFileThatShrinks(t *testing.T) {
 		for _, to := range []int64{0, 2 * offloadUnit, 5*offloadUnit + 1} {
 			for _, parts := range [][]stretch{{dense(12)}, {dense(8), {3 * offloadUnit, true}, dense(1)}} {
 				dir := treetest.MemoryDir(t)
-				d, src, info, content := rangeSource(t, dir, parts...)
+				sys := new(fsys.FS)
+				d, src, info, content := rangeSource(t, sys, dir, parts...)
 				skipWithoutRanges(t, d, src)
 				device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
 				s, _ := rangeSink(t, d, device)
 				p := mover(testBlock, 2, 2*testBlock, true)
-				c := count(t, p, func(c *calls, op fsys.Op) error {
+				c := count(sys, p, func(c *calls, op fsys.Op) error {
 					if op == fsys.OpCopyRange && c.ranges == nth {
 						return os.Truncate(filepath.Join(dir, "src"), to)
 					}
@@ -299,13 +302,14 @@ func TestOffloadOfAFileThatShrinks(t *testing.T) {
 func TestOffloadOfWhatTheSystemCannotTell(t *testing.T) {
 	want, err := os.ReadFile("/proc/version")
 	require.NoError(t, err)
-	src, info, err := openDir(t, "/proc").Open("version")
+	sys := new(fsys.FS)
+	src, info, err := openDirOf(t, sys, "/proc").Open("version")
 	require.NoError(t, err)
 	defer src.Close()
 	info.Size = int64(len(want))
-	s, _ := rangeSink(t, openDir(t, treetest.MemoryDir(t)), nil)
+	s, _ := rangeSink(t, openDirOf(t, sys, treetest.MemoryDir(t)), nil)
 	p := mover(16, 2, 64, false)
-	c := count(t, p, nil)
+	c := count(sys, p, nil)
 	n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, Course{})
 	require.NoError(t, err)
 	require.Equal(t, info.Size, n)
@@ -321,13 +325,14 @@ func TestOffloadBlames(t *testing.T) {
 		for _, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT} {
 			for _, badRead := range []int{0, 1, 9} { // 9: far behind where copying began
 				t.Run(fmt.Sprint(err, nth, badRead), func(t *testing.T) {
-					d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(12))
+					sys := new(fsys.FS)
+					d, src, info, content := rangeSource(t, sys, treetest.MemoryDir(t), dense(12))
 					skipWithoutRanges(t, d, src)
 					device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
 					s, _ := rangeSink(t, d, device)
 					p := mover(testBlock, 2, testBlock, true)
 					broken := errors.New("the source")
-					c := count(t, p, func(c *calls, op fsys.Op) error {
+					c := count(sys, p, func(c *calls, op fsys.Op) error {
 						switch {
 						case op == fsys.OpCopyRange && c.ranges == nth:
 							return err
@@ -361,14 +366,15 @@ func TestOffloadBlames(t *testing.T) {
 
 // Stopped, the sink has all that was counted.
 func TestOffloadStops(t *testing.T) {
-	d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(4), stretch{4 * offloadUnit, true}, dense(8))
+	sys := new(fsys.FS)
+	d, src, info, content := rangeSource(t, sys, treetest.MemoryDir(t), dense(4), stretch{4 * offloadUnit, true}, dense(8))
 	skipWithoutRanges(t, d, src)
 	for nth := 1; nth < 12; nth++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		device := newDevice(t, DeviceOptions{Window: offloadWindow, Ranges: true})
 		s, _ := rangeSink(t, d, device)
 		p := mover(testBlock, 2, testBlock, true)
-		c := count(t, p, func(c *calls, op fsys.Op) error {
+		c := count(sys, p, func(c *calls, op fsys.Op) error {
 			if op == fsys.OpCopyRange && c.ranges == nth {
 				cancel()
 			}
@@ -387,7 +393,8 @@ func TestOffloadStops(t *testing.T) {
 
 // Whoever has to see the bytes, or to bound them, keeps the system from it.
 func TestOffloadIsNotForAll(t *testing.T) {
-	d, src, info, content := rangeSource(t, treetest.MemoryDir(t), dense(3))
+	sys := new(fsys.FS)
+	d, src, info, content := rangeSource(t, sys, treetest.MemoryDir(t), dense(3))
 	for name, change := range map[string]func(p *Pipe, s *Sink){
 		"limited":      func(p *Pipe, _ *Sink) { p.Limiter = rate.NewLimiter(rate.Inf, testBlock) },
 		"sparse":       func(_ *Pipe, s *Sink) { s.Sparse = true },
@@ -410,7 +417,7 @@ func TestOffloadIsNotForAll(t *testing.T) {
 			default:
 				change(p, s)
 			}
-			c := count(t, p, nil)
+			c := count(sys, p, nil)
 			n, err := p.Transfer(t.Context(), src, info, set, out, Course{})
 			require.NoError(t, err)
 			if name != "direct write" { // which the seam refuses by itself
@@ -433,14 +440,15 @@ func TestOffloadIsNotForAll(t *testing.T) {
 func TestACloneIsOnlyRead(t *testing.T) {
 	const markAt = 4 * testBlock
 	for _, size := range []int64{1, testBlock, testBlock + 1, 30*testBlock + 5} {
-		d, src, info, content := rangeSource(t, treetest.MemoryDir(t), stretch{n: size})
+		sys := new(fsys.FS)
+		d, src, info, content := rangeSource(t, sys, treetest.MemoryDir(t), stretch{n: size})
 		clone, _ := rangeSink(t, d, nil)
 		require.NoError(t, clone.File.WriteAt(content, 0))
 		clone.Clone = true
 		other, _ := rangeSink(t, d, nil)
 		for _, out := range [][]*Sink{{clone}, {clone, other}} {
 			p := mover(testBlock, 2, 4*testBlock, true)
-			c := count(t, p, nil)
+			c := count(sys, p, nil)
 			set := freshSet()
 			n, err := p.Transfer(t.Context(), src, info, set, out, Course{MarkEvery: markAt})
 			require.NoError(t, err)

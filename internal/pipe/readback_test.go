@@ -166,7 +166,8 @@ func TestReadBackOfAFileOfAnotherSize(t *testing.T) {
 func TestDigestAloneAndAmongMany(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	dir := treetest.MemoryDir(t)
-	d := openDir(t, dir)
+	sys := new(fsys.FS)
+	d := openDirOf(t, sys, dir)
 	cores := int64(runtime.GOMAXPROCS(0))
 	contents := map[string][]byte{}
 	for i, size := range []int{0, 1, testBlock, testBlock + 1, blocksInTurn * testBlock, blocksInTurn*testBlock + 1, 50*testBlock + 7, 200 * testBlock} {
@@ -212,7 +213,7 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 	p = mover(testBlock, 2, 7*testBlock, false)
 	p.inFlight.Add(cores)
 	reads, lanes := 0, 0
-	hook(t, func(op fsys.Op, _ string) error {
+	hook(sys, func(op fsys.Op, _ string) error {
 		if op == fsys.OpRead {
 			if reads++; reads == 20 {
 				p.inFlight.Add(-cores)
@@ -234,7 +235,8 @@ func TestReadBackGivesAllBlocksBack(t *testing.T) {
 	for _, dir := range []string{treetest.MemoryDir(t), t.TempDir()} {
 		for name, size := range map[string]int{"inline": 3000, "big": 40 * testBlock} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), treetest.Pattern(size, 1), 0o600))
-			d := openDir(t, dir)
+			sys := new(fsys.FS)
+			d := openDirOf(t, sys, dir)
 			for _, cache := range allCaches {
 				for _, fault := range []error{nil, syscall.EIO} { // nil: the context ends
 					for k := int64(1); ; k++ {
@@ -243,7 +245,7 @@ func TestReadBackGivesAllBlocksBack(t *testing.T) {
 						p := mover(testBlock, 1, 2*testBlock, false)
 						ctx, cancel := context.WithCancel(context.Background())
 						var calls atomic.Int64
-						unhook := hook(t, func(fsys.Op, string) error {
+						unhook := hook(sys, func(fsys.Op, string) error {
 							if calls.Add(1) == k {
 								if fault == nil {
 									cancel()

@@ -76,9 +76,8 @@ func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set
 	return p.stream(ctx, src, info, false, set, sinks, Course{Read: course.Read, Clock: course.Clock, From: course.From})
 }
 
-// tellsHoles reports whether the system tells where in src the holes are. Tests
-// exchange it for that of a system that does not.
-var tellsHoles = func(src *fsys.File) bool {
+// tellsHoles reports whether the system tells where in src the holes are.
+func tellsHoles(src *fsys.File) bool {
 	_, _, _, err := src.NextData(0)
 	return !fsys.Unsupported(err)
 }

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -25,7 +26,12 @@ import (
 // openDir opens dir for as long as the test takes.
 func openDir(t testing.TB, dir string) *fsys.Dir {
 	t.Helper()
-	d, err := fsys.OpenRoot(dir)
+	return openDirOf(t, nil, dir)
+}
+
+func openDirOf(t testing.TB, sys *fsys.FS, dir string) *fsys.Dir {
+	t.Helper()
+	d, err := sys.OpenRoot(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
@@ -118,11 +124,13 @@ func TestSparseSinkMakesHoles(t *testing.T) {
 }
 
 func TestASinkKeepsItsFirstError(t *testing.T) {
-	s := sinks(t, openDir(t, treetest.MemoryDir(t)), 1)[0]
+	t.Parallel()
+	sys := new(fsys.FS)
+	s := sinks(t, openDirOf(t, sys, treetest.MemoryDir(t)), 1)[0]
 	defer s.File.Abort()
 	errs := []error{syscall.ENOSPC, syscall.EIO}
 	writes := 0
-	hook(t, func(op fsys.Op, _ string) error {
+	hook(sys, func(op fsys.Op, _ string) error {
 		if op == fsys.OpWrite {
 			writes++
 			return errs[writes-1]
@@ -210,13 +218,13 @@ func TestTransferWithHoles(t *testing.T) {
 // Where the system does not tell where holes are, a file that has some is read as a
 // whole, and its zeros become holes.
 func TestTransferWhereHolesAreNotTold(t *testing.T) {
-	defer func(old func(*fsys.File) bool) { tellsHoles = old }(tellsHoles)
-	tellsHoles = func(*fsys.File) bool { return false }
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	const hole, size = 1 << 20, 3 << 20
 	content := make([]byte, size)
 	copy(content[2*hole:], treetest.Pattern(hole, 1))
-	d := openDir(t, dir)
+	silent := &fsys.FS{Fault: faultfs.OnOp(faultfs.Fail(errors.ErrUnsupported), fsys.OpHoles)}
+	d := openDirOf(t, silent, dir)
 	f, err := os.Create(filepath.Join(dir, "src"))
 	require.NoError(t, err)
 	_, err = f.WriteAt(content[2*hole:], 2*hole)
@@ -267,13 +275,14 @@ func TestTransferGivesAllBlocksBack(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "inline"), treetest.Pattern(3000, 1), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "big"), treetest.Pattern(testBig, 2), 0o600))
-	d := openDir(t, dir)
+	sys := new(fsys.FS)
+	d := openDirOf(t, sys, dir)
 	for _, name := range []string{"inline", "big", "/proc/self/status"} {
 		for _, fault := range []error{nil, syscall.EIO} { // nil: the context ends
 			for k := int64(1); ; k++ {
 				from := d
 				if filepath.IsAbs(name) {
-					from = openDir(t, filepath.Dir(name))
+					from = openDirOf(t, sys, filepath.Dir(name))
 				}
 				src, info, err := from.Open(filepath.Base(name))
 				require.NoError(t, err)
@@ -281,7 +290,7 @@ func TestTransferGivesAllBlocksBack(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.Background())
 				out := sinks(t, d, 3)
 				var calls atomic.Int64
-				unhook := hook(t, func(fsys.Op, string) error {
+				unhook := hook(sys, func(fsys.Op, string) error {
 					if calls.Add(1) == k {
 						if fault == nil {
 							cancel()
@@ -378,12 +387,10 @@ func TestPoolFromManyGoroutines(t *testing.T) {
 	require.Zero(t, p.out.Load())
 }
 
-// hook installs a fault hook until the test ends or unhook is called.
-func hook(t testing.TB, f func(op fsys.Op, name string) error) (unhook func()) {
-	t.Helper()
-	fsys.Fault = f
-	t.Cleanup(func() { fsys.Fault = nil })
-	return func() { fsys.Fault = nil }
+// hook lets f decide about what is opened through sys, until unhook is called.
+func hook(sys *fsys.FS, f func(op fsys.Op, name string) error) (unhook func()) {
+	sys.Fault = faultfs.New(f).Fault
+	return func() { sys.Fault = nil }
 }
 
 const (

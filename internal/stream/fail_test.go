@@ -22,27 +22,28 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // faults makes operations fail; rule is told how many of the kind came before, for
 // this name.
-func faults(t *testing.T, rule func(op fsys.Op, name string, nth int) error) {
+func faults(rule func(op fsys.Op, name string, nth int) error) *fsys.FS {
 	var mu sync.Mutex
 	counts := map[string]int{}
-	fsys.Fault = func(op fsys.Op, name string) error {
+	return faultfs.New(func(op fsys.Op, name string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		key := string(op) + " " + name
 		counts[key]++
 		return rule(op, name, counts[key]-1)
-	}
-	t.Cleanup(func() { fsys.Fault = nil })
+	})
 }
 
 // An output that fails says how far it has come and what is safe; the others go on.
 func TestOneOutputFails(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(5*unitSize+1000, 1)
 	in := write(t, filepath.Join(dir, "in"), content)
@@ -58,7 +59,7 @@ func TestOneOutputFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synced := 0
-			faults(t, func(op fsys.Op, name string, nth int) error {
+			sys := faults(func(op fsys.Op, name string, nth int) error {
 				if op == fsys.OpWrite && name == bad && nth == 2 {
 					return unix.ENOSPC
 				}
@@ -69,8 +70,7 @@ func TestOneOutputFails(t *testing.T) {
 				}
 				return nil
 			})
-			o := stream(t.Context(), in, []string{bad, good}, c.change)
-			fsys.Fault = nil
+			o := streamIn(t.Context(), sys, in, []string{bad, good}, c.change)
 			require.NoError(t, o.err)
 			require.EqualValues(t, 1, o.summary.Errors)
 			require.Contains(t, o.texts(), fmt.Sprintf("'%s': write: no space left on device after %d bytes", bad, 2*unitSize))
@@ -95,17 +95,18 @@ func TestAllOutputsFail(t *testing.T) {
 
 // An error of forcing is told once, and not asked for again.
 func TestForcingFails(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in, out := write(t, filepath.Join(dir, "in"), []byte("content")), write(t, filepath.Join(dir, "out"), nil)
 	syncs := 0
-	faults(t, func(op fsys.Op, _ string, _ int) error {
+	sys := faults(func(op fsys.Op, _ string, _ int) error {
 		if op == fsys.OpSync {
 			syncs++
 			return unix.EIO
 		}
 		return nil
 	})
-	o := stream(t.Context(), in, []string{out}, func(o *Options) { o.Manifest = filepath.Join(dir, "m") })
+	o := streamIn(t.Context(), sys, in, []string{out}, func(o *Options) { o.Manifest = filepath.Join(dir, "m") })
 	require.NoError(t, o.err)
 	require.Equal(t, 1, syncs)
 	require.EqualValues(t, 2, o.summary.Errors, "the manifest is not written, either")
@@ -115,6 +116,7 @@ func TestForcingFails(t *testing.T) {
 
 // What is new is forced with its name, what stood there without, and nothing twice.
 func TestForcing(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := write(t, filepath.Join(dir, "in"), []byte("content"))
 	for name, c := range map[string]struct {
@@ -134,25 +136,25 @@ func TestForcing(t *testing.T) {
 			c.out = filepath.Join(dir, c.out)
 		}
 		syncs := 0
-		faults(t, func(op fsys.Op, _ string, _ int) error {
+		sys := faults(func(op fsys.Op, _ string, _ int) error {
 			if op == fsys.OpSync {
 				syncs++
 			}
 			return nil
 		})
-		succeeds(t, stream(t.Context(), in, []string{c.out}, c.change))
-		fsys.Fault = nil
+		succeeds(t, streamIn(t.Context(), sys, in, []string{c.out}, c.change))
 		require.Equal(t, c.want, syncs, name)
 	}
 }
 
 // Before a bad sector, everything is saved.
 func TestReadingFails(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(5*unitSize, 1)
 	in, out := write(t, filepath.Join(dir, "in"), content), filepath.Join(dir, "out")
 	const pages, sectors = 5, 3
-	faults(t, func(op fsys.Op, name string, nth int) error {
+	sys := faults(func(op fsys.Op, name string, nth int) error {
 		if op != fsys.OpRead {
 			return nil
 		}
@@ -162,8 +164,7 @@ func TestReadingFails(t *testing.T) {
 		}
 		return nil
 	})
-	o := stream(t.Context(), in, []string{out}, func(o *Options) { o.Manifest = filepath.Join(dir, "m") })
-	fsys.Fault = nil
+	o := streamIn(t.Context(), sys, in, []string{out}, func(o *Options) { o.Manifest = filepath.Join(dir, "m") })
 	want := 2*unitSize + pages*pageStep + sectors*sectorStep
 	require.NoError(t, o.err)
 	require.False(t, o.summary.Complete)
@@ -174,17 +175,17 @@ func TestReadingFails(t *testing.T) {
 
 // An error that does not come again costs nothing but a warning.
 func TestReadingIsRepeated(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(3*unitSize+1000, 1)
 	in, out := write(t, filepath.Join(dir, "in"), content), filepath.Join(dir, "out")
-	faults(t, func(op fsys.Op, _ string, nth int) error {
+	sys := faults(func(op fsys.Op, _ string, nth int) error {
 		if op == fsys.OpRead && nth == 1 {
 			return unix.EIO
 		}
 		return nil
 	})
-	o := stream(t.Context(), in, []string{out}, nil)
-	fsys.Fault = nil
+	o := streamIn(t.Context(), sys, in, []string{out}, nil)
 	require.NoError(t, o.err)
 	require.Zero(t, o.summary.Errors)
 	require.True(t, o.summary.Complete)
@@ -348,15 +349,16 @@ func TestManifest(t *testing.T) {
 
 // The input has changed while it was read: nobody knows what the digest is of.
 func TestManifestOfAnInputThatChanges(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := write(t, filepath.Join(dir, "in"), treetest.Pattern(300_000, 1))
-	faults(t, func(op fsys.Op, _ string, nth int) error {
+	sys := faults(func(op fsys.Op, _ string, nth int) error {
 		if op == fsys.OpRead && nth == 0 {
 			write(t, in, treetest.Pattern(300_000, 2))
 		}
 		return nil
 	})
-	o := stream(t.Context(), in, []string{"/dev/null"}, func(o *Options) { o.Manifest = filepath.Join(dir, "m") })
+	o := streamIn(t.Context(), sys, in, []string{"/dev/null"}, func(o *Options) { o.Manifest = filepath.Join(dir, "m") })
 	require.NoError(t, o.err)
 	require.EqualValues(t, 1, o.summary.Errors)
 	require.NoFileExists(t, filepath.Join(dir, "m"))
@@ -372,14 +374,14 @@ func TestManifestOfAnOutputThatIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			write(t, out, nil)
-			faults(t, func(op fsys.Op, _ string, nth int) error {
+			sys := faults(func(op fsys.Op, _ string, nth int) error {
 				if op == fsys.OpRead && nth == 0 {
 					replace()
 				}
 				return nil
 			})
 			manifest := filepath.Join(dir, "m")
-			o := stream(t.Context(), in, []string{out}, func(o *Options) { o.Manifest, o.Count = manifest, &Amount{N: 3, Bytes: true} })
+			o := streamIn(t.Context(), sys, in, []string{out}, func(o *Options) { o.Manifest, o.Count = manifest, &Amount{N: 3, Bytes: true} })
 			require.NoError(t, o.err)
 			require.Contains(t, o.texts(), "there is nothing to list")
 			require.NoFileExists(t, manifest)
@@ -474,7 +476,7 @@ func TestManifestIsMerged(t *testing.T) {
 // that it was asked for without it.
 func TestFaultSweep(t *testing.T) {
 	mayBeSilent := []string{
-		"stream.isFifo(", "fsys.openStream(", // opening itself meets it again
+		"stream.(*run).isFifo(", "fsys.(*FS).openStream(", // opening itself meets it again
 		"pipe.(*Eviction)",          // advice
 		"fsys.(*File).DropCache",    // advice
 		"pipe.(*Behind).start(",     // the duplicate: the file itself is waited for
@@ -492,7 +494,7 @@ func TestFaultSweep(t *testing.T) {
 		write(t, "b", treetest.Pattern(5*unitSize, 2))
 		var mu sync.Mutex
 		counts := map[fsys.Op]int{}
-		fsys.Fault = func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			counts[op]++
@@ -501,9 +503,8 @@ func TestFaultSweep(t *testing.T) {
 				return unix.EIO
 			}
 			return nil
-		}
-		defer func() { fsys.Fault = nil }()
-		o = stream(t.Context(), "in", []string{"a", "b"}, func(o *Options) {
+		})
+		o = streamIn(t.Context(), sys, "in", []string{"a", "b"}, func(o *Options) {
 			o.Manifest, o.Sparse, o.NoTruncate = "m", true, true
 		})
 		if fail == "" {

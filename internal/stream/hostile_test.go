@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -23,7 +24,6 @@ func TestExchanged(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	t.Chdir(dir)
 	content, other := treetest.Pattern(20_000, 1), treetest.Pattern(20_000, 2)
-	defer func() { fsys.Fault = nil }()
 	runs := 0
 	for i, victim := range []string{"in", "out", "new", "m"} {
 		for kind, make := range map[string]func(){
@@ -41,7 +41,7 @@ func TestExchanged(t *testing.T) {
 				write(t, "m", []byte(hex.EncodeToString(digest(nil))+"  old\n"))
 				syncing, late := false, false // late: the exchange came when outputs were synced, and listed perhaps
 				var mu sync.Mutex
-				fsys.Fault = func(op fsys.Op, name string) error {
+				sys := faultfs.New(func(op fsys.Op, name string) error {
 					mu.Lock()
 					defer mu.Unlock()
 					early := a.At == ""
@@ -49,9 +49,8 @@ func TestExchanged(t *testing.T) {
 					late = late || early && a.At != "" && syncing
 					syncing = syncing || op == fsys.OpSync
 					return nil
-				}
-				o := stream(t.Context(), "in", []string{"out", "new", "safe"}, func(o *Options) { o.Manifest, o.BlockSize = "m", 8192 })
-				fsys.Fault = nil
+				})
+				o := streamIn(t.Context(), sys, "in", []string{"out", "new", "safe"}, func(o *Options) { o.Manifest, o.BlockSize = "m", 8192 })
 				about := []any{"%s exchanged for a %s before operation %d, %s (brief: %t): %v\n%s", victim, kind, a.Nth, a.At, a.Brief, o.err, o.texts()}
 				holds := func(name string) (list [][]byte) { // what is under the name, or was when it was listed
 					names := []string{name}

@@ -39,7 +39,7 @@ func (r *run) checkManifest() error {
 	}
 	var err error
 	r.manifest, err = catalog.OpenFile(catalog.FileOptions{
-		Path: r.opts.Manifest, Hashes: r.opts.Hashes, Builders: r.builders,
+		FS: r.opts.FS, Path: r.opts.Manifest, Hashes: r.opts.Hashes, Builders: r.builders,
 		Hint: "choose another name", Refuse: r.refuseManifest,
 		Changed: func(info fsys.Info) bool { return r.isOutput(info.ID) },
 	})
@@ -73,8 +73,8 @@ func (o *output) canBeListed(seek int64) bool { return hasContent(o.name, o.to) 
 
 // leadsTo reports whether the name is still that of what was opened: who reads the
 // manifest opens it by name.
-func leadsTo(name string, s *fsys.Stream) (bool, error) {
-	now, err := fsys.StatPath(name)
+func (r *run) leadsTo(name string, s *fsys.Stream) (bool, error) {
+	now, err := r.opts.FS.StatPath(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -87,7 +87,7 @@ func (o *output) isStream() (bool, error) {
 	if o.failed || !o.canBeListed(o.base) {
 		return false, nil
 	}
-	if same, err := leadsTo(o.name, o.to); !same || err != nil {
+	if same, err := o.run.leadsTo(o.name, o.to); !same || err != nil {
 		return false, err
 	}
 	if o.to.Info.Kind == fsys.BlockDevice {
@@ -102,7 +102,7 @@ func (in *input) isStream() (bool, error) {
 	if !in.run.inputCanBeListed() {
 		return false, nil
 	}
-	if same, err := leadsTo(in.run.opts.Input, in.Stream); !same || err != nil {
+	if same, err := in.run.leadsTo(in.run.opts.Input, in.Stream); !same || err != nil {
 		return false, err
 	}
 	if in.Info.Kind == fsys.BlockDevice {

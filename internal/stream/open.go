@@ -48,7 +48,7 @@ func (r *run) open() error {
 // openKind opens all that is a fifo, or is none.
 func (r *run) openKind(fifos bool) error {
 	o := r.opts
-	if r.in.Stream == nil && isFifo(o.Input) == fifos {
+	if r.in.Stream == nil && r.isFifo(o.Input) == fifos {
 		in, err := r.openInput()
 		if err != nil {
 			return r.refuse(o.Input, err)
@@ -56,7 +56,7 @@ func (r *run) openKind(fifos bool) error {
 		r.in.Stream = in
 	}
 	for i, name := range o.Outputs {
-		if r.outputs[i] != nil || isFifo(name) != fifos {
+		if r.outputs[i] != nil || r.isFifo(name) != fifos {
 			continue
 		}
 		if fifos && r.seek > 0 {
@@ -71,27 +71,27 @@ func (r *run) openKind(fifos bool) error {
 	return nil
 }
 
-func isFifo(name string) bool {
+func (r *run) isFifo(name string) bool {
 	if name == standard {
 		return false
 	}
-	info, err := fsys.StatPath(name)
+	info, err := r.opts.FS.StatPath(name)
 	return err == nil && info.Kind == fsys.Fifo
 }
 
 func (r *run) openInput() (*fsys.Stream, error) {
 	if r.opts.Input == standard {
-		return fsys.InheritStream(r.opts.Stdin, r.stop, false)
+		return r.opts.FS.InheritStream(r.opts.Stdin, r.stop, false)
 	}
-	return fsys.OpenInput(r.opts.Input, r.stop)
+	return r.opts.FS.OpenInput(r.opts.Input, r.stop)
 }
 
 func (r *run) openOutput(name string) (s *fsys.Stream, created bool, err error) {
 	if name == standard {
-		s, err = fsys.InheritStream(r.opts.Stdout, r.stop, true)
+		s, err = r.opts.FS.InheritStream(r.opts.Stdout, r.stop, true)
 		return s, false, err
 	}
-	return fsys.OpenOutput(name, r.stop)
+	return r.opts.FS.OpenOutput(name, r.stop)
 }
 
 // refuse makes a refusal of an error of opening, unless the run was stopped.

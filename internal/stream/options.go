@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 	Outputs []string // as the user named them; "-" for Stdout; at least one
 	Stdin   *os.File
 	Stdout  *os.File
+
+	FS *fsys.FS // nil for the system's own; tests give others
 
 	BlockSize int64   // bytes
 	Count     *Amount // to copy; nil for all

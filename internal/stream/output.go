@@ -146,7 +146,7 @@ func (o *output) force() error {
 		}
 	}
 	if err == nil && o.created && o.syncs() {
-		err = fsys.SyncParent(o.name)
+		err = o.run.opts.FS.SyncParent(o.name)
 	}
 	return err
 }

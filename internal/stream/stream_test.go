@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -48,10 +49,15 @@ func (o outcome) texts() string {
 
 // stream copies in to outs, with sha256, and with what change asks for.
 func stream(ctx context.Context, in string, outs []string, change func(*Options)) outcome {
+	return streamIn(ctx, nil, in, outs, change)
+}
+
+// streamIn is stream through sys.
+func streamIn(ctx context.Context, sys *fsys.FS, in string, outs []string, change func(*Options)) outcome {
 	var o outcome
 	var mu sync.Mutex
 	opts := &Options{
-		Input: in, Outputs: outs, Stdin: os.Stdin, Stdout: os.Stdout,
+		FS: sys, Input: in, Outputs: outs, Stdin: os.Stdin, Stdout: os.Stdout,
 		BlockSize: DefaultBlockSize, Hashes: []hash.Algorithm{hash.SHA256},
 		Report: func(e Event) {
 			mu.Lock()
@@ -290,7 +296,7 @@ func TestAppendedIsFollowed(t *testing.T) {
 	stop, err := fsys.NewStop()
 	require.NoError(t, err)
 	defer stop.Close()
-	s, err := fsys.InheritStream(f, stop, true)
+	s, err := (*fsys.FS)(nil).InheritStream(f, stop, true)
 	require.NoError(t, err)
 	defer s.Close()
 	o := &output{run: &run{opts: &Options{}}, name: standard, to: s}
@@ -444,16 +450,16 @@ func TestSparse(t *testing.T) {
 
 // Where holes cannot be made, zeros are written.
 func TestSparseWithoutHoles(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in, out := write(t, filepath.Join(dir, "in"), make([]byte, 2<<20)), write(t, filepath.Join(dir, "out"), treetest.Pattern(1<<20, 1))
-	fsys.Fault = func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpPunch {
 			return unix.EOPNOTSUPP
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
-	succeeds(t, stream(t.Context(), in, []string{out}, func(o *Options) { o.Sparse, o.NoTruncate = true, true }))
+	})
+	succeeds(t, streamIn(t.Context(), sys, in, []string{out}, func(o *Options) { o.Sparse, o.NoTruncate = true, true }))
 	require.True(t, bytes.Equal(make([]byte, 2<<20), read(t, out)))
 }
 

@@ -34,7 +34,7 @@ func (r *run) do(ctx context.Context, j job) {
 			return
 		}
 	}
-	f, info, err := j.open()
+	f, info, err := j.open(r.opts.FS)
 	if err != nil {
 		r.fail(j.name, failure.StageOpen, err)
 		return
@@ -48,7 +48,7 @@ func (r *run) do(ctx context.Context, j job) {
 			r.fail(j.name, failure.StageRead, errChanged)
 			return
 		}
-		again, now, err := j.open() // perhaps another file has the name by now
+		again, now, err := j.open(r.opts.FS) // perhaps another file has the name by now
 		if err != nil {
 			r.fail(j.name, failure.StageRead, err)
 			return
@@ -77,9 +77,9 @@ func (r *run) special(ctx context.Context, j job, set *hash.Set) {
 	r.stream(ctx, j, in, set)
 }
 
-func (j job) open() (*fsys.File, fsys.Info, error) {
+func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 	if j.dir == nil {
-		return fsys.OpenFile(j.path)
+		return sys.OpenFile(j.path)
 	}
 	dir, err := j.dir.Acquire()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -20,6 +21,7 @@ import (
 // Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
 // each operation in turn. Nothing there is read, listed, replaced or told.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := filepath.Join(dir, "in")
 	treetest.Create(t, in, treetest.Dir{
@@ -33,7 +35,6 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 	}))
 	lines, errs := calm(t, in)
 	require.Empty(t, errs)
-	defer func() { fsys.Fault = nil }()
 	runs := 0
 	for i, victim := range []string{".", "a", "d", "d/b", "d/big", "d/e", "d/e/c", "SHA256SUMS"} {
 		for _, made := range []bool{false, true} {
@@ -53,14 +54,14 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 				var told []string
 				o.Report = func(e sum.Event) { told = append(told, e.Err.Error()) }
 				named := !made || victim != "SHA256SUMS" // else what the user names is what stands there at first
-				fsys.Fault = func(op fsys.Op, name string) error {
+				sys := faultfs.New(func(op fsys.Op, name string) error {
 					if named || op == fsys.OpRead {
 						a.Before(t, string(op), name)
 					}
 					return nil
-				}
+				})
+				o.FS = sys
 				s, err := sum.Run(context.Background(), o, &tally.Counters{})
-				fsys.Fault = nil
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v\n%s%v", victim, a.Nth, a.At, a.Brief, err, &out, told)
 				if s != nil {
 					require.Len(t, told, int(s.Errors+s.Warnings))

@@ -16,13 +16,14 @@ import (
 
 // output is where the lines go: Options.Out, or a manifest.
 type output struct {
+	fs   *fsys.FS
 	file *catalog.File // nil without one
 	out  fsys.ID       // of the file that Options.Out writes to, zero if it is none
 }
 
 // openOutput finds out where the lines go, before anything is read for them.
 func (r *run) openOutput(args []argument) (*output, error) {
-	o := &output{}
+	o := &output{fs: r.opts.FS}
 	if r.opts.Manifest == "" {
 		if r.opts.OutFile != nil {
 			if info, err := fsys.StatFile(r.opts.OutFile); err == nil && info.Kind == fsys.Regular {
@@ -37,7 +38,7 @@ func (r *run) openOutput(args []argument) (*output, error) {
 	}
 	var err error
 	o.file, err = catalog.OpenFile(catalog.FileOptions{
-		Path: r.opts.Manifest, Base: base, Hashes: r.opts.Hashes, Builders: r.builders,
+		FS: r.opts.FS, Path: r.opts.Manifest, Base: base, Hashes: r.opts.Hashes, Builders: r.builders,
 		Hint: "choose another name, or leave --manifest out to print the lines",
 	})
 	return o, err
@@ -54,14 +55,14 @@ func (o *output) holds(j job, info fsys.Info) bool {
 	if j.dir != nil {
 		in = j.dir.Info.ID
 	} else if path, err := filepath.EvalSymlinks(j.path); err == nil {
-		in, name = idOf(filepath.Dir(path)), filepath.Base(path)
+		in, name = idOf(o.fs, filepath.Dir(path)), filepath.Base(path)
 	}
 	return o.file.Is(in, name, info.ID)
 }
 
 // idOf is zero for a directory that is gone.
-func idOf(dir string) fsys.ID {
-	d, err := fsys.OpenRoot(dir)
+func idOf(sys *fsys.FS, dir string) fsys.ID {
+	d, err := sys.OpenRoot(dir)
 	if err != nil {
 		return fsys.ID{}
 	}

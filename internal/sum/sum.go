@@ -32,6 +32,8 @@ type Options struct {
 	Tag    bool             // lines of BSD's style, with the algorithm
 	Zero   bool             // lines end in NUL, names are not escaped
 
+	FS *fsys.FS // nil for the system's own; tests give others
+
 	Stdin    io.Reader
 	Out      io.Writer // gets the lines if Manifest is ""
 	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
@@ -268,7 +270,7 @@ func (r *run) fail(name string, stage failure.Stage, err error) {
 
 // walk visits a directory. The options say how, those of the run say what.
 func (r *run) walk(ctx context.Context, handles *fsys.Handles, a argument, v walk.Visitor, o walk.Options) error {
-	root, err := fsys.OpenRoot(a.given)
+	root, err := r.opts.FS.OpenRoot(a.given)
 	if err != nil {
 		return err
 	}

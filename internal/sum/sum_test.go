@@ -24,6 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/tally"
@@ -313,14 +314,13 @@ func TestFewDescriptors(t *testing.T) {
 func TestWhatCannotBeHashedIsTold(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	names := hardTree(t)
-	fsys.Fault = func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "inner" {
 			return syscall.EIO
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
-	lines, told, s := run(t, &sum.Options{Paths: []string{".", "missing"}})
+	})
+	lines, told, s := run(t, &sum.Options{FS: sys, Paths: []string{".", "missing"}})
 	require.Len(t, told, 2)
 	require.EqualValues(t, 2, s.Errors)
 	require.EqualValues(t, len(names)-1, s.Files)
@@ -389,7 +389,7 @@ func TestStandardInputLinksAndPipes(t *testing.T) {
 func TestAFileThatChanges(t *testing.T) {
 	hardTree(t)
 	n, times := 0, 1
-	fsys.Fault = func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpRead && n < times {
 			n++
 			f, err := os.OpenFile("a", os.O_APPEND|os.O_WRONLY, 0)
@@ -399,15 +399,13 @@ func TestAFileThatChanges(t *testing.T) {
 			}
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
-	lines, told, _ := run(t, &sum.Options{Paths: []string{"a"}})
+	})
+	lines, told, _ := run(t, &sum.Options{FS: sys, Paths: []string{"a"}})
 	require.Empty(t, told)
-	fsys.Fault = nil
 	again, _, _ := run(t, &sum.Options{Paths: []string{"a"}})
 	require.Equal(t, again, lines)
 	n, times = 0, 99
-	fsys.Fault = func(op fsys.Op, _ string) error {
+	sys = faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpRead {
 			f, err := os.OpenFile("a", os.O_APPEND|os.O_WRONLY, 0)
 			if err == nil {
@@ -416,8 +414,8 @@ func TestAFileThatChanges(t *testing.T) {
 			}
 		}
 		return nil
-	}
-	lines, told, _ = run(t, &sum.Options{Paths: []string{"a"}})
+	})
+	lines, told, _ = run(t, &sum.Options{FS: sys, Paths: []string{"a"}})
 	require.Empty(t, lines)
 	require.Len(t, told, 1)
 	require.Contains(t, told[0], "it changed while being read")
@@ -453,15 +451,13 @@ func TestAFileThatIsReplaced(t *testing.T) {
 		require.NoError(t, os.Mkdir("d", 0o755))
 		require.NoError(t, os.WriteFile("d/f", []byte("old"), 0o600))
 		require.NoError(t, os.WriteFile("new", []byte("new"), 0o600))
-		fsys.Fault = func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpRead {
 				_ = os.Rename("new", "d/f") // once: then it is gone
 			}
 			return nil
-		}
-		defer func() { fsys.Fault = nil }()
-		lines, told, _ := run(t, &sum.Options{Paths: []string{path}})
-		fsys.Fault = nil
+		})
+		lines, told, _ := run(t, &sum.Options{FS: sys, Paths: []string{path}})
 		require.Empty(t, told)
 		again, _, _ := run(t, &sum.Options{Paths: []string{path}})
 		require.Equal(t, again, lines)

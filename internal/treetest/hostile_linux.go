@@ -107,7 +107,7 @@ type Attack struct {
 	swapped bool
 }
 
-// Before is for fsys.Fault.
+// Before is for fsys.FS.Fault.
 func (a *Attack) Before(t testing.TB, op, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
 // each operation in turn. Nothing there is listed, counted or told.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := filepath.Join(dir, "in")
 	treetest.Create(t, in, treetest.Dir{
@@ -41,12 +43,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 			}
 			o.Workers = 1 + i%3
 			runs += treetest.Sweep(t, filepath.Join(in, victim), bait, victim == ".", i, 1, func(a *treetest.Attack) {
-				var got account
-				withFault(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil }, func() {
-					var err error
-					got, err = run1(t.Context(), o)
-					require.NoError(t, err)
-				})
+				o.FS = faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+				got, err := run1(t.Context(), o)
+				require.NoError(t, err)
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v", victim, a.Nth, a.At, a.Brief, got)
 				require.Less(t, got.Bytes, uint64(1<<20))
 				require.NotContains(t, strings.Join(got.Failed, "\n")+fmt.Sprint(got.Entries), "canary")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -179,18 +180,17 @@ func TestUnreadableMountPoints(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	treetest.Create(t, dir, treetest.Dir{"a": treetest.File("x"), "m": treetest.Dir{}})
 	mount(t, "tmpfs", dir+"/m")
-	withFault(func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpenDir && name == "m" {
 			return syscall.EACCES
 		}
 		return nil
-	}, func() {
-		for _, depth := range []int{-1, 0, 1} {
-			got := take(t, Options{Paths: []string{dir}, MaxDepth: depth, OneFileSystem: true})
-			require.Empty(t, got.Failed)
-			require.Len(t, got.Entries, 1)
-			got = take(t, Options{Paths: []string{dir}, MaxDepth: depth})
-			require.Equal(t, []string{dir + "/m"}, got.Failed)
-		}
 	})
+	for _, depth := range []int{-1, 0, 1} {
+		got := take(t, Options{FS: sys, Paths: []string{dir}, MaxDepth: depth, OneFileSystem: true})
+		require.Empty(t, got.Failed)
+		require.Len(t, got.Entries, 1)
+		got = take(t, Options{FS: sys, Paths: []string{dir}, MaxDepth: depth})
+		require.Equal(t, []string{dir + "/m"}, got.Failed)
+	}
 }

@@ -40,6 +40,8 @@ type Options struct {
 	Workers       int // goroutines; 0: DefaultWorkers
 	Top           int // tell each path, and the so many largest entries below it within MaxDepth, files too; 0: off
 
+	FS *fsys.FS // nil for the system's own; tests give others
+
 	Tell   func(Entry)                  // told one by one, in the order of printing
 	Report func(path string, err error) // what could not be seen; called concurrently
 }
@@ -110,7 +112,7 @@ type path struct {
 func (r *run) look() (paths []path) {
 	for _, name := range r.opts.Paths {
 		name = trim(name)
-		info, err := fsys.Lstat(name)
+		info, err := r.opts.FS.Lstat(name)
 		if err != nil {
 			r.fail(name, err)
 			continue
@@ -147,7 +149,7 @@ func (r *run) measure(ctx context.Context, p path) {
 		return
 	}
 	t := newTree(r, p)
-	open, info, err := openRoot(p.name)
+	open, info, err := openRoot(r.opts.FS, p.name)
 	if err != nil {
 		if !r.once(p.info.ID) {
 			return
@@ -167,15 +169,15 @@ func (r *run) measure(ctx context.Context, p path) {
 
 // openRoot opens a path that is a directory. It is looked at again, for a link that
 // has taken its place would have been followed.
-func openRoot(name string) (*fsys.Dir, fsys.Info, error) {
-	dir, err := fsys.OpenRoot(name)
+func openRoot(sys *fsys.FS, name string) (*fsys.Dir, fsys.Info, error) {
+	dir, err := sys.OpenRoot(name)
 	if err != nil {
 		return nil, fsys.Info{}, err
 	}
 	info, err := dir.Stat()
 	if err == nil {
 		var now fsys.Info
-		if now, err = fsys.Lstat(name); err == nil && now.ID != info.ID {
+		if now, err = sys.Lstat(name); err == nil && now.ID != info.ID {
 			err = fsys.ErrMoved
 		}
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -91,7 +92,7 @@ func sized(t *testing.T, tree treetest.Dir) (root string, dir map[string]uint64)
 	dir = map[string]uint64{}
 	require.NoError(t, filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			info, err := fsys.Lstat(p)
+			info, err := (*fsys.FS)(nil).Lstat(p)
 			require.NoError(t, err)
 			rel, err := filepath.Rel(root, p)
 			require.NoError(t, err)
@@ -372,19 +373,19 @@ func TestADeepTree(t *testing.T) {
 
 // A path that a symbolic link replaces is not followed.
 func TestAPathExchangedForALink(t *testing.T) {
+	t.Parallel()
 	root, _ := sized(t, treetest.Dir{"path": treetest.Dir{"in": sizedFile(5)}, "outside": treetest.Dir{"f": sizedFile(1 << 20)}})
 	path := root + "/path"
 	var swap sync.Once
-	fsys.Fault = func(op fsys.Op, name string) (err error) {
+	sys := faultfs.New(func(op fsys.Op, name string) (err error) {
 		if op == fsys.OpOpenDir && name == path {
 			swap.Do(func() {
 				err = errors.Join(os.RemoveAll(path), os.Symlink("outside", path))
 			})
 		}
 		return err
-	}
-	defer func() { fsys.Fault = nil }()
-	got, err := run1(t.Context(), Options{Paths: []string{path}, MaxDepth: -1, Files: true, Apparent: true})
+	})
+	got, err := run1(t.Context(), Options{FS: sys, Paths: []string{path}, MaxDepth: -1, Files: true, Apparent: true})
 	require.NoError(t, err)
 	require.Len(t, got.Entries, 1)
 	require.Less(t, got.Bytes, uint64(1<<20))
@@ -393,6 +394,7 @@ func TestAPathExchangedForALink(t *testing.T) {
 
 // What vanishes while it is looked at is reported, and the rest counts.
 func TestThingsThatVanish(t *testing.T) {
+	t.Parallel()
 	for _, workers := range numbersOfWorkers {
 		root, own := faulty(t)
 		for _, gone := range []string{"fd1", "ed2", "d3", "d0"} {
@@ -408,13 +410,12 @@ func TestThingsThatVanish(t *testing.T) {
 				}
 				return nil
 			}
-			withFault(hook, func() {
-				got, err := run1(t.Context(), Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true, Workers: workers})
-				require.NoError(t, err)
-				require.Equal(t, []string{path}, got.Failed)
-				_, told := got.find(path)
-				require.False(t, told)
-			})
+			sys := faultfs.New(hook)
+			got, err := run1(t.Context(), Options{FS: sys, Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true, Workers: workers})
+			require.NoError(t, err)
+			require.Equal(t, []string{path}, got.Failed)
+			_, told := got.find(path)
+			require.False(t, told)
 			again := take(t, Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true})
 			require.Empty(t, again.Failed)
 			own = map[string]uint64{}
@@ -423,13 +424,6 @@ func TestThingsThatVanish(t *testing.T) {
 			}
 		}
 	}
-}
-
-// withFault installs a fault hook until the end of f.
-func withFault(hook func(op fsys.Op, name string) error, f func()) {
-	fsys.Fault = hook
-	defer func() { fsys.Fault = nil }()
-	f()
 }
 
 // faulty is a tree in which every name occurs once, and the sizes of all in it.
@@ -479,36 +473,35 @@ func TestFaults(t *testing.T) {
 					}
 					return nil
 				}
-				withFault(hook, func() {
-					before := openFiles(t)
-					got, err := run1(t.Context(), Options{Paths: []string{root}, MaxDepth: depth, Files: true, Apparent: true, Workers: workers})
-					require.NoError(t, err)
-					require.Equal(t, before, openFiles(t), "descriptors")
-					ops = max(ops, count.Load())
-					if nth > count.Load() {
-						return // one that is not always needed
+				sys := faultfs.New(hook)
+				before := openFiles(t)
+				got, err := run1(t.Context(), Options{FS: sys, Paths: []string{root}, MaxDepth: depth, Files: true, Apparent: true, Workers: workers})
+				require.NoError(t, err)
+				require.Equal(t, before, openFiles(t), "descriptors")
+				ops = max(ops, count.Load())
+				if nth > count.Load() {
+					continue // one that is not always needed
+				}
+				context := fmt.Sprintf("%s of %q, the %d. of %d", what, path, nth, ops)
+				require.Len(t, got.Failed, 1, context)
+				if path != "?" {
+					require.Equal(t, path, got.Failed[0], context)
+				}
+				failed := got.Failed[0]
+				want := uint64(0)
+				for p, n := range own {
+					inside := strings.HasPrefix(p, failed+"/")
+					isDir := filepath.Base(p)[0] != 'f'
+					unseen := what == fsys.OpStat && path != "?" && (path != root || nth == 1) // root is looked at again once it is open
+					if inside || p == failed && (!isDir || unseen) {
+						continue
 					}
-					context := fmt.Sprintf("%s of %q, the %d. of %d", what, path, nth, ops)
-					require.Len(t, got.Failed, 1, context)
-					if path != "?" {
-						require.Equal(t, path, got.Failed[0], context)
+					want += n
+					if _, told := got.find(p); depth < 0 || strings.Count(p[len(root):], "/") <= depth {
+						require.True(t, told, "%s: %s", context, p)
 					}
-					failed := got.Failed[0]
-					want := uint64(0)
-					for p, n := range own {
-						inside := strings.HasPrefix(p, failed+"/")
-						isDir := filepath.Base(p)[0] != 'f'
-						unseen := what == fsys.OpStat && path != "?" && (path != root || nth == 1) // root is looked at again once it is open
-						if inside || p == failed && (!isDir || unseen) {
-							continue
-						}
-						want += n
-						if _, told := got.find(p); depth < 0 || strings.Count(p[len(root):], "/") <= depth {
-							require.True(t, told, "%s: %s", context, p)
-						}
-					}
-					require.Equal(t, want, got.Bytes, context)
-				})
+				}
+				require.Equal(t, want, got.Bytes, context)
 			}
 		}
 	}
@@ -518,10 +511,9 @@ func TestFaults(t *testing.T) {
 func operations(t *testing.T, paths ...string) int64 {
 	t.Helper()
 	var count atomic.Int64
-	withFault(func(fsys.Op, string) error { count.Add(1); return nil }, func() {
-		_, err := run1(t.Context(), Options{Paths: paths, Workers: 1})
-		require.NoError(t, err)
-	})
+	sys := faultfs.New(func(fsys.Op, string) error { count.Add(1); return nil })
+	_, err := run1(t.Context(), Options{FS: sys, Paths: paths, Workers: 1})
+	require.NoError(t, err)
 	require.Greater(t, count.Load(), int64(30))
 	return count.Load()
 }
@@ -548,18 +540,17 @@ func TestCancellation(t *testing.T) {
 					}
 					return nil
 				}
-				withFault(hook, func() {
-					got, err := run1(ctx, Options{Paths: paths, MaxDepth: depth, Workers: workers})
-					if nth <= count.Load() {
-						require.ErrorIs(t, err, enough)
-						require.Less(t, len(got.Entries), len(whole.Entries), "what was not finished is told")
-					}
-					require.Empty(t, got.Failed)
-					if depth == -1 {
-						require.Equal(t, whole.lines()[:len(got.Entries)], got.lines())
-					}
-					ops = max(ops, count.Load())
-				})
+				sys := faultfs.New(hook)
+				got, err := run1(ctx, Options{FS: sys, Paths: paths, MaxDepth: depth, Workers: workers})
+				if nth <= count.Load() {
+					require.ErrorIs(t, err, enough)
+					require.Less(t, len(got.Entries), len(whole.Entries), "what was not finished is told")
+				}
+				require.Empty(t, got.Failed)
+				if depth == -1 {
+					require.Equal(t, whole.lines()[:len(got.Entries)], got.lines())
+				}
+				ops = max(ops, count.Load())
 				cancel(nil)
 				require.Equal(t, before, openFiles(t), "descriptors")
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -22,6 +23,7 @@ import (
 // Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
 // each operation in turn. Nothing there is read, listed or told.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in, other := filepath.Join(dir, "in"), filepath.Join(dir, "other")
 	treetest.Create(t, in, treetest.Dir{
@@ -38,7 +40,6 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 		".sealift-journal": sub(treetest.Dir{"canary": file(30)}), "SEALIFT-INCOMPLETE-a.txt": file(30),
 		"d": sub(treetest.Dir{"b": file(1), "canary": file(30), "e": sub(treetest.Dir{"c": file(1), "canary": file(30)})}),
 	}))
-	defer func() { fsys.Fault = nil }()
 	runs := 0
 	for i, victim := range []string{".", "a", "d", "d/b", "d/e", "d/e/c", "SHA256SUMS", "MD5SUMS", ".sealift-journal", "SEALIFT-INCOMPLETE-a.txt"} {
 		for _, target := range []string{filepath.Join(outside.Root, victim), "../outside/" + victim} {
@@ -50,9 +51,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 				o.Report = func(r verify.Result) {
 					told = append(told, fmt.Sprint(verdicts[r.Verdict], " ", r.Dir, " ", r.Path, " ", r.Err))
 				}
-				fsys.Fault = func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil }
+				sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
+				o.FS = sys
 				_, err := verify.Run(context.Background(), o, &tally.Counters{})
-				fsys.Fault = nil
 				all := strings.Join(told, "\n")
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t):\n%s", victim, a.Nth, a.At, a.Brief, all)
 				if refused := new(failure.RefusedError); err != nil {
@@ -70,6 +71,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 // A manifest that grows, shrinks or becomes another one while it is used is told, and
 // what was counted before is the end of it.
 func TestManifestsThatChange(t *testing.T) {
+	t.Parallel()
 	long := func(files, first int) string {
 		var b strings.Builder
 		for i := range files {
@@ -93,7 +95,6 @@ func TestManifestsThatChange(t *testing.T) {
 	for i := range 100 {
 		files[fmt.Sprint("f", i)] = fmt.Sprint(i)
 	}
-	defer func() { fsys.Fault = nil }()
 	for name, change := range rewrite {
 		for _, which := range []string{"SHA256SUMS", "other.sha256"} {
 			reads, of := 0, -1
@@ -102,7 +103,7 @@ func TestManifestsThatChange(t *testing.T) {
 				dir := tree(t, files)
 				n := 0
 				var mu sync.Mutex
-				fsys.Fault = func(op fsys.Op, _ string) (err error) {
+				sys := faultfs.New(func(op fsys.Op, _ string) (err error) {
 					mu.Lock()
 					defer mu.Unlock()
 					if op != fsys.OpRead {
@@ -113,9 +114,8 @@ func TestManifestsThatChange(t *testing.T) {
 					}
 					n++
 					return err
-				}
-				told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
-				fsys.Fault = nil
+				})
+				told, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Workers: 1})
 				if reads = min(n, 6); err != nil {
 					refused := new(failure.RefusedError)
 					require.ErrorAs(t, err, &refused)

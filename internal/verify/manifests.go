@@ -81,9 +81,9 @@ func (r *run) openTrees(ctx context.Context) error {
 	for _, dir := range r.opts.Dirs {
 		t := &tree{given: dir}
 		r.trees = append(r.trees, t)
-		open := fsys.OpenRoot
+		open := r.opts.FS.OpenRoot
 		if r.opts.Manifest != "" { // nothing is looked for in the directory
-			open = fsys.OpenLookup
+			open = r.opts.FS.OpenLookup
 		}
 		if t.root, err = open(dir); err == nil {
 			t.info, err = t.root.Stat()
@@ -152,7 +152,7 @@ func (r *run) openNamed() (*source, error) {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		f, info, err := fsys.OpenFile(name)
+		f, info, err := r.opts.FS.OpenFile(name)
 		if err != nil {
 			return nil, refused(s.shown, err)
 		}

@@ -38,7 +38,7 @@ func (s *listed) has(path string) bool {
 
 // findUnlisted reports the files of a tree that no manifest names, in order.
 func (r *run) findUnlisted(ctx context.Context, t *tree) {
-	root, err := fsys.OpenRoot(t.given) // the walk closes it
+	root, err := r.opts.FS.OpenRoot(t.given) // the walk closes it
 	if err != nil {
 		r.unlisted(t, Failure, "", err)
 		return

@@ -34,6 +34,8 @@ type Options struct {
 
 	Workers int // files under way at once; 0 for a number that suits the machine
 
+	FS *fsys.FS // nil for the system's own; tests give others
+
 	// Verbose reports files that match, too.
 	Verbose bool
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -125,13 +126,12 @@ func TestHostileManifests(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "zero"), 0o644))
 	}
 	opened := map[string]bool{}
-	fsys.Fault = func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen {
 			opened[name] = true
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
+	})
 	secret := sha("S")
 	lines := []string{
 		secret + "  ../secret", secret + "  " + filepath.Dir(dir) + "/secret", secret + "  d/../../secret", secret + "  out",
@@ -142,7 +142,7 @@ func TestHostileManifests(t *testing.T) {
 		secret + "  " + strings.Repeat("y", 10<<20),
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "\n")), 0o644))
-	o := &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Verbose: true, Workers: 1}
+	o := &verify.Options{FS: sys, Dirs: []string{dir}, ConvertPaths: true, Verbose: true, Workers: 1}
 	done := make(chan struct{})
 	var told []string
 	var s *verify.Summary
@@ -327,14 +327,13 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, list), []byte(text), 0o644))
 		}
 		reads := map[string]int{}
-		fsys.Fault = func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpOpen {
 				reads[name]++
 			}
 			return nil
-		}
-		defer func() { fsys.Fault = nil }()
-		told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Workers: 1})
+		})
+		told, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Verbose: true, Workers: 1})
 		if len(want) == 0 {
 			require.Error(t, err)
 			return
@@ -346,6 +345,7 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 }
 
 func TestSortedManifestsAreReadOnce(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{}
 	var m, s256 strings.Builder
 	for i := range 50 {
@@ -361,14 +361,13 @@ func TestSortedManifestsAreReadOnce(t *testing.T) {
 	files["MD5SUMS"], files["SHA256SUMS"] = m.String(), s256.String()
 	dir := tree(t, files)
 	opened := map[string]int{}
-	fsys.Fault = func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen {
 			opened[name]++
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
-	_, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
+	})
+	_, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Workers: 1})
 	require.NoError(t, err)
 	require.EqualValues(t, 83, s.Matches)
 	require.EqualValues(t, 48, s.Files, "files, and not lines")
@@ -389,16 +388,15 @@ func TestThousandsOfManifests(t *testing.T) {
 	}
 	dir := tree(t, files)
 	var most int
-	fsys.Fault = func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if list, err := os.ReadDir("/proc/self/fd"); op == fsys.OpOpen && err == nil {
 			most = max(most, len(list))
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
+	})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: 1})
+	told, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Workers: 1})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Empty(t, told)
@@ -488,15 +486,15 @@ func TestEveryManifestHasALine(t *testing.T) {
 
 // What cannot be read is what stands in the way, not what is empty beside it.
 func TestAnUnreadableManifestBesideAnEmptyOne(t *testing.T) {
+	t.Parallel()
 	dir := tree(t, map[string]string{"a": "A", "SHA256SUMS": sha("A") + "  a\n", "MD5SUMS": ""})
-	fsys.Fault = func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "SHA256SUMS" {
 			return syscall.EIO
 		}
 		return nil
-	}
-	defer func() { fsys.Fault = nil }()
-	_, _, err := check(t, &verify.Options{Dirs: []string{dir}})
+	})
+	_, _, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}})
 	require.ErrorContains(t, err, "SHA256SUMS': the manifest cannot be read: input/output error")
 }
 

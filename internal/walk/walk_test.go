@@ -23,10 +23,12 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
 
 // recorder is a visitor that notes every call in the order in which it was made.
 type recorder struct {
+	fs     *fsys.FS // that walkTree opens the tree with
 	mu     sync.Mutex
 	calls  []call
 	failed map[string]error
@@ -102,13 +104,13 @@ func (v *recorder) paths(what string) []string {
 
 // walkTree walks the tree at path and waits until its root is left.
 func walkTree(ctx context.Context, t require.TestingT, path string, limit int, v *recorder, o Options) {
-	root := openRoot(t, path, limit, v)
+	root := openRoot(t, v.fs, path, limit, v)
 	Walk(ctx, root, o)
 	<-v.left
 }
 
-func openRoot(t require.TestingT, path string, limit int, v Visitor) *Dir {
-	d, err := fsys.OpenRoot(path)
+func openRoot(t require.TestingT, sys *fsys.FS, path string, limit int, v Visitor) *Dir {
+	d, err := sys.OpenRoot(path)
 	require.NoError(t, err)
 	info, err := d.Stat()
 	require.NoError(t, err)
@@ -221,7 +223,7 @@ func TestEntriesAreCounted(t *testing.T) {
 	require.NoError(t, rules.Exclude("*.o"))
 	require.NoError(t, rules.Exclude("f"))
 	v := &counting{recorder: newRecorder(), entries: map[string]int{}}
-	r := openRoot(t, root, 4, v)
+	r := openRoot(t, nil, root, 4, v)
 	Walk(t.Context(), r, Options{Workers: 1, Filter: rules, Found: v.found})
 	require.Equal(t, map[string]int{"": 5, "d": 2, "d/e": 0}, v.entries)
 }
@@ -240,10 +242,11 @@ func (v *counting) Leave(d *Dir) {
 // For whoever only wants to know what there is, a directory that cannot be opened is
 // there.
 func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "bad/2", "bad/c/3", "file", "gone/5", "z")
 	for _, workers := range []int{1, 3} {
 		for _, refused := range []bool{false, true} {
-			withFault(t, func(op fsys.Op, name string) error {
+			sys := faultfs.New(func(op fsys.Op, name string) error {
 				switch {
 				case op == fsys.OpOpenDir && name == "bad":
 					return syscall.EACCES
@@ -253,6 +256,7 @@ func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
 				return nil
 			})
 			v := newRecorder()
+			v.fs = sys
 			v.onEnter = func(d *Dir) bool {
 				if d.Path() != "bad" {
 					return true
@@ -275,7 +279,8 @@ func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
 			}
 			requireOrderly(t, v)
 			v = newRecorder()
-			root := openRoot(t, root, 4, v)
+			v.fs = sys
+			root := openRoot(t, nil, root, 4, v)
 			root.Info.ID.Dev++ // so that everything is on another device
 			Walk(t.Context(), root, Options{Workers: workers, OneFileSystem: true, Found: v.found})
 			require.NotContains(t, v.failed, "bad")
@@ -286,6 +291,7 @@ func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
 
 // What is listed before an error is visited.
 func TestAListingThatBreaksOff(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a removed directory ends in an error on Linux only")
 	}
@@ -299,13 +305,14 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		root := tree(t, paths...)
 		var once sync.Once
-		withFault(t, func(op fsys.Op, name string) error {
+		sys := faultfs.New(func(op fsys.Op, name string) error {
 			if op == fsys.OpStat && name != "" {
 				once.Do(func() { require.NoError(t, os.RemoveAll(root+"/d")) })
 			}
 			return nil
 		})
 		v := newRecorder()
+		v.fs = sys
 		walkTree(t.Context(), t, root, 4, v, Options{Workers: workers, Found: v.found})
 		subdirs := 0
 		for path, err := range v.failed {
@@ -611,7 +618,7 @@ func TestCancellationAtAnyInstant(t *testing.T) {
 			}
 			v.onEnter = func(*Dir) bool { step(); return true }
 			v.onEntry = func(*Dir, string) { step() }
-			r := openRoot(t, root, 3, v)
+			r := openRoot(t, nil, root, 3, v)
 			o := Options{Workers: workers}
 			if c.found {
 				o.Found = v.found
@@ -639,7 +646,7 @@ func TestCancellationFromOutside(t *testing.T) {
 	for range 100 {
 		ctx, cancel := context.WithCancel(context.Background())
 		v := newRecorder()
-		r := openRoot(t, root, 5, v)
+		r := openRoot(t, nil, root, 5, v)
 		go func() {
 			time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
 			cancel()
@@ -739,18 +746,12 @@ func TestDescriptorsOfAWideTree(t *testing.T) {
 	requireOrderly(t, v)
 }
 
-// withFault installs a fault hook for the duration of the test.
-func withFault(t *testing.T, f func(op fsys.Op, name string) error) {
-	t.Helper()
-	fsys.Fault = f
-	t.Cleanup(func() { fsys.Fault = nil })
-}
-
 func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 3} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			root := tree(t, "a/1", "bad/2", "bad/c/3", "d/4", "gone/5", "z")
-			withFault(t, func(op fsys.Op, name string) error {
+			sys := faultfs.New(func(op fsys.Op, name string) error {
 				switch {
 				case op == fsys.OpOpenDir && name == "bad":
 					return syscall.EACCES
@@ -760,6 +761,7 @@ func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
 				return nil
 			})
 			v := newRecorder()
+			v.fs = sys
 			walkTree(context.Background(), t, root, 4, v, Options{Workers: workers})
 			require.ElementsMatch(t, []string{"a/1", "d/4", "z"}, v.paths("entry"))
 			require.ElementsMatch(t, []string{"", "a", "d"}, v.paths("leave"))
@@ -772,11 +774,12 @@ func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
 
 // What has become something else since it was listed is found as what it is now.
 func TestWhatChangesItsKindIsFound(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1, 3} {
 		root, outside := tree(t, "a/file", "b/directory/gone", "c"), tree(t, "secret")
 		var swap sync.Once
 		var shut sync.Once
-		withFault(t, func(op fsys.Op, name string) (err error) {
+		sys := faultfs.New(func(op fsys.Op, name string) (err error) {
 			switch {
 			case op == fsys.OpStat && name == "file":
 				swap.Do(func() {
@@ -792,6 +795,7 @@ func TestWhatChangesItsKindIsFound(t *testing.T) {
 			return err
 		})
 		v := newRecorder()
+		v.fs = sys
 		walkTree(context.Background(), t, root, 4, v, Options{Workers: workers, Found: v.found})
 		require.Empty(t, v.failed)
 		require.ElementsMatch(t, []string{"a/file/in/new", "b/directory", "c"}, v.paths("entry"))
@@ -801,18 +805,19 @@ func TestWhatChangesItsKindIsFound(t *testing.T) {
 }
 
 func TestAListingThatFailsIsReported(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "b/2", "c/3")
 	for nth := range 4 {
 		var listings atomic.Int64
-		withFault(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpList && listings.Add(1) == int64(nth)+1 {
 				return syscall.EIO
 			}
 			return nil
 		})
 		v := newRecorder()
+		v.fs = sys
 		walkTree(context.Background(), t, root, 4, v, Options{Workers: 1})
-		fsys.Fault = nil
 		want := map[int][]string{0: {}, 1: {"b/2", "c/3"}, 2: {"a/1", "c/3"}, 3: {"a/1", "b/2"}}[nth]
 		require.Equal(t, want, v.paths("entry"))
 		require.Len(t, v.failed, 1)
@@ -852,8 +857,16 @@ func TestOneFileSystem(t *testing.T) {
 	for _, foreign := range []bool{false, true} {
 		for _, found := range []bool{false, true} {
 			v := newRecorder()
-			d, err := fsys.OpenRoot(root)
+			opened := 0
+			sys := faultfs.New(func(op fsys.Op, _ string) error {
+				if op == fsys.OpOpenDir {
+					opened++
+				}
+				return nil
+			})
+			d, err := sys.OpenRoot(root)
 			require.NoError(t, err)
+			opened = 0
 			info, err := d.Stat()
 			require.NoError(t, err)
 			if foreign {
@@ -863,13 +876,6 @@ func TestOneFileSystem(t *testing.T) {
 			if found {
 				o.Found = v.found
 			}
-			opened := 0
-			withFault(t, func(op fsys.Op, _ string) error {
-				if op == fsys.OpOpenDir {
-					opened++
-				}
-				return nil
-			})
 			Walk(context.Background(), NewRoot(fsys.NewHandles(4).Root(d), info, v), o)
 			want := []string{"a/1", "b"}
 			if foreign {
@@ -887,17 +893,19 @@ func TestOneFileSystem(t *testing.T) {
 }
 
 func TestFilesFrom(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "a/2", "a/sub/3", "b/4", "b/5/6", "c", "d")
 	only, err := filter.ReadOnly(strings.NewReader("a/2\nb\nc\nmissing\na/none/x\n"), false)
 	require.NoError(t, err)
 	var listings atomic.Int64
-	withFault(t, func(op fsys.Op, _ string) error {
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpList {
 			listings.Add(1)
 		}
 		return nil
 	})
 	v := newRecorder()
+	v.fs = sys
 	implied := map[string]bool{}
 	v.onEnter = func(d *Dir) bool { implied[d.Path()] = d.Implied(); return true }
 	walkTree(context.Background(), t, root, 4, v, Options{Workers: 1, Only: only})
@@ -936,13 +944,14 @@ func TestABlockedVisitorStopsTheWalk(t *testing.T) {
 	root := tree(t, paths...)
 	for _, workers := range []int{1, 4} {
 		var listings atomic.Int64
-		withFault(t, func(op fsys.Op, _ string) error {
+		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpList {
 				listings.Add(1)
 			}
 			return nil
 		})
 		v := newRecorder()
+		v.fs = sys
 		inside, release := make(chan struct{}, 1000), make(chan struct{})
 		v.onEntry = func(*Dir, string) {
 			inside <- struct{}{}
@@ -958,7 +967,6 @@ func TestABlockedVisitorStopsTheWalk(t *testing.T) {
 		require.Empty(t, inside)
 		close(release)
 		walking.Wait()
-		fsys.Fault = nil
 		require.Len(t, v.paths("entry"), 200)
 	}
 }
@@ -977,16 +985,18 @@ func TestJoinOfADeepPath(t *testing.T) {
 }
 
 func TestAnUnknownKindIsLookedUp(t *testing.T) {
+	t.Parallel()
 	root := tree(t, "a/1", "b")
 	only, err := filter.ReadOnly(strings.NewReader("a\nb\n"), false)
 	require.NoError(t, err)
-	withFault(t, func(op fsys.Op, name string) error {
+	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpStat && name == "a" {
 			return syscall.EIO
 		}
 		return nil
 	})
 	v := newRecorder()
+	v.fs = sys
 	walkTree(context.Background(), t, root, 4, v, Options{Workers: 1, Only: only})
 	require.Equal(t, []string{"b"}, v.paths("entry"))
 	require.True(t, errors.Is(v.failed["a"], syscall.EIO))

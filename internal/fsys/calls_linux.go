@@ -1,0 +1,34 @@
+package fsys
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// systemCalls are those that other kernels and file systems lack, or answer in another
+// way.
+type systemCalls struct {
+	procFD          string
+	exclusiveRename func(dirfd int, oldName, newName string) error
+	hardLink        func(oldDir int, oldName string, newDir int, newName string, flags int) error
+	directWrite     func(fd int, p []byte, off int64) (int, error)
+	cachestat       func(fd uint, r *unix.CachestatRange, s *unix.Cachestat_t, flags uint) error
+	fileClone       func(dst, src int) error
+	copyFileRange   func(from int, fromOff *int64, to int, toOff *int64, n, flags int) (int, error)
+	rangesTrusted   func() bool // by this kernel
+}
+
+var system = systemCalls{
+	procFD:          "/proc/self/fd/",
+	exclusiveRename: renameNoReplace,
+	hardLink:        unix.Linkat,
+	directWrite:     unix.Pwrite,
+	cachestat:       unix.Cachestat,
+	fileClone:       unix.IoctlFileClone,
+	copyFileRange:   unix.CopyFileRange,
+	rangesTrusted: sync.OnceValue(func() bool {
+		var u unix.Utsname
+		return unix.Uname(&u) == nil && releaseAtLeast(unix.ByteSliceToString(u.Release[:]), 5, 3)
+	}),
+}

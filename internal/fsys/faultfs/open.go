@@ -1,0 +1,73 @@
+package faultfs
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// OpenFiles is an fsys.Tracker that knows which descriptors are open and who opened
+// them. The zero value is ready.
+type OpenFiles struct {
+	mu struct {
+		sync.Mutex
+		open map[*fsys.Descriptor][]uintptr // the callers
+	}
+}
+
+// Opened implements fsys.Tracker.
+func (o *OpenFiles) Opened(d *fsys.Descriptor) {
+	callers := make([]uintptr, 24)
+	callers = callers[:runtime.Callers(3, callers)]
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.mu.open == nil {
+		o.mu.open = map[*fsys.Descriptor][]uintptr{}
+	}
+	o.mu.open[d] = callers
+}
+
+// Closed implements fsys.Tracker.
+func (o *OpenFiles) Closed(d *fsys.Descriptor) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.mu.open, d)
+}
+
+// Left describes each descriptor that is open: its path and the stack that opened it.
+func (o *OpenFiles) Left() (left []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for d, callers := range o.mu.open {
+		left = append(left, d.Path+stack(callers))
+	}
+	slices.Sort(left)
+	return left
+}
+
+// RequireNone fails the test if a descriptor is open, and prints who opened it.
+func (o *OpenFiles) RequireNone(t testing.TB) {
+	t.Helper()
+	if left := o.Left(); len(left) > 0 {
+		t.Fatalf("%d descriptors are left open:\n%s", len(left), strings.Join(left, "\n"))
+	}
+}
+
+func stack(callers []uintptr) string {
+	var sb strings.Builder
+	for frames := runtime.CallersFrames(callers); ; {
+		frame, more := frames.Next()
+		_, name, _ := strings.Cut(frame.Function, "/internal/")
+		if name != "" {
+			fmt.Fprintf(&sb, "\n    %s:%d", name, frame.Line)
+		}
+		if !more {
+			return sb.String()
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package fsys
+
+// Op names an operation of this package.
+type Op string
+
+// The operations that can fail. Closing what was only read is not among them:
+// nothing can be lost by it.
+const (
+	OpOpen        Op = "open"
+	OpOpenDir     Op = "opendir"
+	OpList        Op = "list"
+	OpStat        Op = "stat"
+	OpRead        Op = "read"
+	OpReadlink    Op = "readlink"
+	OpCreate      Op = "create"
+	OpWrite       Op = "write"
+	OpTruncate    Op = "truncate"
+	OpChown       Op = "chown"
+	OpChmod       Op = "chmod"
+	OpTimes       Op = "utimens"
+	OpGetXattr    Op = "getxattr"
+	OpSetXattr    Op = "setxattr"
+	OpMkdir       Op = "mkdir"
+	OpSymlink     Op = "symlink"
+	OpMknod       Op = "mknod"
+	OpLink        Op = "link"
+	OpRename      Op = "rename"
+	OpRemove      Op = "remove"
+	OpSync        Op = "sync"
+	OpSyncFS      Op = "syncfs"
+	OpSyncDrive   Op = "syncdrive"
+	OpWriteback   Op = "writeback"
+	OpDropCache   Op = "dropcache"
+	OpClone       Op = "clone"
+	OpCopyRange   Op = "copyrange"
+	OpPreallocate Op = "preallocate"
+	OpHoles       Op = "holes"
+	OpPunch       Op = "punch"
+	OpCloseFile   Op = "close"
+	OpLock        Op = "lock"
+)
+
+// FS opens what users name. nil is the system; a test gives a command an FS of its
+// own, and all that is opened through it inherits what the test asks for. Its fields
+// are set before the first operation; their functions are called concurrently.
+type FS struct {
+	// Fault, when not nil, is called before every operation, which fails with its
+	// error. It is not asked about the removal of a temporary by Pending.Abort:
+	// a temporary that cannot be removed is a leftover, not a loss.
+	Fault func(Call) error
+	// Disk, when not nil, stands in for the device.
+	Disk Disk
+	// Tracker, when not nil, is told of every descriptor.
+	Tracker Tracker
+
+	calls *systemCalls // other than those of the system, for the tests of this package
+}
+
+// Call is an operation that is about to begin.
+type Call struct {
+	Op   Op
+	Name string // of the entry, where the operation has one
+	Path string // of the entry or of what is open: the path that was opened first, and the names below it
+}
+
+// A Tracker knows which descriptors are open.
+type Tracker interface {
+	Opened(*Descriptor)
+	Closed(*Descriptor)
+}
+
+// A Disk is told of every change of a tree after it was made, and is asked to flush
+// instead of the device. So a test can forget what was never flushed. It is not told
+// what a Stream does.
+type Disk interface {
+	Changed(Change)
+	// done is false for what is not its own, which the device flushes.
+	Flush(Flush) (done bool, err error)
+	// FlushesAll reports whether it takes OpSyncFS: see Dir.SyncFSReliable.
+	FlushesAll() bool
+}
+
+// Change is an operation that has changed a tree.
+type Change struct {
+	// Op is OpCreate, OpMkdir, OpSymlink, OpMknod (a new Object), OpLink, OpRename,
+	// OpRemove, OpWrite, OpTruncate, OpChown, OpChmod, OpTimes or OpSetXattr.
+	Op      Op
+	Object  Info   // of what was made, written or set, after the operation
+	Dir     ID     // the directory of Name
+	Name    string // the entry that was made, replaced or removed; "" for a file without a name
+	FromDir ID     // the directory of From
+	From    string // the entry that was renamed or linked; "" if the file had no name
+	Target  string // of a symbolic link
+	Offset  int64  // of Data; with OpTruncate the new size
+	Data    []byte // that was written, valid during the call
+	Xattr   Xattr  // Value is nil if it was removed
+}
+
+// Flush is a request to make changes durable.
+type Flush struct {
+	Op        Op   // OpSync: of Object; OpSyncFS: of the file system that Object is on; OpSyncDrive: what ToDrive has forced
+	Object    Info // a file or a directory
+	DataOnly  bool // the size and the data of a file
+	Offset, N int64
+	Part      bool // the N bytes at Offset, and the size
+	ToDrive   bool // to the drive's own cache: see SyncToDrive
+}
+
+// Descriptor is an open descriptor of an FS. It is a value for tests; without an FS
+// there are none.
+type Descriptor struct {
+	Path string // as in Call
+	sys  *FS
+}
+
+// OpenRoot is FS.OpenRoot of the system.
+func OpenRoot(path string) (*Dir, error) { return (*FS)(nil).OpenRoot(path) }
+
+func (sys *FS) fault(op Op, path string) error {
+	if sys == nil || sys.Fault == nil {
+		return nil
+	}
+	return sys.Fault(Call{Op: op, Name: path, Path: path})
+}
+
+// opened notes a descriptor that was opened by a path.
+func (sys *FS) opened(path string) *Descriptor {
+	if sys == nil {
+		return nil
+	}
+	d := &Descriptor{Path: path, sys: sys}
+	if sys.Tracker != nil {
+		sys.Tracker.Opened(d)
+	}
+	return d
+}
+
+// opened notes a descriptor that was opened through o, as its entry name unless "".
+func (o *Object) opened(name string) *Descriptor {
+	if o.descriptor == nil {
+		return nil
+	}
+	return o.descriptor.sys.opened(o.descriptor.join(name))
+}
+
+func (d *Descriptor) join(name string) string {
+	if name == "" {
+		return d.Path
+	}
+	return d.Path + "/" + name
+}
+
+func (d *Descriptor) closed() {
+	if d != nil && d.sys.Tracker != nil {
+		d.sys.Tracker.Closed(d)
+	}
+}
+
+// FS is what the object was opened through; nil is the system.
+func (o *Object) FS() *FS {
+	if o.descriptor == nil {
+		return nil
+	}
+	return o.descriptor.sys
+}
+
+func (o *Object) fault(op Op, name string) error {
+	if o.descriptor == nil {
+		return nil
+	}
+	return o.descriptor.fault(op, name)
+}
+
+func (d *Descriptor) fault(op Op, name string) error {
+	if d.sys.Fault == nil {
+		return nil
+	}
+	return d.sys.Fault(Call{Op: op, Name: name, Path: d.join(name)})
+}
+
+// calls are the system calls that the object is used with.
+func (o *Object) calls() *systemCalls {
+	if o.descriptor == nil || o.descriptor.sys.calls == nil {
+		return &system
+	}
+	return o.descriptor.sys.calls
+}
+
+// disk is what stands in for the device; nil if nothing does.
+func (o *Object) disk() Disk {
+	if o.descriptor == nil {
+		return nil
+	}
+	return o.descriptor.sys.Disk
+}
+
+// made tells the disk that d has a new entry, unless err says otherwise, and returns err.
+func (d *Dir) made(err error, op Op, name, target string) error {
+	disk := d.disk()
+	if disk == nil || err != nil {
+		return err
+	}
+	c := Change{Op: op, Name: name, Target: target}
+	if c.Object, err = d.lstat(name); err == nil {
+		err = d.tell(disk, c)
+	}
+	return err
+}
+
+// moved tells the disk that an entry of d was renamed or linked to to, unless err says
+// otherwise, and returns err.
+func (d *Dir) moved(err error, op Op, name string, to *Dir, newName string) error {
+	disk := to.disk()
+	if disk == nil || err != nil {
+		return err
+	}
+	info, err := d.stat()
+	if err == nil {
+		err = to.tell(disk, Change{Op: op, Name: newName, FromDir: info.ID, From: name})
+	}
+	return err
+}
+
+// linked tells the disk that a file without a name got one in d, unless err says
+// otherwise, and returns err.
+func (d *Dir) linked(err error, file *Object, name string) error {
+	disk := d.disk()
+	if disk == nil || err != nil {
+		return err
+	}
+	info, err := file.stat()
+	if err == nil {
+		err = d.tell(disk, Change{Op: OpLink, Name: name, Object: info})
+	}
+	return err
+}
+
+// removed tells the disk that d has lost an entry, unless err says otherwise, and
+// returns err.
+func (d *Dir) removed(err error, name string) error {
+	disk := d.disk()
+	if disk == nil || err != nil {
+		return err
+	}
+	return d.tell(disk, Change{Op: OpRemove, Name: name})
+}
+
+func (d *Dir) tell(disk Disk, c Change) error {
+	info, err := d.stat()
+	if err == nil {
+		c.Dir = info.ID
+		disk.Changed(c)
+	}
+	return err
+}
+
+// set tells the disk that the object's metadata was set, or that it is new and has no
+// name, unless err says otherwise, and returns err.
+func (o *Object) set(err error, op Op) error {
+	disk := o.disk()
+	if disk == nil || err != nil {
+		return err
+	}
+	return o.tell(disk, Change{Op: op})
+}
+
+// xattrSet is set of an extended attribute; a value of nil removes it.
+func (o *Object) xattrSet(err error, name string, value []byte) error {
+	disk := o.disk()
+	if disk == nil || err != nil {
+		return err
+	}
+	return o.tell(disk, Change{Op: OpSetXattr, Xattr: Xattr{Name: name, Value: value}})
+}
+
+func (o *Object) tell(disk Disk, c Change) (err error) {
+	if c.Object, err = o.stat(); err == nil {
+		disk.Changed(c)
+	}
+	return err
+}
+
+// wrote tells the disk that p is at off in the file now.
+func (f *File) wrote(p []byte, off int64) error {
+	disk := f.disk()
+	if disk == nil {
+		return nil
+	}
+	return f.tell(disk, Change{Op: OpWrite, Offset: off, Data: p})
+}
+
+// filled is wrote of n bytes at off that did not pass through the program.
+func (f *File) filled(off, n int64) error {
+	if f.disk() == nil {
+		return nil
+	}
+	for p := make([]byte, 64<<10); n > 0; {
+		some, err := f.pread(p[:min(n, int64(len(p)))], off)
+		if err != nil || some == 0 {
+			return err
+		}
+		if err := f.wrote(p[:some], off); err != nil {
+			return err
+		}
+		off, n = off+int64(some), n-int64(some)
+	}
+	return nil
+}
+
+// truncated tells the disk that the file has the size now, unless err says otherwise,
+// and returns err.
+func (f *File) truncated(err error, size int64) error {
+	disk := f.disk()
+	if disk == nil || err != nil {
+		return err
+	}
+	return f.tell(disk, Change{Op: OpTruncate, Offset: size})
+}
+
+// flushed asks the disk to flush: done says that it did or has failed to.
+func (o *Object) flushed(f Flush) (done bool, err error) {
+	disk := o.disk()
+	if disk == nil {
+		return false, nil
+	}
+	if f.Object, err = o.stat(); err != nil {
+		return true, err
+	}
+	return disk.Flush(f)
+}
