@@ -294,8 +294,8 @@ func (c *Catalog) claimed(file string) bool {
 	return false
 }
 
-// Resume tells the catalog what unfinished runs have left, after Open: nil if no journal
-// says anything about them.
+// Resume says what unfinished runs have left: nil if there is no journal of one. It is
+// called after Open.
 func (c *Catalog) Resume(i Interrupted) {
 	c.interrupted = i
 	for _, l := range c.lists {

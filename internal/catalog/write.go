@@ -175,7 +175,7 @@ func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) (
 	case digests != nil:
 		return digests[l.slot], nil
 	}
-	// An unfinished run may have replaced it, and nobody knows what with.
+	// An unfinished run may have replaced it by content that its journal does not list.
 	now, err := digestOf(look, file, l.algorithm)
 	if err != nil || !bytes.Equal(now, digest) {
 		return nil, nil //nolint:nilerr // without a line, nothing is claimed

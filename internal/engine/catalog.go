@@ -96,7 +96,7 @@ func (r *run) checkGiven(t *target) error {
 	if err != nil || v.act != actReplace && (v.act != actCompare || v.differs != actReplace) {
 		return err
 	}
-	if have.Kind == fsys.Regular {
+	if v.act == actCompare {
 		if _, old, err := r.digestFile(t.root, t.name); err != nil || digests.Equal(old) {
 			return nil //nolint:nilerr // the same
 		}
@@ -164,7 +164,7 @@ func (r *run) copyLate() {
 func (r *run) warnStale(t *target) {
 	stale, err := t.catalog.Stale()
 	if err != nil {
-		r.tell(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("not all manifests there could be read to find out whether they are out of date now: %w", err)})
+		r.tell(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
 	}
 	for _, s := range stale {
 		lines := "1 of its lines is"

@@ -31,7 +31,7 @@ type entry struct {
 	digests  hash.Digests
 	passages []*passage
 	counted  int64               // bytes that the progress counter has of it
-	evict    *pipe.Eviction      // what was read is dropped from the page cache by it; nil if by nobody
+	evict    *pipe.Eviction      // drops what was read from the page cache; nil if that is not wanted
 	direct   bool                // it is read past the page cache
 	resumed  int64               // bytes that an interrupted run had written already
 	attempt  int                 // at reading one state of the file, from 1
