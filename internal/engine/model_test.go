@@ -28,7 +28,8 @@ import (
 // does what the reference model says: see predict for the rules, invariants for what
 // holds where the contract leaves the outcome open.
 //
-// SEALIFT_HISTORIES is the number of histories; the default suits every run of the tests.
+// SEALIFT_HISTORIES is the number of histories, which are new ones in each run then. By
+// default the tests draw the same ones each time, and few enough for every run.
 func TestModel(t *testing.T) {
 	checkHistories(t, 1500, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
@@ -68,13 +69,13 @@ func checkHistories(t *testing.T, usual int, history func(t *rapid.T, dir string
 	defer goleak.VerifyNone(t)
 	unix.Umask(0o022)
 	if given, err := strconv.Atoi(os.Getenv("SEALIFT_HISTORIES")); err == nil {
-		usual = given
-	} else if testing.Short() {
-		usual /= 10
+		setFlag(t, "rapid.checks", strconv.Itoa(given)) // new ones each time
+	} else {
+		if testing.Short() {
+			usual /= 10
+		}
+		drawSame(t, usual)
 	}
-	before := flag.Lookup("rapid.checks").Value.String()
-	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(usual)))
-	defer func() { require.NoError(t, flag.Set("rapid.checks", before)) }()
 	top := treetest.MemoryDir(t)
 	t.Setenv("TMPDIR", top)
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,6 +84,19 @@ func checkHistories(t *testing.T, usual int, history func(t *rapid.T, dir string
 		defer os.RemoveAll(dir) //nolint:errcheck // MemoryDir removes it at the end
 		history(t, dir)
 	})
+}
+
+// drawSame lets a test draw so many times, and the same in each run.
+func drawSame(t *testing.T, checks int) {
+	setFlag(t, "rapid.seed", "20261122")
+	setFlag(t, "rapid.checks", strconv.Itoa(checks))
+}
+
+// setFlag sets a flag of the test binary until the test ends.
+func setFlag(t *testing.T, name, value string) {
+	before := flag.Lookup(name).Value.String()
+	require.NoError(t, flag.Set(name, value))
+	t.Cleanup(func() { require.NoError(t, flag.Set(name, before)) })
 }
 
 // A history is what happens to the places of a snapshot, step by step.
