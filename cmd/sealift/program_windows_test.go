@@ -309,6 +309,7 @@ func TestLockedFilesAreReported(t *testing.T) {
 		require.Zero(t, code, stderr)
 	}
 	windows.CloseHandle(h)
+	must(t, dir, "copy", "src", "dst") // a complete one removes the marker of one that failed
 	noLeftovers(t, filepath.Join(dir, "dst"))
 
 	h = open(t, filepath.Join(dir, "src", "held"), windows.GENERIC_READ, 0)

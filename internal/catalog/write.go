@@ -145,8 +145,11 @@ func (c *Catalog) isManifest(file string, level int) bool {
 
 // keep applies rule 5 to the line of a path that the run did not touch.
 func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) ([]byte, error) {
-	if file == l.prev.path { // what a manifest says of itself is never right
-		return nil, nil
+	for _, other := range c.lists {
+		// What a manifest says of itself is never right, and one that moves is gone.
+		if other.prev != nil && file == other.prev.path && (other == l || c.movable(other)) {
+			return nil, nil
+		}
 	}
 	for _, dir := range c.fallen {
 		if strings.HasPrefix(file, dir) {
