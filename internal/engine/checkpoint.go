@@ -28,7 +28,7 @@ const (
 	writtenEvery = 16 << 20 // bytes of it between two lines that say how far it has come
 )
 
-// tendEvery is how often somebody looks whether a checkpoint is due.
+// tendEvery is the time between two checks whether a checkpoint is due.
 const tendEvery = 50 * time.Millisecond
 
 // tend makes the checkpoints of one destination, when they are due and when too
