@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // A documented is one of docs/schema. It remembers what was seen of what it declares.
@@ -335,9 +335,9 @@ sealift sum large --manifest large/SHA256SUMS`)
 	d.wasAllSeen(t)
 	known := d.raw["properties"].(map[string]any)["phase"].(map[string]any)["examples"].([]any)
 	for i, phase := range known {
-		assert.Equal(t, tally.Phase(i).String(), phase) //nolint:gosec // a handful
+		assert.Equal(t, counters.Phase(i).String(), phase) //nolint:gosec // a handful
 	}
-	assert.Equal(t, tally.PhaseStopped, tally.Phase(len(known)-1)) //nolint:gosec // as above
+	assert.Equal(t, counters.PhaseStopped, counters.Phase(len(known)-1)) //nolint:gosec // as above
 }
 
 // shell runs a script that must succeed.

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/usage"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -31,9 +31,9 @@ type result struct {
 }
 
 // engineThat stands in for the engine.
-type engineThat func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error)
+type engineThat func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error)
 
-func succeeds(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+func succeeds(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 	return &engine.Summary{}, nil
 }
 
@@ -49,7 +49,7 @@ func command(t *testing.T, run engineThat, stdin string, args ...string) result 
 func commandTo(t *testing.T, stdout io.Writer, run engineThat, stdin string, args ...string) result {
 	t.Helper()
 	var r result
-	spy := func(ctx context.Context, o *engine.Options, c *tally.Counters) (*engine.Summary, error) {
+	spy := func(ctx context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
 		r.options = o
 		return run(ctx, o, c)
 	}
@@ -74,12 +74,12 @@ func rootThat(r runs) *cobra.Command {
 		r.copy = succeeds
 	}
 	if r.verify == nil {
-		r.verify = func(context.Context, *verify.Options, *tally.Counters) (*verify.Summary, error) {
+		r.verify = func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error) {
 			return &verify.Summary{}, nil
 		}
 	}
 	if r.sum == nil {
-		r.sum = func(context.Context, *sum.Options, *tally.Counters) (*sum.Summary, error) {
+		r.sum = func(context.Context, *sum.Options, *counters.Set) (*sum.Summary, error) {
 			return &sum.Summary{}, nil
 		}
 	}
@@ -87,7 +87,7 @@ func rootThat(r runs) *cobra.Command {
 		r.du = func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }
 	}
 	if r.stream == nil {
-		r.stream = func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error) {
+		r.stream = func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 			return &stream.Summary{}, nil
 		}
 	}
@@ -109,7 +109,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 }
 
 func TestAFailedWriteToStandardOutputFailsTheRun(t *testing.T) {
-	conflicts := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+	conflicts := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{Conflicts: 1}, nil
 	}
 	for name, c := range map[string]struct {
@@ -275,7 +275,7 @@ func TestMessagesCannotReachTheTerminalUnescaped(t *testing.T) {
 }
 
 func TestRefusalAsJSON(t *testing.T) {
-	refuses := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+	refuses := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return nil, &failure.RefusedError{Reason: "destination 'b' is the source or inside it"}
 	}
 	for _, c := range []struct {

@@ -8,15 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // runCopy is [engine.Run], or what a test puts in its place.
-type runCopy func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error)
+type runCopy func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error)
 
 func newCopyCmd(run runCopy) *cobra.Command {
 	flags := &copyFlags{}

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/lap"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // eventful is a run in which everything happens.
-func eventful(_ context.Context, o *engine.Options, c *tally.Counters) (*engine.Summary, error) {
+func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
 	c.Bytes.Store(5)
 	o.Report(engine.Event{Kind: engine.EventCopied, Path: "a b", Action: "create", Bytes: 5})
 	o.Report(engine.Event{Kind: engine.EventCopied, Path: "sub/\x1b[2J", Action: "replace", Bytes: 7})
@@ -43,9 +43,9 @@ func eventful(_ context.Context, o *engine.Options, c *tally.Counters) (*engine.
 			{Path: "dst2", Lost: errors.New("no space left on device")},
 		},
 		Stages: []engine.StageSummary{
-			{Stage: lap.Write, Place: "destination", Target: "dst", Time: 18800 * time.Millisecond, Bytes: 27_123_456_789, Operations: 206_935},
-			{Stage: lap.Queue, Place: "cpu", Time: 1500 * time.Millisecond},
-			{Stage: lap.Block, Place: "nobody", Time: 2 * time.Millisecond},
+			{Stage: timing.Write, Place: "destination", Target: "dst", Time: 18800 * time.Millisecond, Bytes: 27_123_456_789, Operations: 206_935},
+			{Stage: timing.Queue, Place: "cpu", Time: 1500 * time.Millisecond},
+			{Stage: timing.Block, Place: "nobody", Time: 2 * time.Millisecond},
 		},
 		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
 		Limit:  engine.Share{Place: "destination", Target: "dst", Share: 0.9171},
@@ -103,13 +103,13 @@ func TestSummary(t *testing.T) {
 	if r := command(t, eventful, "", "copy", "-q", "src", "dst"); r.stdout != "" {
 		t.Errorf("quiet: %s", r.stdout)
 	}
-	dry := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+	dry := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{DryRun: true, Files: 1, Bytes: 731, Elapsed: time.Second}, nil
 	}
 	if r := command(t, dry, "", "copy", "-n", "src", "dst"); r.stdout != "would copy  1 file\nsize        731 B\n" {
 		t.Errorf("dry run: %q", r.stdout)
 	}
-	idle := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+	idle := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{Elapsed: 2 * time.Millisecond}, nil
 	}
 	if r := command(t, idle, "", "copy", "src", "dst"); r.stdout != "copied      0 files\nsize        0 B in 2 ms\n" {
@@ -128,7 +128,7 @@ func TestSummaryTellsWhatWasContinued(t *testing.T) {
 		{2, 0, "continued   2 files that an interrupted copy had done\n"},
 		{0, 0, ""},
 	} {
-		resumes := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+		resumes := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 			return &engine.Summary{ResumedFiles: c.files, ResumedBytes: c.bytes, Elapsed: 2 * time.Millisecond}, nil
 		}
 		r := command(t, resumes, "", "copy", "src", "dst")
@@ -326,15 +326,15 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 
 // The number of errors is that of the list, whoever made them.
 func TestErrorsAreAsManyAsFailures(t *testing.T) {
-	manifest := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+	manifest := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(engine.Event{Kind: engine.EventFailed, Target: "b", Err: &failure.FileError{Target: "b", Stage: failure.StageManifest, Err: errors.New("no")}})
 		return &engine.Summary{Errors: 1}, nil
 	}
-	lost := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+	lost := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(engine.Event{Kind: engine.EventTargetLost, Target: "b", Err: errors.New("gone")})
 		return &engine.Summary{Errors: 1}, nil
 	}
-	breaks := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+	breaks := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return nil, errors.New("broken")
 	}
 	for name, c := range map[string]struct {
@@ -369,7 +369,7 @@ func TestErrorsAreAsManyAsFailures(t *testing.T) {
 }
 
 func TestAStoppedDryRunHasNothingToFinish(t *testing.T) {
-	stopped := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+	stopped := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{DryRun: true}, Interrupt{os.Interrupt}
 	}
 	if r := command(t, stopped, "", "copy", "-n", "a", "b"); r.stderr != "sealift: stopped by SIGINT\n" {
@@ -392,7 +392,7 @@ func TestASCIIJSONMeansTheSame(t *testing.T) {
 
 func TestInterruptStillReports(t *testing.T) {
 	for s, code := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
-		stopped := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+		stopped := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1}, Interrupt{s}
 		}
 		r := command(t, stopped, "", "copy", "a", "b")
@@ -415,7 +415,7 @@ func TestInterruptStillReports(t *testing.T) {
 func TestTheContextReachesTheEngine(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(Interrupt{syscall.SIGTERM})
-	waits := func(ctx context.Context, _ *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+	waits := func(ctx context.Context, _ *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
@@ -440,7 +440,7 @@ func TestConflictsAndOtherErrors(t *testing.T) {
 		{nil, errors.New("disk on\nfire"), 1, "sealift: disk on\\x0afire\n"},
 		{&engine.Summary{}, context.Canceled, 1, "sealift: stopped\n"},
 	} {
-		run := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+		run := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 			return c.summary, c.err
 		}
 		if r := command(t, run, "", "copy", "a", "b"); r.code != c.code || r.stderr != c.stderr {
@@ -508,7 +508,7 @@ func TestAFullLogFailsTheRun(t *testing.T) {
 }
 
 func TestProgressFollowsTheFlags(t *testing.T) {
-	slow := func(_ context.Context, _ *engine.Options, c *tally.Counters) (*engine.Summary, error) {
+	slow := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {
 		c.Bytes.Store(5e6)
 		time.Sleep(600 * time.Millisecond)
 		return &engine.Summary{}, nil
@@ -531,7 +531,7 @@ func TestProgressFollowsTheFlags(t *testing.T) {
 func TestTotalsAreCountedOnlyIfSomebodyLooks(t *testing.T) {
 	for flags, want := range map[string]bool{"": true, "--progress=bar": true, "--progress=none": false, "-q": false} {
 		var counted bool
-		look := func(_ context.Context, _ *engine.Options, c *tally.Counters) (*engine.Summary, error) {
+		look := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {
 			counted = c.CountTotals
 			return &engine.Summary{}, nil
 		}

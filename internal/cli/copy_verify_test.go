@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // verifies is a run that has read back so many files at each destination, of
 // which so many perhaps came from memory.
 func verifies(verified, cached int64) engineThat {
-	return func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+	return func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		s := &engine.Summary{DryRun: o.DryRun}
 		for _, name := range o.Targets {
 			s.Targets = append(s.Targets, engine.TargetSummary{Path: name, Verified: verified, Cached: cached})
@@ -56,7 +56,7 @@ func TestTheSummarySaysThroughWhatWasVerified(t *testing.T) {
 
 // A destination that was given up was not verified.
 func TestALostDestinationIsNotVerified(t *testing.T) {
-	lost := func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) {
+	lost := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{Errors: 1, Targets: []engine.TargetSummary{{Path: "b", Lost: errors.New("gone")}}}, nil
 	}
 	if r := command(t, lost, "", "copy", "--verify", "a", "b"); strings.Contains(r.stdout, "verified") {
@@ -66,7 +66,7 @@ func TestALostDestinationIsNotVerified(t *testing.T) {
 
 // A mismatch that was told counts, also where the run breaks before its account.
 func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
-	run := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(engine.Event{Kind: engine.EventMismatch, Path: "m", Err: errors.New("it differs")})
 		return nil, errors.New("broken")
 	}
@@ -78,7 +78,7 @@ func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
 // Mismatches are counted by themselves: the list of failures holds them and the
 // errors, and each number is that of its part of the list.
 func TestMismatchesOfACopy(t *testing.T) {
-	run := func(_ context.Context, o *engine.Options, _ *tally.Counters) (*engine.Summary, error) {
+	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		for i := range 3 {
 			path := fmt.Sprintf("m%d", i)
 			o.Report(engine.Event{Kind: engine.EventMismatch, Path: path, Target: "b",

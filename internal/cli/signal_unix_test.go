@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 func TestStatusSignal(t *testing.T) {
 	for _, s := range statusSignals {
-		asked := func(_ context.Context, _ *engine.Options, c *tally.Counters) (*engine.Summary, error) {
+		asked := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {
 			c.Bytes.Store(3e6)
 			c.Files.Store(7)
 			if err := syscall.Kill(os.Getpid(), s.(syscall.Signal)); err != nil {
@@ -26,7 +26,7 @@ func TestStatusSignal(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			return &engine.Summary{}, nil
 		}
-		checked := func(_ context.Context, _ *verify.Options, c *tally.Counters) (*verify.Summary, error) {
+		checked := func(_ context.Context, _ *verify.Options, c *counters.Set) (*verify.Summary, error) {
 			_, err := asked(t.Context(), nil, c)
 			return &verify.Summary{}, err
 		}

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // leastLimited is how long a run takes at least of which it is said what has limited
@@ -64,14 +64,14 @@ func briefly(place, target string, severals bool) string {
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 // waits are the names of what is waited for.
-var waits = map[lap.Kind]string{
-	lap.List:   "wait for a name",
-	lap.Queue:  "wait for a lane",
-	lap.Window: "wait for the window",
-	lap.Turn:   "wait for a turn",
-	lap.Block:  "wait for a block",
-	lap.Pace:   "wait for --bwlimit",
-	lap.Note:   "wait for the account",
+var waits = map[timing.Kind]string{
+	timing.List:   "wait for a name",
+	timing.Queue:  "wait for a lane",
+	timing.Window: "wait for the window",
+	timing.Turn:   "wait for a turn",
+	timing.Block:  "wait for a block",
+	timing.Pace:   "wait for --bwlimit",
+	timing.Note:   "wait for the account",
 }
 
 // leastShown is the least time that the table tells of if nothing was counted.

@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/lap"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // ran is a run with the given summary.
 func ran(s engine.Summary) engineThat {
-	return func(context.Context, *engine.Options, *tally.Counters) (*engine.Summary, error) { return &s, nil }
+	return func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) { return &s, nil }
 }
 
 func TestTheSummarySaysWhatHasLimitedTheRun(t *testing.T) {
@@ -69,14 +69,14 @@ func TestDebug(t *testing.T) {
 		Files: 1, Elapsed: 20 * time.Second,
 		Targets: []engine.TargetSummary{{Path: "a"}, {Path: "/mnt/b"}},
 		Stages: []engine.StageSummary{
-			{Stage: lap.Read, Place: "source", Time: 4 * time.Second, Bytes: 20e9, Operations: 152_588},
-			{Stage: lap.Hash, Place: "cpu", Time: 12 * time.Second, Bytes: 20e9, Operations: 152_588},
-			{Stage: lap.Write, Place: "destination", Target: "/mnt/b", Time: 35 * time.Second, Bytes: 20e9, Operations: 152_588},
-			{Stage: lap.Flush, Place: "destination", Target: "/mnt/b", Time: 20 * time.Microsecond, Operations: 1},
-			{Stage: lap.List, Place: "source", Time: 20 * time.Microsecond}, // not worth a row
-			{Stage: lap.Queue, Place: "destination", Target: "/mnt/b", Time: 14 * time.Second},
-			{Stage: lap.Block, Place: "nobody", Time: 20 * time.Millisecond},
-			{Stage: lap.Pace, Place: "limit", Time: time.Second},
+			{Stage: timing.Read, Place: "source", Time: 4 * time.Second, Bytes: 20e9, Operations: 152_588},
+			{Stage: timing.Hash, Place: "cpu", Time: 12 * time.Second, Bytes: 20e9, Operations: 152_588},
+			{Stage: timing.Write, Place: "destination", Target: "/mnt/b", Time: 35 * time.Second, Bytes: 20e9, Operations: 152_588},
+			{Stage: timing.Flush, Place: "destination", Target: "/mnt/b", Time: 20 * time.Microsecond, Operations: 1},
+			{Stage: timing.List, Place: "source", Time: 20 * time.Microsecond}, // not worth a row
+			{Stage: timing.Queue, Place: "destination", Target: "/mnt/b", Time: 14 * time.Second},
+			{Stage: timing.Block, Place: "nobody", Time: 20 * time.Millisecond},
+			{Stage: timing.Pace, Place: "limit", Time: time.Second},
 		},
 		Shares: []engine.Share{{Place: "source", Share: 0.2}, {Place: "cpu", Share: 0.001}, {Place: "limit", Share: 0.05}, {Place: "destination", Target: "/mnt/b", Share: 0.749}},
 	})
@@ -86,13 +86,13 @@ func TestDebug(t *testing.T) {
 	}
 	require.Empty(t, command(t, run, "", "copy", "--progress=none", "src", "a").stderr)
 	require.Empty(t, command(t, ran(engine.Summary{}), "", "copy", "--progress=none", "--debug", "src", "a").stderr)
-	short := ran(engine.Summary{Stages: []engine.StageSummary{{Stage: lap.Read, Place: "source", Operations: 1}}}) // than the clock can tell
+	short := ran(engine.Summary{Stages: []engine.StageSummary{{Stage: timing.Read, Place: "source", Operations: 1}}}) // than the clock can tell
 	require.Contains(t, command(t, short, "", "copy", "--progress=none", "--debug", "src", "a").stderr, "source          0 ms    0 %  ")
 }
 
 // Every kind of waiting has a name.
 func TestWaitsHaveNames(t *testing.T) {
-	for k := lap.List; k <= lap.Note; k++ {
+	for k := timing.List; k <= timing.Note; k++ {
 		require.NotEmpty(t, waits[k], k.String())
 	}
 }

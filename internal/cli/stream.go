@@ -13,16 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/stream"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // runStream is [stream.Run], or what a test puts in its place.
-type runStream func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error)
+type runStream func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error)
 
 func newStreamCmd(run runStream) *cobra.Command {
 	flags := &streamFlags{}

@@ -17,16 +17,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/stream"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // streamed runs a command line of stream with what stands in for the work.
 func streamed(t *testing.T, run runStream, args ...string) (r result, options *stream.Options) {
 	t.Helper()
-	spy := func(ctx context.Context, o *stream.Options, c *tally.Counters) (*stream.Summary, error) {
+	spy := func(ctx context.Context, o *stream.Options, c *counters.Set) (*stream.Summary, error) {
 		options = o
 		return run(ctx, o, c)
 	}
@@ -36,7 +36,7 @@ func streamed(t *testing.T, run runStream, args ...string) (r result, options *s
 	return r, options
 }
 
-func streamsNothing(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error) {
+func streamsNothing(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 	return &stream.Summary{}, nil
 }
 
@@ -105,7 +105,7 @@ func TestStreamTells(t *testing.T) {
 		Outputs: []stream.Written{{Name: "a", Records: stream.Records{Full: 3, Partial: 1}}, {Name: "b", Records: stream.Records{Full: 3, Partial: 1}}},
 		Digests: hash.Digests{{1, 2}, {3}},
 	}
-	run := func(_ context.Context, o *stream.Options, _ *tally.Counters) (*stream.Summary, error) {
+	run := func(_ context.Context, o *stream.Options, _ *counters.Set) (*stream.Summary, error) {
 		o.Report(stream.Event{Warning: true, Err: errors.New("a\x1bwarning")})
 		if len(o.Outputs) == 2 {
 			summary.Outputs[1].Records.Full = 2
@@ -136,7 +136,7 @@ md5  03
 
 func TestStreamIsStopped(t *testing.T) {
 	for _, s := range []*stream.Summary{nil, {In: stream.Records{Full: 5}}} {
-		r, _ := streamed(t, func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error) {
+		r, _ := streamed(t, func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 			return s, Interrupt{Signal: os.Interrupt}
 		}, "a", "b")
 		require.Equal(t, 130, r.code)
@@ -148,7 +148,7 @@ func TestStreamIsStopped(t *testing.T) {
 // The last line is that of dd, to the letter.
 // The digest stands on standard error: without it the run has failed.
 func TestStreamFailsWhereItsDigestCannotBeTold(t *testing.T) {
-	run := func(context.Context, *stream.Options, *tally.Counters) (*stream.Summary, error) {
+	run := func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 		return &stream.Summary{Digests: hash.Digests{{1}}}, nil
 	}
 	for args, want := range map[string]int{"--quiet": 0, "--progress=none": 1} {

@@ -9,16 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // runSum is [sum.Run], or what a test puts in its place.
-type runSum func(context.Context, *sum.Options, *tally.Counters) (*sum.Summary, error)
+type runSum func(context.Context, *sum.Options, *counters.Set) (*sum.Summary, error)
 
 func newSumCmd(run runSum) *cobra.Command {
 	flags := &sumFlags{}

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/sum"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // sumResult is what one command line of sum came to.
@@ -39,7 +39,7 @@ func sumCommand(t *testing.T, run runSum, stdin string, args ...string) sumResul
 func sumCommandTo(t *testing.T, stdout io.Writer, run runSum, stdin string, args ...string) sumResult {
 	t.Helper()
 	var r sumResult
-	spy := func(ctx context.Context, o *sum.Options, c *tally.Counters) (*sum.Summary, error) {
+	spy := func(ctx context.Context, o *sum.Options, c *counters.Set) (*sum.Summary, error) {
 		r.options = o
 		return run(ctx, o, c)
 	}
@@ -51,11 +51,11 @@ func sumCommandTo(t *testing.T, stdout io.Writer, run runSum, stdin string, args
 
 // sums is a run with that end.
 func sums(s *sum.Summary, err error) runSum {
-	return func(context.Context, *sum.Options, *tally.Counters) (*sum.Summary, error) { return s, err }
+	return func(context.Context, *sum.Options, *counters.Set) (*sum.Summary, error) { return s, err }
 }
 
 // eventfulSum writes two lines, or a manifest, and fails in between.
-func eventfulSum(_ context.Context, o *sum.Options, _ *tally.Counters) (*sum.Summary, error) {
+func eventfulSum(_ context.Context, o *sum.Options, _ *counters.Set) (*sum.Summary, error) {
 	o.Report(sum.Event{Warning: true, Path: "d", Err: errors.New("\u202eodd")})
 	o.Report(sum.Event{Path: "it's", Err: &failure.FileError{Path: "it's", Stage: failure.StageOpen, Err: errors.New("permission denied")}})
 	s := &sum.Summary{Files: 2, Bytes: 731, Errors: 1, Warnings: 1, Elapsed: time.Second}
@@ -136,7 +136,7 @@ func TestQuotedLines(t *testing.T) {
 
 // The error of standard output is told once, whether the run sees it or not.
 func TestSumEndsWithItsStandardOutput(t *testing.T) {
-	many := func(_ context.Context, o *sum.Options, _ *tally.Counters) (*sum.Summary, error) {
+	many := func(_ context.Context, o *sum.Options, _ *counters.Set) (*sum.Summary, error) {
 		for range 1_000_000 {
 			if _, err := io.WriteString(o.Out, "00  a\n"); err != nil {
 				return &sum.Summary{}, fmt.Errorf("writing the lines: %w", err)

@@ -6,15 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 // runVerify is [verify.Run], or what a test puts in its place.
-type runVerify func(context.Context, *verify.Options, *tally.Counters) (*verify.Summary, error)
+type runVerify func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error)
 
 func newVerifyCmd(run runVerify) *cobra.Command {
 	flags := &verifyFlags{}

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
@@ -38,7 +38,7 @@ func verifyCommand(t *testing.T, run runVerify, stdin string, args ...string) ve
 func verifyCommandTo(t *testing.T, stdout io.Writer, run runVerify, stdin string, args ...string) verifyResult {
 	t.Helper()
 	var r verifyResult
-	spy := func(ctx context.Context, o *verify.Options, c *tally.Counters) (*verify.Summary, error) {
+	spy := func(ctx context.Context, o *verify.Options, c *counters.Set) (*verify.Summary, error) {
 		r.options = o
 		return run(ctx, o, c)
 	}
@@ -50,11 +50,11 @@ func verifyCommandTo(t *testing.T, stdout io.Writer, run runVerify, stdin string
 
 // ends is a check with that end.
 func ends(s *verify.Summary, err error) runVerify {
-	return func(context.Context, *verify.Options, *tally.Counters) (*verify.Summary, error) { return s, err }
+	return func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error) { return s, err }
 }
 
 // eventfulCheck is one in which everything happens.
-func eventfulCheck(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+func eventfulCheck(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 	dir := o.Dirs[0]
 	tell := func(v verify.Verdict, path string, err error) {
 		o.Report(verify.Result{Verdict: v, Dir: dir, Manifest: dir + "/SHA256SUMS", Path: path, Algorithm: hash.SHA256, Err: err})
@@ -140,7 +140,7 @@ func TestVerdictsBesideJSON(t *testing.T) {
 
 // Several directories are told apart; a hostile path is not made to look tame.
 func TestNamesBeginWithTheDirectoryIfThereAreSeveral(t *testing.T) {
-	run := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		for _, dir := range o.Dirs {
 			o.Report(verify.Result{Verdict: verify.Mismatch, Dir: dir, Path: "a/../b"})
 		}
@@ -301,7 +301,7 @@ func TestJSONOfACheck(t *testing.T) {
 
 func TestExitCodesOfACheck(t *testing.T) {
 	reports := func(s *verify.Summary, verdicts ...verify.Verdict) runVerify {
-		return func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+		return func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 			for _, v := range verdicts {
 				o.Report(verify.Result{Verdict: v, Dir: ".", Path: "x", Err: errors.New("no")})
 			}
@@ -340,7 +340,7 @@ func TestExitCodesOfACheck(t *testing.T) {
 
 // Where there is one manifest, nobody needs to be told which it was.
 func TestJSONOfACheckWithOneManifest(t *testing.T) {
-	run := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
 		for _, dir := range o.Dirs {
 			o.Report(verify.Result{Verdict: verify.Mismatch, Dir: dir, Manifest: dir + "/MD5SUMS", Path: "a", Algorithm: hash.MD5})
@@ -358,7 +358,7 @@ func TestJSONOfACheckWithOneManifest(t *testing.T) {
 }
 
 func TestAStoppedCheckStillReports(t *testing.T) {
-	stopped := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+	stopped := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
 		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
 	}
@@ -381,7 +381,7 @@ func TestNothingToCheckAsJSON(t *testing.T) {
 
 // A check whose results nobody takes ends, and says so once.
 func TestACheckEndsWithItsStandardOutput(t *testing.T) {
-	endless := func(ctx context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+	endless := func(ctx context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
 		for deadline := time.Now().Add(10 * time.Second); ctx.Err() == nil; s.Files++ {
 			if time.Now().After(deadline) {
@@ -396,7 +396,7 @@ func TestACheckEndsWithItsStandardOutput(t *testing.T) {
 	if want := "sealift: standard output: no space left on device\n"; r.code != 1 || r.stderr != want {
 		t.Errorf("exit code %d, stderr %q, want %q", r.code, r.stderr, want)
 	}
-	mismatch := func(_ context.Context, o *verify.Options, _ *tally.Counters) (*verify.Summary, error) {
+	mismatch := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
 		return &verify.Summary{Files: 1, Mismatches: 1}, nil
 	}
@@ -409,8 +409,8 @@ func TestACheckEndsWithItsStandardOutput(t *testing.T) {
 }
 
 func TestProgressOfACheck(t *testing.T) {
-	slow := func(_ context.Context, o *verify.Options, c *tally.Counters) (*verify.Summary, error) {
-		c.Phase.Store(int32(tally.PhaseVerifying))
+	slow := func(_ context.Context, o *verify.Options, c *counters.Set) (*verify.Summary, error) {
+		c.Phase.Store(int32(counters.PhaseVerifying))
 		c.Bytes.Store(5e6)
 		time.Sleep(600 * time.Millisecond)
 		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
@@ -433,7 +433,7 @@ func TestProgressOfACheck(t *testing.T) {
 func TestTotalsOfACheckAreCountedOnlyIfSomebodyLooks(t *testing.T) {
 	for flags, want := range map[string]bool{"": true, "--progress=none": false, "--silent": false, "--silent --progress=plain": true} {
 		var counted bool
-		look := func(_ context.Context, _ *verify.Options, c *tally.Counters) (*verify.Summary, error) {
+		look := func(_ context.Context, _ *verify.Options, c *counters.Set) (*verify.Summary, error) {
 			counted = c.CountTotals
 			return &verify.Summary{}, nil
 		}

@@ -3,14 +3,14 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/progress"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // watch is what stands beside a run: the progress, and the answer to a signal
 // that asks for the state.
 type watch struct {
-	counters *tally.Counters
+	counters *counters.Set
 	bar      *progress.Progress
 	noStatus func() // ends the answers
 }
@@ -21,7 +21,7 @@ type watch struct {
 func startWatch(cmd *cobra.Command, screen *printer, asked progress.Mode, quiet bool) *watch {
 	columns, isTerminal := terminal(cmd.ErrOrStderr())
 	mode := asked.Resolve(isTerminal, quiet)
-	counters := &tally.Counters{CountTotals: mode != progress.ModeNone}
+	counters := &counters.Set{CountTotals: mode != progress.ModeNone}
 	bar := progress.Start(progress.Config{Mode: mode, Counters: counters, Screen: screen, Width: columns})
 	return &watch{counters, bar, onStatusSignal(func() { screen.Line("sealift: " + bar.Status()) })}
 }

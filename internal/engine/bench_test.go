@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -56,7 +56,7 @@ func benchmarkRun(b *testing.B, o Options, dir string, files int64) {
 	for b.Loop() {
 		n++
 		o.Targets = []string{filepath.Join(dir, fmt.Sprint("dst", n))}
-		s, err := Run(context.Background(), &o, &tally.Counters{})
+		s, err := Run(context.Background(), &o, &counters.Set{})
 		if err != nil || s.Errors > 0 || s.Files != files {
 			b.Fatal(err, s)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -122,7 +122,7 @@ func (r *run) digestFile(dir *fsys.Dir, name string) (fsys.Info, hash.Digests, e
 		return info, nil, err
 	}
 	defer f.Close()
-	r.clock.At(lap.Read, lap.Source)
+	r.clock.At(timing.Read, timing.Source)
 	set := hash.NewSet(r.opts.Hashes)
 	_, err = io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), make([]byte, r.opts.BlockSize))
 	return info, set.Digests(), err
@@ -143,7 +143,7 @@ func (r *run) isLate(d *walk.Dir, name string) bool {
 func (r *run) copyLate() {
 	r.sync() // the collector records in the same catalogs
 	for _, t := range r.targets {
-		if t.isLost() || t.catalog == nil || r.ctx.Err() != nil {
+		if t.isDropped() || t.catalog == nil || r.ctx.Err() != nil {
 			continue
 		}
 		if err := t.catalog.MakeWay(); err != nil {
@@ -164,13 +164,13 @@ func (r *run) copyLate() {
 func (r *run) warnStale(t *target) {
 	stale, err := t.catalog.Stale()
 	if err != nil {
-		r.tell(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
+		r.report(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
 	}
 	for _, s := range stale {
 		lines := "1 of its lines is"
 		if s.Lines > 1 {
 			lines = fmt.Sprintf("%d of its lines are", s.Lines)
 		}
-		r.tell(Event{Kind: EventWarning, Path: s.Path, Target: t.given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
+		r.report(Event{Kind: EventWarning, Path: s.Path, Target: t.given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
 	}
 }

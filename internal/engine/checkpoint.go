@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // When a checkpoint is due. What an interruption costs is to stay a small part of
@@ -47,7 +47,7 @@ func (t *target) tend(r *run) {
 			asked = true
 		case now = <-ticker.C:
 		}
-		if t.isLost() {
+		if t.isDropped() {
 			if t.group != nil {
 				t.group.Leave() // nobody is to wait for it
 			}
@@ -56,13 +56,13 @@ func (t *target) tend(r *run) {
 		if !asked && !t.ledger.due(now) {
 			continue
 		}
-		clock.At(lap.Flush, t.place())
+		clock.At(timing.Flush, t.place())
 		if err := t.checkpoint(r, asked); err != nil {
-			t.loseUnwritten(r, "", err)
-			r.tellUnwritten(t, err)
+			t.dropUnwritten(r, "", err)
+			r.reportUnwritten(t, err)
 		}
-		clock.Count(lap.Flush, t.place(), 0)
-		clock.At(lap.Idle, lap.Nobody)
+		clock.Count(timing.Flush, t.place(), 0)
+		clock.At(timing.Idle, timing.None)
 	}
 }
 
@@ -76,21 +76,21 @@ func (t *target) writeDown(r *run) {
 			return
 		case <-ticker.C:
 		}
-		if !t.isLost() {
+		if !t.isDropped() {
 			if err := t.ledger.writeDown(); err != nil {
 				t.ledger.fail(err)
 			}
-			r.tellLog(t)
+			r.reportLog(t)
 		}
 	}
 }
 
-// loseUnwritten gives up a destination that did not take what was written. What
+// dropUnwritten gives up a destination that did not take what was written. What
 // was not in a checkpoint before is not known to be there; it is not forced again,
 // because the system tells such an error once, and then says that all is well.
-func (t *target) loseUnwritten(r *run, path string, err error) {
+func (t *target) dropUnwritten(r *run, path string, err error) {
 	t.unwritten.Store(true)
-	t.lose(r, path, fmt.Errorf("what was written cannot be forced to the device: %w", err))
+	t.drop(r, path, fmt.Errorf("what was written cannot be forced to the device: %w", err))
 }
 
 // due reports whether a checkpoint would list enough.
@@ -101,7 +101,7 @@ func (l *ledger) due(now time.Time) bool {
 		return false
 	}
 	parts := int64(0)
-	for _, f := range l.followed {
+	for _, f := range l.inFlight {
 		if m, ok := f.sink.Reached(); ok {
 			parts += m.Off - f.noted
 		}
@@ -147,7 +147,7 @@ func (t *target) checkpoint(r *run, flush bool) error {
 	if err := l.ends(c, r.opts.Sync != SyncNone); err != nil {
 		l.fail(err)
 	}
-	r.tellLog(t)
+	r.reportLog(t)
 	return nil
 }
 
@@ -212,7 +212,7 @@ type checkpointing struct {
 }
 
 type part struct {
-	*followed
+	*inFlight
 	from int64 // what is there already
 	mark pipe.Mark
 	each bool // no flush of its file system covers it
@@ -238,7 +238,7 @@ func (l *ledger) begins() (*checkpointing, error) {
 	}
 	c.upto, c.at, c.noted = l.w.Size(), info.Mtime, l.noted
 	l.noted, l.bytes = 0, 0
-	for p, f := range l.followed {
+	for p, f := range l.inFlight {
 		if m, ok := f.sink.Reached(); ok && m.Off > f.noted {
 			f.users++
 			c.parts = append(c.parts, part{f, f.noted, m, p.dd.system.syncEach})

@@ -6,38 +6,38 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
-	"github.com/seed65876f4f/sealift/internal/lap"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // note is what goroutines send to the one collector: something to tell, or the
-// fate of an entry, or both.
+// result of an entry, or both.
 type note struct {
 	event   Event
 	tell    bool
-	fate    *fate
+	result  *result
 	barrier chan struct{} // closed when all earlier notes have been dealt with
 	folded  *target       // takes a name of the source for the same as another one's
 	below   string        // the directory of that name, or ""
 	file    string        // the path of the file of that name in the manifest, or ""
 }
 
-// fate is what became of one entry at all destinations.
-type fate struct {
+// result is what became of one entry at all destinations.
+type result struct {
 	path    string
 	kind    fsys.Kind
 	size    int64
 	mtime   fsys.Time // of the source's file
 	ctime   fsys.Time
 	resumed int64 // bytes that an interrupted run had written already
-	targets []targetFate
+	targets []targetResult
 }
 
-type targetFate struct {
+type targetResult struct {
 	target  *target
 	done    outcome
 	name    string       // how the manifest lists it
@@ -55,11 +55,11 @@ func (r *run) collect() {
 		if n.tell {
 			r.count(n.event)
 			r.undone.event(n.event)
-			r.report(n.event)
+			r.deliver(n.event)
 		}
-		if n.fate != nil {
-			r.account(n.fate)
-			r.undone.account(r.targets, n.fate)
+		if n.result != nil {
+			r.account(n.result)
+			r.undone.account(r.targets, n.result)
 		}
 		if n.folded != nil && n.folded.catalog != nil {
 			if n.file != "" { // an earlier manifest may list what the name leads to
@@ -82,7 +82,7 @@ func (r *run) sync() {
 	<-done
 }
 
-func (r *run) report(e Event) {
+func (r *run) deliver(e Event) {
 	if r.opts.Report != nil {
 		r.opts.Report(e)
 	}
@@ -103,7 +103,7 @@ func (r *run) count(e Event) {
 
 // account counts an entry once, by the best that happened to it, and tells what
 // happened at each destination.
-func (r *run) account(f *fate) {
+func (r *run) account(f *result) {
 	var copied, linked, skipped, listed, known bool
 	for _, t := range f.targets {
 		known = known || t.known
@@ -111,7 +111,7 @@ func (r *run) account(f *fate) {
 			r.note(f, t)
 		}
 		if t.digests != nil {
-			r.toVerify = tally.Plus(r.toVerify, f.size)
+			r.toVerify = counters.Plus(r.toVerify, f.size)
 			listed = true
 		}
 		if c := t.target.catalog; c != nil {
@@ -140,10 +140,10 @@ func (r *run) account(f *fate) {
 		default:
 			continue
 		}
-		r.report(e)
+		r.deliver(e)
 	}
 	if listed && r.opts.Verify == VerifyFull {
-		r.toVerify = tally.Plus(r.toVerify, f.size)
+		r.toVerify = counters.Plus(r.toVerify, f.size)
 	}
 	s := r.summary
 	s.ResumedBytes += f.resumed
@@ -156,7 +156,7 @@ func (r *run) account(f *fate) {
 		s.Directories++
 	case copied && f.kind == fsys.Regular:
 		s.Files++
-		s.Bytes = tally.Plus(s.Bytes, f.size)
+		s.Bytes = counters.Plus(s.Bytes, f.size)
 	case copied && f.kind == fsys.Symlink:
 		s.Links++
 	case copied:
@@ -170,24 +170,24 @@ func (r *run) account(f *fate) {
 
 // note lists a file in the journal of a destination. That it cannot be is told by
 // others: the collector must not send to itself.
-func (r *run) note(f *fate, t targetFate) {
+func (r *run) note(f *result, t targetResult) {
 	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 	if err != nil {
 		t.target.ledger.fail(err)
 	}
 }
 
-// settle sends the fate of an entry to the collector and completes the progress
+// settle sends the result of an entry to the collector and completes the progress
 // counters, which count a file whatever became of it, unless the run was stopped.
 func (r *run) settle(e *entry) {
-	f := &fate{
+	f := &result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
 	}
-	f.targets = make([]targetFate, len(e.passages))
+	f.targets = make([]targetResult, len(e.transfers))
 	cut := r.stopped() // in the middle of the file
-	for i, p := range e.passages {
+	for i, p := range e.transfers {
 		cut = cut && p.done == outNothing
-		t := targetFate{target: p.target, done: p.done, name: e.manifestPath(p)}
+		t := targetResult{target: p.target, done: p.done, name: e.manifestPath(p)}
 		if p.done == outConflict {
 			r.conflict(p.target, e.path, p.conflict)
 		}
@@ -206,19 +206,19 @@ func (r *run) settle(e *entry) {
 		f.targets[i] = t
 	}
 	select {
-	case r.notes <- note{fate: f}:
+	case r.notes <- note{result: f}:
 	default:
-		e.clock.Wait(lap.Note, lap.Nobody)
-		r.notes <- note{fate: f}
+		e.clock.Wait(timing.Note, timing.None)
+		r.notes <- note{result: f}
 		e.clock.Resume()
 	}
 	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
-		tally.Grow(&r.counters.Bytes, e.meta.info.Size-e.counted)
+		counters.Grow(&r.counters.Bytes, e.meta.info.Size-e.counted)
 	}
 }
 
-func (r *run) tell(e Event) {
+func (r *run) report(e Event) {
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}
@@ -228,7 +228,7 @@ func (r *run) tell(e Event) {
 // failSource reports that an entry cannot be copied anywhere. What an earlier
 // run has left of it at a destination keeps its line in the manifest there.
 func (r *run) failSource(e *entry, stage failure.Stage, err error) {
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.done == outNothing {
 			p.act, p.failed = actNone, true
 		}
@@ -236,12 +236,12 @@ func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
 		return
 	}
-	r.tellSource(e.path, stage, err)
+	r.reportSource(e.path, stage, err)
 }
 
-// tellSource tells that something of the source cannot be read. If its root cannot
+// reportSource tells that something of the source cannot be read. If its root cannot
 // either, that is told once, and the run ends: every further file would fail as well.
-func (r *run) tellSource(path string, stage failure.Stage, err error) {
+func (r *run) reportSource(path string, stage failure.Stage, err error) {
 	if fsys.DeviceFailed(err) || fsys.DestinationLost(err) {
 		if r.sourceGone.Load() {
 			return
@@ -254,11 +254,11 @@ func (r *run) tellSource(path string, stage failure.Stage, err error) {
 			defer r.cancel(errSourceGone)
 		}
 	}
-	r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
+	r.report(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
 }
 
-// failPassage reports that an entry cannot be copied to one destination.
-func (r *run) failPassage(e *entry, p *passage, stage failure.Stage, err error) {
+// failTransfer reports that an entry cannot be copied to one destination.
+func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error) {
 	p.act, p.failed = actNone, true
 	r.failTarget(p.target, e.path, stage, err)
 }
@@ -266,23 +266,23 @@ func (r *run) failPassage(e *entry, p *passage, stage failure.Stage, err error) 
 // failTarget reports what went wrong at one destination, and gives the
 // destination up if the error is not about the entry alone.
 func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
-	if t.isLost() {
+	if t.isDropped() {
 		return
 	}
 	if gone, err := t.isGone(err); gone {
-		t.lose(r, path, err)
+		t.drop(r, path, err)
 		return
 	}
 	making := stage == failure.StageCreate || stage == failure.StageCommit
 	if name := path[strings.LastIndexByte(path, '/')+1:]; making && fsys.NameRefused(name, err) {
 		err = fmt.Errorf("the destination does not take this name: %w", err)
 	}
-	r.tell(Event{
+	r.report(Event{
 		Kind: EventFailed, Path: path, Target: t.given,
 		Err: &failure.FileError{Path: path, Target: t.given, Stage: stage, Err: err},
 	})
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {
-	r.tell(Event{Kind: EventConflict, Path: path, Target: t.given, Err: c, Hint: c.policy()})
+	r.report(Event{Kind: EventConflict, Path: path, Target: t.given, Err: c, Hint: c.policy()})
 }

@@ -6,24 +6,24 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// compare settles the passages whose action depends on content: the source is
+// compare settles the transfers whose action depends on content: the source is
 // read once, and every destination's file beside it until it differs. What is
 // equal to the end gets the digests. It returns what was compared, or that the source
 // changed; the error is the source's.
-func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
+func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) {
 	var open []*comparison
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if !p.open() || p.act != actCompare {
 			continue
 		}
-		e.clock.At(lap.Read, p.target.place())
+		e.clock.At(timing.Read, p.target.place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
-			r.failPassage(e, p, failure.StageRead, err)
+			r.failTransfer(e, p, failure.StageRead, err)
 			continue
 		}
 		defer f.Close()
@@ -46,7 +46,7 @@ func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 			f.SetUncached(true)
 		}
 		compared = append(compared, p)
-		open = append(open, &comparison{passage: p, file: f, differs: differs})
+		open = append(open, &comparison{transfer: p, file: f, differs: differs})
 	}
 	if len(open) == 0 {
 		return nil, false, nil
@@ -62,16 +62,16 @@ func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 		return nil, true, nil
 	}
 	for _, c := range open {
-		p := c.passage
+		p := c.transfer
 		switch {
 		case c.err != nil && p.suspect:
 			p.act = p.differs.act
 		case c.err != nil:
-			r.failPassage(e, p, failure.StageRead, c.err)
+			r.failTransfer(e, p, failure.StageRead, c.err)
 		case !c.differs:
-			e.clock.At(lap.Commit, p.target.place())
+			e.clock.At(timing.Commit, p.target.place())
 			if err := p.forceEqual(c.file); err != nil {
-				r.failPassage(e, p, failure.StageSync, err)
+				r.failTransfer(e, p, failure.StageSync, err)
 				continue
 			}
 			if len(e.digests) > 0 {
@@ -102,7 +102,7 @@ func (r *run) compare(e *entry) (compared []*passage, changed bool, err error) {
 
 // damaged reports whether an earlier manifest lists the file with the digests of the
 // source: what differs from the source then is not what was once read or written there.
-func (p *passage) damaged(source hash.Digests) bool {
+func (p *transfer) damaged(source hash.Digests) bool {
 	for i, digest := range p.line {
 		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
 			return false
@@ -115,7 +115,7 @@ func (p *passage) damaged(source hash.Digests) bool {
 // compares it with the digests of what that run read. The source need not be read
 // then. Whatever is wrong shows when it is compared with the source; the error is
 // that the run was stopped.
-func (r *run) provePromised(e *entry, p *passage, f *fsys.File, info fsys.Info) (proved bool, err error) {
+func (r *run) provePromised(e *entry, p *transfer, f *fsys.File, info fsys.Info) (proved bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
@@ -140,7 +140,7 @@ func (r *run) provePromised(e *entry, p *passage, f *fsys.File, info fsys.Info) 
 
 // forceEqual forces a file that was there already, and is going to be listed,
 // where every file is forced by itself.
-func (p *passage) forceEqual(f *fsys.File) error {
+func (p *transfer) forceEqual(f *fsys.File) error {
 	if !p.dd.system.syncEach {
 		return nil
 	}
@@ -153,10 +153,10 @@ func (p *passage) forceEqual(f *fsys.File) error {
 
 // comparison is one destination's side of compare.
 type comparison struct {
-	passage *passage
-	file    *fsys.File
-	differs bool
-	err     error
+	transfer *transfer
+	file     *fsys.File
+	differs  bool
+	err      error
 }
 
 // readBeside reads the source to its end, or until every destination differs and no
@@ -179,7 +179,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	for off := int64(0); ; {
 		going := false
 		for _, c := range open {
-			going = going || c.err == nil && (!c.differs || c.passage.line.Any())
+			going = going || c.err == nil && (!c.differs || c.transfer.line.Any())
 		}
 		if !going {
 			return nil, nil
@@ -187,32 +187,32 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		if err := r.ctx.Err(); err != nil {
 			return nil, err
 		}
-		e.clock.At(lap.Read, lap.Source)
+		e.clock.At(timing.Read, timing.Source)
 		n, err := e.file.ReadAt(b.Buf[:half], off)
 		if err != nil {
 			return nil, failure.At(err, off+int64(n))
 		}
-		e.clock.Count(lap.Read, lap.Source, int64(n))
+		e.clock.Count(timing.Read, timing.Source, int64(n))
 		if err := r.pipe.Pace(r.ctx, n, e.clock); err != nil {
 			return nil, err
 		}
-		e.clock.At(lap.Hash, lap.CPU)
+		e.clock.At(timing.Hash, timing.CPU)
 		set.Write(b.Buf[:n])
 		for range set.Len() {
-			e.clock.Count(lap.Hash, lap.CPU, int64(n))
+			e.clock.Count(timing.Hash, timing.CPU, int64(n))
 		}
 		for _, c := range open {
 			if c.differs || c.err != nil {
 				continue
 			}
-			place := c.passage.target.place()
-			e.clock.At(lap.Read, place)
+			place := c.transfer.target.place()
+			e.clock.At(timing.Read, place)
 			// One byte more where the source has ended: the other may go on.
 			m, err := c.file.ReadAt(b.Buf[half:half+min(n+1, half)], off)
 			if err != nil {
 				c.err = failure.At(err, off+int64(m))
 			}
-			e.clock.Count(lap.Read, place, int64(m))
+			e.clock.Count(timing.Read, place, int64(m))
 			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)

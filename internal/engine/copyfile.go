@@ -6,32 +6,32 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // copyRegular decides, compares where content decides, and moves the data once
 // for all destinations that need it. changed says that the source's file is not as it
 // was described; see tryEntry.
 func (r *run) copyRegular(e *entry) (changed bool) {
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
 			continue
 		}
 		p.again = false
-		e.clock.At(lap.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.place())
 		v, err := r.lookUp(p, e.meta.info, nil)
 		if err != nil {
-			r.failPassage(e, p, failure.StageCreate, err)
+			r.failTransfer(e, p, failure.StageCreate, err)
 			continue
 		}
 		r.judge(e, p, v)
 	}
-	e.clock.At(lap.Read, lap.Source)
+	e.clock.At(timing.Read, timing.Source)
 	if !r.opts.DryRun {
 		r.openCache(e)
 		if err := r.readXattrs(&e.file.Object, e.path, e.meta); err != nil {
@@ -42,9 +42,9 @@ func (r *run) copyRegular(e *entry) (changed bool) {
 	if r.compareAll(e) {
 		return true
 	}
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.open() && p.act == actKeep {
-			e.clock.At(lap.Create, p.target.place())
+			e.clock.At(timing.Create, p.target.place())
 			r.unshare(e, p)
 		}
 	}
@@ -55,7 +55,7 @@ func (r *run) copyRegular(e *entry) (changed bool) {
 	if e.doubtKept() && r.compareAll(e) {
 		return true
 	}
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.open() && p.act == actKeep {
 			r.keep(e, p)
 		}
@@ -74,7 +74,7 @@ func (r *run) compareAll(e *entry) (changed bool) {
 		return changed
 	}
 	if len(compared) > 0 && e.digests != nil && !r.isExpected(e, e.digests) {
-		for _, p := range e.passages {
+		for _, p := range e.transfers {
 			if p.open() || p.digests != nil && slices.Contains(compared, p) {
 				p.act, p.done, p.digests, p.failed = actNone, outNothing, nil, true
 			}
@@ -90,7 +90,7 @@ func (r *run) compareAll(e *entry) (changed bool) {
 
 // accepts reports whether what was read matches a manifest at the destination that is
 // not Sealift's to change. It reports a mismatch.
-func (r *run) accepts(e *entry, p *passage) bool {
+func (r *run) accepts(e *entry, p *transfer) bool {
 	if p.target.catalog == nil { // in a dry run
 		return true
 	}
@@ -102,10 +102,10 @@ func (r *run) accepts(e *entry, p *passage) bool {
 	return err == nil
 }
 
-// doubtKept lets the passages be compared that would keep digests of an earlier run
+// doubtKept lets the transfers be compared that would keep digests of an earlier run
 // which are not those that were read of the source.
 func (e *entry) doubtKept() (any bool) {
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.open() && p.act == actKeep && e.contradicts(p.digests) {
 			p.act, p.differs, p.digests, p.promised, any = actCompare, sameTimes, nil, nil, true
 		}
@@ -121,8 +121,8 @@ func (e *entry) contradicts(digests hash.Digests) bool {
 // moveData reads the file once and writes it wherever it has to be. changed says that
 // what was read is not one state of the file: nothing is committed then.
 func (r *run) moveData(e *entry) (changed bool) {
-	var movers []*passage
-	for _, p := range e.passages {
+	var movers []*transfer
+	for _, p := range e.transfers {
 		if p.open() && (p.act == actCreate || p.act == actReplace) {
 			movers = append(movers, p)
 		}
@@ -153,7 +153,7 @@ func (r *run) moveData(e *entry) (changed bool) {
 
 // mayCommit reports whether what was read matches the manifests of the source, and one
 // that is at the destination already.
-func (r *run) mayCommit(e *entry, p *passage) bool {
+func (r *run) mayCommit(e *entry, p *transfer) bool {
 	if !r.isExpected(e, e.digests) {
 		p.act, p.failed = actNone, true
 		return false
@@ -161,10 +161,10 @@ func (r *run) mayCommit(e *entry, p *passage) bool {
 	return r.accepts(e, p)
 }
 
-// giveUp ends the passage's temporary, unless it is committed or kept.
-func (r *run) giveUp(e *entry, p *passage) {
+// giveUp ends the transfer's temporary, unless it is committed or kept.
+func (r *run) giveUp(e *entry, p *transfer) {
 	if p.sink.File != nil {
-		p.target.ledger.unfollow(p)
+		p.target.ledger.untrack(p)
 		if p.sink.Behind != nil {
 			p.sink.Behind.Finish()
 		}
@@ -176,8 +176,8 @@ func (r *run) giveUp(e *entry, p *passage) {
 	p.sink = pipe.Sink{}
 }
 
-// forget notes that the passage's temporary is not there any more.
-func (r *run) forget(e *entry, p *passage) {
+// forget notes that the transfer's temporary is not there any more.
+func (r *run) forget(e *entry, p *transfer) {
 	if !p.noted {
 		return
 	}
@@ -197,7 +197,7 @@ func created(act action) outcome {
 // tryMove is one reading of the file into new temporaries, or, at the first attempt,
 // into those that an interrupted run has left. changed says that what was read
 // is not one state of the file.
-func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
+func (r *run) tryMove(e *entry, movers []*transfer) (changed bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
@@ -223,23 +223,23 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 		if !p.open() {
 			continue
 		}
-		e.clock.At(lap.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.place())
 		err := p.sink.Err
 		if start == 0 {
 			err = r.create(e, p)
 		}
 		if err != nil {
-			r.failPassage(e, p, failure.StageCreate, err)
+			r.failTransfer(e, p, failure.StageCreate, err)
 			continue
 		}
 		if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
 			r.writeBehind(e, p)
 		}
-		if err := p.target.ledger.follow(e, p, start); err != nil {
-			r.failPassage(e, p, failure.StageCreate, err)
+		if err := p.target.ledger.track(e, p, start); err != nil {
+			r.failTransfer(e, p, failure.StageCreate, err)
 			continue
 		}
-		e.clock.Count(lap.Create, p.target.place(), 0)
+		e.clock.Count(timing.Create, p.target.place(), 0)
 		sinks = append(sinks, &p.sink)
 	}
 	if len(sinks) == 0 {
@@ -254,7 +254,7 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	}
 	e.resumed = start
 	r.countMoved(e, start)
-	total, err := r.transfer(e, movers, sinks, set, course)
+	total, err := r.moveBytes(e, movers, sinks, set, course)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
 		e.evict.End(total)
@@ -267,7 +267,7 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 	}
 	for _, p := range movers {
 		if p.open() && p.sink.Err != nil {
-			r.failPassage(e, p, failure.StageWrite, p.sink.Err)
+			r.failTransfer(e, p, failure.StageWrite, p.sink.Err)
 		}
 	}
 	if changed, err := e.changed(); changed || err != nil {
@@ -292,12 +292,12 @@ func (r *run) tryMove(e *entry, movers []*passage) (changed bool, err error) {
 
 // countMoved counts bytes that need not be moved any more.
 func (r *run) countMoved(e *entry, n int64) {
-	tally.Grow(&r.counters.Bytes, n)
+	counters.Grow(&r.counters.Bytes, n)
 	e.counted += n
 }
 
-func anyOpen(passages []*passage) bool {
-	for _, p := range passages {
+func anyOpen(transfers []*transfer) bool {
+	for _, p := range transfers {
 		if p.open() {
 			return true
 		}
@@ -306,14 +306,14 @@ func anyOpen(passages []*passage) bool {
 }
 
 // commit completes the temporary and gives it the final name.
-func (r *run) commit(e *entry, p *passage) {
+func (r *run) commit(e *entry, p *transfer) {
 	s, place := &p.sink, p.target.place()
-	e.clock.At(lap.Commit, place)
+	e.clock.At(timing.Commit, place)
 	if s.Finish(e.meta.info.Size); s.Err != nil {
-		r.failPassage(e, p, failure.StageWrite, s.Err)
+		r.failTransfer(e, p, failure.StageWrite, s.Err)
 		return
 	}
-	p.target.ledger.unfollow(p)
+	p.target.ledger.untrack(p)
 	if s.Behind != nil {
 		s.Behind.Finish()
 		s.Behind = nil
@@ -324,18 +324,18 @@ func (r *run) commit(e *entry, p *passage) {
 		_, err = r.apply(p.dd.system, &s.File.Object, e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
-		r.failPassage(e, p, failure.StageMetadata, err)
+		r.failTransfer(e, p, failure.StageMetadata, err)
 		return
 	}
 	if p.dd.system.syncEach {
 		if err := p.target.sync(s.File); err != nil {
 			p.target.keepLog.Store(true)
-			r.failPassage(e, p, failure.StageSync, err)
+			r.failTransfer(e, p, failure.StageSync, err)
 			return
 		}
 	}
 	if err = p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
-		r.failPassage(e, p, failure.StageJournal, err)
+		r.failTransfer(e, p, failure.StageJournal, err)
 		return
 	}
 	if p.act == actReplace {
@@ -348,24 +348,24 @@ func (r *run) commit(e *entry, p *passage) {
 		}
 	}
 	if err != nil {
-		r.failPassage(e, p, failure.StageCommit, err)
+		r.failTransfer(e, p, failure.StageCommit, err)
 		return
 	}
 	p.digests, p.done = e.digests, created(p.act)
-	e.clock.Count(lap.Commit, place, 0)
+	e.clock.Count(timing.Commit, place, 0)
 	r.forget(e, p)
 	r.wrote(e, p)
 }
 
-// nameTaken finds out why a name that was free is taken: the passage is decided
+// nameTaken finds out why a name that was free is taken: the transfer is decided
 // anew, or fails because names fall together.
-func (r *run) nameTaken(e *entry, p *passage) {
+func (r *run) nameTaken(e *entry, p *transfer) {
 	if err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info); err != nil {
 		var collision *collisionError
 		if errors.As(err, &collision) {
 			r.notes <- note{folded: p.target, file: e.manifestPath(p)}
 		}
-		r.failPassage(e, p, failure.StageCheck, err)
+		r.failTransfer(e, p, failure.StageCheck, err)
 		return
 	}
 	p.again = true

@@ -110,8 +110,8 @@ func conflict(why string, hint Policy) verdict {
 	return verdict{act: actConflict, conflict: &conflictError{why: why, hint: hint}}
 }
 
-// lookUp finds what has the passage's name at the destination and decides.
-func (r *run) lookUp(p *passage, src fsys.Info, same func() (bool, error)) (verdict, error) {
+// lookUp finds what has the transfer's name at the destination and decides.
+func (r *run) lookUp(p *transfer, src fsys.Info, same func() (bool, error)) (verdict, error) {
 	p.exists = false
 	if p.dir == nil || !p.dd.maybeExists(p.name) {
 		return verdict{act: actCreate}, nil
@@ -127,10 +127,10 @@ func (r *run) lookUp(p *passage, src fsys.Info, same func() (bool, error)) (verd
 	return r.decide(p.dd.system, src, have, same)
 }
 
-// judge turns a verdict into the passage's action. A file that is up to date by size
+// judge turns a verdict into the transfer's action. A file that is up to date by size
 // and time keeps the line of an earlier manifest; without one, or with one that the
 // source's own manifest contradicts, it is compared.
-func (r *run) judge(e *entry, p *passage, v verdict) {
+func (r *run) judge(e *entry, p *transfer, v verdict) {
 	p.act = v.act
 	p.differs = verdict{act: v.differs, conflict: v.conflict}
 	regular := e.kind == fsys.Regular && p.exists && p.have.Kind == fsys.Regular
@@ -156,8 +156,8 @@ func (r *run) judge(e *entry, p *passage, v verdict) {
 	}
 }
 
-// fail leaves the passage's name alone.
-func (p *passage) fail(c *conflictError) { p.act, p.done, p.conflict = actConflict, outConflict, c }
+// fail leaves the transfer's name alone.
+func (p *transfer) fail(c *conflictError) { p.act, p.done, p.conflict = actConflict, outConflict, c }
 
 // sameTimes is what a difference leads to where size and time say that there is none.
 var sameTimes = conflict("it differs from the source, although size and modification time are equal", PolicyChecksum)

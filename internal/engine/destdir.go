@@ -76,7 +76,7 @@ func (dd *destDir) ready(r *run) destState {
 // acquire returns the open directory until dd.handle.Release, or nil if there
 // is none, which was reported then. In a dry run it can be nil and ready.
 func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
-	if dd.target.isLost() {
+	if dd.target.isDropped() {
 		return nil, false
 	}
 	switch dd.ready(r) {
@@ -126,7 +126,7 @@ func (dd *destDir) prepare(r *run) destState {
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever:
-		r.notes <- note{fate: &fate{path: dd.src.Path(), targets: []targetFate{{target: t, done: outLeft}}}}
+		r.notes <- note{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		return destRefused
 	case errors.As(err, &conflict):
 		r.conflict(t, dd.src.Path(), conflict)

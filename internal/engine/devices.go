@@ -2,8 +2,8 @@ package engine
 
 import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // leastBehind is the size of a file from which on writeback follows it while it is
@@ -23,7 +23,7 @@ const fastest = 400 << 20
 // takeTurns lets one long file at a time be written to a disk that spins, whose head
 // would go to and fro between several. end must be called; the error is the
 // context's.
-func (r *run) takeTurns(e *entry, movers []*passage) (end func(), err error) {
+func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 	var taken []*device
 	end = func() {
 		for _, d := range taken {
@@ -34,7 +34,7 @@ func (r *run) takeTurns(e *entry, movers []*passage) (end func(), err error) {
 		if d.turn == nil || d.Rate() > fastest || !d.takes(movers) {
 			continue
 		}
-		e.clock.Wait(lap.Turn, lap.Nobody) // whoever has it is measured
+		e.clock.Wait(timing.Turn, timing.None) // whoever has it is measured
 		select {
 		case d.turn <- struct{}{}:
 			taken = append(taken, d)
@@ -50,8 +50,8 @@ func (r *run) takeTurns(e *entry, movers []*passage) (end func(), err error) {
 	return end, nil
 }
 
-// takes reports whether one of the passages leads to the device.
-func (d *device) takes(movers []*passage) bool {
+// takes reports whether one of the transfers leads to the device.
+func (d *device) takes(movers []*transfer) bool {
 	for _, p := range movers {
 		if p.open() && p.target.behind == d.Device && !p.sink.Clone {
 			return true
@@ -66,7 +66,7 @@ func (r *run) startTending() {
 	r.memory = fsys.Memory()
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
-		if t.ledger == nil || t.isLost() {
+		if t.ledger == nil || t.isDropped() {
 			continue
 		}
 		t.untended = make(chan struct{})
@@ -105,7 +105,7 @@ func (r *run) startTending() {
 func (r *run) stopTending() {
 	for _, t := range r.targets {
 		if t.untended != nil {
-			r.clock.At(lap.Flush, t.place()) // a checkpoint may be under way
+			r.clock.At(timing.Flush, t.place()) // a checkpoint may be under way
 			close(t.untended)
 			t.tending.Wait()
 		}
@@ -120,18 +120,18 @@ func (r *run) stopGauge() {
 }
 
 // writeBehind lets writeback follow a file that is being written.
-func (r *run) writeBehind(e *entry, p *passage) {
+func (r *run) writeBehind(e *entry, p *transfer) {
 	t := p.target
 	if t.behind == nil || e.meta.info.Size < leastBehind {
 		return
 	}
 	path := e.path
-	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.loseUnwritten(r, path, err) })
+	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropUnwritten(r, path, err) })
 }
 
 // wrote counts a file that is complete and closed among what is unwritten, if
 // writeback has not followed it.
-func (r *run) wrote(e *entry, p *passage) {
+func (r *run) wrote(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
 		p.target.group.Add(e.meta.info.Size, e.clock)
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -49,15 +49,15 @@ func newTurns(t *testing.T, disks int) *turns {
 }
 
 // file is a long file on its way to the destinations.
-func (s *turns) file(to ...int) (movers []*passage) {
+func (s *turns) file(to ...int) (movers []*transfer) {
 	for _, i := range to {
-		movers = append(movers, &passage{target: s.run.targets[i], act: actCreate})
+		movers = append(movers, &transfer{target: s.run.targets[i], act: actCreate})
 	}
 	return movers
 }
 
 // take takes the turns of a file in a goroutine; taken says that it has them.
-func (s *turns) take(movers []*passage) (taken *atomic.Bool, give chan struct{}, ended chan error) {
+func (s *turns) take(movers []*transfer) (taken *atomic.Bool, give chan struct{}, ended chan error) {
 	taken, give, ended = &atomic.Bool{}, make(chan struct{}), make(chan error, 1)
 	go func() {
 		end, err := s.run.takeTurns(&entry{}, movers)
@@ -86,7 +86,7 @@ func TestLongFilesTakeTurns(t *testing.T) {
 		clone, failed := s.file(one), s.file(one, fast)
 		clone[0].sink.Clone = true
 		failed[0].act = actNone
-		for what, movers := range map[string][]*passage{"clone": clone, "failed": failed} {
+		for what, movers := range map[string][]*transfer{"clone": clone, "failed": failed} {
 			taken, give, ended := s.take(movers)
 			require.True(t, taken.Load(), what)
 			close(give)
@@ -187,7 +187,7 @@ func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 	o.rotational = spinning
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	var writing atomic.Bool
 	otherWrites, release := make(chan struct{}), make(chan struct{})
 	sys := faultfs.New(func(op fsys.Op, name string) error {

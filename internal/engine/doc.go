@@ -32,12 +32,12 @@
 //
 //   - entry: one thing in the source that is not a directory
 //   - target: a destination
-//   - passage: the way of one entry to one target
-//   - sink: where the bytes of a passage go
-//   - lane: a channel and the goroutine behind it, for one digest or sink
-//   - block, piece: a pooled buffer; a block's bytes, or a hole, on their way
+//   - transfer: the copy of one entry to one target
+//   - sink: where the bytes of a transfer are written
+//   - lane: a channel and the goroutine that drains it, for one digest or sink
+//   - block, piece: a pooled buffer; a block's bytes, or a hole
 //   - commit: giving a complete file its final name
-//   - fate: what became of an entry at all targets, as the collector notes it
-//   - leader: the name of a file with several that the others are linked to
-//   - vouched: listed in a manifest that is younger than the file
+//   - result: the outcome of an entry at all targets, as the collector records it
+//   - primary link: the name of a file with several names that the others are linked to
+//   - pending links: files with several names of which some were not met yet
 package engine

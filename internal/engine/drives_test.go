@@ -15,10 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -87,7 +87,7 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 			return nil
 		})
 		o.FS = sys
-		_, err := Run(ctx, &o, &tally.Counters{})
+		_, err := Run(ctx, &o, &counters.Set{})
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, flushed.Load())
 		names, err := filepath.Glob(filepath.Join(dir, journalName("dst"), logPrefix+"*"))
@@ -143,7 +143,7 @@ func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
 		require.NoError(t, err)
 		defer f.Abort()
 		require.NoError(t, f.WriteAt([]byte("x"), 0))
-		c.parts = append(c.parts, part{followed: &followed{file: &f.File}, mark: pipe.Mark{Off: 1}, each: each})
+		c.parts = append(c.parts, part{inFlight: &inFlight{file: &f.File}, mark: pipe.Mark{Off: 1}, each: each})
 	}
 	require.NoError(t, c.syncParts(true))
 	require.Equal(t, 1, synced)

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // run is one execution of Run.
 type run struct {
 	opts       *Options
-	counters   *tally.Counters
+	counters   *counters.Set
 	route      *route
 	source     *fsys.Dir
 	sourceGone atomic.Bool // which was told
@@ -38,8 +38,8 @@ type run struct {
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
-	sheet     *lap.Sheet
-	clock     *lap.Clock // of the goroutine that Run is called in
+	sheet     *timing.Sheet
+	clock     *timing.Clock // of the goroutine that Run is called in
 	pipe      *pipe.Pipe
 	sets      sync.Pool // of *hash.Set
 	pairs     sync.Map  // pairKey → *pair
@@ -63,10 +63,10 @@ type run struct {
 		sync.Mutex
 		jobs []job
 	}
-	reserved   sync.Once
-	toldUnread sync.Once // that extended attributes must not be read
+	reserved     sync.Once
+	warnedUnread sync.Once // that extended attributes must not be read
 
-	toldNotKept sync.Map // what a NotKeptError has named
+	warnedNotKept sync.Map // what a NotKeptError has named
 }
 
 // job is one entry of the source for a worker. Its directory is held.
@@ -81,7 +81,7 @@ type job struct {
 // was stopped; the summary tells of everything else that went wrong. It is not
 // nil unless the run was refused. When Run returns, all its goroutines have
 // ended.
-func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
+func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	r.sheet = lap.NewSheet(len(rt.targets))
+	r.sheet = timing.NewSheet(len(rt.targets))
 	r.clock = r.sheet.Clock()
 	r.pipe = &pipe.Pipe{
 		Pool:      pipe.NewPool(opts.BlockSize, opts.Memory),
@@ -112,7 +112,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups, r.links.parked = map[fsys.ID]*linkGroup{}, newParked(len(rt.targets), opts.parkedMemory, r.newParkedFile)
+	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.targets), opts.pendingLinksMemory, r.newPendingLinksFile)
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
@@ -121,13 +121,13 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
 	var stopped bool
-	r.clock.At(lap.List, lap.Source)
+	r.clock.At(timing.List, timing.Source)
 	r.openManifests()
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
 		r.startTending()
-		r.clock.At(lap.Read, lap.Source)
+		r.clock.At(timing.Read, timing.Source)
 		r.work() // closes the source
 		stopped = r.finish()
 	} else {
@@ -136,7 +136,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	r.close()
 	close(r.notes)
 	collector.Wait()
-	c.Phase.Store(int32(tally.End(stopped || err != nil)))
+	c.Phase.Store(int32(counters.End(stopped || err != nil)))
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (o *Options) withDefaults() *Options {
 		full.inMemory = (*fsys.Dir).InMemory
 	}
 	full.tendEvery = cmp.Or(full.tendEvery, tendEvery)
-	full.parkedMemory = cmp.Or(full.parkedMemory, parkedMemory)
+	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
 	return &full
 }
 
@@ -221,7 +221,7 @@ func (r *run) openTargets() error {
 		r.targets = append(r.targets, &target{destination: d, index: i})
 	}
 	for _, t := range r.targets {
-		r.clock.At(lap.Create, t.place())
+		r.clock.At(timing.Create, t.place())
 		err := t.open(r)
 		if err == nil && !r.opts.DryRun {
 			err = t.openCatalog(r)
@@ -234,7 +234,7 @@ func (r *run) openTargets() error {
 			return err
 		}
 		if err != nil {
-			t.lose(r, "", err)
+			t.drop(r, "", err)
 			t.leaveAsFound()
 		}
 	}
@@ -242,17 +242,17 @@ func (r *run) openTargets() error {
 		return nil
 	}
 	for _, t := range r.targets { // nothing is refused any more
-		if t.isLost() {
+		if t.isDropped() {
 			continue
 		}
-		r.clock.At(lap.Create, t.place())
+		r.clock.At(timing.Create, t.place())
 		if err := t.openLedger(r); err != nil {
-			t.lose(r, "", fmt.Errorf("the journal cannot be written: %w", err))
+			t.drop(r, "", fmt.Errorf("the journal cannot be written: %w", err))
 			t.leaveAsFound()
 			continue
 		}
 		if err := t.startCatalog(); err != nil {
-			t.lose(r, "", err)
+			t.drop(r, "", err)
 		}
 	}
 	return nil
@@ -261,7 +261,7 @@ func (r *run) openTargets() error {
 // learnOwner finds out whether another run made the root and left it to this one
 // meanwhile.
 func (r *run) learnOwner(t *target) {
-	if t.journal == nil || t.name != "" || t.rootOurs || t.isLost() {
+	if t.journal == nil || t.name != "" || t.rootOurs || t.isDropped() {
 		return
 	}
 	var err error
@@ -274,11 +274,11 @@ func (r *run) learnOwner(t *target) {
 // anybody wait there.
 func (r *run) chargeMemory() {
 	if r.opts.inMemory(r.source) {
-		r.sheet.Charge(lap.Source, lap.CPU)
+		r.sheet.Charge(timing.Source, timing.CPU)
 	}
 	for _, t := range r.targets {
 		if t.root != nil && r.opts.inMemory(t.root) {
-			r.sheet.Charge(t.place(), lap.CPU)
+			r.sheet.Charge(t.place(), timing.CPU)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
 	root.Hold() // to the end: the source's own manifests come last
 	stopScan := r.startScan()
-	r.clock.At(lap.Idle, lap.Nobody)
+	r.clock.At(timing.Idle, timing.None)
 	var workers sync.WaitGroup
 	for range r.opts.Workers {
 		workers.Go(r.worker)
@@ -309,10 +309,10 @@ func (r *run) work() {
 	}
 	close(r.jobs)
 	workers.Wait()
-	r.clock.At(lap.Read, lap.Source)
+	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
 	r.findAbsent()
-	r.clock.At(lap.Commit, r.targets[0].place()) // what is left are directories
+	r.clock.At(timing.Commit, r.targets[0].place()) // what is left are directories
 	r.links.release()
 	for _, t := range r.targets {
 		r.learnOwner(t)
@@ -331,7 +331,7 @@ func (r *run) worker() {
 		select {
 		case j, more = <-r.jobs:
 		default:
-			clock.At(lap.List, lap.Source)
+			clock.At(timing.List, timing.Source)
 			j, more = <-r.jobs
 		}
 		if !more {
@@ -360,7 +360,7 @@ func (r *run) Enter(d *walk.Dir) bool {
 				dd.state = destRefused
 			}
 			err := errors.New("it is a destination of this copy, reached through the source")
-			r.tell(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageScan, Err: err}})
+			r.report(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageScan, Err: err}})
 			return false
 		}
 	}
@@ -393,13 +393,13 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
-	r.tellSource(p, failure.StageScan, err)
+	r.reportSource(p, failure.StageScan, err)
 }
 
 func (r *run) skipReserved(d *walk.Dir, name string) {
 	r.reserved.Do(func() {
 		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
-		r.tell(Event{Kind: EventWarning, Path: d.Join(name), Err: err})
+		r.report(Event{Kind: EventWarning, Path: d.Join(name), Err: err})
 	})
 }
 

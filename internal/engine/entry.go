@@ -9,8 +9,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -21,26 +21,26 @@ type entry struct {
 	path string // relative to the source's root
 	kind fsys.Kind
 
-	clock *lap.Clock // of the goroutine that works on it
+	clock *timing.Clock // of the goroutine that works on it
 	// meta describes the source's file. It is never changed: when the file turns out to
 	// be another one or to have changed, the entry gets a new description, and every
 	// destination is judged anew.
-	meta     *metadata
-	file     *fsys.File // open while a regular file is worked on
-	link     string     // a symbolic link's target
-	digests  hash.Digests
-	passages []*passage
-	counted  int64               // bytes that the progress counter has of it
-	evict    *pipe.Eviction      // drops what was read from the page cache; nil if that is not wanted
-	direct   bool                // it is read past the page cache
-	resumed  int64               // bytes that an interrupted run had written already
-	attempt  int                 // at reading one state of the file, from 1
-	expected catalog.Expectation // what the source's own manifests list for it
-	broken   bool                // it does not match them, which was reported
+	meta      *metadata
+	file      *fsys.File // open while a regular file is worked on
+	link      string     // a symbolic link's target
+	digests   hash.Digests
+	transfers []*transfer
+	counted   int64               // bytes that the progress counter has of it
+	evict     *pipe.Eviction      // drops what was read from the page cache; nil if that is not wanted
+	direct    bool                // it is read past the page cache
+	resumed   int64               // bytes that an interrupted run had written already
+	attempt   int                 // at reading one state of the file, from 1
+	expected  catalog.Expectation // what the source's own manifests list for it
+	broken    bool                // it does not match them, which was reported
 }
 
-// passage is the way of one entry to one destination.
-type passage struct {
+// transfer is the way of one entry to one destination.
+type transfer struct {
 	target *target
 	dd     *destDir
 	dir    *fsys.Dir // nil in a dry run where the directory would be made
@@ -66,7 +66,7 @@ type passage struct {
 	again    bool         // the name has appeared meanwhile: decide anew
 }
 
-// outcome is what became of a passage.
+// outcome is what became of a transfer.
 type outcome uint8
 
 const (
@@ -84,11 +84,11 @@ const (
 const maxAttempts = 3
 
 // startAgain forgets what was decided from a description that is not right any more.
-func (p *passage) startAgain() {
+func (p *transfer) startAgain() {
 	if p.failed {
 		return
 	}
-	*p = passage{
+	*p = transfer{
 		target: p.target, dd: p.dd, dir: p.dir, name: p.name,
 		made: p.made || p.done == outCreated || p.done == outReplaced || p.done == outLinked,
 	}
@@ -96,7 +96,7 @@ func (p *passage) startAgain() {
 
 // process takes one entry of the source to all destinations. The entry's
 // directory is held by the caller.
-func (r *run) process(j job, clock *lap.Clock) {
+func (r *run) process(j job, clock *timing.Clock) {
 	e := &entry{clock: clock, dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind}
 	if err := e.openSource(); err != nil {
 		r.failSource(e, failure.StageOpen, err)
@@ -118,7 +118,7 @@ func (r *run) take(e *entry) {
 // openSource opens and describes the entry, which may have been exchanged since
 // it was listed.
 func (e *entry) openSource() error {
-	e.clock.At(lap.Read, lap.Source)
+	e.clock.At(timing.Read, timing.Source)
 	e.meta = &metadata{}
 	dir, err := e.dir.Acquire()
 	if err != nil {
@@ -170,11 +170,11 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		return
 	}
 	if group != nil && group.broken && !e.expected.Any() {
-		r.tellBroken(e, fmt.Errorf("%w, by another name of the same file", errBroken))
+		r.reportBroken(e, fmt.Errorf("%w, by another name of the same file", errBroken))
 		return
 	}
 	for i, dd := range e.dir.State.(destDirs) {
-		e.clock.At(lap.Create, dd.target.place())
+		e.clock.At(timing.Create, dd.target.place())
 		dir, ok := dd.acquire(r)
 		if !ok {
 			continue
@@ -184,8 +184,8 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		if r.route.name != "" {
 			name = dd.target.name
 		}
-		p := &passage{target: r.targets[i], dd: dd, dir: dir, name: name}
-		e.passages = append(e.passages, p)
+		p := &transfer{target: r.targets[i], dd: dd, dir: dir, name: name}
+		e.transfers = append(e.transfers, p)
 	}
 	for r.tryEntry(e, group) {
 		if e.attempt == maxAttempts {
@@ -207,7 +207,7 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 // decided for each destination, is worth nothing.
 func (r *run) tryEntry(e *entry, group *linkGroup) (changed bool) {
 	e.attempt++
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if group != nil && !p.failed {
 			r.linkTo(e, p, group)
 		}
@@ -225,9 +225,9 @@ func (r *run) tryEntry(e *entry, group *linkGroup) (changed bool) {
 	if group != nil && group.contradicted(e) {
 		return true
 	}
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.again {
-			r.failPassage(e, p, failure.StageCommit, errExchanged)
+			r.failTransfer(e, p, failure.StageCommit, errExchanged)
 		}
 	}
 	return false
@@ -238,7 +238,7 @@ func (r *run) tryEntry(e *entry, group *linkGroup) (changed bool) {
 func (r *run) describeAgain(e *entry) error {
 	r.counters.Bytes.Add(-e.counted)
 	e.counted, e.resumed, e.digests = 0, 0, nil
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		p.startAgain()
 	}
 	e.close()
@@ -259,7 +259,7 @@ func (e *entry) agree(digests hash.Digests) bool {
 }
 
 func (e *entry) anyAgain() bool {
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.again {
 			return true
 		}
@@ -267,11 +267,13 @@ func (e *entry) anyAgain() bool {
 	return false
 }
 
-// open reports whether the passage still has to be taken.
-func (p *passage) open() bool { return p.done == outNothing && p.act != actNone && !p.target.isLost() }
+// open reports whether the transfer still has to be taken.
+func (p *transfer) open() bool {
+	return p.done == outNothing && p.act != actNone && !p.target.isDropped()
+}
 
-// manifestPath is how a manifest of the passage's destination names the entry.
-func (e *entry) manifestPath(p *passage) string {
+// manifestPath is how a manifest of the transfer's destination names the entry.
+func (e *entry) manifestPath(p *transfer) string {
 	if p.target.name != "" {
 		return p.target.name
 	}
@@ -281,7 +283,7 @@ func (e *entry) manifestPath(p *passage) string {
 // changed reports whether the file is not what it was when it was described. It
 // checks the name, not the open file: what was renamed over it counts.
 func (e *entry) changed() (bool, error) {
-	e.clock.At(lap.Read, lap.Source)
+	e.clock.At(timing.Read, timing.Source)
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return false, err

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -46,7 +46,7 @@ func TestLeaderExchangedAtTheDestination(t *testing.T) {
 			}
 		},
 	}
-	summary, err := Run(context.Background(), o, &tally.Counters{})
+	summary, err := Run(context.Background(), o, &counters.Set{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, summary.Errors)
 	require.Equal(t, []string{"z"}, failed)

@@ -21,11 +21,11 @@ var errBroken = errors.New("source does not match its manifest")
 func (r *run) reportNote(n catalog.Note) {
 	switch {
 	case n.Severity == catalog.Failure:
-		r.tell(Event{Kind: EventFailed, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageManifest, Err: n.Err}})
+		r.report(Event{Kind: EventFailed, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageManifest, Err: n.Err}})
 	case n.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
-		r.tell(Event{Kind: EventMismatch, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageVerify, Err: n.Err}})
+		r.report(Event{Kind: EventMismatch, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageVerify, Err: n.Err}})
 	default:
-		r.tell(Event{Kind: EventWarning, Path: n.Path, Err: n.Err})
+		r.report(Event{Kind: EventWarning, Path: n.Path, Err: n.Err})
 	}
 }
 
@@ -52,12 +52,12 @@ func (r *run) isExpected(e *entry, digests hash.Digests) bool {
 	if e.expected.Disputed() {
 		err = fmt.Errorf("%w, which lists it with different digests", errBroken)
 	}
-	r.tellBroken(e, err)
+	r.reportBroken(e, err)
 	return false
 }
 
-func (r *run) tellBroken(e *entry, err error) {
-	r.tell(Event{Kind: EventMismatch, Path: e.path, Err: &failure.FileError{Path: e.path, Stage: failure.StageVerify, Err: err}})
+func (r *run) reportBroken(e *entry, err error) {
+	r.report(Event{Kind: EventMismatch, Path: e.path, Err: &failure.FileError{Path: e.path, Stage: failure.StageVerify, Err: err}})
 }
 
 // namesShown is how many absent files a warning names.
@@ -81,7 +81,7 @@ func (r *run) findAbsent() {
 		}
 		if r.opts.SourceManifest == SourceManifestStrict {
 			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-			r.tell(Event{Kind: EventMismatch, Path: file, Err: &failure.FileError{Path: file, Stage: failure.StageVerify, Err: err}})
+			r.report(Event{Kind: EventMismatch, Path: file, Err: &failure.FileError{Path: file, Stage: failure.StageVerify, Err: err}})
 			return nil
 		}
 		absent.add(list, file)
@@ -90,7 +90,7 @@ func (r *run) findAbsent() {
 	absent.warn()
 	var bad *catalog.ListError
 	if errors.As(err, &bad) {
-		r.tell(Event{Kind: EventFailed, Path: bad.Name, Err: &failure.FileError{Path: bad.Name, Stage: failure.StageManifest, Err: bad.Err}})
+		r.report(Event{Kind: EventFailed, Path: bad.Name, Err: &failure.FileError{Path: bad.Name, Stage: failure.StageManifest, Err: bad.Err}})
 	}
 }
 
@@ -124,7 +124,7 @@ func (a *absentFiles) warn() {
 		}
 		err = fmt.Errorf("lists %d files that are absent: %s", a.count, names)
 	}
-	a.run.tell(Event{Kind: EventWarning, Path: a.list, Err: err})
+	a.run.report(Event{Kind: EventWarning, Path: a.list, Err: err})
 }
 
 // absent reports whether there is no file of that name, nor a link in the source

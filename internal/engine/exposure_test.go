@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -112,7 +112,7 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 	o := options(src, dst)
 	o.Policy, o.Workers, o.Verify = PolicyAlways, 1, VerifyDest
 	o.FS = sys
-	s, err := Run(t.Context(), &o, &tally.Counters{})
+	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)
 	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})

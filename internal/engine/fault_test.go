@@ -23,12 +23,12 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -285,7 +285,7 @@ func watched(t *testing.T, o Options) *told {
 				out.panicked = fmt.Sprintf("%v\n%s", p, ourFrames(string(debug.Stack())))
 			}
 		}()
-		out.summary, out.err = Run(context.Background(), &o, &tally.Counters{})
+		out.summary, out.err = Run(context.Background(), &o, &counters.Set{})
 	}()
 	select {
 	case <-done:

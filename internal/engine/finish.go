@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -33,7 +33,7 @@ func (r *run) Leave(d *walk.Dir) {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
 			if metaErr != nil {
-				r.tellSource(d.Path(), failure.StageMetadata, metaErr)
+				r.reportSource(d.Path(), failure.StageMetadata, metaErr)
 			}
 		}
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
@@ -41,7 +41,7 @@ func (r *run) Leave(d *walk.Dir) {
 		}
 		if dd.system.syncEach && r.ctx.Err() == nil {
 			if err := dd.target.sync(dir); err != nil {
-				dd.target.loseUnwritten(r, d.Path(), err)
+				dd.target.dropUnwritten(r, d.Path(), err)
 			}
 		}
 		dd.release(dir)
@@ -55,14 +55,14 @@ func (r *run) settleDir(d *walk.Dir) {
 	if d.Parent == nil {
 		return
 	}
-	f := &fate{path: d.Path(), kind: fsys.Directory}
+	f := &result{path: d.Path(), kind: fsys.Directory}
 	for _, dd := range d.State.(destDirs) {
 		if dd.wasMade() {
-			f.targets = append(f.targets, targetFate{target: dd.target, done: outCreated})
+			f.targets = append(f.targets, targetResult{target: dd.target, done: outCreated})
 		}
 	}
-	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isLost) { // r.undone counts what those miss
-		r.notes <- note{fate: f}
+	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
+		r.notes <- note{result: f}
 	}
 }
 
@@ -152,18 +152,18 @@ func (r *run) stopped() bool {
 // back if that is asked for, and listed. It reports whether the run was stopped
 // before everything had its turn.
 func (r *run) finish() (stopped bool) {
-	r.counters.Phase.Store(int32(tally.PhaseFlushing))
+	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	r.sync()
 	r.undone.end(r.ctx.Err() != nil)
 	r.stopTending()
-	r.clock.At(lap.Idle, lap.Nobody)
+	r.clock.At(timing.Idle, timing.None)
 	var durable []*target
 	for _, t := range r.targets {
 		if !r.stopped() && !r.opts.DryRun && t.root != nil && t.journal != nil && r.flushTarget(t) {
 			durable = append(durable, t)
 		}
 	}
-	r.clock.At(lap.Idle, lap.Nobody)
+	r.clock.At(timing.Idle, timing.None)
 	r.stopGauge()
 	for _, d := range r.devices {
 		d.Close() // from now on it is known what could not be written
@@ -171,10 +171,10 @@ func (r *run) finish() (stopped bool) {
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
 	}
-	r.counters.Phase.Store(int32(tally.PhaseFlushing))
+	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	stopped = r.stopped()
 	for _, t := range r.targets {
-		r.clock.At(lap.Flush, t.place())
+		r.clock.At(timing.Flush, t.place())
 		s := TargetSummary{Path: t.given, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
@@ -198,14 +198,14 @@ func (r *run) finish() (stopped bool) {
 
 // failEnd reports what goes wrong with a destination as a whole.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
-	r.tell(Event{Kind: EventFailed, Target: t.given, Err: &failure.FileError{Target: t.given, Stage: stage, Err: err}})
+	r.report(Event{Kind: EventFailed, Target: t.given, Err: &failure.FileError{Target: t.given, Stage: stage, Err: err}})
 }
 
 // flushTarget makes what was copied to one destination durable. If that fails,
 // nothing is known to be, and there will be no manifest.
 func (r *run) flushTarget(t *target) bool {
-	r.clock.At(lap.Flush, t.place())
-	r.clock.Count(lap.Flush, t.place(), 0)
+	r.clock.At(timing.Flush, t.place())
+	r.clock.Count(timing.Flush, t.place(), 0)
 	if t.behind != nil {
 		t.behind.Drain()
 	}
@@ -219,7 +219,7 @@ func (r *run) flushTarget(t *target) bool {
 	if err != nil {
 		t.unwritten.Store(true)
 		r.failEnd(t, failure.StageSync, err)
-		r.tellUnwritten(t, err)
+		r.reportUnwritten(t, err)
 		return false
 	}
 	if t.group != nil {
@@ -236,7 +236,7 @@ func (r *run) flushTarget(t *target) bool {
 		if err != nil {
 			t.ledger.fail(err)
 		}
-		r.tellLog(t)
+		r.reportLog(t)
 	}
 	return !t.unwritten.Load()
 }
@@ -245,7 +245,7 @@ func (r *run) flushTarget(t *target) bool {
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	if err := t.stands(); err != nil {
-		if t.isLost() { // which was told
+		if t.isDropped() { // which was told
 			return nil
 		}
 		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
@@ -302,7 +302,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 // alone, or the filters leave them out that were not those of that run.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.toldTorn || t.ledger.asides && r.opts.part()
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedTorn || t.ledger.asides && r.opts.part()
 }
 
 // isForeign reports whether something in the journal is of a copy from another
@@ -318,12 +318,12 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if t.ledger != nil && !t.isLost() && !t.unwritten.Load() && r.opts.Sync != SyncNone && t.ledger.worthKeeping() {
+	if t.ledger != nil && !t.isDropped() && !t.unwritten.Load() && r.opts.Sync != SyncNone && t.ledger.worthKeeping() {
 		if err := t.ledger.noteKept(); err != nil {
 			t.ledger.fail(err)
 		}
 		if err := t.checkpoint(r, false); err != nil {
-			t.loseUnwritten(r, "", err)
+			t.dropUnwritten(r, "", err)
 		}
 	}
 	if t.unmarked || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.catalog != nil && t.catalog.Unsettled() {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -35,7 +35,7 @@ func TestSecondRunWithEachHash(t *testing.T) {
 			run := func() *Summary {
 				o := options(src, dst)
 				o.Hashes = []hash.Algorithm{a}
-				s, err := Run(context.Background(), &o, &tally.Counters{})
+				s, err := Run(context.Background(), &o, &counters.Set{})
 				require.NoError(t, err)
 				require.Zero(t, s.Errors+s.Warnings+s.Conflicts)
 				require.Len(t, s.Targets[0].Manifests, 1)

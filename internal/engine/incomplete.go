@@ -80,11 +80,11 @@ func (u undone) event(e Event) {
 
 // account adds an entry that may not have arrived at a destination which was dropped.
 // Other destinations have an event for each entry that failed.
-func (u undone) account(targets []*target, f *fate) {
+func (u undone) account(targets []*target, f *result) {
 	for i, missing := range u {
 		t := targets[i]
-		arrived := func(tf targetFate) bool { return tf.target == t && tf.done != outNothing }
-		if t.isLost() && !slices.ContainsFunc(f.targets, arrived) {
+		arrived := func(tf targetResult) bool { return tf.target == t && tf.done != outNothing }
+		if t.isDropped() && !slices.ContainsFunc(f.targets, arrived) {
 			missing.Add(f.path, "not copied: the destination was dropped")
 		}
 	}
@@ -117,12 +117,12 @@ func (r *run) mark(t *target) {
 	if err == nil {
 		err = u.Mark(&u.Missing)
 	}
-	if t.unmarked = err != nil; !t.unmarked || t.isLost() {
+	if t.unmarked = err != nil; !t.unmarked || t.isDropped() {
 		return
 	}
 	journal := "the journal stays, to show that this copy is incomplete"
 	if t.journal.removed {
 		journal = "the journal is already removed, so run the same command again"
 	}
-	r.tell(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("%w; %s", err, journal)})
+	r.report(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("%w; %s", err, journal)})
 }

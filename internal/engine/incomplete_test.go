@@ -18,13 +18,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -70,40 +70,40 @@ func journalAt(dst string) string { return filepath.Join(dst, ".sealift-journal"
 func TestAnIncompleteCopyIsMarked(t *testing.T) {
 	for name, c := range map[string]struct {
 		verify VerifyMode
-		fail   func(t *testing.T, src, dst string, run func(*fsys.FS, *tally.Counters))
+		fail   func(t *testing.T, src, dst string, run func(*fsys.FS, *counters.Set))
 		mend   func(t *testing.T, src string)
 		lines  []string
 	}{
 		"unreadable file": {
-			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
-				run(failing(syscall.EACCES, fsys.OpOpen, "z", "new\nline"), &tally.Counters{})
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *counters.Set)) {
+				run(failing(syscall.EACCES, fsys.OpOpen, "z", "new\nline"), &counters.Set{})
 			},
 			lines: []string{`$'d/new\nline': open: permission denied`, `'z': open: permission denied`},
 		},
 		"unreadable directory": {
-			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
-				run(failing(syscall.EACCES, fsys.OpOpenDir, "d"), &tally.Counters{})
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *counters.Set)) {
+				run(failing(syscall.EACCES, fsys.OpOpenDir, "d"), &counters.Set{})
 			},
 			lines: []string{`'d': scan: permission denied`},
 		},
 		"the source's manifest": {
-			fail: func(t *testing.T, src, _ string, run func(*fsys.FS, *tally.Counters)) {
+			fail: func(t *testing.T, src, _ string, run func(*fsys.FS, *counters.Set)) {
 				write(t, src, "MD5SUMS", []byte(strings.Repeat("0", 32)+"  z\n"), since)
-				run(nil, &tally.Counters{})
+				run(nil, &counters.Set{})
 			},
 			mend:  func(t *testing.T, src string) { require.NoError(t, os.Remove(filepath.Join(src, "MD5SUMS"))) },
 			lines: []string{`'z': verify: source does not match its manifest`},
 		},
 		"read back": {
 			verify: VerifyDest,
-			fail: func(t *testing.T, _, dst string, run func(*fsys.FS, *tally.Counters)) {
-				var c tally.Counters
+			fail: func(t *testing.T, _, dst string, run func(*fsys.FS, *counters.Set)) {
+				var c counters.Set
 				run(atVerifying(&c, func() { spoil(t, filepath.Join(dst, "z")) }), &c)
 			},
 			lines: []string{`'z': verify: what is there is not what was written`},
 		},
 		"full destination": {
-			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *counters.Set)) {
 				var once atomic.Bool
 				sys := faultfs.New(func(op fsys.Op, _ string) error {
 					if op == fsys.OpWrite && once.CompareAndSwap(false, true) {
@@ -113,13 +113,13 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 					}
 					return nil
 				})
-				run(sys, &tally.Counters{})
+				run(sys, &counters.Set{})
 			},
 			lines: []string{"The copy ended before it had tried every file, so more paths may be missing.", "", "this directory: dropped at 'd': no space left on device"},
 		},
 		"no manifest": {
-			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *tally.Counters)) {
-				run(failing(syscall.EIO, fsys.OpLink, "SHA256SUMS"), &tally.Counters{})
+			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *counters.Set)) {
+				run(failing(syscall.EIO, fsys.OpLink, "SHA256SUMS"), &counters.Set{})
 			},
 			lines: []string{"this directory: manifest: input/output error"},
 		},
@@ -135,7 +135,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			o.Verify, o.Workers = c.verify, 1
 			o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 			before := time.Now().Add(-time.Second)
-			c.fail(t, src, dst, func(sys *fsys.FS, counters *tally.Counters) { runTold(t, in(sys, o), counters) })
+			c.fail(t, src, dst, func(sys *fsys.FS, counters *counters.Set) { runTold(t, in(sys, o), counters) })
 			h, text := marked(t, dst, srcMarker)
 			require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 			require.Equal(t, "'"+src+"'", h.Source)
@@ -164,7 +164,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			if c.mend != nil {
 				c.mend(t, src)
 			}
-			runTold(t, o, &tally.Counters{})
+			runTold(t, o, &counters.Set{})
 			require.Empty(t, markersAt(t, dst))
 			require.NoDirExists(t, journalAt(dst))
 			treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "MD5SUMS", ".sealift-bad-z", "sealift.md5", "sealift.sha256"}})
@@ -199,7 +199,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.NoError(t, os.Mkdir(two, 0o755))
 		o := options(src, one, two)
 		o.Workers, o.Sync = 1, sync
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &tally.Counters{})
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &counters.Set{})
 		require.Equal(t, []string{srcMarker}, markersAt(t, one))
 		require.Equal(t, []string{srcMarker}, markersAt(t, two))
 		treetest.Remove(t, two)
@@ -212,7 +212,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 			}
 			return nil
 		})
-		out := runTold(t, in(sys, o), &tally.Counters{})
+		out := runTold(t, in(sys, o), &counters.Set{})
 		require.NoError(t, out.summary.Targets[0].Lost)
 		require.ErrorIs(t, out.summary.Targets[1].Lost, syscall.ENOSPC)
 		require.Empty(t, markersAt(t, one))
@@ -239,7 +239,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.EqualValues(t, len(listed), h.Missing)
 		require.Contains(t, text, "this directory: dropped at '20': no space left on device\n")
 
-		runTold(t, o, &tally.Counters{})
+		runTold(t, o, &counters.Set{})
 		require.Empty(t, markersAt(t, two))
 	}
 }
@@ -269,16 +269,16 @@ func TestAMarkerInTheSource(t *testing.T) {
 			require.Equal(t, sha(text), readManifest(t, string(sums))[srcMarker])
 			require.NotContains(t, string(sums), "src-2")
 		}
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
 		check("SEALIFT-INCOMPLETE-src-2.txt", srcMarker)
-		runTold(t, o, &tally.Counters{})
+		runTold(t, o, &counters.Set{})
 		check(srcMarker)
-		runTold(t, o, &tally.Counters{})
+		runTold(t, o, &counters.Set{})
 		check(srcMarker)
 
 		// The name is the source's also where the file itself could not be copied.
 		treetest.Remove(t, dst)
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &tally.Counters{})
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &counters.Set{})
 		require.Equal(t, []string{"SEALIFT-INCOMPLETE-src-2.txt"}, markersAt(t, dst))
 	}
 }
@@ -291,7 +291,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 	write(t, src, "a", []byte("a"), since)
 	write(t, src, "b", []byte("b"), since)
 	o := options(src, dst)
-	runTold(t, o, &tally.Counters{})
+	runTold(t, o, &counters.Set{})
 	for _, failFast := range []bool{false, true} {
 		o.FailFast = failFast
 		sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -300,7 +300,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 			}
 			return nil
 		})
-		out := runTold(t, in(sys, o), &tally.Counters{})
+		out := runTold(t, in(sys, o), &counters.Set{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.EqualValues(t, 1, out.summary.Warnings, "%v", out.bad())
 		require.Contains(t, out.String(), "cannot write '"+srcMarker+"': permission denied; the journal stays")
@@ -313,7 +313,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 		require.Len(t, signs, 1)
 		require.True(t, signs[0].Journal)
 		o.FailFast = false
-		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+		require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 		require.NoDirExists(t, journalAt(dst))
 	}
 }
@@ -326,14 +326,14 @@ func TestAMarkerThatStays(t *testing.T) {
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		write(t, src, "a", []byte("a"), since)
 		o := options(src, dst)
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
-		out := runTold(t, in(failing(syscall.EIO, op, srcMarker), o), &tally.Counters{})
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		out := runTold(t, in(failing(syscall.EIO, op, srcMarker), o), &counters.Set{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
 		require.NotContains(t, out.String(), "the journal stays")
 		require.NoDirExists(t, journalAt(dst))
 		require.NotEmpty(t, markersAt(t, dst))
-		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+		require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 		require.Empty(t, markersAt(t, dst))
 	}
 }
@@ -350,11 +350,11 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	dry, file := o, options(filepath.Join(src, "b"), dst)
 	dry.DryRun = true
 	for _, o := range []Options{dry, file} {
-		out := runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &tally.Counters{})
+		out := runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &counters.Set{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Empty(t, markersAt(t, dst))
 	}
-	out := runTold(t, o, &tally.Counters{})
+	out := runTold(t, o, &counters.Set{})
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 
@@ -368,15 +368,15 @@ func TestRunsWithoutAMarker(t *testing.T) {
 		return nil
 	})
 	stopped := in(sys, o)
-	_, err := Run(ctx, &stopped, &tally.Counters{})
+	_, err := Run(ctx, &stopped, &counters.Set{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, markersAt(t, dst))
 
 	o.FailFast = true
-	runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &tally.Counters{})
+	runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &counters.Set{})
 	_, text := marked(t, dst, srcMarker)
 	require.Contains(t, text, "The copy ended before it had tried every file")
-	out = runTold(t, o, &tally.Counters{}) // conflicts alone are complete
+	out = runTold(t, o, &counters.Set{}) // conflicts alone are complete
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 }
@@ -393,19 +393,19 @@ func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	part.Filter = &filter.List{}
 	require.NoError(t, part.Filter.Exclude("b"))
 	fail := func(o Options) {
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &tally.Counters{})
+		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
 	}
 	fail(whole)
-	runTold(t, part, &tally.Counters{})
+	runTold(t, part, &counters.Set{})
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
 	require.Len(t, markersAt(t, dst), 2)
-	runTold(t, part, &tally.Counters{})
+	runTold(t, part, &counters.Set{})
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
-	runTold(t, whole, &tally.Counters{})
+	runTold(t, whole, &counters.Set{})
 	require.Empty(t, markersAt(t, dst))
 }
 
@@ -473,7 +473,7 @@ func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 		})
 		o := options(src, dst)
 		o.Sync = SyncEnd
-		out := runTold(t, in(sys, o), &tally.Counters{})
+		out := runTold(t, in(sys, o), &counters.Set{})
 		require.True(t, failed)
 		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 		require.NoDirExists(t, journalAt(dst))
@@ -509,13 +509,13 @@ func TestAFailureInAReadOnlyDestination(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Sync = SyncEnd
-	out := runTold(t, in(sys, o), &tally.Counters{})
+	out := runTold(t, in(sys, o), &counters.Set{})
 	require.True(t, failed)
 	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	info, err := os.Stat(dst)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o555, info.Mode().Perm())
-	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 	require.Empty(t, markersAt(t, dst))
 }

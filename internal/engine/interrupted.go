@@ -17,7 +17,7 @@ import (
 // lists is up to date, whatever the policy. What it does not list and has changed
 // since that run began is compared by content, and replaced if it differs; its
 // size and time prove nothing.
-func (r *run) judgeInterrupted(e *entry, p *passage, v verdict) (judged bool) {
+func (r *run) judgeInterrupted(e *entry, p *transfer, v verdict) (judged bool) {
 	l := p.target.ledger
 	digests, ok := l.listed(p.dd.system, e.manifestPath(p), e.meta.info, p.have, r)
 	if ok && e.expected.Met(digests) {
@@ -119,12 +119,12 @@ func (l *ledger) torn(s *fileSystem, src, have fsys.Info) bool {
 // warnTorn tells of files that policy "never" leaves as an interrupted run has.
 func (t *target) warnTorn(r *run, path string) {
 	t.mu.Lock()
-	told := t.toldTorn
-	t.toldTorn = true
+	told := t.warnedTorn
+	t.warnedTorn = true
 	t.mu.Unlock()
 	if !told {
 		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
-		r.tell(Event{Kind: EventWarning, Path: path, Target: t.given, Err: err})
+		r.report(Event{Kind: EventWarning, Path: path, Target: t.given, Err: err})
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // sharesInode reports whether bringing the metadata of an entry that is up to date
 // to the source's would change other names too: one of its own takes its place then.
 // That the source has as many names does not say that these are the copies of them.
-func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
+func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	src, have := e.meta.info, p.have
 	names := uint64(1)
 	if e.meta.unread { // a new one would lack attributes that this one may have
@@ -51,11 +51,11 @@ func (r *run) sharesInode(e *entry, p *passage) (bool, error) {
 	return differs(e.meta.xattrs, list) || !e.meta.unread && differs(list, e.meta.xattrs), nil
 }
 
-// unshare gives the passage a file of its own where sharesInode says so.
-func (r *run) unshare(e *entry, p *passage) {
+// unshare gives the transfer a file of its own where sharesInode says so.
+func (r *run) unshare(e *entry, p *transfer) {
 	shares, err := r.sharesInode(e, p)
 	if err != nil {
-		r.failPassage(e, p, failure.StageMetadata, err)
+		r.failTransfer(e, p, failure.StageMetadata, err)
 	} else if shares {
 		p.act = actReplace
 	}
@@ -75,16 +75,16 @@ func (r *run) differs(s *fileSystem, src, have fsys.Info) bool {
 }
 
 // keep settles a file that is up to date.
-func (r *run) keep(e *entry, p *passage) {
+func (r *run) keep(e *entry, p *transfer) {
 	p.done = outUpToDate
 	if r.opts.DryRun {
 		return
 	}
-	e.clock.At(lap.Commit, p.target.place())
+	e.clock.At(timing.Commit, p.target.place())
 	changed, err := r.refresh(p, e.meta)
 	if err != nil {
 		p.done = outNothing
-		r.failPassage(e, p, failure.StageMetadata, err)
+		r.failTransfer(e, p, failure.StageMetadata, err)
 		return
 	}
 	if changed {

@@ -49,7 +49,7 @@ type ledger struct {
 	noted    int64             // files noted since the last checkpoint
 	bytes    int64             // of them
 	dirs     map[string]string // with a name that is not forced yet → a path in each
-	followed map[*passage]*followed
+	inFlight map[*transfer]*inFlight
 	kept     []journal.Partial // of a run that was stopped
 	left     map[string]string // temporaries of large files that nobody has continued yet → path
 	total    int64             // bytes noted in this run
@@ -121,7 +121,7 @@ func (t *target) openLedger(r *run) error {
 	l := &ledger{
 		target: t, name: logName(source), forces: r.opts.Sync != SyncNone, hashes: r.opts.Hashes,
 		ids: map[string]bool{}, foreign: map[string]bool{}, dirs: map[string]string{},
-		followed: map[*passage]*followed{}, left: map[string]string{},
+		inFlight: map[*transfer]*inFlight{}, left: map[string]string{},
 		begin: time.Now(), last: time.Now(),
 	}
 	t.ledger = l
@@ -200,7 +200,7 @@ func (l *ledger) readOthers(r *run) error {
 		if head.Source == "" {
 			what = "another copy to it, of which the journal is damaged,"
 		}
-		r.tell(Event{Kind: EventWarning, Target: l.target.given, Err: fmt.Errorf("%s is not finished; its journal stays, until that copy is run again", what)})
+		r.report(Event{Kind: EventWarning, Target: l.target.given, Err: fmt.Errorf("%s is not finished; its journal stays, until that copy is run again", what)})
 	}
 	return nil
 }
@@ -284,7 +284,7 @@ func (l *ledger) read(r *run, want journal.Header) error {
 		f.Close()
 	}
 	l.asides = true
-	r.tell(Event{Kind: EventWarning, Target: l.target.given, Err: fmt.Errorf(
+	r.report(Event{Kind: EventWarning, Target: l.target.given, Err: fmt.Errorf(
 		"the journal of an interrupted copy %s; it is set aside, and what that copy has left is compared with the source", why)})
 	return l.target.journal.dir.Rename(l.name, asidePrefix+l.name+"."+journal.NewID())
 }
@@ -420,7 +420,7 @@ func (l *ledger) writeDown() error {
 	if l.file == nil || l.target.logErr != nil {
 		return nil
 	}
-	for _, f := range l.followed {
+	for _, f := range l.inFlight {
 		m, ok := f.sink.Reached()
 		if !ok || m.Off < f.written+writtenEvery {
 			continue
@@ -440,7 +440,7 @@ func (l *ledger) notes() bool {
 	return l.file != nil && l.target.logErr == nil
 }
 
-// fail says that nothing more is noted, and why. tellLog tells it.
+// fail says that nothing more is noted, and why. reportLog tells it.
 func (l *ledger) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -449,18 +449,18 @@ func (l *ledger) fail(err error) {
 	}
 }
 
-// tellLog tells, once, that nothing more is noted at a destination.
-func (r *run) tellLog(t *target) {
+// reportLog tells, once, that nothing more is noted at a destination.
+func (r *run) reportLog(t *target) {
 	t.ledger.mu.Lock()
 	err := t.logErr
-	told := t.logTold
-	t.logTold = err != nil
+	told := t.logReported
+	t.logReported = err != nil
 	t.ledger.mu.Unlock()
 	switch {
 	case err == nil || told:
 	case fsys.DestinationLost(err):
-		t.lose(r, "", err)
-	case !t.isLost():
+		t.drop(r, "", err)
+	case !t.isDropped():
 		r.failEnd(t, failure.StageJournal, err)
 	}
 }

@@ -10,45 +10,45 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // linkGroups knows the files of the source that have several names. The first
 // name that is met copies; the others are linked to it.
 type linkGroups struct {
-	mu     sync.Mutex
-	groups map[fsys.ID]*linkGroup // that somebody works on
-	parked *parked                // the others
-	warned bool                   // that parked cannot be read
+	mu           sync.Mutex
+	groups       map[fsys.ID]*linkGroup // that somebody works on
+	pendingLinks *pendingLinks          // the others
+	warned       bool                   // that pendingLinks cannot be read
 }
 
 // linkGroup is one file with several names. One worker at a time works on it;
 // names that are met meanwhile wait, and that worker does them as well.
 type linkGroup struct {
-	id      fsys.ID
-	waiting []*entry // their directories are held
-	seen    uint64   // names dealt with
-	broken  bool     // one of its names is not what a manifest of the source lists
-	leaders []leader // for each target: a name that stands there
+	id        fsys.ID
+	waiting   []*entry  // their directories are held
+	seen      uint64    // names dealt with
+	broken    bool      // one of its names is not what a manifest of the source lists
+	primaries []primary // for each target: a name that stands there
 
-	place  int64 // of the record that it had when it was parked
+	place  int64 // of the record that it had when it was pendingLinks
 	length int   // of that
 	era    int   // when it was written; 0 if there was none
 }
 
-// leader is a name at a destination that further names can be linked to. Its
+// primary is a name at a destination that further names can be linked to. Its
 // source directory is held, so that the destination's is not completed and
 // perhaps closed to us by its final mode before the last link is made.
-type leader struct {
-	dd      *destDir
-	name    string
-	digests hash.Digests
-	held    *walk.Dir
-	size    int64     // of the source's file when it was copied
-	mtime   fsys.Time // the same
-	id      fsys.ID   // of what stands at the destination
-	pledged bool      // a manifest of the source lists the name, and was right
+type primary struct {
+	dd       *destDir
+	name     string
+	digests  hash.Digests
+	held     *walk.Dir
+	size     int64     // of the source's file when it was copied
+	mtime    fsys.Time // the same
+	id       fsys.ID   // of what stands at the destination
+	expected bool      // a manifest of the source lists the name, and was right
 }
 
 // processLinked copies or links an entry with several names, and those of its
@@ -58,7 +58,7 @@ func (r *run) processLinked(e *entry) {
 	id, names := e.meta.info.ID, e.meta.info.Nlink
 	g, err := r.links.enter(id, e, len(r.targets))
 	if err != nil {
-		r.tell(Event{Kind: EventWarning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
+		r.report(Event{Kind: EventWarning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
 	}
 	var exchanged []*entry
 	defer func() {
@@ -104,9 +104,9 @@ func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error
 		g.waiting = append(g.waiting, e)
 		return nil, nil
 	}
-	g, err := l.parked.take(id)
+	g, err := l.pendingLinks.take(id)
 	if g == nil {
-		g = &linkGroup{id: id, leaders: make([]leader, targets)}
+		g = &linkGroup{id: id, primaries: make([]primary, targets)}
 	}
 	l.groups[id] = g
 	if l.warned {
@@ -116,19 +116,19 @@ func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error
 	return g, err
 }
 
-// tellCopied tells where a file stands already that turns out not to be what the
+// reportCopied tells where a file stands already that turns out not to be what the
 // source's manifest lists under another of its names.
-func (r *run) tellCopied(e *entry, g *linkGroup) {
-	for _, l := range g.leaders {
-		if l.dd != nil && !l.pledged {
+func (r *run) reportCopied(e *entry, g *linkGroup) {
+	for _, l := range g.primaries {
+		if l.dd != nil && !l.expected {
 			err := fmt.Errorf("it is the same file as %s, which does not match the source's manifest, and was copied before", quoteName(e.path))
-			r.tell(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.given, Err: err})
+			r.report(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.given, Err: err})
 		}
 	}
 }
 
 // next returns the next name that waits, nil if there is none. Then the group is
-// parked, or forgotten if all its names were seen.
+// pendingLinks, or forgotten if all its names were seen.
 func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	l.mu.Lock()
 	g.seen++
@@ -141,7 +141,7 @@ func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	delete(l.groups, id)
 	complete := g.seen >= names
 	if !complete {
-		l.parked.put(g)
+		l.pendingLinks.put(g)
 	}
 	l.mu.Unlock()
 	if complete { // without the lock: leaving directories takes time
@@ -152,30 +152,30 @@ func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 
 // release lets go of all groups, of which not all names were in the tree.
 func (l *linkGroups) release() {
-	l.parked.close()
+	l.pendingLinks.close()
 }
 
 func (g *linkGroup) release() {
-	for _, l := range g.leaders {
+	for _, l := range g.primaries {
 		if l.held != nil {
 			l.held.Done()
 		}
 	}
-	g.leaders = nil
+	g.primaries = nil
 }
 
-// linkTo links the passage's name to one that stands at the destination
-// already. A passage that it leaves undecided is copied like any other: an existing
+// linkTo links the transfer's name to one that stands at the destination
+// already. A transfer that it leaves undecided is copied like any other: an existing
 // name under policy never, for instance.
-func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
-	l := &g.leaders[p.target.index]
+func (r *run) linkTo(e *entry, p *transfer, g *linkGroup) {
+	l := &g.primaries[p.target.index]
 	if l.dd == nil {
 		return
 	}
 	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime {
 		// The file has changed since, or it is another one with the same inode number.
 		l.held.Done()
-		*l = leader{}
+		*l = primary{}
 		return
 	}
 	if l.digests != nil && !e.expected.Met(l.digests) {
@@ -183,12 +183,12 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 	}
 	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
 	if err != nil {
-		r.failPassage(e, p, failure.StageCreate, err)
+		r.failTransfer(e, p, failure.StageCreate, err)
 		return
 	}
 	torn := p.exists && v.act != actLeave && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
 	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
-		v.act = actReplace // equal or not, the leader is the source's content
+		v.act = actReplace // equal or not, the primary is the source's content
 	}
 	switch v.act {
 	case actKeep:
@@ -198,25 +198,25 @@ func (r *run) linkTo(e *entry, p *passage, g *linkGroup) {
 	}
 }
 
-// restoreLink links the passage's name, which is up to date, to the group's leader
+// restoreLink links the transfer's name, which is up to date, to the group's primary
 // if it is a file of its own. Where that cannot be told it stays as it is, or every
 // run would link anew.
-func (r *run) restoreLink(e *entry, p *passage, g *linkGroup) {
+func (r *run) restoreLink(e *entry, p *transfer, g *linkGroup) {
 	told, err := true, error(nil)
-	if !r.opts.DryRun && p.have.ID != g.leaders[p.target.index].id { // a dry run makes nothing to find out
+	if !r.opts.DryRun && p.have.ID != g.primaries[p.target.index].id { // a dry run makes nothing to find out
 		told, err = p.linksTold()
 	}
 	switch {
 	case err != nil:
-		r.failPassage(e, p, failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
+		r.failTransfer(e, p, failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
 	case told:
 		r.link(e, p, g, actKeep)
 	}
 }
 
 // linksTold reports whether the names of one file have one inode number at the
-// passage's file system; sshfs makes one up for each. Each device is asked once.
-func (p *passage) linksTold() (told bool, err error) {
+// transfer's file system; sshfs makes one up for each. Each device is asked once.
+func (p *transfer) linksTold() (told bool, err error) {
 	t, device := p.target, p.have.ID.Dev
 	t.linksMu.Lock()
 	defer t.linksMu.Unlock()
@@ -259,9 +259,9 @@ func tellsLinks(dir *fsys.Dir) (bool, error) {
 	return first.ID == second.ID, err
 }
 
-// link makes the passage's name a further link of the group's leader there.
-func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
-	l := &g.leaders[p.target.index]
+// link makes the transfer's name a further link of the group's primary there.
+func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) {
+	l := &g.primaries[p.target.index]
 	if act != actCreate && p.have.ID == l.id {
 		p.done, p.digests = outUpToDate, l.digests
 		return
@@ -272,7 +272,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 	}
 	from, err := l.dd.handle.Acquire()
 	if err != nil {
-		r.failPassage(e, p, failure.StageCreate, err)
+		r.failTransfer(e, p, failure.StageCreate, err)
 		return
 	}
 	defer l.dd.handle.Release()
@@ -280,7 +280,7 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 		if err == nil {
 			err = errExchanged
 		}
-		r.failPassage(e, p, failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
+		r.failTransfer(e, p, failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
 		return
 	}
 	name := p.name
@@ -290,20 +290,20 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 	if act == actKeep && p.have.Nlink >= fewestLinks {
 		if full, err := takesNoLink(p, name); err != nil || full {
 			if err != nil {
-				r.failPassage(e, p, failure.StageCreate, err)
+				r.failTransfer(e, p, failure.StageCreate, err)
 			}
 			return
 		}
 	}
 	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
-		r.failPassage(e, p, failure.StageJournal, err)
+		r.failTransfer(e, p, failure.StageJournal, err)
 		return
 	}
 	err = from.Link(l.name, p.dir, name)
 	switch {
 	case err == nil && act != actCreate:
 		if err := r.putInPlace(p, name); err != nil {
-			r.failPassage(e, p, failure.StageCommit, err)
+			r.failTransfer(e, p, failure.StageCommit, err)
 			return
 		}
 		_ = p.dir.Remove(name) // still there if both were links of one file already
@@ -313,24 +313,24 @@ func (r *run) link(e *entry, p *passage, g *linkGroup, act action) {
 	case fsys.LinkRefused(err):
 		p.target.warn(r, kindLinks, fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
 		l.held.Done()
-		*l = leader{}
+		*l = primary{}
 		return
 	case err != nil:
-		r.failPassage(e, p, failure.StageCreate, err)
+		r.failTransfer(e, p, failure.StageCreate, err)
 		return
 	}
 	p.done, p.digests = outLinked, l.digests
-	e.clock.Count(lap.Create, p.target.place(), 0)
+	e.clock.Count(timing.Create, p.target.place(), 0)
 }
 
 // fewestLinks is what a file that takes no further link has at least: NTFS allows 1024.
 const fewestLinks = 1000
 
-// takesNoLink reports whether the file at the passage's name has all the links that it
+// takesNoLink reports whether the file at the transfer's name has all the links that it
 // can have. Such files stay as they are: where one does not have space for all names of
-// the source's file, every run would move links from the others to its leader. temp is
+// the source's file, every run would move links from the others to its primary. temp is
 // a free name.
-func takesNoLink(p *passage, temp string) (bool, error) {
+func takesNoLink(p *transfer, temp string) (bool, error) {
 	err := p.dir.Link(p.name, p.dir, temp)
 	if err == nil {
 		return false, p.dir.Remove(temp)
@@ -345,29 +345,29 @@ func takesNoLink(p *passage, temp string) (bool, error) {
 // other names were linked to: it changed without a trace in its times. Those are not
 // linked to any more.
 func (g *linkGroup) contradicted(e *entry) (any bool) {
-	for _, p := range e.passages {
-		l := &g.leaders[p.target.index]
+	for _, p := range e.transfers {
+		l := &g.primaries[p.target.index]
 		if l.dd != nil && (p.done == outLinked || p.done == outUpToDate) && e.contradicts(p.digests) {
 			l.held.Done()
-			*l = leader{}
+			*l = primary{}
 			any = true
 		}
 	}
 	return any
 }
 
-// afterLinked makes a name that was copied or found equal the group's leader
+// afterLinked makes a name that was copied or found equal the group's primary
 // where there is none, and restores the link where there is one.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
 	if e.broken && !g.broken {
 		g.broken = true
-		r.tellCopied(e, g)
+		r.reportCopied(e, g)
 	}
 	if e.meta.info.ID != g.id { // exchanged while it was read
 		return
 	}
-	for _, p := range e.passages {
-		l := &g.leaders[p.target.index]
+	for _, p := range e.transfers {
+		l := &g.primaries[p.target.index]
 		ours := p.done != outLeft || p.known // policy never links nothing to a file that was there before
 		switch {
 		case l.dd == nil && ours && p.done != outNothing && p.done != outConflict:
@@ -380,7 +380,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 				}
 			}
 			e.dir.Hold()
-			*l = leader{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, pledged: e.expected.Any()}
+			*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, expected: e.expected.Any()}
 		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
 			// It was equal to the source, found by comparing, but a file of its own.
 			r.restoreLink(e, p, g)

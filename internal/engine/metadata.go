@@ -72,9 +72,9 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	notKept, has := errors.AsType[*fsys.NotKeptError](err)
 	switch {
 	case has: // which says nothing of the next file
-		if _, told := r.toldNotKept.LoadOrStore(notKept.What, true); !told {
+		if _, told := r.warnedNotKept.LoadOrStore(notKept.What, true); !told {
 			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
-			r.tell(Event{Kind: EventWarning, Path: path, Err: err})
+			r.report(Event{Kind: EventWarning, Path: path, Err: err})
 		}
 		return nil
 	case fsys.Unsupported(err):
@@ -84,9 +84,9 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 		return nil
 	case errors.Is(err, fsys.ErrUnread), fsys.NotPermitted(err):
 		m.unread = true
-		r.toldUnread.Do(func() {
+		r.warnedUnread.Do(func() {
 			err = fmt.Errorf("its extended attributes, and perhaps those of others, cannot be read and are left out: %w", err)
-			r.tell(Event{Kind: EventWarning, Path: path, Err: err})
+			r.report(Event{Kind: EventWarning, Path: path, Err: err})
 		})
 		err = nil
 	}
@@ -336,7 +336,7 @@ func refused(err error) bool {
 }
 
 // refresh brings the metadata of an entry that stands at the destination up to date.
-func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
+func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	var o *fsys.Object
 	f, have, err := p.openRegular(m.info.Kind)
 	if f != nil {
@@ -372,9 +372,9 @@ func (r *run) refresh(p *passage, m *metadata) (changed bool, err error) {
 	return changed, nil
 }
 
-// openRegular opens the passage's name as the file that it should be, which
+// openRegular opens the transfer's name as the file that it should be, which
 // allows what a bare handle does not on every system. nil if it is none.
-func (p *passage) openRegular(kind fsys.Kind) (*fsys.File, fsys.Info, error) {
+func (p *transfer) openRegular(kind fsys.Kind) (*fsys.File, fsys.Info, error) {
 	if kind != fsys.Regular {
 		return nil, fsys.Info{}, nil
 	}

@@ -19,13 +19,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // This file drives the engine: runs to the end, and runs that are stopped, killed or hit
@@ -74,7 +74,7 @@ func (c command) run(ctx context.Context, sys *fsys.FS, dir string) (o observati
 	}
 	limit, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	summary, err := engine.Run(limit, options, &tally.Counters{})
+	summary, err := engine.Run(limit, options, &counters.Set{})
 	refused, isRefused := errors.AsType[*failure.RefusedError](err)
 	switch {
 	case isRefused:

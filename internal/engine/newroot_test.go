@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -42,7 +42,7 @@ func within(t *testing.T, limit time.Duration, o Options) (*Summary, error) {
 	}
 	ended := make(chan result, 1)
 	go func() {
-		summary, err := Run(ctx, &o, &tally.Counters{})
+		summary, err := Run(ctx, &o, &counters.Set{})
 		ended <- result{summary, err}
 	}()
 	select {
@@ -146,7 +146,7 @@ func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 	})
 	go func() {
 		o := in(sys, options(src, dst))
-		_, err := Run(t.Context(), &o, &tally.Counters{})
+		_, err := Run(t.Context(), &o, &counters.Set{})
 		maker <- err
 	}()
 	<-made
@@ -160,7 +160,7 @@ func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 			refusal = <-maker
 		}
 	}
-	_, err := Run(t.Context(), &o, &tally.Counters{})
+	_, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	var refused *failure.RefusedError
 	require.ErrorAs(t, refusal, &refused)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // pair is what is known of the ways to copy from one device to another without
@@ -20,7 +20,7 @@ type pair struct {
 
 type pairKey struct{ from, to uint64 }
 
-func (r *run) pairOf(e *entry, p *passage) *pair {
+func (r *run) pairOf(e *entry, p *transfer) *pair {
 	key := pairKey{e.meta.info.ID.Dev, p.dd.info.ID.Dev}
 	if known, ok := r.pairs.Load(key); ok {
 		return known.(*pair)
@@ -29,17 +29,17 @@ func (r *run) pairOf(e *entry, p *passage) *pair {
 	return known.(*pair)
 }
 
-// setSink makes f what the passage is written to; it has nothing yet, or the
+// setSink makes f what the transfer is written to; it has nothing yet, or the
 // beginning.
-func (r *run) setSink(p *passage, f *fsys.Pending, pair *pair) {
+func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 	p.sink = pipe.Sink{File: f, Place: p.target.place(), Sparse: r.opts.Sparse == SparseAlways}
 	if r.opts.Sparse == SparseAuto && r.opts.Reflink == ReflinkAuto {
 		p.sink.Refused = &pair.noRange
 	}
 }
 
-// create makes the passage's temporary: a clone of the source where that can be.
-func (r *run) create(e *entry, p *passage) error {
+// create makes the transfer's temporary: a clone of the source where that can be.
+func (r *run) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
 	named := e.meta.info.Size > leastPartial && p.target.ledger.notes()
 	pair := r.pairOf(e, p)
@@ -69,7 +69,7 @@ func (r *run) create(e *entry, p *passage) error {
 
 // preallocate reserves room for the whole file, where every byte is to have its
 // own, or where that makes long extents of a long file.
-func (r *run) preallocate(e *entry, p *passage) error {
+func (r *run) preallocate(e *entry, p *transfer) error {
 	src := e.meta.info
 	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
 	if r.opts.Sparse != SparseNever && !(full && src.Size >= leastBehind && p.dir.PreallocatesWell()) {
@@ -98,8 +98,8 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 	return false, f.Truncate(0)
 }
 
-// transfer fills the sinks and feeds the digests, and returns how far it has come.
-func (r *run) transfer(e *entry, movers []*passage, sinks []*pipe.Sink, set *hash.Set, course pipe.Course) (int64, error) {
+// moveBytes fills the sinks and feeds the digests, and returns how far it has come.
+func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, course pipe.Course) (int64, error) {
 	cloned := allClones(sinks)
 	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.meta.info.Size)
@@ -113,7 +113,7 @@ func (r *run) transfer(e *entry, movers []*passage, sinks []*pipe.Sink, set *has
 		defer end()
 	}
 	src := e.file
-	course.Clock, course.From = e.clock, lap.Source
+	course.Clock, course.From = e.clock, timing.Source
 	if cloned && !r.drops() {
 		// What is in memory is read, or else what stands at the destination.
 		if held, known := src.Cached(0, 0); known && !held {

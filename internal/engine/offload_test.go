@@ -19,10 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -329,7 +329,7 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 				}
 				return nil
 			})
-			c := &tally.Counters{}
+			c := &counters.Set{}
 			o.FS = sys
 			s, err := Run(t.Context(), &o, c)
 			require.NoError(t, err)
@@ -507,7 +507,7 @@ func TestACloneBesideACopy(t *testing.T) {
 			}
 			a := refusing(nil, nil)
 			o.FS = a.fs
-			c := &tally.Counters{}
+			c := &counters.Set{}
 			s, err := Run(context.Background(), &o, c)
 			require.NoError(t, err)
 			require.Zero(t, s.Errors)

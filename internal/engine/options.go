@@ -48,10 +48,10 @@ type Options struct {
 	FS *fsys.FS // nil for the system's own; tests give others
 
 	// What tests of this package exchange; zero values are what else is.
-	rotational   func(*fsys.Dir) bool // not every disk that they find spins
-	inMemory     func(*fsys.Dir) bool // where their files are is not up to them
-	tendEvery    time.Duration        // how often somebody looks whether a checkpoint is due
-	parkedMemory int                  // bytes
+	rotational         func(*fsys.Dir) bool // not every disk that they find spins
+	inMemory           func(*fsys.Dir) bool // where their files are is not up to them
+	tendEvery          time.Duration        // how often somebody looks whether a checkpoint is due
+	pendingLinksMemory int                  // bytes
 
 	// Report receives everything worth telling while it happens, from one
 	// goroutine at a time. It must not block for long. May be nil.

@@ -76,6 +76,6 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 func (r *run) warnDirect(where string, err error) {
 	r.noDirect.Do(func() {
 		err := fmt.Errorf("the page cache cannot be bypassed at %s; what is copied is dropped from it instead: %w", where, err)
-		r.tell(Event{Kind: EventWarning, Err: err})
+		r.report(Event{Kind: EventWarning, Err: err})
 	})
 }

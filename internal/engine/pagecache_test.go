@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -35,7 +35,7 @@ func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 		{CacheDrop, 0, 0, 0, 100, true},
 		{CacheDirect, 0, 0, 0, 100, true},
 	} {
-		r := &run{opts: &Options{Cache: c.mode}, counters: &tally.Counters{}, memory: c.memory}
+		r := &run{opts: &Options{Cache: c.mode}, counters: &counters.Set{}, memory: c.memory}
 		r.counters.TotalBytes.Store(c.total)
 		r.counters.Bytes.Store(c.copied)
 		r.largest.Store(c.largest)
@@ -53,7 +53,7 @@ func TestDirectWithOddBlocksIsToldOnce(t *testing.T) {
 	for block, want := range map[int]int{10_000: 1, 4096: 1, 8192: 0, 1 << 20: 0} { // the last: no file is longer
 		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.Cache, o.BlockSize = CacheDirect, block
-		out := runTold(t, o, &tally.Counters{})
+		out := runTold(t, o, &counters.Set{})
 		require.Zero(t, out.summary.Errors)
 		told := slices.DeleteFunc(out.events, func(e Event) bool {
 			return e.Kind != EventWarning || !strings.Contains(e.Err.Error(), "cannot be bypassed")
@@ -75,7 +75,7 @@ func TestUnwrittenIsCounted(t *testing.T) {
 	if !ranges {
 		t.Skip("the temporary directory's file system has no writeback of ranges")
 	}
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	var most atomic.Int64
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpWriteback {

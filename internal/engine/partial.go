@@ -10,15 +10,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // continuePartial takes up the temporaries that an interrupted run has left of a
 // large file, and brings the digests to where it was. It returns the offset to go
 // on from, which is 0 unless every destination has that much: the file is read
 // once for all of them. The error is the source's.
-func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start int64, err error) {
+func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
 	var found []*leftover
 	wanted := 0
 	for _, p := range movers {
@@ -46,21 +46,21 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 		return 0, nil
 	}
 	for _, f := range found {
-		r.setSink(f.passage, f.file, r.pairOf(e, f.passage))
+		r.setSink(f.transfer, f.file, r.pairOf(e, f.transfer))
 		if f.noted > start { // which will not be there any more
-			rest := f.passage.partial(e, f.file, pipe.Mark{Off: start, States: states})
-			if err := f.passage.target.ledger.cut(f.file, rest); err != nil {
-				f.passage.sink.Err = err
+			rest := f.transfer.partial(e, f.file, pipe.Mark{Off: start, States: states})
+			if err := f.transfer.target.ledger.cut(f.file, rest); err != nil {
+				f.transfer.sink.Err = err
 				continue
 			}
 		}
-		if f.passage.sink.Continue(start); f.passage.sink.Err == nil {
-			f.passage.sink.Err = r.preallocate(e, f.passage)
+		if f.transfer.sink.Continue(start); f.transfer.sink.Err == nil {
+			f.transfer.sink.Err = r.preallocate(e, f.transfer)
 		}
 	}
 	// What cannot tell its state has to see the beginning again.
 	if missing := set.Restore(states); len(missing) > 0 {
-		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, lap.Source)
+		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
 	}
 	if err != nil && r.ctx.Err() != nil {
 		return 0, cmp.Or(keepAll(found), err)
@@ -73,17 +73,17 @@ func (r *run) continuePartial(e *entry, movers []*passage, set *hash.Set) (start
 
 // leftover is the temporary of a large file that an interrupted run has left.
 type leftover struct {
-	passage *passage
-	file    *fsys.Pending
-	offset  int64    // what is there for certain
-	noted   int64    // what the journal says is there, perhaps or for certain
-	states  [][]byte // of the digests at the offset
+	transfer *transfer
+	file     *fsys.Pending
+	offset   int64    // what is there for certain
+	noted    int64    // what the journal says is there, perhaps or for certain
+	states   [][]byte // of the digests at the offset
 }
 
 // keepAll leaves the temporaries for the next run.
 func keepAll(found []*leftover) (err error) {
 	for _, f := range found {
-		f.passage.sink = pipe.Sink{}
+		f.transfer.sink = pipe.Sink{}
 		err = cmp.Or(err, f.file.Keep())
 	}
 	return err
@@ -92,18 +92,18 @@ func keepAll(found []*leftover) (err error) {
 // giveUp removes the temporary, of which the journal is not to tell any more.
 func (f *leftover) giveUp(r *run, e *entry) {
 	f.file.Abort()
-	f.passage.noted = true
-	r.forget(e, f.passage)
+	f.transfer.noted = true
+	r.forget(e, f.transfer)
 }
 
 // takeLeftover takes up what is left of a file at one destination, nil if nothing
 // of it is known to be right.
-func (r *run) takeLeftover(e *entry, p *passage, set *hash.Set) *leftover {
+func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 	durable, written, ok := p.target.ledger.partial(e.manifestPath(p), e.meta.info)
 	if !ok {
 		return nil
 	}
-	e.clock.At(lap.Read, p.target.place())
+	e.clock.At(timing.Read, p.target.place())
 	temp := cmp.Or(durable.Temp, written.Temp)
 	p.target.ledger.takeLeft(temp)
 	file, info, err := p.dir.Reopen(temp, p.target.ledger.owner)
@@ -144,7 +144,7 @@ func (r *run) proveWritten(e *entry, f *leftover, written journal.Partial, set *
 	if _, err := f.file.DropCache(); err != nil {
 		return false
 	}
-	if err := r.pipe.Feed(r.ctx, &f.file.File, from, written.Offset, provable, e.clock, f.passage.target.place()); err != nil {
+	if err := r.pipe.Feed(r.ctx, &f.file.File, from, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
 		return false
 	}
 	for i := range set.Len() {
@@ -157,7 +157,7 @@ func (r *run) proveWritten(e *entry, f *leftover, written journal.Partial, set *
 
 // leavePartial keeps, of a run that is stopped, what was written of a large file.
 // All that was read has reached the digests and the sinks.
-func (r *run) leavePartial(e *entry, movers []*passage, off int64, set *hash.Set) {
+func (r *run) leavePartial(e *entry, movers []*transfer, off int64, set *hash.Set) {
 	if changed, err := e.changed(); changed || err != nil {
 		return
 	}
@@ -166,7 +166,7 @@ func (r *run) leavePartial(e *entry, movers []*passage, off int64, set *hash.Set
 		if p.sink.File == nil || !p.open() {
 			continue
 		}
-		p.target.ledger.unfollow(p)
+		p.target.ledger.untrack(p)
 		if p.sink.Behind != nil {
 			p.sink.Behind.Finish()
 			p.sink.Behind = nil

@@ -19,11 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -99,7 +99,7 @@ func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 			before, _ := os.ReadDir("/proc/self/fd")
 			o := options(src, threeTargets(t.TempDir())...)
 			change(&o)
-			s, err := Run(context.Background(), &o, &tally.Counters{CountTotals: name == "totals"})
+			s, err := Run(context.Background(), &o, &counters.Set{CountTotals: name == "totals"})
 			if err == nil {
 				require.Zero(t, s.Errors)
 			}
@@ -120,7 +120,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 	sys := faultfs.New(func(fsys.Op, string) error { total.Add(1); return nil })
 	o := options(src, threeTargets(filepath.Join(dir, "count"))...)
 	o.FS = sys
-	_, err := Run(context.Background(), &o, &tally.Counters{CountTotals: true})
+	_, err := Run(context.Background(), &o, &counters.Set{CountTotals: true})
 	require.NoError(t, err)
 	o.FS = nil
 	stopped := 0
@@ -143,7 +143,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 			}
 		}
 		o.FS = sys
-		s, err := Run(ctx, &o, &tally.Counters{CountTotals: true})
+		s, err := Run(ctx, &o, &counters.Set{CountTotals: true})
 		o.FS = nil
 		cancel(nil)
 		require.Empty(t, failed, "an interruption is no failure (operation %d)", k)
@@ -161,7 +161,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 		}
 		// Running again goes on where this one stopped.
 		o = options(src, o.Targets...)
-		s, err = Run(context.Background(), &o, &tally.Counters{})
+		s, err = Run(context.Background(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.Zero(t, s.Errors, "operation %d", k)
 		for _, target := range o.Targets {
@@ -187,7 +187,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 			write(t, other, "c", []byte("c"), before)
 			o := options(src, dst)
 			o.Workers = 1
-			_, err := Run(context.Background(), &o, &tally.Counters{})
+			_, err := Run(context.Background(), &o, &counters.Set{})
 			require.NoError(t, err)
 			write(t, src, "a", []byte("new a"), since)
 			write(t, src, "b", []byte("new b"), since)
@@ -205,7 +205,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 			o = options(src, dst)
 			o.Workers = 1
 			o.FS = sys
-			_, err = Run(ctx, &o, &tally.Counters{})
+			_, err = Run(ctx, &o, &counters.Set{})
 			o.FS = nil
 			require.ErrorIs(t, err, context.Canceled)
 			content, err := os.ReadFile(filepath.Join(dst, "a"))
@@ -224,7 +224,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 					return nil
 				})
 			}
-			_, err = Run(context.Background(), &o, &tally.Counters{})
+			_, err = Run(context.Background(), &o, &counters.Set{})
 			require.NoError(t, err)
 			b, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
 			require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 				o.Workers, o.QueueSize, o.Memory, o.Hashes = workers, queue, 1, hash.Algorithms()
 				for _, policy := range []Policy{PolicyDefault, PolicyChecksum} { // the second run compares
 					o.Policy = policy
-					s, err := Run(t.Context(), &o, &tally.Counters{})
+					s, err := Run(t.Context(), &o, &counters.Set{})
 					require.NoError(t, err)
 					require.Zero(t, s.Errors)
 				}
@@ -298,7 +298,7 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 				var running sync.WaitGroup
 				running.Go(func() {
 					o.FS = sys
-					s, err := Run(t.Context(), &o, &tally.Counters{})
+					s, err := Run(t.Context(), &o, &counters.Set{})
 					if err != nil || s.Errors > 0 {
 						t.Errorf("%v, %+v", err, s)
 					}
@@ -334,7 +334,7 @@ func TestBlockSizeActs(t *testing.T) {
 		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.BlockSize, o.Hashes, o.Reflink = size, nil, ReflinkNever // else the system copies
 		o.FS = sys
-		_, err := Run(t.Context(), &o, &tally.Counters{})
+		_, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		want := int64((100_000 + size - 1) / size)
 		require.Equal(t, want, writes.Load(), "blocks of %d", size)
@@ -367,7 +367,7 @@ func TestWorkersAct(t *testing.T) {
 			var running sync.WaitGroup
 			running.Go(func() {
 				o.FS = sys
-				if _, err := Run(t.Context(), &o, &tally.Counters{}); err != nil {
+				if _, err := Run(t.Context(), &o, &counters.Set{}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -389,7 +389,7 @@ func TestBandwidthLimitActs(t *testing.T) {
 		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.BytesPerSecond = 100_000
 		begun := time.Now()
-		_, err := Run(t.Context(), &o, &tally.Counters{})
+		_, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.InDelta(t, 10, time.Since(begun).Seconds(), 0.1)
 	})
@@ -408,7 +408,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer j.close()
 	o := options(src, filepath.Join(dir, "new"), busy)
-	_, err = Run(t.Context(), &o, &tally.Counters{})
+	_, err = Run(t.Context(), &o, &counters.Set{})
 	var refused *failure.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.NoDirExists(t, filepath.Join(dir, "new"))
@@ -436,7 +436,7 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 		o := options(src, dst)
 		o.Policy, o.Sync = policy, SyncFile
 		o.FS = sys
-		s, err := Run(t.Context(), &o, &tally.Counters{})
+		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, s.Files)
 		return n
@@ -450,7 +450,7 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
 	write(t, src, "file", []byte("x"), since)
 	o := options(src, dst)
-	_, err := Run(t.Context(), &o, &tally.Counters{})
+	_, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	count := func() (refreshed bool, syncs int) {
 		var mu sync.Mutex
@@ -467,7 +467,7 @@ func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
 		o.Hashes = nil // whether a file is as old as its manifest does not matter
 		o.Report = func(e Event) { refreshed = refreshed || e.Action == "metadata" }
 		o.FS = sys
-		_, err := Run(t.Context(), &o, &tally.Counters{})
+		_, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		return refreshed, syncs
 	}
@@ -491,7 +491,7 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 			}
 			return nil
 		})
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		o := options(src, dst)
 		o.FS = sys
 		s, err := Run(t.Context(), &o, c)
@@ -513,7 +513,7 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 			}
 			return syscall.EIO
 		})
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		o := options(short, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.FS = sys
 		s, err := Run(t.Context(), &o, c)
@@ -538,8 +538,8 @@ func TestHardLinksThatOutgrowMemory(t *testing.T) {
 	}
 	targets := threeTargets(treetest.MemoryDir(t))
 	o := options(src, targets...)
-	o.parkedMemory = 1 << 10
-	s, err := Run(t.Context(), &o, &tally.Counters{})
+	o.pendingLinksMemory = 1 << 10
+	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)
 	require.EqualValues(t, 2*n, s.HardLinks)
@@ -554,7 +554,7 @@ func TestHardLinksThatOutgrowMemory(t *testing.T) {
 			}
 		}
 	}
-	s, err = Run(t.Context(), &o, &tally.Counters{})
+	s, err = Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.EqualValues(t, 3*n, s.Skipped)
 }

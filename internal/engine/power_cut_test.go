@@ -18,13 +18,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -118,14 +118,14 @@ func (c *cutCase) copyUntil(t testing.TB, base string, n int64) (disk *faultfs.D
 	sys := &fsys.FS{Disk: disk, Tracker: &open, Fault: disk.CutAt(n)}
 	if c.stopAt > 0 {
 		sys.Fault = faultfs.All(sys.Fault, faultfs.OnIndex(c.stopAt, stop))
-		if s, err := Run(ctx, c.options(base, sys), &tally.Counters{}); clean(s, err) == nil {
+		if s, err := Run(ctx, c.options(base, sys), &counters.Set{}); clean(s, err) == nil {
 			return nil, errors.New("it was not stopped")
 		}
 	}
 	if c.fails != "" {
 		sys.Fault = faultfs.All(sys.Fault, faultfs.OnOp(faultfs.OnName(c.fails, faultfs.Fail(syscall.EACCES)), fsys.OpOpen))
 	}
-	s, err := Run(t.Context(), c.options(base, sys), &tally.Counters{})
+	s, err := Run(t.Context(), c.options(base, sys), &counters.Set{})
 	if c.fails == "" || disk.Calls() > n || s == nil || s.Errors != 1 {
 		err = clean(s, err)
 	}
@@ -359,7 +359,7 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 			complain("%v", err)
 			continue
 		}
-		if err := clean(Run(t.Context(), c.options(into, &fsys.FS{Disk: again}), &tally.Counters{})); err != nil {
+		if err := clean(Run(t.Context(), c.options(into, &fsys.FS{Disk: again}), &counters.Set{})); err != nil {
 			complain("seed %d: the next run: %v", seed, err)
 			continue
 		}
@@ -410,7 +410,7 @@ func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
 			c := &cutCase{sync: sync, src: filepath.Join(src, source)}
 			o := c.options(base, &fsys.FS{Disk: disk})
 			o.Targets = []string{filepath.Join(base, "dst")}
-			s, err := Run(t.Context(), o, &tally.Counters{})
+			s, err := Run(t.Context(), o, &counters.Set{})
 			require.NoError(t, clean(s, err))
 			require.NoError(t, disk.Lose(left, nil))
 			entries, err := os.ReadDir(filepath.Join(left, "dst"))

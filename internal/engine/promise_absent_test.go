@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -26,7 +26,7 @@ import (
 func absentTold(t testing.TB, o Options) []string {
 	t.Helper()
 	o.Targets = []string{o.Targets[0] + "-check"}
-	out := runTold(t, o, &tally.Counters{})
+	out := runTold(t, o, &counters.Set{})
 	require.Zero(t, out.summary.Mismatches+out.summary.Errors, "%s", out)
 	require.LessOrEqual(t, len(out.bad()), 1, "one warning for all")
 	warned := ""
@@ -40,7 +40,7 @@ func absentTold(t testing.TB, o Options) []string {
 	}
 	o.Targets = []string{o.Targets[0] + "-strict"}
 	o.SourceManifest = SourceManifestStrict
-	out = runTold(t, o, &tally.Counters{})
+	out = runTold(t, o, &counters.Set{})
 	require.Zero(t, out.summary.Warnings+out.summary.Errors, "%s", out)
 	var paths []string
 	for _, e := range out.bad() {
@@ -146,7 +146,7 @@ func TestAbsentFiles(t *testing.T) {
 			}
 			if name == "left behind" { // of which another warning tells
 				o.SourceManifest = SourceManifestStrict
-				require.Zero(t, runTold(t, o, &tally.Counters{}).summary.Mismatches)
+				require.Zero(t, runTold(t, o, &counters.Set{}).summary.Mismatches)
 				return
 			}
 			require.Equal(t, c.want, absentTold(t, o))
@@ -196,7 +196,7 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 			change(&o)
 			o.SourceManifest = mode
 			o.FS = sys
-			out := runTold(t, o, &tally.Counters{})
+			out := runTold(t, o, &counters.Set{})
 			require.Zero(t, out.summary.Errors, "%s", out)
 			require.Equal(t, "x", look(t, dst)["a"].content)
 			for _, e := range out.bad() {
@@ -225,7 +225,7 @@ func TestAPromiseByAnotherName(t *testing.T) {
 		write(t, src, "SHA256SUMS", []byte(sha("x")+"  a\n"), since) // checked as well
 		o := options(src, dst)
 		o.Manifest = name
-		out := runTold(t, o, &tally.Counters{})
+		out := runTold(t, o, &counters.Set{})
 		bad := out.bad()
 		require.Len(t, bad, 2, "%s", out)
 		slices.SortFunc(bad, func(a, b Event) int { return int(a.Kind) - int(b.Kind) })
@@ -241,7 +241,7 @@ func TestAPromiseByAnotherName(t *testing.T) {
 	write(t, dir, "SUMS", []byte(sha("y")+"  a\n"), since)
 	o := options(src, filepath.Join(dir, "deep/dst"))
 	o.Manifest = "../SUMS"
-	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 }
 
 // A single file's promise is NAME.sha256 beside it, and nothing else.
@@ -270,7 +270,7 @@ func TestAPromiseBesideASingleFile(t *testing.T) {
 			if c.hashes != nil {
 				o.Hashes = c.hashes
 			}
-			out := runTold(t, o, &tally.Counters{})
+			out := runTold(t, o, &counters.Set{})
 			if !c.broken {
 				require.Empty(t, out.bad(), "%+v", c)
 				require.FileExists(t, copied+".sha256")

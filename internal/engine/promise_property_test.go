@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -65,7 +65,7 @@ func TestPropertyCopyOn(t *testing.T) {
 				told = append(told, e.Path)
 			}
 		}
-		_, err = engine.Run(t.Context(), &on, &tally.Counters{})
+		_, err = engine.Run(t.Context(), &on, &counters.Set{})
 		require.NoError(t, err)
 		slices.Sort(told)
 		require.Equal(t, victims, told)

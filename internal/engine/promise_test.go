@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -67,14 +67,14 @@ func TestCorruptionIsNotHandedOn(t *testing.T) {
 		b := filepath.Join(dir, "b")
 		o := options(a, b)
 		o.Hashes = hashes
-		require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+		require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 		for i, victim := range []string{"a", "b/big", "f/link"} { // inline, through lanes, one of two names
 			spoil(t, filepath.Join(b, victim))
 			c := []string{filepath.Join(dir, fmt.Sprint("c", i)), filepath.Join(dir, fmt.Sprint("c", i, "-2"))}
 			o := verifying(VerifyDest, b, c...)
 			o.Hashes = hashes
-			counters := &tally.Counters{CountTotals: true}
-			out := runTold(t, o, counters)
+			progress := &counters.Set{CountTotals: true}
+			out := runTold(t, o, progress)
 			want := []string{victim}
 			if victim == "f/link" {
 				want = append(want, "g")
@@ -86,7 +86,7 @@ func TestCorruptionIsNotHandedOn(t *testing.T) {
 			s := out.summary
 			require.EqualValues(t, len(want), s.Mismatches)
 			require.Zero(t, s.Errors+s.Warnings+s.Conflicts)
-			require.EqualValues(t, len(files)+len(hashes), counters.Files.Load())
+			require.EqualValues(t, len(files)+len(hashes), progress.Files.Load())
 			for j, target := range c {
 				have := look(t, target)
 				for path, content := range files {
@@ -117,7 +117,7 @@ func TestCorruptionIsNotHandedOn(t *testing.T) {
 			spoil(t, filepath.Join(b, victim)) // the bit back
 			o = options(b, c[1]+"-new")
 			o.Hashes = hashes
-			require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+			require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 			require.Equal(t, len(files), requireWhole(t, c[1]+"-new", files))
 			require.Len(t, listed(t, c[1]+"-new"), len(files), "the manifest takes the name")
 		}
@@ -155,11 +155,11 @@ func TestEveryFormOfALineIsAPromise(t *testing.T) {
 				if name == "among others" {
 					doubts = 1
 				}
-				require.Len(t, runTold(t, options(src, dst), &tally.Counters{}).bad(), doubts)
+				require.Len(t, runTold(t, options(src, dst), &counters.Set{}).bad(), doubts)
 				require.FileExists(t, filepath.Join(dst, path))
 
 				src, dst = promised(t, map[string][]byte{path: bad}, "SHA256SUMS", line(good))
-				out := runTold(t, options(src, dst), &tally.Counters{})
+				out := runTold(t, options(src, dst), &counters.Set{})
 				require.Len(t, out.bad(), 1+doubts)
 				requireBroken(t, out.bad()[doubts], path)
 				require.NoFileExists(t, filepath.Join(dst, path))
@@ -174,7 +174,7 @@ func TestPromiseOfAnEscapedName(t *testing.T) {
 	name := "new\nline \\ back\rreturn"
 	files := map[string][]byte{name: []byte("x"), "other": []byte("y")}
 	src, dst := promised(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
-	out := runTold(t, options(src, dst), &tally.Counters{})
+	out := runTold(t, options(src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], name)
 	require.NotContains(t, out.bad()[0].Err.Error(), "\n")
@@ -200,7 +200,7 @@ func TestDuplicateLinesOfAPromise(t *testing.T) {
 				fmt.Fprintf(&b, "%s  %sa\n", digest, strings.Repeat("./", i%2))
 			}
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", b.String())
-			out := runTold(t, options(src, dst), &tally.Counters{})
+			out := runTold(t, options(src, dst), &counters.Set{})
 			if c.told == "" {
 				require.Empty(t, out.bad())
 				require.FileExists(t, filepath.Join(dst, "a"))
@@ -243,7 +243,7 @@ func TestHardLinksWithDifferentPromises(t *testing.T) {
 			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
 			o := options(src, dst, dst+"2")
 			o.Workers = workers
-			out := runTold(t, o, &tally.Counters{})
+			out := runTold(t, o, &counters.Set{})
 			require.Len(t, out.bad(), len(bad))
 			for i, name := range bad {
 				requireBroken(t, out.bad()[i], name)
@@ -283,7 +283,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 		}
 		o := options(src, dst)
 		o.Hashes = hashes
-		out := runTold(t, o, &tally.Counters{})
+		out := runTold(t, o, &counters.Set{})
 		if broken < 0 {
 			require.Empty(t, out.bad())
 			require.FileExists(t, filepath.Join(dst, "a"))
@@ -295,7 +295,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 	}
 	// A digest of the right length in the manifest of another kind is no promise.
 	src, dst := promised(t, files, "BLAKE3SUMS", sha("another")+"  a\n")
-	require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).bad())
 }
 
 // Where the source's SHA256SUMS is somebody else's, sealift.sha256 beside it is
@@ -311,15 +311,15 @@ func TestThePromiseBesideASignedManifest(t *testing.T) {
 		signed += sha(string(treetest.Pattern(100, name[0]))) + "  " + name + "\n"
 	}
 	write(t, a, "SHA256SUMS", []byte(signed+"-----BEGIN PGP SIGNATURE-----\n"), since)
-	require.Empty(t, runTold(t, options(a, b), &tally.Counters{}).mismatches())
+	require.Empty(t, runTold(t, options(a, b), &counters.Set{}).mismatches())
 	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
-	require.Empty(t, runTold(t, options(b, filepath.Join(dir, "c")), &tally.Counters{}).mismatches())
+	require.Empty(t, runTold(t, options(b, filepath.Join(dir, "c")), &counters.Set{}).mismatches())
 	for _, victims := range [][]string{{"both"}, {"ours"}, {"SHA256SUMS"}, {"both", "listed", "ours"}} {
 		for _, name := range victims {
 			spoil(t, filepath.Join(b, name))
 		}
 		dst := filepath.Join(dir, strings.Join(victims, "-"))
-		out := runTold(t, options(b, dst), &tally.Counters{})
+		out := runTold(t, options(b, dst), &counters.Set{})
 		var broken []string
 		for _, e := range out.mismatches() {
 			if e.Kind == EventMismatch {
@@ -349,7 +349,7 @@ func TestPromisesThatNobodyChecks(t *testing.T) {
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n"+sha("z")+"  absent\n")
 			o := options(src, dst)
 			change(&o)
-			out := runTold(t, o, &tally.Counters{})
+			out := runTold(t, o, &counters.Set{})
 			require.Empty(t, out.bad())
 			require.EqualValues(t, 2, out.summary.Files)
 			require.Equal(t, !o.DryRun, fileExists(filepath.Join(dst, "a")))
@@ -364,7 +364,7 @@ func TestASourceManifestThatIsNone(t *testing.T) {
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", text)
 			o := options(src, dst)
 			o.SourceManifest = mode
-			out := runTold(t, o, &tally.Counters{})
+			out := runTold(t, o, &counters.Set{})
 			require.Empty(t, out.mismatches())
 			have := look(t, dst)
 			require.Equal(t, text, have["SHA256SUMS"].content)
@@ -396,7 +396,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 			o := options(src, dst)
 			o.Workers = 1
 			o.FS = sys
-			require.Empty(t, runTold(t, o, &tally.Counters{}).mismatches())
+			require.Empty(t, runTold(t, o, &counters.Set{}).mismatches())
 			require.NotContains(t, opened, "outside")
 			require.FileExists(t, filepath.Join(dst, "a"))
 		})
@@ -404,7 +404,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 	// A link within the source is the manifest.
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "sums/of-today", sha("y")+"  a\n")
 	require.NoError(t, os.Symlink("sums/of-today", filepath.Join(src, "SHA256SUMS")))
-	out := runTold(t, options(src, dst), &tally.Counters{})
+	out := runTold(t, options(src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], "a")
 }

@@ -24,9 +24,9 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -118,7 +118,7 @@ func (c *trial) run(o engine.Options) *engine.Summary {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a deadlock is a failure, and not the end of all tests
 	defer cancel()
-	summary, err := engine.Run(ctx, &o, &tally.Counters{CountTotals: true})
+	summary, err := engine.Run(ctx, &o, &counters.Set{CountTotals: true})
 	require.NoError(c, err)
 	require.Empty(c, told)
 	return summary

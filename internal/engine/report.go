@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // EventKind says what an Event tells.
@@ -53,13 +53,13 @@ type Summary struct {
 	DryRun       bool
 	Targets      []TargetSummary
 	Stages       []StageSummary // where the time went; work before waiting
-	Shares       []Share        // what the run has waited for, as package lap divides its time
+	Shares       []Share        // what the run has waited for, as package timing divides its time
 	Limit        Share          // that of which it was most; several destinations may be one
 }
 
 // StageSummary is what a run has spent with one thing at one place.
 type StageSummary struct {
-	Stage      lap.Kind
+	Stage      timing.Kind
 	Place      string        // "source", "cpu", "destination", "limit" (one that was asked for), or "nobody"
 	Target     string        // the destination as the user named it, "" elsewhere
 	Time       time.Duration // of all goroutines together, which can be more than the wall time
@@ -77,17 +77,17 @@ type Share struct {
 // summarizeTimes tells where the time went, when all clocks have stopped.
 func (r *run) summarizeTimes() {
 	s := r.summary
-	for _, l := range r.sheet.Laps() {
+	for _, l := range r.sheet.Intervals() {
 		place, target := r.placeOf(l.Place)
 		s.Stages = append(s.Stages, StageSummary{l.Kind, place, target, l.Time, l.Bytes, l.Operations})
 	}
-	share := func(p lap.Place, d time.Duration) Share {
+	share := func(p timing.Place, d time.Duration) Share {
 		place, target := r.placeOf(p)
 		return Share{place, target, min(d.Seconds()/s.Elapsed.Seconds(), 1)}
 	}
 	for p, d := range r.sheet.Shares() {
 		if d > 0 {
-			s.Shares = append(s.Shares, share(lap.Place(p), d))
+			s.Shares = append(s.Shares, share(timing.Place(p), d))
 		}
 	}
 	if who, all, d := r.sheet.Limit(); d > 0 {
@@ -97,7 +97,7 @@ func (r *run) summarizeTimes() {
 	}
 }
 
-func (r *run) placeOf(p lap.Place) (place, target string) {
+func (r *run) placeOf(p timing.Place) (place, target string) {
 	if i, ok := p.Destination(); ok {
 		return "destination", r.targets[i].given
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -273,7 +273,7 @@ func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
 			return nil
 		})
 		o.FS = sys
-		_, err := Run(ctx, &o, &tally.Counters{})
+		_, err := Run(ctx, &o, &counters.Set{})
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, refused.Load(), "nothing was forced")
 		log, err := os.ReadFile(logs(t, o.Targets[0])[0])

@@ -19,11 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -47,7 +47,7 @@ func stopAt(t *testing.T, o Options, bytes int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	stop := func(fsys.Call) error {
 		if c.Bytes.Load() >= bytes {
 			cancel()
@@ -265,7 +265,7 @@ func TestResumeStoppedBeforeItContinues(t *testing.T) {
 				return nil
 			})
 			o.FS = sys
-			_, err := Run(ctx, &o, &tally.Counters{})
+			_, err := Run(ctx, &o, &counters.Set{})
 			cancel()
 			require.ErrorIs(t, err, context.Canceled)
 			for _, target := range o.Targets {

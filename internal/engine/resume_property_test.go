@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -105,7 +105,7 @@ func (c *trial) interrupt(unplugged bool) {
 	})
 	o := c.options
 	o.FS = sys
-	_, err := engine.Run(ctx, &o, &tally.Counters{})
+	_, err := engine.Run(ctx, &o, &counters.Set{})
 	if unplugged {
 		require.NoError(c, ctx.Err())
 	} else if err != nil {
@@ -144,7 +144,7 @@ func (c *trial) finish() *engine.Summary {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	summary, err := engine.Run(ctx, &o, &tally.Counters{})
+	summary, err := engine.Run(ctx, &o, &counters.Set{})
 	require.NoError(c, err)
 	require.Empty(c, told)
 	return summary

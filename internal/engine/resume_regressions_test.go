@@ -15,11 +15,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -134,7 +134,7 @@ func TestCheckpointsOfTheFutureProveNothing(t *testing.T) {
 		require.NoError(t, w.Checkpoint(w.Size(), future))
 		require.NoError(t, w.Flush())
 		require.NoError(t, f.Close())
-		s, err := Run(t.Context(), &o, &tally.Counters{})
+		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.Zero(t, s.Errors)
 		require.Zero(t, s.ResumedFiles)
@@ -163,14 +163,14 @@ func TestListedFileInAnExchangedDirectory(t *testing.T) {
 		return nil
 	})
 	o.FS = sys
-	_, err := Run(t.Context(), &o, &tally.Counters{})
+	_, err := Run(t.Context(), &o, &counters.Set{})
 	o.FS = nil
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(dst, "dir", "f"))
 	require.NoError(t, os.RemoveAll(filepath.Join(dst, "dir")))
 	require.NoError(t, os.Rename(filepath.Join(dir, "other"), filepath.Join(dst, "dir")))
 	o.FailFast = false
-	s, err := Run(t.Context(), &o, &tally.Counters{})
+	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)
 	have, err := os.ReadFile(filepath.Join(dst, "dir", "f"))

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -12,14 +12,14 @@ import (
 // that copies, if anybody wants to know. stop ends it and waits for it.
 func (r *run) startScan() (stop func()) {
 	c := r.counters
-	c.Phase.Store(int32(tally.PhaseCopying))
+	c.Phase.Store(int32(counters.PhaseCopying))
 	if !c.CountTotals {
 		return func() {}
 	}
 	if r.route.name != "" {
 		if file, err := r.source.Lstat(r.route.name); err == nil {
 			c.TotalFiles.Store(1)
-			c.TotalBytes.Store(tally.Times(r.readings(), file.Size))
+			c.TotalBytes.Store(counters.Times(r.readings(), file.Size))
 			c.ScanDone.Store(true)
 		}
 		return func() {}
@@ -28,7 +28,7 @@ func (r *run) startScan() (stop func()) {
 	if err != nil {
 		return func() {} // the copy has the right one
 	}
-	c.Phase.Store(int32(tally.PhaseScanning))
+	c.Phase.Store(int32(counters.PhaseScanning))
 	ctx, cancel := context.WithCancel(r.ctx)
 	var scan sync.WaitGroup
 	scan.Go(func() {
@@ -40,7 +40,7 @@ func (r *run) startScan() (stop func()) {
 		})
 		if ctx.Err() == nil {
 			c.ScanDone.Store(true)
-			c.Phase.CompareAndSwap(int32(tally.PhaseScanning), int32(tally.PhaseCopying))
+			c.Phase.CompareAndSwap(int32(counters.PhaseScanning), int32(counters.PhaseCopying))
 		}
 	})
 	return func() {

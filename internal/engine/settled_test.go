@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/journal"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -51,11 +51,11 @@ func TestACompleteRunSettlesWhatItLists(t *testing.T) {
 			require.NoError(t, w.Flush())
 			require.NoError(t, f.Close())
 
-			runTold(t, options(src, dst), &tally.Counters{})
+			runTold(t, options(src, dst), &counters.Set{})
 			require.FileExists(t, filepath.Join(filepath.Dir(log), settledName))
 			write(t, dst, "f", []byte("mod"), since.Add(time.Hour)) // by a user
 			c.after(t, dst, log)
-			runTold(t, options(src, dst), &tally.Counters{})
+			runTold(t, options(src, dst), &counters.Set{})
 			have, err := os.ReadFile(filepath.Join(dst, "f"))
 			require.NoError(t, err)
 			require.Equal(t, map[bool]string{true: "mod", false: "new"}[c.kept], string(have))

@@ -7,18 +7,18 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // copySpecial takes an entry that has no data to the destinations: a symbolic
 // link, a fifo, a socket, a device node.
 func (r *run) copySpecial(e *entry) {
-	for _, p := range e.passages {
+	for _, p := range e.transfers {
 		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
 			continue
 		}
 		p.again = false
-		e.clock.At(lap.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.place())
 		v, err := r.lookUp(p, e.meta.info, func() (bool, error) {
 			switch e.kind {
 			case fsys.Symlink:
@@ -33,7 +33,7 @@ func (r *run) copySpecial(e *entry) {
 			return true, nil
 		})
 		if err != nil {
-			r.failPassage(e, p, failure.StageCreate, err)
+			r.failTransfer(e, p, failure.StageCreate, err)
 			continue
 		}
 		r.judge(e, p, v)
@@ -41,7 +41,7 @@ func (r *run) copySpecial(e *entry) {
 			continue
 		}
 		if e.kind == fsys.Irregular {
-			r.failPassage(e, p, failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
+			r.failTransfer(e, p, failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 			continue
 		}
 		if err := r.readSpecialXattrs(e); err != nil {
@@ -87,7 +87,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 // makeSpecial creates the entry: a symbolic link under its name; under a temporary
 // one to replace another atomically, and what is not a link, because a file system
 // can make a regular file of that, which has to go (see Mknod).
-func (r *run) makeSpecial(e *entry, p *passage) {
+func (r *run) makeSpecial(e *entry, p *transfer) {
 	if r.opts.DryRun {
 		p.done = created(p.act)
 		return
@@ -104,7 +104,7 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 	}
 	err := p.target.catalog.BeforeChange(e.manifestPath(p))
 	if err != nil {
-		r.failPassage(e, p, failure.StageJournal, err)
+		r.failTransfer(e, p, failure.StageJournal, err)
 		return
 	}
 	if e.kind == fsys.Symlink {
@@ -123,17 +123,17 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 		p.done = outLeft
 		return
 	case fsys.Unsupported(err):
-		r.failPassage(e, p, failure.StageCreate, fmt.Errorf("symbolic links cannot be made there: %w", err))
+		r.failTransfer(e, p, failure.StageCreate, fmt.Errorf("symbolic links cannot be made there: %w", err))
 		return
 	default:
-		r.failPassage(e, p, failure.StageCreate, err)
+		r.failTransfer(e, p, failure.StageCreate, err)
 		return
 	}
-	if err := r.dress(e, p, name); err != nil {
+	if err := r.applyTo(e, p, name); err != nil {
 		if !errors.Is(err, errExchanged) {
 			_ = p.dir.Remove(name)
 		}
-		r.failPassage(e, p, failure.StageMetadata, err)
+		r.failTransfer(e, p, failure.StageMetadata, err)
 		return
 	}
 	switch {
@@ -149,15 +149,15 @@ func (r *run) makeSpecial(e *entry, p *passage) {
 	case errors.Is(err, fs.ErrExist) && p.act == actCreate:
 		r.nameTaken(e, p)
 	case err != nil:
-		r.failPassage(e, p, failure.StageCommit, err)
+		r.failTransfer(e, p, failure.StageCommit, err)
 	default:
 		p.done = created(p.act)
-		e.clock.Count(lap.Create, p.target.place(), 0)
+		e.clock.Count(timing.Create, p.target.place(), 0)
 	}
 }
 
-// dress sets the metadata of the entry just made as name.
-func (r *run) dress(e *entry, p *passage, name string) error {
+// applyTo sets the metadata of the entry just made as name.
+func (r *run) applyTo(e *entry, p *transfer, name string) error {
 	o, err := p.dir.OpenObject(name)
 	if err != nil {
 		return err
@@ -178,10 +178,10 @@ func (r *run) dress(e *entry, p *passage, name string) error {
 }
 
 // linksFollowed reports whether the file system of link, a symbolic link of the
-// passage's directory, would change what a link points to when the link's own
+// transfer's directory, would change what a link points to when the link's own
 // metadata is set: sshfs hands its server a path, and the server follows it, out of
 // the destination too. A link to nothing shows that; each device is asked once.
-func (r *run) linksFollowed(p *passage, link fsys.Info) (follows bool, err error) {
+func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err error) {
 	if link.Kind != fsys.Symlink {
 		return false, nil
 	}
@@ -231,8 +231,8 @@ func followsLinks(dir *fsys.Dir) (bool, error) {
 		errors.Is(o.Chown(info.UID, info.GID), fs.ErrNotExist), nil
 }
 
-// putInPlace renames a complete temporary over what has the passage's name.
-func (r *run) putInPlace(p *passage, temp string) error {
+// putInPlace renames a complete temporary over what has the transfer's name.
+func (r *run) putInPlace(p *transfer, temp string) error {
 	err := p.dir.Rename(temp, p.name)
 	if err != nil && p.dir.Remove(temp) != nil {
 		p.target.keepLog.Store(true) // for a later run, which removes it

@@ -16,11 +16,11 @@ func (t *target) newSpill() (manifest.Spill, error) {
 	return &spill{Pending: p}, nil
 }
 
-// newParkedFile makes the temporary of hard links that outgrow memory, at the first
+// newPendingLinksFile makes the temporary of hard links that outgrow memory, at the first
 // destination that is there.
-func (r *run) newParkedFile() (parkedFile, error) {
+func (r *run) newPendingLinksFile() (parkedFile, error) {
 	for _, t := range r.targets {
-		if t.journal == nil || t.journal.dir == nil || t.isLost() {
+		if t.journal == nil || t.journal.dir == nil || t.isDropped() {
 			continue
 		}
 		p, err := t.journal.dir.Create(false)

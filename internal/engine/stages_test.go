@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -122,7 +122,7 @@ func TestWhatARunWaitsFor(t *testing.T) {
 						return nil
 					})
 					o.FS = sys
-					s, err := Run(t.Context(), &o, &tally.Counters{})
+					s, err := Run(t.Context(), &o, &counters.Set{})
 					require.NoError(t, err)
 					require.Zero(t, s.Errors)
 					want := Share{Place: c.place}

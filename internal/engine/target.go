@@ -13,9 +13,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // target is one destination of a run.
@@ -35,17 +35,17 @@ type target struct {
 	journal  *journalDir
 	ledger   *ledger // nil in a dry run
 
-	behind     *pipe.Device  // nil where nothing bounds what is unwritten
-	group      *pipe.Group   // of it: files that are closed already
-	flushAsked chan struct{} // by the group
-	untended   chan struct{} // closed when no more checkpoints are made
-	tending    sync.WaitGroup
-	unwritten  atomic.Bool // the device did not take something: nothing is known to be there
-	toldTorn   bool        // of files that an interrupted run has left; guarded by mu
-	logErr     error       // why nothing more is noted; guarded by the ledger's lock, as is
-	logTold    bool
-	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
-	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
+	behind      *pipe.Device  // nil where nothing bounds what is unwritten
+	group       *pipe.Group   // of it: files that are closed already
+	flushAsked  chan struct{} // by the group
+	untended    chan struct{} // closed when no more checkpoints are made
+	tending     sync.WaitGroup
+	unwritten   atomic.Bool // the device did not take something: nothing is known to be there
+	warnedTorn  bool        // of files that an interrupted run has left; guarded by mu
+	logErr      error       // why nothing more is noted; guarded by the ledger's lock, as is
+	logReported bool
+	unmarked    bool        // the copy is incomplete, and no marker says so: the journal stays
+	keepLog     atomic.Bool // something was not forced, or removed: the journal stays
 
 	fileSystems fileSystems // those met: root's and what is mounted below
 	system      *fileSystem // root's; nil in a dry run if root does not exist
@@ -62,15 +62,15 @@ type target struct {
 	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
 	linksTold map[uint64]bool // device → hard links have one inode number
 
-	lost   atomic.Pointer[lostError]
+	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about
 }
 
 // place is the destination's for who measures.
-func (t *target) place() lap.Place { return lap.Destination(t.index) }
+func (t *target) place() timing.Place { return timing.Destination(t.index) }
 
-type lostError struct{ err error }
+type dropError struct{ err error }
 
 // makeDirs is os.MkdirAll, except that it returns the directories that it made,
 // outermost first, also with an error, and that of a name that cannot be described it
@@ -333,9 +333,9 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 }
 
 // give up: no more is written there. It is reported once.
-func (t *target) lose(r *run, path string, err error) {
-	if t.lost.CompareAndSwap(nil, &lostError{err}) {
-		r.tell(Event{Kind: EventTargetLost, Path: path, Target: t.given, Err: err})
+func (t *target) drop(r *run, path string, err error) {
+	if t.lost.CompareAndSwap(nil, &dropError{err}) {
+		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.given, Err: err})
 		r.targetsLeft.Add(-1)
 		if r.targetsLeft.Load() == 0 {
 			r.cancel(errNoTarget)
@@ -368,7 +368,7 @@ func (t *target) takes() bool {
 	return err == nil
 }
 
-func (t *target) isLost() bool { return t.lost.Load() != nil }
+func (t *target) isDropped() bool { return t.lost.Load() != nil }
 
 // warn tells of something that the destination does not hold, once for each kind.
 func (t *target) warn(r *run, kind string, err error) {
@@ -380,7 +380,7 @@ func (t *target) warn(r *run, kind string, err error) {
 	t.warned[kind] = true
 	t.mu.Unlock()
 	if !told {
-		r.tell(Event{Kind: EventWarning, Target: t.given, Err: err})
+		r.report(Event{Kind: EventWarning, Target: t.given, Err: err})
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -98,7 +98,7 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 							}
 						}
 						o.FS = sys
-						s, err := Run(t.Context(), &o, &tally.Counters{})
+						s, err := Run(t.Context(), &o, &counters.Set{})
 						require.NoError(t, err)
 						require.Positive(t, done)
 						now, err := os.ReadFile(path)
@@ -134,7 +134,7 @@ func TestASourceOfNoSizeButContent(t *testing.T) {
 		dst := filepath.Join(dir, fmt.Sprint("dst", block))
 		o := options("/proc/self/cmdline", dst)
 		o.BlockSize, o.Preserve, o.Targets = block, PreserveNone, []string{dst, dst + "-2"}
-		s, err := Run(t.Context(), &o, &tally.Counters{})
+		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.Zero(t, s.Errors)
 		want, err := os.ReadFile("/proc/self/cmdline")
@@ -178,7 +178,7 @@ func TestASourceThatVanishes(t *testing.T) {
 		}
 	}
 	o.FS = sys
-	s, err := Run(t.Context(), &o, &tally.Counters{})
+	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, s.Errors)
 	require.ErrorIs(t, errs["gone"], errVanished)
@@ -216,7 +216,7 @@ func TestHardLinksInParallel(t *testing.T) {
 			return nil
 		})
 		o.FS = sys
-		s, err := Run(t.Context(), &o, &tally.Counters{})
+		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		whole := 0
 		for i, target := range o.Targets {
@@ -264,7 +264,7 @@ func TestHardLinksThatAreRefused(t *testing.T) {
 	o := options(src, dst)
 	o.Workers = 1
 	o.FS = sys
-	s, err := Run(t.Context(), &o, &tally.Counters{})
+	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)
 	require.EqualValues(t, 1, s.Warnings)

@@ -6,11 +6,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/journal"
 )
 
-// tellUnwritten tells, after forcing a file system has failed with err, which files
+// reportUnwritten tells, after forcing a file system has failed with err, which files
 // its device did not take, as far as the system still knows: it forgets that with a
 // file that goes out of memory. Nothing is forced again, and nothing follows for a
 // file that is not told: it is not known to be on the device either.
-func (r *run) tellUnwritten(t *target, err error) {
+func (r *run) reportUnwritten(t *target, err error) {
 	if gone, _ := t.isGone(err); gone || t.ledger == nil || !fsys.DeviceFailed(err) {
 		return
 	}
@@ -29,7 +29,7 @@ func (r *run) tellUnwritten(t *target, err error) {
 			continue // it is not there any more, or something else is
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
-			r.tell(Event{
+			r.report(Event{
 				Kind: EventFailed, Path: path, Target: t.given,
 				Err: &failure.FileError{Path: path, Target: t.given, Stage: failure.StageSync, Err: err},
 			})

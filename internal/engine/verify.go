@@ -10,12 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // A reading is a file that is read back, at the source and at the destinations.
@@ -65,8 +65,8 @@ func (r *run) verify(targets []*target) {
 	if len(listing) == 0 {
 		return
 	}
-	r.counters.TotalBytes.Store(tally.Plus(r.counters.Bytes.Load(), r.toVerify)) // known exactly now
-	r.counters.Phase.Store(int32(tally.PhaseVerifying))
+	r.counters.TotalBytes.Store(counters.Plus(r.counters.Bytes.Load(), r.toVerify)) // known exactly now
+	r.counters.Phase.Store(int32(counters.PhaseVerifying))
 	v := &verification{run: r, algorithm: r.opts.Hashes[0], counts: map[*target]*verified{}}
 	ctx, cancel := context.WithCancel(r.outer)
 	defer cancel()
@@ -83,7 +83,7 @@ func (r *run) verify(targets []*target) {
 	if r.opts.Verify == VerifyFull {
 		var err error // the copy has closed it
 		if v.source, _, err = r.route.openSource(r.opts.FS); err != nil {
-			r.tell(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
+			r.report(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
 		} else {
 			defer v.source.Close()
 		}
@@ -190,7 +190,7 @@ type reader struct {
 	*verification
 	source  *fsys.Finder
 	targets map[*target]*fsys.Finder
-	clock   *lap.Clock
+	clock   *timing.Clock
 }
 
 func (v *verification) newReader() *reader {
@@ -220,7 +220,7 @@ func (w *reader) verify(job reading) {
 	job.cached = make([]bool, len(job.targets))
 	for i, t := range job.targets {
 		good := false
-		w.clock.At(lap.Read, t.place())
+		w.clock.At(timing.Read, t.place())
 		if c := w.counts[t]; !c.failed.Load() {
 			good, job.cached[i] = w.readTarget(t, c, job.path, job.digests[i])
 		}
@@ -229,7 +229,7 @@ func (w *reader) verify(job reading) {
 		}
 	}
 	if w.source != nil {
-		w.clock.At(lap.Read, lap.Source)
+		w.clock.At(timing.Read, timing.Source)
 		w.readSource(job)
 	}
 }
@@ -251,12 +251,12 @@ func (w *reader) failTarget(t *target, path string, err error) {
 	gone, err := t.isGone(err)
 	if gone {
 		c.failed.Store(true)
-		if !t.isLost() {
-			t.lose(w.run, w.shown(path), err)
+		if !t.isDropped() {
+			t.drop(w.run, w.shown(path), err)
 			return
 		}
 	}
-	w.run.tell(Event{
+	w.run.report(Event{
 		Kind: EventFailed, Path: w.shown(path), Target: t.given,
 		Err: &failure.FileError{Path: w.shown(path), Target: t.given, Stage: failure.StageVerify, Err: err},
 	})
@@ -311,20 +311,20 @@ func openForReading(look *fsys.Finder, path string) (dir *fsys.Dir, name string,
 
 // readBack returns the digest of a file, which is read from its device unless
 // another name of it was.
-func (w *reader) readBack(f *fsys.File, info fsys.Info, place lap.Place) (digest []byte, cached bool, err error) {
+func (w *reader) readBack(f *fsys.File, info fsys.Info, place timing.Place) (digest []byte, cached bool, err error) {
 	read := false
 	digest, cached, err = w.linked.get(info, func() ([]byte, bool, error) {
 		read = true
 		return w.digest(f, info, place)
 	})
 	if !read {
-		tally.Grow(&w.run.counters.Bytes, info.Size)
+		counters.Grow(&w.run.counters.Bytes, info.Size)
 	}
 	return digest, cached, err
 }
 
 // digest reads a file from its device.
-func (w *reader) digest(f *fsys.File, info fsys.Info, place lap.Place) (digest []byte, cached bool, err error) {
+func (w *reader) digest(f *fsys.File, info fsys.Info, place timing.Place) (digest []byte, cached bool, err error) {
 	set := w.sets.Get().(*hash.Set)
 	defer w.sets.Put(set)
 	set.Reset()
@@ -337,7 +337,7 @@ func (r *run) mismatch(t *target, path string, err error) {
 	if t != nil {
 		given = t.given
 	}
-	r.tell(Event{
+	r.report(Event{
 		Kind: EventMismatch, Path: path, Target: given,
 		Err: &failure.FileError{Path: path, Target: given, Stage: failure.StageVerify, Err: err},
 	})
@@ -409,7 +409,7 @@ func (w *reader) readSource(job reading) {
 	path := w.shown(job.path)
 	fail := func(stage failure.Stage, err error) {
 		if !r.stopped() {
-			r.tell(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
+			r.report(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
 		}
 	}
 	dir, name, f, info, err := openForReading(w.source, path)
@@ -421,7 +421,7 @@ func (w *reader) readSource(job reading) {
 		return
 	}
 	defer f.Close()
-	have, _, err := w.readBack(f, info, lap.Source)
+	have, _, err := w.readBack(f, info, timing.Source)
 	if err != nil {
 		fail(failure.StageVerify, err)
 		return

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -67,10 +67,10 @@ func TestVerifyReadsTheDevice(t *testing.T) {
 	}
 	var during int64
 	run := func(mode VerifyMode, sync SyncMode, source, target string) TargetSummary {
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		begun := int64(-1)
 		sys := faultfs.New(func(fsys.Op, string) error {
-			if begun < 0 && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+			if begun < 0 && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
 				begun = read()
 			}
 			return nil

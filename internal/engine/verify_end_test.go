@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -36,10 +36,10 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 	}
 	for _, rotten := range []bool{false, true} {
 		targets := []string{filepath.Join(dir, fmt.Sprint(rotten, 1)), filepath.Join(dir, fmt.Sprint(rotten, 2))}
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		writes, spoilt := 0, false
 		sys := faultfs.New(func(op fsys.Op, _ string) error {
-			if tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+			if counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
 				if rotten && !spoilt {
 					spoilt = true
 					spoil(t, filepath.Join(targets[0], "f1"))
@@ -83,10 +83,10 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 			for _, workers := range []int{1, 4} {
 				dir := treetest.MemoryDir(t)
 				targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
-				c := &tally.Counters{}
+				c := &counters.Set{}
 				var calls atomic.Int64
 				sys := faultfs.New(func(o fsys.Op, _ string) error {
-					if o == op && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying && calls.Add(1) == int64(nth+1) {
+					if o == op && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying && calls.Add(1) == int64(nth+1) {
 						return syscall.ENODEV
 					}
 					return nil
@@ -109,7 +109,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				require.Zero(t, out.summary.Mismatches)
 				require.Positive(t, out.summary.Errors)
 
-				out = runTold(t, verifying(VerifyDest, src, targets...), &tally.Counters{})
+				out = runTold(t, verifying(VerifyDest, src, targets...), &counters.Set{})
 				require.Empty(t, out.bad())
 				require.Len(t, listed(t, targets[lost]), len(files))
 				require.NoDirExists(t, filepath.Join(targets[lost], journalName("")))
@@ -135,7 +135,7 @@ func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 	o := verifying(VerifyDest, src, targets...)
 	o.Sync = SyncEnd
 	o.FS = sys
-	out := runTold(t, o, &tally.Counters{})
+	out := runTold(t, o, &counters.Set{})
 	require.True(t, failed)
 	require.Len(t, out.bad(), 1)
 	require.Zero(t, out.summary.Targets[0].Verified)
@@ -163,10 +163,10 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 			runs++
 			ctx, cancel := context.WithCancelCause(t.Context())
 			reason := errors.New("the user")
-			c := &tally.Counters{}
+			c := &counters.Set{}
 			var calls atomic.Int64
 			sys := faultfs.New(func(fsys.Op, string) error {
-				if tally.Phase(c.Phase.Load()) == tally.PhaseVerifying && calls.Add(1) == k {
+				if counters.Phase(c.Phase.Load()) == counters.PhaseVerifying && calls.Add(1) == k {
 					cancel(reason)
 				}
 				return nil
@@ -193,7 +193,7 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 				require.DirExists(t, filepath.Join(dst, journalName("")))
 				require.Len(t, saved, btoi(old), "the previous manifest is aside")
 			}
-			out := runTold(t, verifying(VerifyFull, src, dst), &tally.Counters{})
+			out := runTold(t, verifying(VerifyFull, src, dst), &counters.Set{})
 			require.Empty(t, out.bad())
 			require.EqualValues(t, len(files), out.summary.Targets[0].Verified)
 			require.Len(t, listed(t, dst), len(files)+btoi(old))
@@ -229,10 +229,10 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 	}
 	for name, fault := range map[string]error{"mismatch": nil, "error": syscall.EIO} {
 		targets := []string{filepath.Join(dir, name, "1"), filepath.Join(dir, name, "2")}
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		spoilt, drops := false, 0
 		sys := faultfs.New(func(op fsys.Op, _ string) error {
-			if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+			if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 				return nil
 			}
 			if !spoilt && fault == nil {
@@ -258,7 +258,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 			require.Empty(t, out.summary.Targets[i].Manifests)
 			require.Less(t, out.summary.Targets[i].Verified, int64(10))
 		}
-		require.Empty(t, runTold(t, verifying(VerifyDest, src, targets...), &tally.Counters{}).bad())
+		require.Empty(t, runTold(t, verifying(VerifyDest, src, targets...), &counters.Set{}).bad())
 		require.Len(t, listed(t, targets[1]), 40)
 	}
 }
@@ -284,13 +284,13 @@ func TestProgressOfReadingBack(t *testing.T) {
 					targets[i] += "/file/"
 				}
 			}
-			c := &tally.Counters{CountTotals: true}
+			c := &counters.Set{CountTotals: true}
 			var mu sync.Mutex
-			phases := []tally.Phase{}
+			phases := []counters.Phase{}
 			sys := faultfs.New(func(fsys.Op, string) error {
 				mu.Lock()
 				defer mu.Unlock()
-				p := tally.Phase(c.Phase.Load())
+				p := counters.Phase(c.Phase.Load())
 				if len(phases) == 0 || phases[len(phases)-1] != p {
 					phases = append(phases, p)
 				}
@@ -313,11 +313,11 @@ func TestProgressOfReadingBack(t *testing.T) {
 					require.Equal(t, want, c.TotalBytes.Load())
 					require.Equal(t, files, c.TotalFiles.Load())
 				}
-				require.Equal(t, tally.PhaseDone, tally.Phase(c.Phase.Load()))
+				require.Equal(t, counters.PhaseDone, counters.Phase(c.Phase.Load()))
 			}
-			require.Equal(t, mode != VerifyOff, slices.Contains(phases, tally.PhaseVerifying))
+			require.Equal(t, mode != VerifyOff, slices.Contains(phases, counters.PhaseVerifying))
 			last := phases[len(phases)-1]
-			require.Equal(t, tally.PhaseFlushing, last, "the manifests are written last")
+			require.Equal(t, counters.PhaseFlushing, last, "the manifests are written last")
 		}
 	}
 }
@@ -343,7 +343,7 @@ func TestNothingToReadBack(t *testing.T) {
 		o := verifying(VerifyFull, src, filepath.Join(treetest.MemoryDir(t), strings.ReplaceAll(name, " ", "")))
 		change(&o)
 		o.FS = sys
-		out := runTold(t, o, &tally.Counters{})
+		out := runTold(t, o, &counters.Set{})
 		require.Empty(t, out.bad(), name)
 		require.Zero(t, out.summary.Targets[0].Verified)
 	}
@@ -355,7 +355,7 @@ func TestStagesOfReadingBack(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	sys := atVerifying(c, func() { require.NoError(t, os.Remove(filepath.Join(dst, "a"))) })
 	out := runTold(t, in(sys, verifying(VerifyDest, src, dst)), c)
 	require.Len(t, out.bad(), 1)

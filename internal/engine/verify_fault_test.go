@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -48,14 +48,14 @@ type verifySweep struct {
 // run copies to two destinations, the second of which has its files already,
 // and lets the files rot when they are there.
 func (s *verifySweep) run(targets []string) *told {
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	rotted := false
 	s.counts, s.hit = map[fsys.Op]int{}, false
 	var mu sync.Mutex
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+		if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 			return nil
 		}
 		if !rotted {
@@ -194,13 +194,13 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 				}
 				if total%3 == 0 { // once more, without anything wrong
 					again := options(s.src, targets...)
-					for _, e := range runTold(t, again, &tally.Counters{}).bad() {
+					for _, e := range runTold(t, again, &counters.Set{}).bad() {
 						// A bad file that could not be moved away has the size and time of the source's.
 						require.Equal(t, EventConflict, e.Kind, "%s: %v", s.fail, e)
 						require.Contains(t, out.String(), e.Path, "it was reported before")
 						again.Policy = PolicyChecksum
 					}
-					require.Empty(t, runTold(t, again, &tally.Counters{}).bad())
+					require.Empty(t, runTold(t, again, &counters.Set{}).bad())
 					for _, target := range targets {
 						require.Len(t, listed(t, target), len(s.files), "%s", s.fail)
 						requireWhole(t, target, s.files)

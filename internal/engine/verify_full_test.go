@@ -14,10 +14,10 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -33,7 +33,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 			write(t, src, "d/b", treetest.Pattern(size, 2), since)
 			require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
 			targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
-			c := &tally.Counters{}
+			c := &counters.Set{}
 			sys := atVerifying(c, func() { spoil(t, filepath.Join(src, "d/b")) })
 			o := verifying(VerifyFull, src, targets...)
 			o.Workers = workers
@@ -110,7 +110,7 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 			content := treetest.Pattern(100, 1)
 			write(t, src, "d/a", content, since)
 			write(t, src, "z", treetest.Pattern(bigSize, 3), since)
-			tc := &tally.Counters{}
+			tc := &counters.Set{}
 			sys := atVerifying(tc, func() { require.NoError(t, c.change(filepath.Join(src, "d/a"))) })
 			out := runTold(t, in(sys, verifying(VerifyFull, src, dst)), tc)
 			if c.stage == "" {
@@ -141,10 +141,10 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	youngManifest(t) // the clock that stamps files goes on
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	drops := 0
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+		if op == fsys.OpDropCache && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
 			if drops++; drops == 2 { // the destination's was the first
 				spoil(t, filepath.Join(src, "a"))
 			}
@@ -179,7 +179,7 @@ func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 	for _, target := range targets {
 		require.NoError(t, os.MkdirAll(filepath.Join(target, "nowhere"), 0o700))
 	}
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	var drops atomic.Int64
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpDropCache {
@@ -202,10 +202,10 @@ func TestVerifyFullHardLinks(t *testing.T) {
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
 	write(t, src, "c", treetest.Pattern(bigSize, 2), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	drops, spoilt := 0, false
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+		if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 			return nil
 		}
 		if !spoilt {
@@ -236,7 +236,7 @@ func TestVerifyFullTellsOnce(t *testing.T) {
 		src := filepath.Join(dir, "src")
 		write(t, src, "a", treetest.Pattern(100, 1), since)
 		targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		sys := atVerifying(c, func() {
 			spoil(t, filepath.Join(targets[0], "a"))
 			if source {
@@ -259,12 +259,12 @@ func TestVerifyFullReadsWhatWasSkipped(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 	write(t, src, "b", treetest.Pattern(bigSize, 2), since)
-	require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).bad())
 	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
 	spoil(t, filepath.Join(src, "a")) // long before this run
-	require.Empty(t, runTold(t, verifying(VerifyDest, src, dst), &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, verifying(VerifyDest, src, dst), &counters.Set{}).bad())
 	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
-	out := runTold(t, verifying(VerifyFull, src, dst), &tally.Counters{})
+	out := runTold(t, verifying(VerifyFull, src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, []any{EventMismatch, "a", dst}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 	require.Equal(t, []string{"b"}, listed(t, dst))
@@ -277,10 +277,10 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		write(t, src, "a", treetest.Pattern(100, 1), since)
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		drops := 0
 		sys := faultfs.New(func(op fsys.Op, _ string) error {
-			if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+			if op == fsys.OpDropCache && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
 				if drops++; drops == 2 { // the destination's was the first
 					return syscall.EIO
 				}
@@ -309,7 +309,7 @@ func TestVerifyFullOfAnotherSource(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	for _, gone := range []bool{false, true} {
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		sys := atVerifying(c, func() {
 			require.NoError(t, os.Rename(src, src+"~"))
 			if !gone {
@@ -336,7 +336,7 @@ func TestVerifyFullSingleFile(t *testing.T) {
 	write(t, src, "other", treetest.Pattern(10, 1), since) // not to be taken for it
 	for _, rotten := range []bool{false, true} {
 		dst := filepath.Join(dir, "dst", "other")
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		sys := atVerifying(c, func() {
 			if rotten {
 				spoil(t, filepath.Join(src, "file"))

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -60,10 +60,10 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 			write(t, src, c.name, treetest.Pattern(100, byte(i)), since)
 			plain := filepath.Join(dst, badPrefix+c.name)
-			tc := &tally.Counters{}
+			tc := &counters.Set{}
 			prepared := false
 			sys := faultfs.New(func(op fsys.Op, _ string) error {
-				if tally.Phase(tc.Phase.Load()) != tally.PhaseVerifying {
+				if counters.Phase(tc.Phase.Load()) != counters.PhaseVerifying {
 					return nil
 				}
 				if !prepared {
@@ -142,10 +142,10 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				if mode&0o200 == 0 {
 					require.ErrorIs(t, os.WriteFile(filepath.Join(src, "ro/no"), nil, 0o600), os.ErrPermission, "or this tests nothing")
 				}
-				c := &tally.Counters{}
+				c := &counters.Set{}
 				spoilt := false
 				sys := faultfs.New(func(op fsys.Op, _ string) error {
-					if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+					if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 						return nil
 					}
 					if !spoilt {
@@ -182,11 +182,11 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	for _, readError := range []bool{false, true} {
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		spoilt := false
 		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
-			case tally.Phase(c.Phase.Load()) != tally.PhaseVerifying:
+			case counters.Phase(c.Phase.Load()) != counters.PhaseVerifying:
 				return nil
 			case !spoilt:
 				spoilt = true
@@ -218,11 +218,11 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, dir, "mine", []byte("mine"), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	spoilt := false
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		switch {
-		case tally.Phase(c.Phase.Load()) != tally.PhaseVerifying:
+		case counters.Phase(c.Phase.Load()) != counters.PhaseVerifying:
 		case !spoilt:
 			spoilt = true
 			spoil(t, filepath.Join(dst, "a"))
@@ -254,7 +254,7 @@ func TestABadFileIsInNoManifest(t *testing.T) {
 	write(t, src, "b", treetest.Pattern(bigSize, 2), since)
 	write(t, dst, "extra", []byte("kept"), since)
 	require.NoError(t, os.WriteFile(filepath.Join(dst, "SHA256SUMS"), []byte(sha("kept")+"  extra\n"), 0o600))
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	sys := atVerifying(c, func() { spoil(t, filepath.Join(dst, "b")) })
 	o := verifying(VerifyDest, src, dst)
 	o.Hashes = hash.Algorithms()
@@ -288,7 +288,7 @@ func TestVerifySingleFiles(t *testing.T) {
 			// Manifests of the directory may list the file as well.
 			require.NoError(t, os.WriteFile(filepath.Join(base, "two", "MD5SUMS"),
 				fmt.Appendf(nil, "%032x  %s\n%032x  %s\n", 1, name, 2, "else"), 0o600))
-			c := &tally.Counters{}
+			c := &counters.Set{}
 			sys := atVerifying(c, func() {
 				if rotten {
 					spoil(t, two)

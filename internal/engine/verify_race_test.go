@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -42,13 +42,13 @@ func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	write(t, src, "d/a", treetest.Pattern(100, 1), since)
 	write(t, src, "d/b", treetest.Pattern(100, 2), since)
 	require.NoError(t, os.Chtimes(filepath.Join(src, "d"), before, before))
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	var mu sync.Mutex
 	drops, renames, times := 0, 0, 0
 	first, second, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	spoilt := false
 	sys := faultfs.New(func(op fsys.Op, name string) error {
-		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+		if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 			return nil
 		}
 		mu.Lock()
@@ -105,13 +105,13 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 		write(t, src, "ro/a", treetest.Pattern(100, 1), since)
 		write(t, src, "ro/b", treetest.Pattern(100, 2), since)
 		require.NoError(t, os.Chmod(filepath.Join(src, "ro"), 0o555))
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		var mu sync.Mutex
 		drops, firsts := 0, 0
 		widened, looked, back := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		spoilt, other := false, ""
 		sys := faultfs.New(func(op fsys.Op, name string) error {
-			if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+			if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 				return nil
 			}
 			mu.Lock()
@@ -174,7 +174,7 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 			write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 			prepare(src, dst)
 			for range 20 { // until the scan is done before the copy
-				c := &tally.Counters{CountTotals: true}
+				c := &counters.Set{CountTotals: true}
 				runTold(t, verifying(VerifyDest, src, dst), c)
 				if c.ScanDone.Load() {
 					require.Equal(t, c.TotalBytes.Load(), c.Bytes.Load())
@@ -194,7 +194,7 @@ func TestCachedIsNeverMoreThanVerified(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	sys := atVerifying(c, func() { spoil(t, filepath.Join(src, "b")) })
 	s := runTold(t, in(sys, verifying(VerifyFull, src, dst)), c).summary.Targets[0]
 	require.LessOrEqual(t, s.Cached, s.Verified)
@@ -209,10 +209,10 @@ func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	drops := 0
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if op == fsys.OpDropCache && tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+		if op == fsys.OpDropCache && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
 			if drops++; drops == 1 {
 				spoil(t, filepath.Join(src, "b"))
 				return syscall.ENODEV
@@ -239,11 +239,11 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 		write(t, src, name, treetest.Pattern(100, name[0]), since)
 	}
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	writes, drops := 0, 0
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		switch {
-		case op == fsys.OpWrite && tally.Phase(c.Phase.Load()) == tally.PhaseCopying:
+		case op == fsys.OpWrite && counters.Phase(c.Phase.Load()) == counters.PhaseCopying:
 			if writes++; writes == 7 { // "d" at the first destination
 				return syscall.ENOSPC
 			}
@@ -278,7 +278,7 @@ func TestAChangedSourceIsToldOnce(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	sys := atVerifying(c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
 	out := runTold(t, in(sys, verifying(VerifyFull, src, threeTargets(dir)...)), c)
 	require.Len(t, out.bad(), 1, "%s", out)
@@ -292,7 +292,7 @@ func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	sys := atVerifying(c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
 	o := verifying(VerifyFull, src, dst)
 	o.Preserve = PreserveNone
@@ -309,7 +309,7 @@ func TestThePathOfASingleFilesEvents(t *testing.T) {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		write(t, src, "file", treetest.Pattern(100, 1), since)
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		sys := atVerifying(c, func() {
 			if full {
 				spoil(t, filepath.Join(src, "file"))
@@ -330,10 +330,10 @@ func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, dst, badPrefix+"a", []byte("yesterday's"), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	spoilt := false
 	sys := faultfs.New(func(op fsys.Op, name string) error {
-		if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+		if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 			return nil
 		}
 		if !spoilt {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -25,10 +25,10 @@ func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
 	write(t, src, "file", treetest.Pattern(100, 1), since)
 	write(t, src, "file.sha256", []byte(sha(string(treetest.Pattern(100, 1)))+" *file\n"), since)
 	o := options(filepath.Join(src, "file"), dst)
-	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 	youngManifest(t, filepath.Join(dst, "file.sha256"))
 	write(t, src, "file", treetest.Pattern(100, 9), since.Add(1)) // newer, and not what its manifest says
-	out := runTold(t, o, &tally.Counters{})
+	out := runTold(t, o, &counters.Set{})
 	require.EqualValues(t, 1, out.summary.Mismatches, "%s", out)
 	content, err := os.ReadFile(filepath.Join(dst, "file"))
 	require.NoError(t, err)
@@ -43,14 +43,14 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 	o := options(src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 	o.SourceManifest = SourceManifestStrict
-	require.EqualValues(t, 1, runTold(t, o, &tally.Counters{}).summary.Mismatches)
+	require.EqualValues(t, 1, runTold(t, o, &counters.Set{}).summary.Mismatches)
 }
 
 // "find -type f -exec sha256sum {} + >SHA256SUMS" lists itself, as it was when it
 // was empty: that line promises nothing.
 func TestAManifestThatListsItself(t *testing.T) {
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
-	require.Empty(t, runTold(t, options(src, dst), &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).bad())
 }
 
 // With --fail-fast the files under way are not read to their ends.
@@ -60,7 +60,7 @@ func TestFailFastStopsReading(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a-bad", treetest.Pattern(100, 1), since)
 	write(t, src, "big", treetest.Pattern(2000*sweepBlock, 2), since)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	sys := atVerifying(c, func() { spoil(t, filepath.Join(dst, "a-bad")) })
 	var after atomic.Int64
 	told := atomic.Bool{}

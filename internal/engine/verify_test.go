@@ -19,11 +19,11 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -35,7 +35,7 @@ func verifying(mode VerifyMode, source string, targets ...string) Options {
 }
 
 // runTold is Run with the events kept.
-func runTold(t testing.TB, o Options, c *tally.Counters) *told {
+func runTold(t testing.TB, o Options, c *counters.Set) *told {
 	t.Helper()
 	out := &told{}
 	o.Report = func(e Event) { out.events = append(out.events, e) }
@@ -69,10 +69,10 @@ func stageOf(t testing.TB, e Event) failure.Stage {
 }
 
 // atVerifying calls f once, when everything is copied and nothing is read back yet.
-func atVerifying(c *tally.Counters, f func()) *fsys.FS {
+func atVerifying(c *counters.Set, f func()) *fsys.FS {
 	var once sync.Once
 	return faultfs.New(func(fsys.Op, string) error {
-		if tally.Phase(c.Phase.Load()) == tally.PhaseVerifying {
+		if counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
 			once.Do(f)
 		}
 		return nil
@@ -126,7 +126,7 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 	require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
 	for _, sync := range []SyncMode{SyncEnd, SyncFile, SyncNone} {
 		targets := []string{filepath.Join(dir, "one"+sync.String()), filepath.Join(dir, "two"+sync.String())}
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		sys := atVerifying(c, func() { spoil(t, filepath.Join(targets[1], "d/b")) })
 		o := verifying(VerifyDest, src, targets...)
 		o.Sync = sync
@@ -155,7 +155,7 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 		require.True(t, two["d"].mtime.Equal(since), "the directory's time stays")
 		require.NoDirExists(t, filepath.Join(targets[1], ".sealift-journal"))
 
-		again := runTold(t, in(sys, verifying(VerifyDest, src, targets...)), &tally.Counters{}) // mends it
+		again := runTold(t, in(sys, verifying(VerifyDest, src, targets...)), &counters.Set{}) // mends it
 		require.Empty(t, again.bad())
 		require.EqualValues(t, 4, again.summary.Targets[1].Verified)
 		require.Equal(t, []string{"a", "d/b", "d/c", "z"}, listed(t, targets[1]))
@@ -171,7 +171,7 @@ func TestVerifyOfWhatIsRight(t *testing.T) {
 			o := verifying(mode, src, threeTargets(filepath.Join(treetest.MemoryDir(t), "x"))...)
 			o.Workers, o.Memory = workers, 1
 			for range 2 { // the second run skips everything
-				out := runTold(t, o, &tally.Counters{})
+				out := runTold(t, o, &counters.Set{})
 				require.Empty(t, out.bad())
 				for i, target := range out.summary.Targets {
 					require.EqualValues(t, len(files), target.Verified)
@@ -196,14 +196,14 @@ func TestVerifyHardLinks(t *testing.T) {
 	for _, rotten := range []bool{false, true} {
 		for _, workers := range []int{1, 4} {
 			dst := filepath.Join(dir, fmt.Sprint("dst", rotten, workers))
-			c := &tally.Counters{}
+			c := &counters.Set{}
 			var mu sync.Mutex
 			dropped := 0
 			spoilt := false
 			sys := faultfs.New(func(op fsys.Op, _ string) error {
 				mu.Lock()
 				defer mu.Unlock()
-				if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+				if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 					return nil
 				}
 				if rotten && !spoilt {
@@ -262,18 +262,18 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	o := options(src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5, hash.SHA512}
-	require.Empty(t, runTold(t, o, &tally.Counters{}).bad())
+	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
 	manifests := []string{filepath.Join(dst, "SHA256SUMS"), filepath.Join(dst, "MD5SUMS"), filepath.Join(dst, "SHA512SUMS")}
 	youngManifest(t, manifests...)
 	stamp, err := os.Stat(manifests[2])
 	require.NoError(t, err)
 
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	var once sync.Once
 	var opened atomic.Int64
 	sys := faultfs.New(func(op fsys.Op, name string) error {
 		switch {
-		case tally.Phase(c.Phase.Load()) == tally.PhaseVerifying:
+		case counters.Phase(c.Phase.Load()) == counters.PhaseVerifying:
 			once.Do(func() { spoil(t, filepath.Join(dst, "a")) })
 		case op == fsys.OpOpen && name == "a":
 			opened.Add(1)
@@ -316,10 +316,10 @@ func TestVerifyReadError(t *testing.T) {
 	for _, victim := range []string{"d/big", "d/small"} {
 		for _, op := range []fsys.Op{fsys.OpRead, fsys.OpDropCache} {
 			targets := []string{filepath.Join(dir, victim+string(op), "1"), filepath.Join(dir, victim+string(op), "2")}
-			c := &tally.Counters{}
+			c := &counters.Set{}
 			opened, reads := "", 0
 			sys := faultfs.New(func(o fsys.Op, name string) error {
-				if tally.Phase(c.Phase.Load()) != tally.PhaseVerifying {
+				if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
 					return nil
 				}
 				if o == fsys.OpOpen {
@@ -398,7 +398,7 @@ func TestVerifyOfNamesThatOthersTook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dst := filepath.Join(dir, name)
 			path := filepath.Join(dst, "d/a")
-			tc := &tally.Counters{}
+			tc := &counters.Set{}
 			sys := atVerifying(tc, func() {
 				require.NoError(t, c.take(path))
 				if fileExists(path + "~") {

@@ -2,7 +2,7 @@ package pipe
 
 import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // file is what a Device needs of a *fsys.File.
@@ -42,7 +42,7 @@ type chunk struct {
 
 // Behind follows one file that is written in order, by one goroutine at a time.
 type Behind struct {
-	Clock *lap.Clock // of the goroutine that calls Wrote; may be nil
+	Clock *timing.Clock // of the goroutine that calls Wrote; may be nil
 
 	device *Device
 	owned  ownedFile

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Limits of the window where it adapts, and how it does.
@@ -194,8 +194,8 @@ func (d *Device) enqueue(c chunk) {
 }
 
 // waitForRoom waits for what may make room.
-func (d *Device) waitForRoom(c *lap.Clock) {
-	c.Wait(lap.Window, c.Here())
+func (d *Device) waitForRoom(c *timing.Clock) {
+	c.Wait(timing.Window, c.Here())
 	d.room.Wait()
 	c.Resume()
 }
@@ -206,7 +206,7 @@ func (d *Device) waitForRoom(c *lap.Clock) {
 // submitted though it is not full, and somebody who waits asks the groups to be
 // flushed. To do so always would make for small chunks and for flushes of next to
 // nothing.
-func (d *Device) wait(b *Behind, c *lap.Clock) {
+func (d *Device) wait(b *Behind, c *timing.Clock) {
 	for !d.stopped {
 		full := d.unwritten > d.window
 		dry := 2*d.unwritten >= d.window && 4*d.submitted < d.window

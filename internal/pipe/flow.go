@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // flow takes the pieces of one file to its digests and sinks. With as many files
@@ -21,10 +21,10 @@ type flow struct {
 	pipe    *Pipe
 	set     *hash.Set
 	takers  []taker
-	writing atomic.Int64 // takers that have not failed
-	inTurn  bool         // no lanes, whatever happens
-	clock   *lap.Clock   // of the reader
-	from    lap.Place    // of what is read
+	writing atomic.Int64  // takers that have not failed
+	inTurn  bool          // no lanes, whatever happens
+	clock   *timing.Clock // of the reader
+	from    timing.Place  // of what is read
 
 	lanes *lanes // nil while pieces are taken in turn
 	round round
@@ -33,9 +33,9 @@ type flow struct {
 // taker is where pieces go besides the digests: a sink, or somebody's output. It is
 // used by one goroutine at a time, whose clock it gets.
 type taker interface {
-	take(q piece, c *lap.Clock)
+	take(q piece, c *timing.Clock)
 	failed() bool // nothing is taken any more
-	place() lap.Place
+	place() timing.Place
 }
 
 // round is the last few blocks that were taken in turn.
@@ -57,12 +57,12 @@ const slowest = 4 * time.Nanosecond
 
 // newFlow begins one. The clock, which may be nil, is at reading the file until the
 // flow is closed, but for what it does in turn and what it waits for.
-func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, clock *lap.Clock, from lap.Place) *flow {
+func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, clock *timing.Clock, from timing.Place) *flow {
 	if clock == nil {
-		clock = lap.NewSheet(len(takers)).Clock() // the flow itself looks at it
+		clock = timing.NewSheet(len(takers)).Clock() // the flow itself looks at it
 	}
 	f := &flow{pipe: p, set: set, clock: clock, from: from}
-	clock.At(lap.Read, from)
+	clock.At(timing.Read, from)
 	for _, t := range takers {
 		f.takers = append(f.takers, t)
 	}
@@ -87,16 +87,16 @@ func (f *flow) send(q piece) {
 		return
 	}
 	if f.set.Len() > 0 {
-		f.clock.At(lap.Hash, lap.CPU)
+		f.clock.At(timing.Hash, timing.CPU)
 		for i := range f.set.Len() {
 			f.digest(q, i, f.clock)
 		}
 	}
 	for _, t := range f.takers {
-		f.clock.At(lap.Write, t.place())
+		f.clock.At(timing.Write, t.place())
 		f.give(q, t, f.clock)
 	}
-	f.clock.At(lap.Read, f.from)
+	f.clock.At(timing.Read, f.from)
 	if q.block != nil {
 		q.block.Release()
 		f.round.blocks++
@@ -111,7 +111,7 @@ func (f *flow) get(ctx context.Context) (*Block, error) {
 		return b, nil
 	}
 	if f.lanes == nil {
-		f.clock.Wait(lap.Block, lap.Nobody)
+		f.clock.Wait(timing.Block, timing.None)
 		defer f.clock.Resume()
 		return f.pipe.Pool.Get(ctx)
 	}
@@ -121,28 +121,28 @@ func (f *flow) get(ctx context.Context) (*Block, error) {
 }
 
 func (f *flow) newRound() round {
-	return round{begun: time.Now(), hashing: f.clock.Spent(lap.Hash, lap.CPU)}
+	return round{begun: time.Now(), hashing: f.clock.Spent(timing.Hash, timing.CPU)}
 }
 
 // waited reports whether a device made the file wait.
 func (f *flow) waited() bool {
 	r := &f.round
-	hashing := f.clock.Spent(lap.Hash, lap.CPU) - r.hashing
+	hashing := f.clock.Spent(timing.Hash, timing.CPU) - r.hashing
 	return time.Since(r.begun)-hashing > time.Duration(r.bytes)*slowest
 }
 
 // digest gives the piece to digest i.
-func (f *flow) digest(q piece, i int, c *lap.Clock) {
+func (f *flow) digest(q piece, i int, c *timing.Clock) {
 	if h := f.set.Hash(i); q.mark == nil {
 		q.feed(h)
-		c.Count(lap.Hash, lap.CPU, int64(len(q.data))+q.hole)
+		c.Count(timing.Hash, timing.CPU, int64(len(q.data))+q.hole)
 	} else {
 		q.mark.setState(i, hash.State(h))
 	}
 }
 
 // give gives the piece to a taker.
-func (f *flow) give(q piece, t taker, c *lap.Clock) {
+func (f *flow) give(q piece, t taker, c *timing.Clock) {
 	if t.failed() {
 		return
 	}
@@ -167,7 +167,7 @@ type lanes struct {
 
 type lane struct {
 	channel chan piece
-	place   lap.Place
+	place   timing.Place
 }
 
 // startLanes starts a lane for each digest and each sink. The caller must close
@@ -175,15 +175,15 @@ type lane struct {
 func (f *flow) startLanes() *lanes {
 	l := &lanes{}
 	for i := range f.set.Len() {
-		l.add(f, lap.Hash, lap.CPU, func(q piece, c *lap.Clock) { f.digest(q, i, c) })
+		l.add(f, timing.Hash, timing.CPU, func(q piece, c *timing.Clock) { f.digest(q, i, c) })
 	}
 	for _, t := range f.takers {
-		l.add(f, lap.Write, t.place(), func(q piece, c *lap.Clock) { f.give(q, t, c) })
+		l.add(f, timing.Write, t.place(), func(q piece, c *timing.Clock) { f.give(q, t, c) })
 	}
 	return l
 }
 
-func (l *lanes) add(f *flow, kind lap.Kind, place lap.Place, consume func(piece, *lap.Clock)) {
+func (l *lanes) add(f *flow, kind timing.Kind, place timing.Place, consume func(piece, *timing.Clock)) {
 	channel := make(chan piece, f.pipe.QueueSize)
 	i := int32(len(l.list))
 	l.list = append(l.list, lane{channel, place})
@@ -208,17 +208,17 @@ func (l *lanes) add(f *flow, kind lap.Kind, place lap.Place, consume func(piece,
 }
 
 // receive is idle only where there is nothing yet.
-func receive(channel <-chan piece, clock *lap.Clock) (q piece, open bool) {
+func receive(channel <-chan piece, clock *timing.Clock) (q piece, open bool) {
 	select {
 	case q, open = <-channel:
 	default:
-		clock.At(lap.Idle, lap.Nobody)
+		clock.At(timing.Idle, timing.None)
 		q, open = <-channel
 	}
 	return q, open
 }
 
-func (l *lanes) send(q piece, clock *lap.Clock) {
+func (l *lanes) send(q piece, clock *timing.Clock) {
 	if q.block != nil {
 		q.block.refs.Store(int32(len(l.list)))
 	}
@@ -226,7 +226,7 @@ func (l *lanes) send(q piece, clock *lap.Clock) {
 		select {
 		case l.list[i].channel <- q:
 		default:
-			clock.Wait(lap.Queue, l.list[i].place)
+			clock.Wait(timing.Queue, l.list[i].place)
 			l.list[i].channel <- q
 			clock.Resume()
 		}
@@ -234,15 +234,15 @@ func (l *lanes) send(q piece, clock *lap.Clock) {
 }
 
 // slowest is the place of the lane that was the last to have done with a block.
-func (l *lanes) slowest() lap.Place {
+func (l *lanes) slowest() timing.Place {
 	if len(l.list) == 0 {
-		return lap.Nobody
+		return timing.None
 	}
 	return l.list[l.last.Load()].place
 }
 
 // close waits until the lanes have taken everything.
-func (l *lanes) close(clock *lap.Clock) {
+func (l *lanes) close(clock *timing.Clock) {
 	for i := range l.list {
 		close(l.list[i].channel)
 	}
@@ -252,10 +252,10 @@ func (l *lanes) close(clock *lap.Clock) {
 }
 
 // beginWait begins a wait for all lanes, of which the last one is to blame.
-func (l *lanes) beginWait(clock *lap.Clock) { clock.Wait(lap.Queue, l.slowest()) }
+func (l *lanes) beginWait(clock *timing.Clock) { clock.Wait(timing.Queue, l.slowest()) }
 
-func (l *lanes) endWait(clock *lap.Clock) {
-	clock.Blame(lap.Queue, l.slowest())
+func (l *lanes) endWait(clock *timing.Clock) {
+	clock.Blame(timing.Queue, l.slowest())
 	clock.Resume()
 }
 

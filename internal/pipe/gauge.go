@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 // gaugeEvery is how often a Gauge looks: more often than progress is drawn.
@@ -16,7 +16,7 @@ const gaugeEvery = 50 * time.Millisecond
 type Gauge struct {
 	ctx      context.Context //nolint:containedctx // it lives as long as the run
 	devices  []Gauged
-	counters *tally.Counters
+	counters *counters.Set
 	ended    chan struct{}
 	watch    sync.WaitGroup
 }
@@ -28,7 +28,7 @@ type Gauged struct {
 }
 
 // NewGauge starts a goroutine; Stop ends it.
-func NewGauge(ctx context.Context, devices []Gauged, c *tally.Counters) *Gauge {
+func NewGauge(ctx context.Context, devices []Gauged, c *counters.Set) *Gauge {
 	g := &Gauge{ctx: ctx, devices: devices, counters: c, ended: make(chan struct{})}
 	g.watch.Go(g.run)
 	return g

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 // The counters tell of the device that has most unwritten, and what is written twice
@@ -19,7 +19,7 @@ func TestGauge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, speed = 64 << 20, 4 << 20
 		twice, once := NewDevice(DeviceOptions{Window: window, Ranges: true}), NewDevice(DeviceOptions{Window: window, Ranges: true})
-		var c tally.Counters
+		var c counters.Set
 		ctx, cancel := context.WithCancel(t.Context())
 		g := NewGauge(ctx, []Gauged{{twice, 2}, {once, 1}}, &c)
 

@@ -3,7 +3,7 @@ package pipe
 import (
 	"slices"
 
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Group counts the bytes of small files on one file system. They are closed, and
@@ -33,7 +33,7 @@ func (d *Device) Join(flush chan<- struct{}) *Group {
 
 // Add says that n bytes of a file that is closed now are unwritten. It waits
 // while the device has too much. The clock is the caller's and may be nil.
-func (g *Group) Add(n int64, c *lap.Clock) {
+func (g *Group) Add(n int64, c *timing.Clock) {
 	d := g.device
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Mark is a point of a file up to which a sink has been written, and the states
@@ -82,14 +82,14 @@ func alignUp(n int64) int64 {
 // error here.
 //
 // The clock may be nil; place is that of src.
-func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, clock *lap.Clock, place lap.Place) error {
+func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, clock *timing.Clock, place timing.Place) error {
 	b, err := p.Pool.Get(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.Release()
 	for off := from; off < to; {
-		clock.At(lap.Read, place)
+		clock.At(timing.Read, place)
 		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), alignUp(to)-off)], off)
 		got = int(min(int64(got), to-off))
 		if err != nil {
@@ -103,11 +103,11 @@ func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests
 		if err != nil || got == 0 {
 			return err
 		}
-		clock.Count(lap.Read, place, int64(got))
-		clock.At(lap.Hash, lap.CPU)
+		clock.Count(timing.Read, place, int64(got))
+		clock.At(timing.Hash, timing.CPU)
 		for _, h := range digests {
 			h.Write(b.Buf[:got])
-			clock.Count(lap.Hash, lap.CPU, int64(got))
+			clock.Count(timing.Hash, timing.CPU, int64(got))
 		}
 		off += int64(got)
 	}

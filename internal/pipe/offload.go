@@ -5,7 +5,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // offloadStep is how much the system is asked to copy at once, at most: few calls,
@@ -46,7 +46,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 	}
 	s.clock = f.clock
 	kind, place := f.offloading(s, src)
-	defer f.clock.At(lap.Read, f.from)
+	defer f.clock.At(timing.Read, f.from)
 	for off = start; off < size && s.Err == nil && ctx.Err() == nil; {
 		if off >= dataEnd {
 			data, hole, end, err := src.NextData(off)
@@ -74,7 +74,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 		case n == 0:
 			return off, nil
 		}
-		if kind == lap.Read {
+		if kind == timing.Read {
 			f.clock.Count(kind, place, n)
 		}
 		s.wrote(off, n)
@@ -90,13 +90,13 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 // offloading is what the system is taken to be busy with while it copies, which
 // nobody can tell. Where nothing of the source is in memory and what is unwritten is
 // bounded, which takes time of its own, that is reading.
-func (f *flow) offloading(s *Sink, src *fsys.File) (lap.Kind, lap.Place) {
+func (f *flow) offloading(s *Sink, src *fsys.File) (timing.Kind, timing.Place) {
 	if s.Behind != nil {
 		if held, known := src.Cached(0, 0); known && !held {
-			return lap.Read, f.from
+			return timing.Read, f.from
 		}
 	}
-	return lap.Write, s.Place
+	return timing.Write, s.Place
 }
 
 // blame finds out whether copying the bytes from off to end has failed because of

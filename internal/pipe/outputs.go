@@ -2,7 +2,7 @@ package pipe
 
 import (
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Output takes the bytes of a Flow, in order and from one goroutine at a time. After
@@ -20,9 +20,9 @@ type Flow struct{ flow *flow }
 func (p *Pipe) Flow(set *hash.Set, outputs []Output, inTurn bool) *Flow {
 	takers := make([]*output, len(outputs))
 	for i, o := range outputs {
-		takers[i] = &output{to: o, at: lap.Destination(i)}
+		takers[i] = &output{to: o, at: timing.Destination(i)}
 	}
-	f := newFlow(p, set, takers, nil, lap.Source)
+	f := newFlow(p, set, takers, nil, timing.Source)
 	if f.inTurn = inTurn; !inTurn {
 		f.lanes = f.startLanes()
 	}
@@ -43,12 +43,12 @@ func (f *Flow) Close() { f.flow.close() }
 
 type output struct {
 	to  Output
-	at  lap.Place
+	at  timing.Place
 	err error
 }
 
-func (o *output) take(q piece, _ *lap.Clock) { o.err = o.to.Put(q.data, q.off) }
+func (o *output) take(q piece, _ *timing.Clock) { o.err = o.to.Put(q.data, q.off) }
 
-func (o *output) place() lap.Place { return o.at }
+func (o *output) place() timing.Place { return o.at }
 
 func (o *output) failed() bool { return o.err != nil }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // dropUnit is how much of a file is read before it is dropped from the page
@@ -22,8 +22,8 @@ const dropUnit = 8 << 20 // bytes
 // CacheDrop and CacheDirect both drop the file from the page cache first, which
 // forces what is not written yet. What other programs hold there nevertheless,
 // because they have it mapped, is read past the cache.
-func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache Cache, clock *lap.Clock, place lap.Place) (n int64, fromDevice bool, err error) {
-	clock.At(lap.Read, place)
+func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache Cache, clock *timing.Clock, place timing.Place) (n int64, fromDevice bool, err error) {
+	clock.At(timing.Read, place)
 	course := Course{Clock: clock, From: place}
 	if cache == CacheAuto {
 		n, err = p.Transfer(ctx, src, info, set, nil, course)

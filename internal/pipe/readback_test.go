@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -51,7 +51,7 @@ func TestReadBack(t *testing.T) {
 					require.NoError(t, err)
 					p := mover(block, 2, int64(3*block), true)
 					set := freshSet()
-					n, fromDevice, err := p.ReadBack(t.Context(), src, info, set, cache, nil, lap.Nobody)
+					n, fromDevice, err := p.ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
 					src.Close()
 					what := fmt.Sprintf("%d bytes in %s, blocks of %d, %s", size, dir, block, cache)
 					require.NoError(t, err, what)
@@ -83,7 +83,7 @@ func TestReadBackFromADisk(t *testing.T) {
 			src, info, err := d.Open("f")
 			require.NoError(t, err)
 			set := freshSet()
-			_, fromDevice, err := mover(4096, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil, lap.Nobody)
+			_, fromDevice, err := mover(4096, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
 			src.Close()
 			require.NoError(t, err)
 			require.True(t, fromDevice, "%d bytes, %s", size, cache)
@@ -111,7 +111,7 @@ func TestReadBackOfAMappedFile(t *testing.T) {
 				src, info, err := d.Open("f")
 				require.NoError(t, err)
 				set := freshSet()
-				n, fromDevice, err := mover(block, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil, lap.Nobody)
+				n, fromDevice, err := mover(block, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
 				src.Close()
 				require.NoError(t, err)
 				require.EqualValues(t, len(content), n)
@@ -141,7 +141,7 @@ func TestReadBackOfAFileOfAnotherSize(t *testing.T) {
 						info.Size = said
 						p := mover(block, 2, 1<<20, false)
 						set := freshSet()
-						n, _, err := p.ReadBack(t.Context(), src, info, set, cache, nil, lap.Nobody)
+						n, _, err := p.ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
 						src.Close()
 						what := fmt.Sprintf("%d bytes, said to be %d, in %s, blocks of %d, %s", size, said, dir, block, cache)
 						require.NoError(t, err, what)
@@ -254,7 +254,7 @@ func TestReadBackGivesAllBlocksBack(t *testing.T) {
 							}
 							return nil
 						})
-						n, _, err := p.ReadBack(ctx, src, info, freshSet(), cache, nil, lap.Nobody)
+						n, _, err := p.ReadBack(ctx, src, info, freshSet(), cache, nil, timing.None)
 						unhook()
 						cancel()
 						src.Close()
@@ -297,7 +297,7 @@ func TestReadBackAfterTheEnd(t *testing.T) {
 			p := mover(testBlock, 1, testBlock, false)
 			busy, err := p.Pool.Get(t.Context()) // the only one: nobody can take it
 			require.NoError(t, err)
-			_, _, err = p.ReadBack(ctx, src, info, freshSet(), cache, nil, lap.Nobody)
+			_, _, err = p.ReadBack(ctx, src, info, freshSet(), cache, nil, timing.None)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Zero(t, p.Bytes.Load())
 			busy.Release()

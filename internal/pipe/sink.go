@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Sink is where the bytes of one file go at one destination.
 type Sink struct {
 	File   *fsys.Pending
-	Behind *Behind   // told what is written; nil for nobody
-	Sparse bool      // make holes of zeros
-	Clone  bool      // File holds everything already: nothing is written, only read
-	Err    error     // the first error; nothing is written after it
-	Place  lap.Place // of the destination, for who measures
+	Behind *Behind      // told what is written; nil for nobody
+	Sparse bool         // make holes of zeros
+	Clone  bool         // File holds everything already: nothing is written, only read
+	Err    error        // the first error; nothing is written after it
+	Place  timing.Place // of the destination, for who measures
 
 	// Refused is set when the system does not copy between the two devices by
 	// itself, and spares the next file the question; nil: it is never asked.
@@ -23,7 +23,7 @@ type Sink struct {
 
 	end   int64 // end of the last byte written
 	marks marks
-	clock *lap.Clock // of the goroutine that writes
+	clock *timing.Clock // of the goroutine that writes
 }
 
 // Write puts data at the offset off, unless an earlier write failed.
@@ -45,9 +45,9 @@ func (s *Sink) Write(data []byte, off int64) {
 
 func (s *Sink) failed() bool { return s.Err != nil }
 
-func (s *Sink) place() lap.Place { return s.Place }
+func (s *Sink) place() timing.Place { return s.Place }
 
-func (s *Sink) take(q piece, c *lap.Clock) {
+func (s *Sink) take(q piece, c *timing.Clock) {
 	s.clock = c
 	switch {
 	case q.mark != nil:
@@ -72,9 +72,9 @@ func (s *Sink) put(data []byte, off int64) {
 // wrote accounts for n bytes that were written at the offset off.
 func (s *Sink) wrote(off, n int64) {
 	s.end = max(s.end, off+n)
-	s.clock.Count(lap.Write, s.Place, n)
+	s.clock.Count(timing.Write, s.Place, n)
 	if s.Behind != nil {
-		s.clock.At(lap.Write, s.Place) // where the system has read it as well
+		s.clock.At(timing.Write, s.Place) // where the system has read it as well
 		s.Behind.Clock = s.clock
 		s.Behind.Wrote(off, n)
 	}

@@ -7,11 +7,11 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // A Pipe holds what the transfers of one run share. All fields but Pool and
@@ -31,8 +31,8 @@ type Course struct {
 	Start     int64           // the first byte to move; sinks and digests have what is before it
 	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
 	Read      func(off int64) // told how far reading has come; may be nil
-	Clock     *lap.Clock      // of the caller; may be nil
-	From      lap.Place       // of what is read
+	Clock     *timing.Clock   // of the caller; may be nil
+	From      timing.Place    // of what is read
 }
 
 // piece is what lanes carry: a block's bytes at an offset, a hole, or a mark.
@@ -84,8 +84,8 @@ func tellsHoles(src *fsys.File) bool {
 
 // inline moves a file of at most one block: one buffer, no channel, no
 // goroutine. more says that the file did not end with the block.
-func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, clock *lap.Clock, from lap.Place) (total int64, more bool, err error) {
-	clock.At(lap.Read, from)
+func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, clock *timing.Clock, from timing.Place) (total int64, more bool, err error) {
+	clock.At(timing.Read, from)
 	b, err := p.get(ctx, clock)
 	if err != nil {
 		return 0, false, err
@@ -105,19 +105,19 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 			return int64(n), true, nil
 		}
 	}
-	clock.Count(lap.Read, from, int64(n))
+	clock.Count(timing.Read, from, int64(n))
 	if err := p.Pace(ctx, n, clock); err != nil {
 		return 0, false, err
 	}
 	if set.Len() > 0 {
-		clock.At(lap.Hash, lap.CPU)
+		clock.At(timing.Hash, timing.CPU)
 		set.Write(b.Buf[:n])
 		for range set.Len() {
-			clock.Count(lap.Hash, lap.CPU, int64(n))
+			clock.Count(timing.Hash, timing.CPU, int64(n))
 		}
 	}
 	for _, s := range sinks {
-		clock.At(lap.Write, s.Place)
+		clock.At(timing.Write, s.Place)
 		s.clock = clock
 		s.Write(b.Buf[:n], 0)
 	}
@@ -126,11 +126,11 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 }
 
 // get waits for a block.
-func (p *Pipe) get(ctx context.Context, clock *lap.Clock) (*Block, error) {
+func (p *Pipe) get(ctx context.Context, clock *timing.Clock) (*Block, error) {
 	if b := p.Pool.tryGet(ctx); b != nil {
 		return b, nil
 	}
-	clock.Wait(lap.Block, lap.Nobody)
+	clock.Wait(timing.Block, timing.None)
 	defer clock.Resume()
 	return p.Pool.Get(ctx)
 }
@@ -223,7 +223,7 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 			b.Release()
 			return off, err
 		}
-		f.clock.Count(lap.Read, f.from, int64(n))
+		f.clock.Count(timing.Read, f.from, int64(n))
 		f.send(piece{block: b, data: b.Buf[:n], off: off})
 		off += int64(n)
 		p.count(int64(n))
@@ -236,17 +236,17 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 
 func (p *Pipe) count(n int64) {
 	if p.Bytes != nil {
-		tally.Grow(p.Bytes, n)
+		counters.Grow(p.Bytes, n)
 	}
 }
 
 // Pace waits until n more bytes are within --bwlimit. The clock is the caller's and
 // may be nil.
-func (p *Pipe) Pace(ctx context.Context, n int, clock *lap.Clock) error {
+func (p *Pipe) Pace(ctx context.Context, n int, clock *timing.Clock) error {
 	if p.Limiter == nil {
 		return nil
 	}
-	clock.Wait(lap.Pace, lap.Asked)
+	clock.Wait(timing.Pace, timing.UserLimit)
 	defer clock.Resume()
 	return p.Limiter.WaitN(ctx, n)
 }

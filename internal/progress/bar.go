@@ -7,7 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 // Lengths of the part that the library draws, in columns.
@@ -63,8 +63,8 @@ const stateWidth = 14
 func (s snapshot) state() string {
 	eta, ok := s.eta()
 	switch {
-	case !ok || s.phase == tally.PhaseDone:
-	case s.phase != tally.PhaseFlushing:
+	case !ok || s.phase == counters.PhaseDone:
+	case s.phase != counters.PhaseFlushing:
 		return "ETA " + Clock(eta)
 	default:
 		if both := s.phase.String() + " " + Clock(eta); len(both) <= stateWidth {

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 func shot(bytes, total int64) snapshot {
 	return snapshot{
-		phase: tally.PhaseCopying, bytes: bytes, totalBytes: total,
+		phase: counters.PhaseCopying, bytes: bytes, totalBytes: total,
 		files: bytes / 1e6, totalFiles: total / 1e6, totalsKnown: true,
 		rate: 1.44e9, average: 1.32e9, etaRate: 1.3e9,
 	}
@@ -17,15 +17,15 @@ func shot(bytes, total int64) snapshot {
 
 func TestBarLine(t *testing.T) {
 	unknown := shot(12.3e9, 0)
-	unknown.totalsKnown, unknown.phase = false, tally.PhaseScanning
+	unknown.totalsKnown, unknown.phase = false, counters.PhaseScanning
 	flushing := shot(27.1e9, 27.1e9)
-	flushing.phase = tally.PhaseFlushing
+	flushing.phase = counters.PhaseFlushing
 	verifying := shot(12.3e9, 27.1e9)
-	verifying.phase = tally.PhaseVerifying
+	verifying.phase = counters.PhaseVerifying
 	hashing := shot(12.3e9, 0)
-	hashing.totalsKnown, hashing.phase = false, tally.PhaseHashing
+	hashing.totalsKnown, hashing.phase = false, counters.PhaseHashing
 	draining := shot(27.0e9, 27.1e9)
-	draining.phase, draining.unwritten, draining.deviceRate, draining.rate = tally.PhaseFlushing, 0.1e9, 40e6, 40e6
+	draining.phase, draining.unwritten, draining.deviceRate, draining.rate = counters.PhaseFlushing, 0.1e9, 40e6, 40e6
 	unmeasured := draining
 	unmeasured.deviceRate = 0
 	slow := draining
@@ -33,9 +33,9 @@ func TestBarLine(t *testing.T) {
 	hidden := draining
 	hidden.totalsKnown = false
 	done := flushing
-	done.phase = tally.PhaseDone
+	done.phase = counters.PhaseDone
 	stopped := shot(12.3e9, 27.1e9)
-	stopped.phase = tally.PhaseStopped
+	stopped.phase = counters.PhaseStopped
 	empty := shot(0, 0)
 	few := shot(5, 10)
 	few.files, few.totalFiles, few.etaRate = 1, 2, 0

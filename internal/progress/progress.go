@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 // Mode says how progress is shown.
@@ -77,7 +77,7 @@ type Screen interface {
 // Config says what to show, how, and where.
 type Config struct {
 	Mode     Mode // not ModeAuto
-	Counters *tally.Counters
+	Counters *counters.Set
 	Screen   Screen
 	Width    func() int // columns of the terminal at this moment; for ModeBar
 }

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 func TestMain(m *testing.M) {
@@ -37,13 +37,13 @@ func (t *tape) put(list *[]string, s string) {
 }
 
 // run shows counters that move by 100 MB and 10 files a second of fake time.
-func run(t *testing.T, mode Mode, seconds int, prepare func(*tally.Counters)) *tape {
+func run(t *testing.T, mode Mode, seconds int, prepare func(*counters.Set)) *tape {
 	t.Helper()
 	tp := &tape{}
 	synctest.Test(t, func(t *testing.T) {
 		tp.start = time.Now()
-		c := &tally.Counters{}
-		c.Phase.Store(int32(tally.PhaseCopying))
+		c := &counters.Set{}
+		c.Phase.Store(int32(counters.PhaseCopying))
 		if prepare != nil {
 			prepare(c)
 		}
@@ -65,8 +65,8 @@ func run(t *testing.T, mode Mode, seconds int, prepare func(*tally.Counters)) *t
 	return tp
 }
 
-func totals(bytes, files int64) func(*tally.Counters) {
-	return func(c *tally.Counters) {
+func totals(bytes, files int64) func(*counters.Set) {
+	return func(c *counters.Set) {
 		c.TotalBytes.Store(bytes)
 		c.TotalFiles.Store(files)
 		c.ScanDone.Store(true)
@@ -149,7 +149,7 @@ func TestJSONHasNullForUnknownTotals(t *testing.T) {
 
 // A short run is over before its totals are counted.
 func TestJSONKnowsTheTotalsWhenTheRunIsOver(t *testing.T) {
-	tp := run(t, ModeJSON, 2, func(c *tally.Counters) { c.Phase.Store(int32(tally.PhaseDone)) })
+	tp := run(t, ModeJSON, 2, func(c *counters.Set) { c.Phase.Store(int32(counters.PhaseDone)) })
 	want := `"phase":"done","bytes":200000000,"total_bytes":200000000,"files":20,"total_files":20,`
 	if last := tp.lines[len(tp.lines)-1]; !strings.Contains(last, want) {
 		t.Errorf("%s lacks %s", last, want)
@@ -157,9 +157,9 @@ func TestJSONKnowsTheTotalsWhenTheRunIsOver(t *testing.T) {
 }
 
 func TestJSONTellsWhatIsUnwritten(t *testing.T) {
-	tp := run(t, ModeJSON, 2, func(c *tally.Counters) {
+	tp := run(t, ModeJSON, 2, func(c *counters.Set) {
 		totals(300e6, 20)(c)
-		c.Phase.Store(int32(tally.PhaseFlushing))
+		c.Phase.Store(int32(counters.PhaseFlushing))
 		c.Unwritten.Store(80e6)
 		c.DeviceRate.Store(40e6)
 	})
@@ -171,7 +171,7 @@ func TestJSONTellsWhatIsUnwritten(t *testing.T) {
 }
 
 func TestTextTellsOfTheFlush(t *testing.T) {
-	s := snapshot{phase: tally.PhaseFlushing, bytes: 27.0e9, totalBytes: 27.1e9, unwritten: 0.1e9, deviceRate: 40e6,
+	s := snapshot{phase: counters.PhaseFlushing, bytes: 27.0e9, totalBytes: 27.1e9, unwritten: 0.1e9, deviceRate: 40e6,
 		files: 7, totalFiles: 7, totalsKnown: true, rate: 40e6, average: 41e6}
 	const want = "flushing: 27.0 GB of 27.1 GB (99%), 7 of 7 files, 40.0 MB/s (average 41.0 MB/s), 0:03 left"
 	if got := s.text(); got != want {
@@ -188,7 +188,7 @@ func TestNoneDrawsNothingButKnowsTheStatus(t *testing.T) {
 		t.Errorf("drawn: %q %q", tp.bars, tp.lines)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		p := Start(Config{Mode: ModeNone, Counters: c})
 		defer p.Stop()
 		time.Sleep(2 * time.Second)

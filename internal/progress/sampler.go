@@ -3,7 +3,7 @@ package progress
 import (
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 // Windows over which rates are taken. The shorter one is shown; the longer one
@@ -24,7 +24,7 @@ type sample struct {
 // as the longer window is.
 type sampler struct {
 	start   time.Time
-	phase   tally.Phase
+	phase   counters.Phase
 	first   sample   // of the work that the average is about
 	samples []sample // oldest first; never empty
 	counted int64    // Counters.Bytes when last looked at
@@ -40,7 +40,7 @@ func newSampler(now time.Time) sampler {
 
 // snapshot is all that is shown, at one moment.
 type snapshot struct {
-	phase       tally.Phase
+	phase       counters.Phase
 	bytes       int64         // dealt with and no longer in memory only
 	unwritten   int64         // dealt with, and in memory only
 	deviceRate  int64         // bytes per second at which the device takes those, 0 while unknown
@@ -56,9 +56,9 @@ type snapshot struct {
 	etaRate     float64 // bytes per second, for the estimate
 }
 
-func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
+func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	shot := snapshot{
-		phase:     tally.Phase(c.Phase.Load()),
+		phase:     counters.Phase(c.Phase.Load()),
 		files:     c.Files.Load(),
 		bytesOnly: c.BytesOnly.Load(),
 		elapsed:   now.Sub(s.start),
@@ -76,7 +76,7 @@ func (s *sampler) take(now time.Time, c *tally.Counters) snapshot {
 		shot.totalsKnown = true
 		shot.totalBytes = c.TotalBytes.Load()
 		shot.totalFiles = c.TotalFiles.Load()
-	case shot.phase == tally.PhaseDone: // before the scan was; there is no more
+	case shot.phase == counters.PhaseDone: // before the scan was; there is no more
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
@@ -103,8 +103,8 @@ func (s *sampler) written(counted, unwritten int64) int64 {
 
 // startsAnew reports whether work begins that has a speed of its own: reading
 // back what was copied.
-func startsAnew(from, to tally.Phase) bool {
-	return to == tally.PhaseVerifying && (from == tally.PhaseCopying || from == tally.PhaseFlushing)
+func startsAnew(from, to counters.Phase) bool {
+	return to == counters.PhaseVerifying && (from == counters.PhaseCopying || from == counters.PhaseFlushing)
 }
 
 // since returns the youngest sample that is not younger than t, or the oldest.
@@ -166,9 +166,9 @@ func (s snapshot) percent() int {
 func (s snapshot) eta() (time.Duration, bool) {
 	left, speed := s.totalBytes-s.bytes, s.etaRate
 	switch {
-	case s.phase == tally.PhaseStopped:
+	case s.phase == counters.PhaseStopped:
 		return 0, false
-	case s.phase == tally.PhaseFlushing:
+	case s.phase == counters.PhaseFlushing:
 		if left, speed = s.unwritten, float64(s.deviceRate); left == 0 {
 			return 0, false
 		}
@@ -184,7 +184,7 @@ func (s snapshot) eta() (time.Duration, bool) {
 	if speed <= 0 || seconds >= longest.Seconds() {
 		return 0, false
 	}
-	if s.phase == tally.PhaseFlushing && s.standing.Seconds() > seconds+rateWindow.Seconds() {
+	if s.phase == counters.PhaseFlushing && s.standing.Seconds() > seconds+rateWindow.Seconds() {
 		return 0, false // the device does not answer any more, or not as fast as it did
 	}
 	return time.Duration(seconds * float64(time.Second)), true

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
 func TestRatesForgetWhatIsLongAgo(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	c.ScanDone.Store(true)
 	c.TotalBytes.Store(2e9)
 	c.Bytes.Store(1e9) // an earlier run had copied them
@@ -38,7 +38,7 @@ func TestRatesForgetWhatIsLongAgo(t *testing.T) {
 func TestStatusSignalsDoNotDisturbTheRates(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	for range 4000 {
 		now = now.Add(time.Millisecond)
 		c.Bytes.Add(1000)
@@ -59,10 +59,10 @@ func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 		"standstill":                 func(s *snapshot) { s.etaRate = 0 },
 		"over the total":             func(s *snapshot) { s.bytes = 2000 },
 		"years":                      func(s *snapshot) { s.totalBytes = 1e15 },
-		"flushing, and no byte left": func(s *snapshot) { s.phase, s.deviceRate = tally.PhaseFlushing, 1 },
-		"flushing, speed unknown":    func(s *snapshot) { s.phase, s.unwritten = tally.PhaseFlushing, 9 },
+		"flushing, and no byte left": func(s *snapshot) { s.phase, s.deviceRate = counters.PhaseFlushing, 1 },
+		"flushing, speed unknown":    func(s *snapshot) { s.phase, s.unwritten = counters.PhaseFlushing, 9 },
 		"flushing for years": func(s *snapshot) {
-			s.phase, s.unwritten, s.deviceRate = tally.PhaseFlushing, 1e15, 1
+			s.phase, s.unwritten, s.deviceRate = counters.PhaseFlushing, 1e15, 1
 		},
 	} {
 		s := base
@@ -71,13 +71,13 @@ func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 			t.Errorf("%s: eta %v", name, eta)
 		}
 	}
-	for _, phase := range []tally.Phase{tally.PhaseScanning, tally.PhaseCopying, tally.PhaseVerifying, tally.PhaseHashing} {
+	for _, phase := range []counters.Phase{counters.PhaseScanning, counters.PhaseCopying, counters.PhaseVerifying, counters.PhaseHashing} {
 		base.phase = phase
 		if _, ok := base.eta(); !ok {
 			t.Errorf("no eta while %v", phase)
 		}
 	}
-	base.phase, base.unwritten, base.deviceRate, base.totalsKnown = tally.PhaseFlushing, 90, 40, false
+	base.phase, base.unwritten, base.deviceRate, base.totalsKnown = counters.PhaseFlushing, 90, 40, false
 	if eta, ok := base.eta(); !ok || eta != 2250*time.Millisecond {
 		t.Errorf("while flushing: %v, %v; want 2.25 s by the speed of the device, whatever the totals", eta, ok)
 	}
@@ -88,8 +88,8 @@ func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
 func TestNoEstimateWhileADeviceStandsStill(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &tally.Counters{}
-	c.Phase.Store(int32(tally.PhaseFlushing))
+	c := &counters.Set{}
+	c.Phase.Store(int32(counters.PhaseFlushing))
 	c.Bytes.Store(100e6)
 	c.Unwritten.Store(20e6)
 	c.DeviceRate.Store(10e6)
@@ -130,7 +130,7 @@ func TestPercent(t *testing.T) {
 func TestRateIsThatOfTheLastSeconds(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &tally.Counters{}
+	c := &counters.Set{}
 	var shot snapshot
 	for i := range 60 {
 		now = now.Add(tick)
@@ -148,24 +148,24 @@ func TestRateIsThatOfTheLastSeconds(t *testing.T) {
 // Reading back has a speed of its own, whether its bytes are counted on from
 // those that were copied or from 0 again, and whichever is seen first.
 func TestRatesStartAnewWithVerifying(t *testing.T) {
-	for name, begin := range map[string]func(c *tally.Counters, look func()){
-		"counted on": func(c *tally.Counters, _ func()) {
+	for name, begin := range map[string]func(c *counters.Set, look func()){
+		"counted on": func(c *counters.Set, _ func()) {
 			c.TotalBytes.Add(1e9)
-			c.Phase.Store(int32(tally.PhaseVerifying))
+			c.Phase.Store(int32(counters.PhaseVerifying))
 		},
-		"from 0": func(c *tally.Counters, _ func()) {
+		"from 0": func(c *counters.Set, _ func()) {
 			c.Bytes.Store(0)
-			c.Phase.Store(int32(tally.PhaseVerifying))
+			c.Phase.Store(int32(counters.PhaseVerifying))
 		},
-		"from 0, a little later": func(c *tally.Counters, look func()) {
-			c.Phase.Store(int32(tally.PhaseVerifying))
+		"from 0, a little later": func(c *counters.Set, look func()) {
+			c.Phase.Store(int32(counters.PhaseVerifying))
 			look()
 			c.Bytes.Store(0)
 		},
 	} {
 		now := time.Unix(1e9, 0)
 		s := newSampler(now)
-		c := &tally.Counters{}
+		c := &counters.Set{}
 		c.ScanDone.Store(true)
 		c.TotalBytes.Store(1e9)
 		var shot snapshot
@@ -173,12 +173,12 @@ func TestRatesStartAnewWithVerifying(t *testing.T) {
 			now = now.Add(tick)
 			shot = s.take(now, c)
 		}
-		c.Phase.Store(int32(tally.PhaseCopying))
+		c.Phase.Store(int32(counters.PhaseCopying))
 		for range 40 { // 100 MB/s
 			look()
 			c.Bytes.Add(25e6)
 		}
-		c.Phase.Store(int32(tally.PhaseFlushing))
+		c.Phase.Store(int32(counters.PhaseFlushing))
 		look()
 		begin(c, look)
 		look()
@@ -199,8 +199,8 @@ func TestRatesStartAnewWithVerifying(t *testing.T) {
 func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
-	c := &tally.Counters{}
-	c.Phase.Store(int32(tally.PhaseHashing))
+	c := &counters.Set{}
+	c.Phase.Store(int32(counters.PhaseHashing))
 	s.take(now.Add(tick), c)
 	c.Bytes.Store(5e6)
 	s.take(now.Add(5*time.Second), c)
@@ -214,7 +214,7 @@ func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
 
 // watched is a sampler that looks at counters once a tick.
 type watched struct {
-	tally.Counters
+	counters.Set
 	sampler
 
 	now time.Time
@@ -225,13 +225,13 @@ func newWatched(total int64) *watched {
 	w := &watched{sampler: newSampler(now), now: now}
 	w.TotalBytes.Store(total)
 	w.ScanDone.Store(true)
-	w.Phase.Store(int32(tally.PhaseCopying))
+	w.Phase.Store(int32(counters.PhaseCopying))
 	return w
 }
 
 func (w *watched) look() snapshot {
 	w.now = w.now.Add(tick)
-	return w.take(w.now, &w.Counters)
+	return w.take(w.now, &w.Set)
 }
 
 // A copy whose source is four times as fast as the device: all that is shown is
@@ -263,7 +263,7 @@ func TestBytesAreThoseOnTheDevice(t *testing.T) {
 	if s := w.look(); s.bytes != 330e6 || s.unwritten != 70e6 || s.percent() != 82 {
 		t.Errorf("all is read: %d bytes and %d unwritten, %d %%", s.bytes, s.unwritten, s.percent())
 	}
-	w.Phase.Store(int32(tally.PhaseFlushing))
+	w.Phase.Store(int32(counters.PhaseFlushing))
 	for range 6 {
 		s := step()
 		eta, ok := s.eta()
@@ -339,13 +339,13 @@ func TestVerifyingStartsAnewAfterFlushing(t *testing.T) {
 			w.look()
 		}
 		if seen {
-			w.Phase.Store(int32(tally.PhaseFlushing))
+			w.Phase.Store(int32(counters.PhaseFlushing))
 			w.Unwritten.Store(300e6)
 			w.look()
 		}
 		w.Unwritten.Store(0)
 		w.TotalBytes.Store(2e9)
-		w.Phase.Store(int32(tally.PhaseVerifying))
+		w.Phase.Store(int32(counters.PhaseVerifying))
 		if s := w.look(); s.bytes != 1e9 || s.rate != 0 || s.average != 0 {
 			t.Errorf("flush seen %v: verifying begins with %d bytes, rate %v, average %v", seen, s.bytes, s.rate, s.average)
 		}
@@ -388,7 +388,7 @@ func TestTotalOfAShortRunIsWhatWasCounted(t *testing.T) {
 	w.ScanDone.Store(false)
 	w.Bytes.Store(100)
 	w.Unwritten.Store(30)
-	w.Phase.Store(int32(tally.PhaseDone))
+	w.Phase.Store(int32(counters.PhaseDone))
 	if s := w.look(); !s.totalsKnown || s.totalBytes != 100 || s.bytes != 70 {
 		t.Errorf("%d bytes of %d", s.bytes, s.totalBytes)
 	}

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 const (
@@ -36,7 +36,7 @@ const (
 type run struct {
 	ctx      context.Context //nolint:containedctx // it lives as long as the run
 	opts     *Options
-	counters *tally.Counters
+	counters *counters.Set
 	stop     *fsys.Stop
 
 	in         input
@@ -66,7 +66,7 @@ type run struct {
 // the summary tells what was done until then, and of everything that went wrong.
 // When Run returns, all its goroutines have ended, but for one that waits for a
 // fifo's other end where the user may open the fifo in one direction only.
-func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
+func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	stop, err := fsys.NewStop()
 	if err != nil {
@@ -90,16 +90,16 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	}
 	r.setTotals()
 	r.prepare()
-	c.Phase.Store(int32(tally.PhaseCopying))
+	c.Phase.Store(int32(counters.PhaseCopying))
 	read := r.move()
-	c.Phase.Store(int32(tally.PhaseFlushing))
+	c.Phase.Store(int32(counters.PhaseFlushing))
 	r.finish()
 	r.leaveInput()
 	err = r.judge(read)
 	if err == nil {
 		r.writeManifest()
 	}
-	c.Phase.Store(int32(tally.End(err != nil)))
+	c.Phase.Store(int32(counters.End(err != nil)))
 	return r.summary(begun), err
 }
 

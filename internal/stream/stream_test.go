@@ -22,11 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -68,7 +68,7 @@ func streamIn(ctx context.Context, sys *fsys.FS, in string, outs []string, chang
 	if change != nil {
 		change(opts)
 	}
-	o.summary, o.err = Run(ctx, opts, &tally.Counters{})
+	o.summary, o.err = Run(ctx, opts, &counters.Set{})
 	return o
 }
 

@@ -10,11 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/sum"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -61,7 +61,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 					return nil
 				})
 				o.FS = sys
-				s, err := sum.Run(context.Background(), o, &tally.Counters{})
+				s, err := sum.Run(context.Background(), o, &counters.Set{})
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v\n%s%v", victim, a.Nth, a.At, a.Brief, err, &out, told)
 				if s != nil {
 					require.Len(t, told, int(s.Errors+s.Warnings))
@@ -89,7 +89,7 @@ func calm(t *testing.T, in string) (lines, told []string) {
 	var out bytes.Buffer
 	o := &sum.Options{Paths: []string{in}, Hashes: []hash.Algorithm{hash.SHA256}, Out: &out}
 	o.Report = func(e sum.Event) { told = append(told, e.Err.Error()) }
-	_, err := sum.Run(context.Background(), o, &tally.Counters{})
+	_, err := sum.Run(context.Background(), o, &counters.Set{})
 	require.NoError(t, err)
 	for line := range strings.Lines(out.String()) {
 		lines = append(lines, line)

@@ -5,7 +5,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -23,7 +23,7 @@ func (r *run) startScan(ctx context.Context, args []argument) (stop func()) {
 			if !a.isDir {
 				if info, err := os.Stat(a.given); err == nil && a.given != "-" {
 					c.TotalFiles.Add(1)
-					tally.Grow(&c.TotalBytes, info.Size())
+					counters.Grow(&c.TotalBytes, info.Size())
 				}
 				continue
 			}

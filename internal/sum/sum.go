@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -21,7 +22,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -75,7 +75,7 @@ type Summary struct {
 // was stopped, or that of writing the lines, which for a manifest are all or
 // none; the summary tells of everything
 // else that went wrong. When Run returns, all its goroutines have ended.
-func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
+func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
 	if r.workers == 0 {
@@ -109,7 +109,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 		return nil, err
 	}
 	defer r.out.close()
-	c.Phase.Store(int32(tally.PhaseHashing))
+	c.Phase.Store(int32(counters.PhaseHashing))
 	r.hash(ctx, args)
 	switch err = context.Cause(ctx); {
 	case err != nil:
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	default:
 		err = r.out.write(r)
 	}
-	c.Phase.Store(int32(tally.End(err != nil)))
+	c.Phase.Store(int32(counters.End(err != nil)))
 	r.summary.Elapsed = time.Since(begun)
 	return r.summary, err
 }
@@ -126,7 +126,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 // run is one execution of Run.
 type run struct {
 	opts     *Options
-	counters *tally.Counters
+	counters *counters.Set
 	workers  int
 	pipe     *pipe.Pipe
 	sets     sync.Pool // of *hash.Set

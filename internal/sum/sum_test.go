@@ -21,13 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/sum"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -69,7 +69,7 @@ func run(t *testing.T, o *sum.Options) (lines string, told []string, s *sum.Summ
 		o.Hashes = []hash.Algorithm{hash.SHA256}
 	}
 	o.Report = func(e sum.Event) { told = append(told, e.Err.Error()) }
-	s, err := sum.Run(t.Context(), o, &tally.Counters{CountTotals: true})
+	s, err := sum.Run(t.Context(), o, &counters.Set{CountTotals: true})
 	require.NoError(t, err)
 	return out.String(), told, s
 }
@@ -172,7 +172,7 @@ func TestManifest(t *testing.T) {
 	f, err := os.Create("out.txt")
 	require.NoError(t, err)
 	defer f.Close()
-	_, err = sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: f, OutFile: f}, &tally.Counters{})
+	_, err = sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: f, OutFile: f}, &counters.Set{})
 	require.NoError(t, err)
 	content, err := os.ReadFile("out.txt")
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestManifestIsNotPutOverAnythingElse(t *testing.T) {
 		"big": "it is not a manifest that Sealift wrote", "notes": "it is not a manifest that Sealift wrote", "sub": "it is a directory",
 		"nothing/there": "no such file", fmt.Sprintf("/dev/fd/%d", w.Fd()): "it is a fifo", os.DevNull: "it is a character device",
 	} {
-		_, err := sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: name}, &tally.Counters{})
+		_, err := sum.Run(t.Context(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: name}, &counters.Set{})
 		_, ok := errors.AsType[*failure.RefusedError](err)
 		require.True(t, ok, "%s: %v", name, err)
 		require.ErrorContains(t, err, why, name)
@@ -207,7 +207,7 @@ func TestManifestIsNotPutOverAnythingElse(t *testing.T) {
 func TestManifestThatWouldNotBeComplete(t *testing.T) {
 	hardTree(t)
 	manifest := func(paths ...string) error {
-		_, err := sum.Run(t.Context(), &sum.Options{Paths: paths, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: "SUMS"}, &tally.Counters{})
+		_, err := sum.Run(t.Context(), &sum.Options{Paths: paths, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: "SUMS"}, &counters.Set{})
 		return err
 	}
 	for _, before := range []string{"", strings.Repeat("0", 64) + "  old\n"} {
@@ -342,7 +342,7 @@ func TestFiltersAndReserved(t *testing.T) {
 	require.NoError(t, err)
 	lines, _, _ = run(t, &sum.Options{Paths: []string{"."}, Only: only})
 	require.Equal(t, 2, strings.Count(lines, "\n"), lines)
-	_, err = sum.Run(t.Context(), &sum.Options{Paths: []string{"a", "b"}, Only: only, Out: io.Discard, Hashes: []hash.Algorithm{hash.SHA256}}, &tally.Counters{})
+	_, err = sum.Run(t.Context(), &sum.Options{Paths: []string{"a", "b"}, Only: only, Out: io.Discard, Hashes: []hash.Algorithm{hash.SHA256}}, &counters.Set{})
 	require.Error(t, err)
 }
 
@@ -428,13 +428,13 @@ func TestStopAndClosedOutput(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(stop)
 	var out bytes.Buffer
-	_, err := sum.Run(ctx, &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: &out, Manifest: ""}, &tally.Counters{CountTotals: true})
+	_, err := sum.Run(ctx, &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: &out, Manifest: ""}, &counters.Set{CountTotals: true})
 	require.ErrorIs(t, err, stop)
 	require.Zero(t, out.Len())
-	_, err = sum.Run(ctx, &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: "M"}, &tally.Counters{})
+	_, err = sum.Run(ctx, &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: "M"}, &counters.Set{})
 	require.ErrorIs(t, err, stop)
 	require.NoFileExists(t, "M")
-	_, err = sum.Run(context.Background(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: closed{}}, &tally.Counters{})
+	_, err = sum.Run(context.Background(), &sum.Options{Paths: []string{"."}, Hashes: []hash.Algorithm{hash.SHA256}, Out: closed{}}, &counters.Set{})
 	require.ErrorIs(t, err, fs.ErrClosed)
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // job is a file that is read once, for every line that lists it.
@@ -93,7 +93,7 @@ func (w *worker) compare(ctx context.Context, j *job, lines []*part, f *fsys.Fil
 	defer pool.Put(set)
 	set.Reset()
 	cache := w.run.opts.Cache
-	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil, lap.Nobody)
+	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil, timing.None)
 	if err == nil {
 		j.read = true
 		j.bytes += n

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -53,7 +53,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 				}
 				sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 				o.FS = sys
-				_, err := verify.Run(context.Background(), o, &tally.Counters{})
+				_, err := verify.Run(context.Background(), o, &counters.Set{})
 				all := strings.Join(told, "\n")
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t):\n%s", victim, a.Nth, a.At, a.Brief, all)
 				if refused := new(failure.RefusedError); err != nil {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // startScan adds up the sizes of the files to check, ahead of the work, if
@@ -27,7 +27,7 @@ func (r *run) startScan(ctx context.Context) (stop func()) {
 			for i, s := range manifests {
 				_, _ = s.readLines(ctx, sideBySide(manifests[i+1:]), func(j *job) { // the check will report errors
 					if info, err := look.Lstat(j.path); err == nil && info.Kind == fsys.Regular {
-						tally.Grow(&c.TotalBytes, info.Size)
+						counters.Grow(&c.TotalBytes, info.Size)
 					}
 				})
 			}

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // Options say what to check, and how.
@@ -99,7 +99,7 @@ type ManifestSummary struct {
 // *failure.RefusedError if there is nothing to check, and the cause of ctx's
 // end if the run was stopped; the summary is not nil then. When Run returns, all
 // its goroutines have ended.
-func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
+func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
 	if r.workers == 0 {
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	c.Phase.Store(int32(tally.PhaseVerifying))
+	c.Phase.Store(int32(counters.PhaseVerifying))
 	r.check(ctx)
 	if ctx.Err() == nil {
 		r.findIgnored()
@@ -127,7 +127,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 			r.findUnlisted(ctx, t)
 		}
 	}
-	c.Phase.Store(int32(tally.End(ctx.Err() != nil)))
+	c.Phase.Store(int32(counters.End(ctx.Err() != nil)))
 	r.summary.Elapsed = time.Since(begun)
 	return r.summary, context.Cause(ctx)
 }
@@ -135,7 +135,7 @@ func Run(ctx context.Context, o *Options, c *tally.Counters) (*Summary, error) {
 // run is one execution of Run.
 type run struct {
 	opts     *Options
-	counters *tally.Counters
+	counters *counters.Set
 	workers  int
 	pipe     *pipe.Pipe
 	sets     sync.Map   // of *sync.Pool of *digests, by the names of the algorithms

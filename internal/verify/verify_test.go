@@ -22,11 +22,11 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/tally"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -63,7 +63,7 @@ func check(t testing.TB, o *verify.Options) (told []string, s *verify.Summary, e
 		}
 		told = append(told, line)
 	}
-	s, err = verify.Run(context.Background(), o, &tally.Counters{CountTotals: true})
+	s, err = verify.Run(context.Background(), o, &counters.Set{CountTotals: true})
 	return told, s, err
 }
 
@@ -461,7 +461,7 @@ func TestStop(t *testing.T) {
 		if after == 0 {
 			cancel(stop)
 		}
-		_, err := verify.Run(ctx, o, &tally.Counters{CountTotals: true})
+		_, err := verify.Run(ctx, o, &counters.Set{CountTotals: true})
 		require.ErrorIs(t, err, stop)
 		require.Less(t, n, 2000)
 		cancel(nil)

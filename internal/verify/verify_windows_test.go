@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/tally"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
@@ -20,7 +20,7 @@ func TestDrives(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o600))
 	var told []string
 	o := &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Report: func(r verify.Result) { told = append(told, r.Err.Error()) }}
-	_, err := verify.Run(t.Context(), o, &tally.Counters{})
+	_, err := verify.Run(t.Context(), o, &counters.Set{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"refused: it names a drive", "refused: it names a drive"}, told)
 }

@@ -1,15 +1,15 @@
 package walk
 
 import (
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/tally"
 )
 
 // Counter is a visitor that adds up the regular files as the totals of Counters.
 // Options.Found is to be its method of that name. What it cannot see it passes over:
 // whoever does the work will report it.
 type Counter struct {
-	Counters *tally.Counters
+	Counters *counters.Set
 	Times    int64 // how often each byte will be read
 }
 
@@ -17,7 +17,7 @@ type Counter struct {
 func (c Counter) Found(_ *Dir, _ string, _ Place, info fsys.Info) {
 	if info.Kind == fsys.Regular {
 		c.Counters.TotalFiles.Add(1)
-		tally.Grow(&c.Counters.TotalBytes, tally.Times(c.Times, info.Size))
+		counters.Grow(&c.Counters.TotalBytes, counters.Times(c.Times, info.Size))
 	}
 }
 

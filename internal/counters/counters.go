@@ -1,7 +1,6 @@
-// Package tally holds the counters by which a run can be watched: those who
-// work add to them and never send a message, and who draws progress reads them
-// at a pace of his own.
-package tally
+// Package counters holds the counters that show the progress of a run. Workers add to
+// them and never send a message; the progress display reads them at its own pace.
+package counters
 
 import (
 	"math"
@@ -35,8 +34,8 @@ func (p Phase) String() string {
 	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "done", "stopped"}[p]
 }
 
-// Counters may be read at any time.
-type Counters struct {
+// Set holds the counters of one run. Every field may be read at any time.
+type Set struct {
 	Phase      atomic.Int32 // a Phase
 	Bytes      atomic.Int64 // bytes of files dealt with, whatever became of them
 	Files      atomic.Int64 // regular files dealt with

@@ -14,11 +14,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// parked holds the link groups that wait for a name to be met, packed: there may be
+// pendingLinks holds the link groups that wait for a name to be met, packed: there may be
 // as many as files, and most may wait in vain, for names outside the source. Each has
 // a record, of about 100 bytes; beyond a limit the records go into a temporary file.
 // The table that finds them takes about 12 bytes each. It is not for concurrent use.
-type parked struct {
+type pendingLinks struct {
 	seed   maphash.Seed
 	limit  int // bytes of records in memory
 	spill  func() (parkedFile, error)
@@ -30,11 +30,11 @@ type parked struct {
 	filed  bool      // the file was asked for: it is there, or there is none
 	era    int       // how often all records were given up: older places mean nothing
 	buf    []byte    // of a record
-	dirs   []heldDir // that the leaders' names are in; records have their numbers
+	dirs   []heldDir // that the primaries' names are in; records have their numbers
 	unused []uint32  // numbers that are free
 	number map[*walk.Dir]uint32
 
-	targets int // leaders of a group
+	targets int // primaries of a group
 }
 
 // parkedFile takes records that outgrow memory.
@@ -44,15 +44,15 @@ type parkedFile interface {
 	io.Closer
 }
 
-// heldDir is a directory with how many leaders hold it.
+// heldDir is a directory with how many primaries hold it.
 type heldDir struct {
 	dir   *walk.Dir
 	holds int
 }
 
-// parkedMemory is how much of the records is kept in memory, in bytes: about 80,000
+// pendingLinksMemory is how much of the records is kept in memory, in bytes: about 80,000
 // files, so that most trees never touch a temporary file.
-const parkedMemory = 8 << 20
+const pendingLinksMemory = 8 << 20
 
 const (
 	placeBits    = 36 // of a slot; the rest is of the hash
@@ -64,24 +64,24 @@ const (
 	recordFixed  = recordLength + 16 + 8 + 1
 )
 
-func newParked(targets, limit int, spill func() (parkedFile, error)) *parked {
-	return &parked{
+func newPendingLinks(targets, limit int, spill func() (parkedFile, error)) *pendingLinks {
+	return &pendingLinks{
 		targets: targets, era: 1, seed: maphash.MakeSeed(), limit: limit, spill: spill, start: placeUnit,
 		slots: make([]uint64, firstSlots), number: map[*walk.Dir]uint32{},
 	}
 }
 
-func (p *parked) hashOf(id fsys.ID) uint64 { return maphash.Comparable(p.seed, id) >> placeBits }
+func (p *pendingLinks) hashOf(id fsys.ID) uint64 { return maphash.Comparable(p.seed, id) >> placeBits }
 
 // home is where a slot is to be, if that is free.
-func (p *parked) home(slot uint64) int { return int(slot>>placeBits) & (len(p.slots) - 1) }
+func (p *pendingLinks) home(slot uint64) int { return int(slot>>placeBits) & (len(p.slots) - 1) }
 
-func (p *parked) after(i int) int { return (i + 1) & (len(p.slots) - 1) }
+func (p *pendingLinks) after(i int) int { return (i + 1) & (len(p.slots) - 1) }
 
-func (p *parked) place(slot uint64) int64 { return int64(slot&(1<<placeBits-1)) * placeUnit }
+func (p *pendingLinks) place(slot uint64) int64 { return int64(slot&(1<<placeBits-1)) * placeUnit }
 
 // take takes the group of id out, nil if there is none.
-func (p *parked) take(id fsys.ID) (*linkGroup, error) {
+func (p *pendingLinks) take(id fsys.ID) (*linkGroup, error) {
 	want := p.hashOf(id)
 	for i := p.home(want << placeBits); p.slots[i] != 0; i = p.after(i) {
 		if p.slots[i]>>placeBits != want {
@@ -107,7 +107,7 @@ func (p *parked) take(id fsys.ID) (*linkGroup, error) {
 }
 
 // put parks a group, which is not to be used any more.
-func (p *parked) put(g *linkGroup) {
+func (p *pendingLinks) put(g *linkGroup) {
 	record := p.pack(g)
 	place := g.place
 	if g.era != p.era || g.length != len(record) || !p.overwrite(place, record) {
@@ -126,7 +126,7 @@ func (p *parked) put(g *linkGroup) {
 
 // free makes a slot free. What follows without a gap moves up, unless it would come
 // before its home.
-func (p *parked) free(i int) {
+func (p *pendingLinks) free(i int) {
 	p.slots[i] = 0
 	for j := p.after(i); p.slots[j] != 0; j = p.after(j) {
 		home := p.home(p.slots[j])
@@ -141,7 +141,7 @@ func (p *parked) free(i int) {
 	}
 }
 
-func (p *parked) grow() {
+func (p *pendingLinks) grow() {
 	old := p.slots
 	p.slots = make([]uint64, 2*len(old))
 	for _, slot := range old {
@@ -157,7 +157,7 @@ func (p *parked) grow() {
 }
 
 // append adds a record and returns its place.
-func (p *parked) append(record []byte) int64 {
+func (p *pendingLinks) append(record []byte) int64 {
 	size := (len(record) + placeUnit - 1) / placeUnit * placeUnit
 	if len(p.tail) > 0 && len(p.tail)+size > p.limit {
 		p.flush()
@@ -173,7 +173,7 @@ func (p *parked) append(record []byte) int64 {
 
 // flush moves the records to the file. Where there is none, or it takes nothing, they
 // stay in memory.
-func (p *parked) flush() {
+func (p *pendingLinks) flush() {
 	if !p.filed {
 		p.filed = true
 		if file, err := p.spill(); err == nil {
@@ -189,7 +189,7 @@ func (p *parked) flush() {
 }
 
 // overwrite replaces a record by one of the same length, if that is possible.
-func (p *parked) overwrite(place int64, record []byte) bool {
+func (p *pendingLinks) overwrite(place int64, record []byte) bool {
 	if place >= p.start {
 		copy(p.tail[place-p.start:], record)
 		return true
@@ -198,7 +198,7 @@ func (p *parked) overwrite(place int64, record []byte) bool {
 }
 
 // read returns the record at place, valid until the next call of anything.
-func (p *parked) read(place int64) ([]byte, error) {
+func (p *pendingLinks) read(place int64) ([]byte, error) {
 	if place >= p.start {
 		record := p.tail[place-p.start:]
 		return record[:binary.LittleEndian.Uint32(record)], nil
@@ -231,19 +231,19 @@ func cannotRead(err error) error {
 	return fmt.Errorf("the temporary file with the names of hard links: %w", err)
 }
 
-// What of a leader is in its record.
+// What of a primary is in its record.
 const (
 	leaderThere   = 1 << iota
 	leaderPledged // a manifest of the source lists its name
-	leaderAlike   // of its name and its content the same as of the leader before
+	leaderAlike   // of its name and its content the same as of the primary before
 	leaderHashed  // it has digests
 )
 
 // pack makes a record, valid until the next call of anything: its length, the id, the
 // names seen, whether the group is broken, then for each target a byte that says what
-// there is of a leader, and that. Two records of a group differ in length only if
-// their leaders do.
-func (p *parked) pack(g *linkGroup) []byte {
+// there is of a primary, and that. Two records of a group differ in length only if
+// their primaries do.
+func (p *pendingLinks) pack(g *linkGroup) []byte {
 	b := append(p.buf[:0], 0, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint64(b, g.id.Dev)
 	b = binary.LittleEndian.AppendUint64(b, g.id.Ino)
@@ -253,15 +253,15 @@ func (p *parked) pack(g *linkGroup) []byte {
 	} else {
 		b = append(b, 0)
 	}
-	var before *leader
-	for i := range g.leaders {
-		l := &g.leaders[i]
+	var before *primary
+	for i := range g.primaries {
+		l := &g.primaries[i]
 		if l.held == nil {
 			b = append(b, 0)
 			continue
 		}
 		what := byte(leaderThere)
-		if l.pledged {
+		if l.expected {
 			what |= leaderPledged
 		}
 		if l.digests != nil {
@@ -291,7 +291,7 @@ func (p *parked) pack(g *linkGroup) []byte {
 	return b
 }
 
-func (l *leader) like(other *leader) bool {
+func (l *primary) like(other *primary) bool {
 	return l.name == other.name && l.size == other.size && l.mtime == other.mtime &&
 		(l.digests == nil) == (other.digests == nil) && slices.EqualFunc(l.digests, other.digests, bytes.Equal)
 }
@@ -306,20 +306,20 @@ func idOfRecord(record []byte) fsys.ID {
 	return fsys.ID{Dev: binary.LittleEndian.Uint64(b), Ino: binary.LittleEndian.Uint64(b[8:])}
 }
 
-// unpack undoes pack. The leaders hold their directories themselves again.
-func (p *parked) unpack(record []byte) (*linkGroup, error) {
+// unpack undoes pack. The primaries hold their directories themselves again.
+func (p *pendingLinks) unpack(record []byte) (*linkGroup, error) {
 	b := record[recordLength+16:]
 	g := &linkGroup{id: idOfRecord(record), seen: binary.LittleEndian.Uint64(b), broken: b[8] != 0}
 	in := recordFields{rest: b[9:]}
-	var before leader
+	var before primary
 	for len(in.rest) > 0 && !in.bad {
 		what := in.rest[0]
 		in.rest = in.rest[1:]
 		if what == 0 {
-			g.leaders = append(g.leaders, leader{})
+			g.primaries = append(g.primaries, primary{})
 			continue
 		}
-		l := leader{pledged: what&leaderPledged != 0}
+		l := primary{expected: what&leaderPledged != 0}
 		if what&leaderAlike != 0 {
 			l.name, l.size, l.mtime, l.digests = before.name, before.size, before.mtime, before.digests
 		} else {
@@ -336,20 +336,20 @@ func (p *parked) unpack(record []byte) (*linkGroup, error) {
 		}
 		number := in.count()
 		l.id = fsys.ID{Dev: in.count(), Ino: in.count()}
-		if in.bad || number >= uint64(len(p.dirs)) || p.dirs[number].holds == 0 || len(g.leaders) == p.targets {
+		if in.bad || number >= uint64(len(p.dirs)) || p.dirs[number].holds == 0 || len(g.primaries) == p.targets {
 			return nil, cannotRead(nil)
 		}
 		l.held = p.dirs[number].dir
-		l.dd = l.held.State.(destDirs)[len(g.leaders)]
-		g.leaders = append(g.leaders, l)
+		l.dd = l.held.State.(destDirs)[len(g.primaries)]
+		g.primaries = append(g.primaries, l)
 		before = l
 	}
-	if in.bad || len(g.leaders) != p.targets {
+	if in.bad || len(g.primaries) != p.targets {
 		return nil, cannotRead(nil)
 	}
-	for i := range g.leaders {
-		if g.leaders[i].held != nil {
-			p.letGo(g.leaders[i].held)
+	for i := range g.primaries {
+		if g.primaries[i].held != nil {
+			p.letGo(g.primaries[i].held)
 		}
 	}
 	return g, nil
@@ -391,7 +391,7 @@ func (f *recordFields) field() []byte {
 }
 
 // hold takes over one hold of a directory and returns its number.
-func (p *parked) hold(d *walk.Dir) uint32 {
+func (p *pendingLinks) hold(d *walk.Dir) uint32 {
 	n, known := p.number[d]
 	switch {
 	case known:
@@ -409,7 +409,7 @@ func (p *parked) hold(d *walk.Dir) uint32 {
 }
 
 // letGo hands one hold of a directory back.
-func (p *parked) letGo(d *walk.Dir) {
+func (p *pendingLinks) letGo(d *walk.Dir) {
 	n := p.number[d]
 	if p.dirs[n].holds--; p.dirs[n].holds > 0 {
 		return
@@ -420,7 +420,7 @@ func (p *parked) letGo(d *walk.Dir) {
 }
 
 // close lets go of everything.
-func (p *parked) close() {
+func (p *pendingLinks) close() {
 	for _, held := range p.dirs {
 		for range held.holds {
 			held.dir.Done()

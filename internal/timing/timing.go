@@ -1,21 +1,20 @@
-// Package lap measures where the time of a run goes.
+// Package timing measures where the time of a run goes.
 //
-// A goroutine that is measured has a Clock, which it tells what it turns to: the
-// end of one lap is the beginning of the next, so that its laps add up to the time
-// that has passed. The clock is read once for each lap, and never where the
-// goroutine just goes on. Nothing is locked or allocated until a clock stops, when
-// its laps go to the Sheet of the run.
+// Every measured goroutine has a Clock and reports to it each change of stage. The
+// clock is read once at each change, and the intervals of a goroutine add up to the
+// time that has passed. Nothing is locked or allocated until a clock stops and hands
+// its intervals to the Sheet of the run.
 //
-//   - kind: what a lap is spent with, work or waiting
-//   - place: who it is spent on
-//   - share: the part of the wall time that a place has
+//   - kind: the stage of an interval, work or waiting
+//   - place: the source, the CPU, a limit or a destination
+//   - share: the part of the wall time that belongs to a place
 //
-// Wall time is divided at each instant, and equally, among the places that the
-// goroutines of the run are at then. One that is at nobody's does not count, nor do
-// those that work aside, for another one: that they take long shows in its waiting
-// for them. So all shares together are the time in which anybody was at work, and
-// the share of a place is what the run would gain if it took no time.
-package lap
+// At each instant the wall time is divided equally among the places of the goroutines
+// that count. A goroutine at None does not count, nor does one that works aside for
+// another: its duration shows in the waiting of the other. All shares together are the
+// time in which any goroutine worked. The share of a place is what the run would gain
+// if that place took no time.
+package timing
 
 import (
 	"sync"
@@ -56,15 +55,15 @@ func (k Kind) String() string {
 // Waits reports whether it is waiting and not work.
 func (k Kind) Waits() bool { return k >= List }
 
-// Place is who a lap is spent on. The zero value is nobody.
+// Place is who a interval is spent on. The zero value is nobody.
 type Place int
 
 // The places, before those of the destinations.
 const (
-	Nobody Place = iota
+	None Place = iota
 	Source
 	CPU
-	Asked // a limit that the user has set
+	UserLimit // a limit that the user has set
 	first
 )
 
@@ -95,27 +94,27 @@ func (c *cell) add(d cell) {
 
 func index(k Kind, p Place) int { return int(p)*int(kinds) + int(k) }
 
-// Clock takes the laps of one goroutine. A nil *Clock measures nothing.
+// Clock takes the intervals of one goroutine. A nil *Clock measures nothing.
 type Clock struct {
 	sheet  *Sheet
 	aside  bool
-	now    int           // the index of the lap under way
+	now    int           // the index of the interval under way
 	before int           // that of the one that Wait has ended
-	since  time.Duration // when the lap under way began
+	since  time.Duration // when the interval under way began
 	mean   time.Duration // the same in the time of Sheet.mean
 	cells  []cell
 }
 
 var epoch = time.Now()
 
-// At ends the lap under way and begins one, unless it is the same.
+// At ends the interval under way and begins one, unless it is the same.
 func (c *Clock) At(k Kind, p Place) {
 	if c != nil && c.now != index(k, p) {
-		c.lap(index(k, p))
+		c.interval(index(k, p))
 	}
 }
 
-func (c *Clock) lap(next int) {
+func (c *Clock) interval(next int) {
 	now := time.Since(epoch) // reads the monotonic clock alone
 	l := &c.cells[c.now]
 	l.time += now - c.since
@@ -130,33 +129,33 @@ func (c *Clock) lap(next int) {
 	c.now, c.since = next, now
 }
 
-// counts reports whether the place of a lap is not nobody.
+// counts reports whether the place of a interval is not nobody.
 func counts(index int) bool { return index >= int(kinds) }
 
 // Wait is At for waiting, until Resume.
 func (c *Clock) Wait(k Kind, p Place) {
 	if c != nil {
 		c.before = c.now
-		c.lap(index(k, p))
+		c.interval(index(k, p))
 	}
 }
 
 // Resume ends a Wait and goes on with what was before.
 func (c *Clock) Resume() {
 	if c != nil {
-		c.lap(c.before)
+		c.interval(c.before)
 	}
 }
 
-// Here is the place of the lap under way.
+// Here is the place of the interval under way.
 func (c *Clock) Here() Place {
 	if c == nil {
-		return Nobody
+		return None
 	}
 	return Place(c.now / int(kinds))
 }
 
-// Blame says what place the lap under way was spent on, where that turns out at its
+// Blame says what place the interval under way was spent on, where that turns out at its
 // end. Neither this place nor the one that it was taken for is nobody.
 func (c *Clock) Blame(k Kind, p Place) {
 	if c != nil {
@@ -171,7 +170,7 @@ func (c *Clock) Count(k Kind, p Place, bytes int64) {
 	}
 }
 
-// Spent is the time of all laps of a kind that have ended.
+// Spent is the time of all intervals of a kind that have ended.
 func (c *Clock) Spent(k Kind, p Place) time.Duration {
 	if c == nil {
 		return 0
@@ -187,13 +186,13 @@ func (c *Clock) Aside() *Clock {
 	return c.sheet.clock(true)
 }
 
-// Stop ends the last lap and gives all of them to the sheet. The clock must not be
+// Stop ends the last interval and gives all of them to the sheet. The clock must not be
 // used afterwards.
 func (c *Clock) Stop() {
 	if c == nil {
 		return
 	}
-	c.At(Idle, Nobody)
+	c.At(Idle, None)
 	s := c.sheet
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,8 +283,8 @@ func (s *Sheet) clock(aside bool) *Clock {
 	return c
 }
 
-// Lap is what a run has spent on one place with one kind.
-type Lap struct {
+// Interval is what a run has spent on one place with one kind.
+type Interval struct {
 	Kind       Kind
 	Place      Place
 	Time       time.Duration // of all goroutines together
@@ -293,19 +292,19 @@ type Lap struct {
 	Operations int64
 }
 
-// Laps lists what there was, work before waiting, of all clocks that have stopped.
-func (s *Sheet) Laps() []Lap {
+// Intervals lists what there was, work before waiting, of all clocks that have stopped.
+func (s *Sheet) Intervals() []Interval {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var laps []Lap
+	var intervals []Interval
 	for k := Idle + 1; k < kinds; k++ {
-		for p := Nobody; index(k, p) < len(s.cells); p++ {
+		for p := None; index(k, p) < len(s.cells); p++ {
 			if c := s.cells[index(k, p)]; c.time > 0 || c.operations > 0 {
-				laps = append(laps, Lap{k, p, c.time, c.bytes, c.operations})
+				intervals = append(intervals, Interval{k, p, c.time, c.bytes, c.operations})
 			}
 		}
 	}
-	return laps
+	return intervals
 }
 
 // Shares is what each place but nobody has of the wall time, of all clocks that have

@@ -1,4 +1,4 @@
-package lap
+package timing
 
 import (
 	"sync"
@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// laps are what a test expects of the times of a sheet, by kind and place.
-type laps map[[2]int]time.Duration
+// intervals are what a test expects of the times of a sheet, by kind and place.
+type intervals map[[2]int]time.Duration
 
-func lapsOf(s *Sheet) laps {
-	got := laps{}
-	for _, l := range s.Laps() {
+func lapsOf(s *Sheet) intervals {
+	got := intervals{}
+	for _, l := range s.Intervals() {
 		if l.Time > 0 {
 			got[[2]int{int(l.Kind), int(l.Place)}] = l.Time
 		}
@@ -25,7 +25,7 @@ func lapsOf(s *Sheet) laps {
 
 func at(k Kind, p Place) [2]int { return [2]int{int(k), int(p)} }
 
-// The end of one lap is the beginning of the next, and waiting comes back to what it
+// The end of one interval is the beginning of the next, and waiting comes back to what it
 // has interrupted.
 func TestLapsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -50,18 +50,18 @@ func TestLapsAddUp(t *testing.T) {
 		c.Resume()
 		require.Equal(t, 2*time.Second, c.Spent(Read, Source))
 		c.Stop()
-		require.Equal(t, laps{
+		require.Equal(t, intervals{
 			at(Read, Source): 2 * time.Second, at(Write, Destination(0)): 4 * time.Second,
 			at(Window, Destination(0)): 4 * time.Second, at(Queue, Source): 2 * time.Second,
-			at(Idle, Nobody): time.Hour,
+			at(Idle, None): time.Hour,
 		}, withIdle(lapsOf(s), s))
 		require.Equal(t, []time.Duration{0, 4 * time.Second, 0, 0, 8 * time.Second}, s.Shares())
-		require.Equal(t, Lap{Read, Source, 2 * time.Second, 15, 2}, s.Laps()[0])
+		require.Equal(t, Interval{Read, Source, 2 * time.Second, 15, 2}, s.Intervals()[0])
 	})
 }
 
-func withIdle(l laps, s *Sheet) laps {
-	l[at(Idle, Nobody)] = s.cells[index(Idle, Nobody)].time
+func withIdle(l intervals, s *Sheet) intervals {
+	l[at(Idle, None)] = s.cells[index(Idle, None)].time
 	return l
 }
 
@@ -90,7 +90,7 @@ func TestSharesAreOfTheWallTime(t *testing.T) {
 		}
 		work(s.Clock(), step(Write, Destination(1), 2), step(Read, Source, 6))
 		// Who waits for the others' blocks does not count, nor does who works aside.
-		work(s.Clock(), step(Block, Nobody, 8))
+		work(s.Clock(), step(Block, None, 8))
 		work(s.Aside(), step(Hash, CPU, 8))
 		group.Wait()
 		require.Equal(t, []time.Duration{0, 6 * time.Second, 0, 0, 0, 2 * time.Second}, s.Shares())
@@ -98,9 +98,9 @@ func TestSharesAreOfTheWallTime(t *testing.T) {
 		require.Equal(t, Source, who)
 		require.False(t, all)
 		require.Equal(t, 6*time.Second, share)
-		require.Equal(t, laps{
+		require.Equal(t, intervals{
 			at(Write, Destination(1)): 8 * time.Second, at(Read, Source): 6 * time.Second,
-			at(Hash, CPU): 8 * time.Second, at(Block, Nobody): 8 * time.Second,
+			at(Hash, CPU): 8 * time.Second, at(Block, None): 8 * time.Second,
 		}, lapsOf(s))
 	})
 }
@@ -117,7 +117,7 @@ func TestLimit(t *testing.T) {
 		"nothing":                   {},
 		"the source":                {spent: map[Place]int{Source: 5, CPU: 2, a: 4}, who: Source, share: 5},
 		"the CPU":                   {spent: map[Place]int{Source: 1, CPU: 2, a: 1}, who: CPU, share: 2},
-		"what was asked for":        {spent: map[Place]int{Source: 1, Asked: 3, a: 1}, who: Asked, share: 3},
+		"what was asked for":        {spent: map[Place]int{Source: 1, UserLimit: 3, a: 1}, who: UserLimit, share: 3},
 		"one destination of two":    {spent: map[Place]int{Source: 5, a: 1, b: 9}, who: b, share: 9},
 		"both destinations":         {spent: map[Place]int{Source: 5, a: 3, b: 4}, who: a, all: true, share: 7},
 		"one in memory":             {spent: map[Place]int{Source: 5, CPU: 2, a: 4, b: 4}, charge: map[Place]Place{a: CPU}, who: CPU, share: 6},
@@ -154,17 +154,17 @@ func TestNoDestination(t *testing.T) {
 	require.False(t, all)
 }
 
-// Nobody who measures nothing needs to know.
+// None who measures nothing needs to know.
 func TestNilClock(t *testing.T) {
 	var s *Sheet
 	c := s.Clock()
 	require.Nil(t, c)
 	c.At(Read, Source)
-	c.Wait(Pace, Asked)
+	c.Wait(Pace, UserLimit)
 	c.Blame(Queue, CPU)
 	c.Resume()
 	c.Count(Read, Source, 1)
-	require.Equal(t, Nobody, c.Here())
+	require.Equal(t, None, c.Here())
 	require.Zero(t, c.Spent(Read, Source))
 	require.Nil(t, c.Aside())
 	c.Stop()
@@ -179,36 +179,36 @@ func TestNames(t *testing.T) {
 	i, ok := Destination(7).Destination()
 	require.True(t, ok)
 	require.Equal(t, 7, i)
-	_, ok = Asked.Destination()
+	_, ok = UserLimit.Destination()
 	require.False(t, ok)
 }
 
 // Whatever goroutines do, all shares together are the time in which anybody was at
-// somebody's, and the laps of each are the time that it was there.
+// somebody's, and the intervals of each are the time that it was there.
 func TestSharesNeverExceedTheWallTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		type lap struct {
+		type interval struct {
 			kind  Kind
 			place Place
 			time  int // seconds
 		}
-		workers := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) lap {
-			return lap{Kind(rapid.IntRange(0, int(kinds)-1).Draw(rt, "kind")), Place(rapid.IntRange(0, 5).Draw(rt, "place")), rapid.IntRange(0, 5).Draw(rt, "time")}
+		workers := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) interval {
+			return interval{Kind(rapid.IntRange(0, int(kinds)-1).Draw(rt, "kind")), Place(rapid.IntRange(0, 5).Draw(rt, "place")), rapid.IntRange(0, 5).Draw(rt, "time")}
 		}), 0, 8), 1, 5).Draw(rt, "workers")
 		var wall, spent, busy time.Duration
 		synctest.Test(t, func(*testing.T) {
 			s := NewSheet(2)
 			var group sync.WaitGroup
 			longest := 0
-			for _, laps := range workers {
+			for _, intervals := range workers {
 				c, total := s.Clock(), 0
-				for _, l := range laps {
+				for _, l := range intervals {
 					total += l.time
 				}
 				longest = max(longest, total)
 				group.Go(func() {
 					defer c.Stop()
-					for _, l := range laps {
+					for _, l := range intervals {
 						c.At(l.kind, l.place)
 						time.Sleep(time.Duration(l.time) * time.Second)
 					}
@@ -216,11 +216,11 @@ func TestSharesNeverExceedTheWallTime(t *testing.T) {
 			}
 			group.Wait()
 			seconds := make([]bool, longest) // in which anybody counts
-			for _, laps := range workers {
+			for _, intervals := range workers {
 				now := 0
-				for _, l := range laps {
+				for _, l := range intervals {
 					for range l.time {
-						seconds[now] = seconds[now] || l.place != Nobody
+						seconds[now] = seconds[now] || l.place != None
 						now++
 					}
 				}
@@ -236,8 +236,8 @@ func TestSharesNeverExceedTheWallTime(t *testing.T) {
 			for _, c := range s.cells[1:] { // idle there is not taken
 				busy += c.time
 			}
-			for _, laps := range workers {
-				for _, l := range laps {
+			for _, intervals := range workers {
+				for _, l := range intervals {
 					if index(l.kind, l.place) > 0 {
 						busy -= time.Duration(l.time) * time.Second
 					}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lap"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -24,16 +24,16 @@ import (
 type seconds [4]int
 
 // sharesOf returns the shares of a sheet, rounded.
-func sharesOf(s *lap.Sheet) (got seconds) {
-	for p, d := range s.Shares()[lap.Source:] {
+func sharesOf(s *timing.Sheet) (got seconds) {
+	for p, d := range s.Shares()[timing.Source:] {
 		got[p] = int(d.Round(time.Second) / time.Second)
 	}
 	return got
 }
 
 // spent adds up laps of a kind, in seconds.
-func spent(s *lap.Sheet, k lap.Kind, p lap.Place) (n int) {
-	for _, l := range s.Laps() {
+func spent(s *timing.Sheet, k timing.Kind, p timing.Place) (n int) {
+	for _, l := range s.Intervals() {
 		if l.Kind == k && l.Place == p {
 			n += int(l.Time.Round(time.Second) / time.Second)
 		}
@@ -94,12 +94,12 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 				if c.hashes {
 					set = freshSet()
 				}
-				sheet := lap.NewSheet(1)
+				sheet := timing.NewSheet(1)
 				clock, begun := sheet.Clock(), time.Now()
 				out := sinks(t, d, 1)
 				defer out[0].File.Abort()
-				out[0].Place = lap.Destination(0)
-				_, err = p.Transfer(t.Context(), src, info, set, out, Course{Clock: clock, From: lap.Source})
+				out[0].Place = timing.Destination(0)
+				_, err = p.Transfer(t.Context(), src, info, set, out, Course{Clock: clock, From: timing.Source})
 				require.NoError(t, err)
 				wall := int(time.Since(begun) / time.Second)
 				clock.Stop()
@@ -107,15 +107,15 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 				require.Equal(t, c.want, sharesOf(sheet))
 				require.Equal(t, wall, c.want[0]+c.want[1]+c.want[2]+c.want[3])
 				n := int(info.Size) / testBlock
-				require.Equal(t, n*c.read, spent(sheet, lap.Read, lap.Source))
-				require.Equal(t, n*c.write, spent(sheet, lap.Write, lap.Destination(0)))
-				require.Equal(t, c.queue, spent(sheet, lap.Queue, lap.Destination(0)))
-				for _, l := range sheet.Laps() {
-					if l.Kind == lap.Read || l.Kind == lap.Write {
+				require.Equal(t, n*c.read, spent(sheet, timing.Read, timing.Source))
+				require.Equal(t, n*c.write, spent(sheet, timing.Write, timing.Destination(0)))
+				require.Equal(t, c.queue, spent(sheet, timing.Queue, timing.Destination(0)))
+				for _, l := range sheet.Intervals() {
+					if l.Kind == timing.Read || l.Kind == timing.Write {
 						require.Equal(t, info.Size, l.Bytes)
 						require.EqualValues(t, n, l.Operations)
 					}
-					if l.Kind == lap.Hash {
+					if l.Kind == timing.Hash {
 						require.EqualValues(t, n*set.Len(), l.Operations)
 						require.Equal(t, info.Size*int64(set.Len()), l.Bytes)
 					}
@@ -127,14 +127,14 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 
 // sleeper is a taker that takes time at a place.
 type sleeper struct {
-	at    lap.Place
+	at    timing.Place
 	sleep time.Duration
 	taken int
 }
 
-func (s *sleeper) take(piece, *lap.Clock) { time.Sleep(s.sleep); s.taken++ }
-func (s *sleeper) failed() bool           { return false }
-func (s *sleeper) place() lap.Place       { return s.at }
+func (s *sleeper) take(piece, *timing.Clock) { time.Sleep(s.sleep); s.taken++ }
+func (s *sleeper) failed() bool              { return false }
+func (s *sleeper) place() timing.Place       { return s.at }
 
 // Of several lanes the slowest one is to blame, whether it is full or has the
 // blocks.
@@ -143,27 +143,27 @@ func TestTheSlowestLaneIsToBlame(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool                int64
 		read, cpu, one, two time.Duration // seconds for each block
-		slowest             lap.Place
+		slowest             timing.Place
 		seconds             int // that the reader waits for it
 	}{
-		"the CPU":                {9, 1, 4, 2, 3, lap.CPU, 300},
-		"the first destination":  {9, 1, 1, 4, 1, lap.Destination(0), 300},
-		"the second destination": {9, 1, 3, 2, 4, lap.Destination(1), 300},
-		"the last two blocks":    {2, 1, 3, 2, 4, lap.Destination(1), 300},
-		"the last block":         {1, 1, 3, 2, 4, lap.Destination(1), 400},
-		"none, but the source":   {9, 4, 1, 1, 2, lap.Destination(1), 2},
+		"the CPU":                {9, 1, 4, 2, 3, timing.CPU, 300},
+		"the first destination":  {9, 1, 1, 4, 1, timing.Destination(0), 300},
+		"the second destination": {9, 1, 3, 2, 4, timing.Destination(1), 300},
+		"the last two blocks":    {2, 1, 3, 2, 4, timing.Destination(1), 300},
+		"the last block":         {1, 1, 3, 2, 4, timing.Destination(1), 400},
+		"none, but the source":   {9, 4, 1, 1, 2, timing.Destination(1), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sheet := lap.NewSheet(2)
+				sheet := timing.NewSheet(2)
 				clock := sheet.Clock()
 				p := mover(testBlock, 2, c.pool*testBlock, false)
 				takers := []*sleeper{
-					{at: lap.CPU, sleep: c.cpu * time.Second},
-					{at: lap.Destination(0), sleep: c.one * time.Second},
-					{at: lap.Destination(1), sleep: c.two * time.Second},
+					{at: timing.CPU, sleep: c.cpu * time.Second},
+					{at: timing.Destination(0), sleep: c.one * time.Second},
+					{at: timing.Destination(1), sleep: c.two * time.Second},
 				}
-				f := newFlow(p, hash.NewSet(nil), takers, clock, lap.Source)
+				f := newFlow(p, hash.NewSet(nil), takers, clock, timing.Source)
 				f.lanes = f.startLanes()
 				for range blocks {
 					b, err := f.get(t.Context())
@@ -177,10 +177,10 @@ func TestTheSlowestLaneIsToBlame(t *testing.T) {
 					require.Equal(t, blocks, s.taken)
 				}
 				shares := sheet.Shares()
-				require.Equal(t, c.read*blocks*time.Second, shares[lap.Source])
+				require.Equal(t, c.read*blocks*time.Second, shares[timing.Source])
 				// At first the lanes fill one after the other.
 				require.InDelta(t, c.seconds, shares[c.slowest].Seconds(), 2)
-				require.InDelta(t, c.seconds, (shares[lap.CPU] + shares[lap.Destination(0)] + shares[lap.Destination(1)]).Seconds(), 2)
+				require.InDelta(t, c.seconds, (shares[timing.CPU] + shares[timing.Destination(0)] + shares[timing.Destination(1)]).Seconds(), 2)
 			})
 		})
 	}
@@ -193,12 +193,12 @@ func TestWaitingForOthersBlocksIsNobodys(t *testing.T) {
 		busy, err := p.Pool.Get(t.Context())
 		require.NoError(t, err)
 		time.AfterFunc(time.Minute, busy.Release)
-		sheet := lap.NewSheet(1)
+		sheet := timing.NewSheet(1)
 		clock := sheet.Clock()
 		b, err := p.get(t.Context(), clock)
 		require.NoError(t, err)
 		b.Release()
-		f := newFlow(p, hash.NewSet(nil), []*Sink{}, clock, lap.Source)
+		f := newFlow(p, hash.NewSet(nil), []*Sink{}, clock, timing.Source)
 		time.Sleep(time.Second)
 		if busy, err = p.Pool.Get(t.Context()); err != nil {
 			t.Fatal(err)
@@ -209,7 +209,7 @@ func TestWaitingForOthersBlocksIsNobodys(t *testing.T) {
 		b.Release()
 		clock.Stop()
 		require.Equal(t, seconds{1}, sharesOf(sheet))
-		require.Equal(t, 120, spent(sheet, lap.Block, lap.Nobody))
+		require.Equal(t, 120, spent(sheet, timing.Block, timing.None))
 	})
 }
 
@@ -226,15 +226,15 @@ func TestTheWindowIsTheDestinations(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			g.Flushed(mark)
 		}()
-		sheet := lap.NewSheet(1)
+		sheet := timing.NewSheet(1)
 		clock := sheet.Clock()
-		clock.At(lap.Commit, lap.Destination(0))
+		clock.At(timing.Commit, timing.Destination(0))
 		time.Sleep(time.Second)
 		g.Add(3<<20, clock)
 		time.Sleep(time.Second)
 		clock.Stop()
-		require.Equal(t, 5, spent(sheet, lap.Window, lap.Destination(0)))
-		require.Equal(t, 2, spent(sheet, lap.Commit, lap.Destination(0)))
+		require.Equal(t, 5, spent(sheet, timing.Window, timing.Destination(0)))
+		require.Equal(t, 2, spent(sheet, timing.Commit, timing.Destination(0)))
 	})
 }
 
@@ -261,7 +261,7 @@ func TestWhoAnOffloadedTransferWaitsFor(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			device := NewDevice(DeviceOptions{Window: 1 << 30, Ranges: true})
-			out.Place, out.Refused, out.Behind = lap.Destination(0), new(atomic.Bool), device.Behind(&out.File.File, func(error) {})
+			out.Place, out.Refused, out.Behind = timing.Destination(0), new(atomic.Bool), device.Behind(&out.File.File, func(error) {})
 			calls := 0
 			unhook := hook(sys, func(op fsys.Op, _ string) error {
 				if op == fsys.OpCopyRange {
@@ -270,9 +270,9 @@ func TestWhoAnOffloadedTransferWaitsFor(t *testing.T) {
 				}
 				return nil
 			})
-			sheet := lap.NewSheet(1)
+			sheet := timing.NewSheet(1)
 			clock := sheet.Clock()
-			n, err := mover(1<<20, 2, 4<<20, false).Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{out}, Course{Clock: clock, From: lap.Source})
+			n, err := mover(1<<20, 2, 4<<20, false).Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{out}, Course{Clock: clock, From: timing.Source})
 			clock.Stop()
 			out.Behind.Finish()
 			device.Close()

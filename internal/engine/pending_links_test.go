@@ -81,11 +81,11 @@ func someDirs(t require.TestingT, v leaving, n, targets int) []*walk.Dir {
 	return dirs
 }
 
-func drawLeader(t *rapid.T, dirs []*walk.Dir, target int, before *leader) leader {
+func drawLeader(t *rapid.T, dirs []*walk.Dir, target int, before *primary) primary {
 	if rapid.IntRange(0, 3).Draw(t, "none") == 0 {
-		return leader{}
+		return primary{}
 	}
-	l := leader{name: strings.Repeat("n", rapid.SampledFrom([]int{1, 17, 255}).Draw(t, "name"))}
+	l := primary{name: strings.Repeat("n", rapid.SampledFrom([]int{1, 17, 255}).Draw(t, "name"))}
 	if before != nil && rapid.Bool().Draw(t, "alike") {
 		l = *before
 	} else {
@@ -99,7 +99,7 @@ func drawLeader(t *rapid.T, dirs []*walk.Dir, target int, before *leader) leader
 			l.digests = hash.Digests{rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "digest")}
 		}
 	}
-	l.pledged = rapid.Bool().Draw(t, "pledged")
+	l.expected = rapid.Bool().Draw(t, "expected")
 	l.id = fsys.ID{Dev: rapid.Uint64().Draw(t, "dev"), Ino: rapid.Uint64().Draw(t, "ino")}
 	l.held = rapid.SampledFrom(dirs).Draw(t, "dir")
 	l.dd = l.held.State.(destDirs)[target]
@@ -107,14 +107,14 @@ func drawLeader(t *rapid.T, dirs []*walk.Dir, target int, before *leader) leader
 }
 
 // Groups come out as they went in, whatever is in memory, in the file or refused by
-// it, and directories are held for as long as a leader is in one.
+// it, and directories are held for as long as a primary is in one.
 func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		targets := rapid.IntRange(1, 3).Draw(t, "targets")
 		left := leaving{map[*walk.Dir]int{}}
 		dirs := someDirs(t, left, 4, targets)
 		file := &memoryFile{}
-		p := newParked(targets, parkedMemory, func() (parkedFile, error) { return file, nil })
+		p := newPendingLinks(targets, pendingLinksMemory, func() (parkedFile, error) { return file, nil })
 		p.limit = rapid.SampledFrom([]int{0, 300, 2000, 1 << 20}).Draw(t, "limit")
 		model := map[fsys.ID]*linkGroup{}
 		files := rapid.SampledFrom([]uint64{0, 1, 40}).Draw(t, "files")
@@ -129,11 +129,11 @@ func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
 				want := model[id]
 				require.Equal(t, want == nil, got == nil)
 				if got == nil {
-					got = &linkGroup{id: id, leaders: make([]leader, targets)}
+					got = &linkGroup{id: id, primaries: make([]primary, targets)}
 				} else {
 					require.Equal(t, want.seen, got.seen)
 					require.Equal(t, want.broken, got.broken)
-					require.Equal(t, want.leaders, got.leaders)
+					require.Equal(t, want.primaries, got.primaries)
 				}
 				delete(model, id)
 				out = append(out, got)
@@ -147,15 +147,15 @@ func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
 			g.seen++
 			g.broken = rapid.Bool().Draw(t, "broken")
 			if rapid.Bool().Draw(t, "change") {
-				var before *leader
-				for i := range g.leaders {
-					if held := g.leaders[i].held; held != nil {
+				var before *primary
+				for i := range g.primaries {
+					if held := g.primaries[i].held; held != nil {
 						held.Done()
 					}
-					g.leaders[i] = drawLeader(t, dirs, i, before)
-					if held := g.leaders[i].held; held != nil {
+					g.primaries[i] = drawLeader(t, dirs, i, before)
+					if held := g.primaries[i].held; held != nil {
 						held.Hold()
-						before = &g.leaders[i]
+						before = &g.primaries[i]
 					}
 				}
 			}
@@ -163,7 +163,7 @@ func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
 				g.release()
 				continue
 			}
-			model[g.id] = &linkGroup{seen: g.seen, broken: g.broken, leaders: slices.Clone(g.leaders)}
+			model[g.id] = &linkGroup{seen: g.seen, broken: g.broken, primaries: slices.Clone(g.primaries)}
 			p.put(g)
 			require.Equal(t, len(model), p.used)
 		}
@@ -189,13 +189,13 @@ func TestParkedGroupsInNumbers(t *testing.T) {
 	left := leaving{map[*walk.Dir]int{}}
 	dirs := someDirs(t, left, 1, 1)
 	file := &memoryFile{}
-	p := newParked(1, parkedMemory, func() (parkedFile, error) { return file, nil })
+	p := newPendingLinks(1, pendingLinksMemory, func() (parkedFile, error) { return file, nil })
 	p.limit = 100 << 10
 	const n = 50_000
 	digest := hash.Digests{make([]byte, 32)}
 	for i := range uint64(n) {
 		dirs[0].Hold()
-		p.put(&linkGroup{id: fsys.ID{Dev: 1, Ino: i}, seen: 1, leaders: []leader{{
+		p.put(&linkGroup{id: fsys.ID{Dev: 1, Ino: i}, seen: 1, primaries: []primary{{
 			dd: dirs[0].State.(destDirs)[0], held: dirs[0], name: fmt.Sprintf("file-%06d", i), digests: digest,
 		}}})
 	}
@@ -205,7 +205,7 @@ func TestParkedGroupsInNumbers(t *testing.T) {
 	for i := range uint64(n) {
 		g, err := p.take(fsys.ID{Dev: 1, Ino: i})
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprintf("file-%06d", i), g.leaders[0].name)
+		require.Equal(t, fmt.Sprintf("file-%06d", i), g.primaries[0].name)
 		g.seen++
 		if i%2 == 0 {
 			p.put(g) // in its old place
@@ -233,7 +233,7 @@ func TestParkedGroupsOfAFileThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := &memoryFile{}
-			p := newParked(1, parkedMemory, func() (parkedFile, error) {
+			p := newPendingLinks(1, pendingLinksMemory, func() (parkedFile, error) {
 				if name == "refusal" {
 					return nil, errors.New("none")
 				}
@@ -242,7 +242,7 @@ func TestParkedGroupsOfAFileThatCannotBeRead(t *testing.T) {
 			p.limit = 0
 			for i := range uint64(2) {
 				dirs[0].Hold()
-				p.put(&linkGroup{id: fsys.ID{Ino: i}, leaders: []leader{{dd: dirs[0].State.(destDirs)[0], held: dirs[0], name: "n"}}})
+				p.put(&linkGroup{id: fsys.ID{Ino: i}, primaries: []primary{{dd: dirs[0].State.(destDirs)[0], held: dirs[0], name: "n"}}})
 			}
 			spoil(file)
 			if name == "refusal" { // it stays in memory
@@ -250,11 +250,11 @@ func TestParkedGroupsOfAFileThatCannotBeRead(t *testing.T) {
 				require.NoError(t, err)
 				g.release()
 			} else { // a name is copied for itself, which is told once
-				l := linkGroups{groups: map[fsys.ID]*linkGroup{}, parked: p}
+				l := linkGroups{groups: map[fsys.ID]*linkGroup{}, pendingLinks: p}
 				for _, first := range []bool{true, false} {
 					g, err := l.enter(fsys.ID{Ino: 0}, nil, 1)
 					require.Equal(t, first, err != nil)
-					require.Nil(t, g.leaders[0].held)
+					require.Nil(t, g.primaries[0].held)
 					delete(l.groups, g.id)
 				}
 			}

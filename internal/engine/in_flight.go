@@ -39,8 +39,8 @@ func (l *ledger) done(path string) error {
 	return l.w.Done(path)
 }
 
-// followed is a large file on its way to one destination.
-type followed struct {
+// inFlight is a large file on its way to one destination.
+type inFlight struct {
 	line    journal.Partial // what is told of it, but for how far it has come
 	sink    *pipe.Sink
 	file    *fsys.File // a descriptor of its own: the worker may close the other one
@@ -49,8 +49,8 @@ type followed struct {
 	users   int        // checkpoints at work on it, and the worker
 }
 
-// follow lets checkpoints note how far a large file has come. unfollow ends it.
-func (l *ledger) follow(e *entry, p *passage, start int64) error {
+// follow lets checkpoints note how far a large file has come. untrack ends it.
+func (l *ledger) track(e *entry, p *transfer, start int64) error {
 	if e.meta.info.Size <= leastPartial || p.sink.File.Name() == "" || !l.notes() {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (l *ledger) follow(e *entry, p *passage, start int64) error {
 	p.noted = true
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := &followed{line: p.partial(e, p.sink.File, pipe.Mark{}), sink: &p.sink, file: file, noted: start, written: start, users: 1}
+	f := &inFlight{line: p.partial(e, p.sink.File, pipe.Mark{}), sink: &p.sink, file: file, noted: start, written: start, users: 1}
 	if start == 0 { // nothing that could be proved, but the next run finds it
 		if err := l.w.Written(f.at(pipe.Mark{Off: 1})); err != nil {
 			file.Close()
@@ -69,24 +69,24 @@ func (l *ledger) follow(e *entry, p *passage, start int64) error {
 			return err
 		}
 	}
-	l.followed[p] = f
+	l.inFlight[p] = f
 	return nil
 }
 
-func (l *ledger) unfollow(p *passage) {
+func (l *ledger) untrack(p *transfer) {
 	if !p.noted { // no lock for small files
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.followed[p]; f != nil {
-		delete(l.followed, p)
+	if f := l.inFlight[p]; f != nil {
+		delete(l.inFlight, p)
 		f.release()
 	}
 }
 
 // partial is the journal's line that says how far the temporary f has come.
-func (p *passage) partial(e *entry, f *fsys.Pending, m pipe.Mark) journal.Partial {
+func (p *transfer) partial(e *entry, f *fsys.Pending, m pipe.Mark) journal.Partial {
 	src := e.meta.info
 	return journal.Partial{
 		Path: e.manifestPath(p), Temp: f.Name(), Offset: m.Off, Size: src.Size, Mtime: src.Mtime, Ctime: src.Ctime, States: m.States,
@@ -94,14 +94,14 @@ func (p *passage) partial(e *entry, f *fsys.Pending, m pipe.Mark) journal.Partia
 }
 
 // at is the line that says that the file has come to the mark.
-func (f *followed) at(m pipe.Mark) *journal.Partial {
+func (f *inFlight) at(m pipe.Mark) *journal.Partial {
 	line := f.line
 	line.Offset, line.States = m.Off, m.States
 	return &line
 }
 
 // release is called with the ledger's lock held.
-func (f *followed) release() {
+func (f *inFlight) release() {
 	if f.users--; f.users == 0 {
 		f.file.Close()
 	}
@@ -109,7 +109,7 @@ func (f *followed) release() {
 
 // leavePartial keeps the temporary of a large file of a run that is stopped, for
 // the next one.
-func (l *ledger) leavePartial(e *entry, p *passage, off int64, states [][]byte) error {
+func (l *ledger) leavePartial(e *entry, p *transfer, off int64, states [][]byte) error {
 	if !l.notes() || off < leastPartial || p.sink.Err != nil || p.sink.File.Name() == "" {
 		return nil
 	}
