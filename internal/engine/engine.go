@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -109,7 +107,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	}
 	r.sets.New = func() any { return hash.NewSet(opts.Hashes) }
 	if opts.BytesPerSecond > 0 {
-		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
+		r.pipe.Limiter = pipe.NewLimiter(opts.BytesPerSecond, opts.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.targets), opts.pendingLinksMemory, r.newPendingLinksFile)

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -120,7 +118,7 @@ func (r *run) setBuffers() {
 	}
 	r.pipe = &pipe.Pipe{Pool: pipe.NewPool(r.unit, memory), QueueSize: queueSize}
 	if r.opts.BytesPerSecond > 0 {
-		r.pipe.Limiter = rate.NewLimiter(rate.Limit(r.opts.BytesPerSecond), r.unit)
+		r.pipe.Limiter = pipe.NewLimiter(r.opts.BytesPerSecond, r.unit)
 	}
 }
 
