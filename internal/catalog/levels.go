@@ -204,13 +204,10 @@ const wasPrefix = fsys.Reserved + "was-"
 
 // wasName is that name of the manifest called name.
 func wasName(name string) string {
-	if len(wasPrefix)+len(name) > maxName {
+	if len(wasPrefix)+len(name) > fsys.MaxName {
 		set := hash.NewSet([]hash.Algorithm{hash.XXH128})
 		set.Write([]byte(name))
-		name = strings.ToValidUTF8(name[:maxName/2], "") + "-" + hexString(set.Digests()[0])
+		name = strings.ToValidUTF8(name[:fsys.MaxName/2], "") + "-" + hexString(set.Digests()[0])
 	}
 	return wasPrefix + name
 }
-
-// maxName is the longest name of a directory entry on the file systems of note.
-const maxName = 255 // bytes

@@ -117,12 +117,3 @@ func fileError(err error) error {
 	}
 	return err
 }
-
-// plainError drops the operation and the file name from an error of a file
-// that has no name for the user.
-func plainError(err error) string {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return err.Error()
-}

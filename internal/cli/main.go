@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
@@ -65,7 +66,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 		tellError(cmd, err, result, args)
 	}
 	if out.err != nil {
-		fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(plainError(out.err)))
+		fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(fsys.BareError(out.err).Error()))
 		result = result.or(outcome{failed: true})
 	}
 	return result.code()

@@ -123,7 +123,7 @@ func (r *run) account(f *result) {
 				c.Drop(t.alias)
 			}
 		}
-		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.given, Bytes: f.size}
+		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size}
 		switch t.done {
 		case outCreated:
 			e.Action, copied = "create", true
@@ -278,11 +278,11 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 		err = fmt.Errorf("the destination does not take this name: %w", err)
 	}
 	r.report(Event{
-		Kind: EventFailed, Path: path, Target: t.given,
-		Err: &failure.FileError{Path: path, Target: t.given, Stage: stage, Err: err},
+		Kind: EventFailed, Path: path, Target: t.Given,
+		Err: &failure.FileError{Path: path, Target: t.Given, Stage: stage, Err: err},
 	})
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {
-	r.report(Event{Kind: EventConflict, Path: path, Target: t.given, Err: c, Hint: c.policy()})
+	r.report(Event{Kind: EventConflict, Path: path, Target: t.Given, Err: c, Hint: c.policy()})
 }

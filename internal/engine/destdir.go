@@ -253,13 +253,13 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 			}
 		}
 	}
-	if t.name != "" && !r.opts.DryRun && t.ledger.unsettled {
+	if t.Name != "" && !r.opts.DryRun && t.ledger.unsettled {
 		if err = dd.list(r, dir, nil); err != nil {
 			return fail(err)
 		}
 	}
 	// A single file is looked up by name; its directory may be huge.
-	if !dd.fresh && t.name == "" {
+	if !dd.fresh && t.Name == "" {
 		dd.existing = &nameSet{seed: r.names}
 		if err = dd.list(r, dir, dd.existing); err != nil {
 			return fail(err)

@@ -107,7 +107,7 @@ func (r *run) process(j job, clock *timing.Clock) {
 
 // take takes an opened entry to all destinations and closes it.
 func (r *run) take(e *entry) {
-	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.name == "" {
+	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" {
 		r.processLinked(e)
 		return
 	}
@@ -181,8 +181,8 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		}
 		defer dd.release(dir)
 		name := e.name
-		if r.route.name != "" {
-			name = dd.target.name
+		if r.route.Name != "" {
+			name = dd.target.Name
 		}
 		p := &transfer{target: r.targets[i], dd: dd, dir: dir, name: name}
 		e.transfers = append(e.transfers, p)
@@ -274,8 +274,8 @@ func (p *transfer) open() bool {
 
 // manifestPath is how a manifest of the transfer's destination names the entry.
 func (e *entry) manifestPath(p *transfer) string {
-	if p.target.name != "" {
-		return p.target.name
+	if p.target.Name != "" {
+		return p.target.Name
 	}
 	return e.path
 }

@@ -175,7 +175,7 @@ func (r *run) finish() (stopped bool) {
 	stopped = r.stopped()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.given, Verified: t.verified, Cached: t.cached}
+		s := TargetSummary{Path: t.Given, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
 		}
@@ -198,7 +198,7 @@ func (r *run) finish() (stopped bool) {
 
 // failEnd reports what goes wrong with a destination as a whole.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
-	r.report(Event{Kind: EventFailed, Target: t.given, Err: &failure.FileError{Target: t.given, Stage: stage, Err: err}})
+	r.report(Event{Kind: EventFailed, Target: t.Given, Err: &failure.FileError{Target: t.Given, Stage: stage, Err: err}})
 }
 
 // flushTarget makes what was copied to one destination durable. If that fails,

@@ -124,7 +124,7 @@ func (t *target) warnTorn(r *run, path string) {
 	t.mu.Unlock()
 	if !told {
 		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
-		r.report(Event{Kind: EventWarning, Path: path, Target: t.given, Err: err})
+		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
 	}
 }
 

@@ -37,7 +37,7 @@ func journalName(file string) string {
 	if file == "" {
 		return fsys.Reserved + "journal"
 	}
-	if len(fsys.Reserved+file+".journal") > maxName {
+	if len(fsys.Reserved+file+".journal") > fsys.MaxName {
 		set := hash.NewSet([]hash.Algorithm{hash.XXH128})
 		set.Write([]byte(file))
 		file = strings.ToValidUTF8(file[:128], "") + "-" + hexString(set.Digests()[0])

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -101,20 +100,11 @@ func (o *Options) logOptions() string {
 // part reports whether the run may leave out files of the source.
 func (o *Options) part() bool { return o.Filter != nil || o.Only != nil || o.OneFileSystem }
 
-// logSource is how a log names the source.
-func (rt *route) logSource() (string, error) {
-	dir, err := filepath.Abs(rt.dir)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	return filepath.Join(dir, rt.name), err
-}
-
 // openLedger reads what interrupted runs have noted in the journal and begins or
 // continues the log. It is durable before anything is copied: a file that is
 // torn by a power cut is not taken for one that was there before.
 func (t *target) openLedger(r *run) error {
-	source, err := r.route.logSource()
+	source, err := r.route.SourcePath()
 	if err != nil {
 		return err
 	}
@@ -191,7 +181,7 @@ func (l *ledger) readOthers(r *run) error {
 			l.asides = true
 			continue
 		}
-		if l.target.name != "" { // of the same file, which this run looks at in any case
+		if l.target.Name != "" { // of the same file, which this run looks at in any case
 			l.ids[head.ID] = head.ID != ""
 			continue
 		}
@@ -200,7 +190,7 @@ func (l *ledger) readOthers(r *run) error {
 		if head.Source == "" {
 			what = "another copy to it, of which the journal is damaged,"
 		}
-		r.report(Event{Kind: EventWarning, Target: l.target.given, Err: fmt.Errorf("%s is not finished; its journal stays, until that copy is run again", what)})
+		r.report(Event{Kind: EventWarning, Target: l.target.Given, Err: fmt.Errorf("%s is not finished; its journal stays, until that copy is run again", what)})
 	}
 	return nil
 }
@@ -284,7 +274,7 @@ func (l *ledger) read(r *run, want journal.Header) error {
 		f.Close()
 	}
 	l.asides = true
-	r.report(Event{Kind: EventWarning, Target: l.target.given, Err: fmt.Errorf(
+	r.report(Event{Kind: EventWarning, Target: l.target.Given, Err: fmt.Errorf(
 		"the journal of an interrupted copy %s; it is set aside, and what that copy has left is compared with the source", why)})
 	return l.target.journal.dir.Rename(l.name, asidePrefix+l.name+"."+journal.NewID())
 }

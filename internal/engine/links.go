@@ -122,7 +122,7 @@ func (r *run) reportCopied(e *entry, g *linkGroup) {
 	for _, l := range g.primaries {
 		if l.dd != nil && !l.expected {
 			err := fmt.Errorf("it is the same file as %s, which does not match the source's manifest, and was copied before", quoteName(e.path))
-			r.report(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.given, Err: err})
+			r.report(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.Given, Err: err})
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -111,7 +112,7 @@ func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
 // Only empty directories that this run made are removed again.
 func TestUndoneDirectories(t *testing.T) {
 	top := treetest.MemoryDir(t)
-	fresh := &target{destination: destination{dir: filepath.Join(top, "a", "b", "dst"), anchor: top}}
+	fresh := &target{Destination: route.Destination{Dir: filepath.Join(top, "a", "b", "dst"), Anchor: top}}
 	require.NoError(t, fresh.makeRoot())
 	fresh.root.Close()
 	require.NoError(t, os.WriteFile(filepath.Join(top, "a", "theirs"), nil, 0o600))
@@ -119,13 +120,13 @@ func TestUndoneDirectories(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(top, "a", "b"))
 	require.FileExists(t, filepath.Join(top, "a", "theirs"))
 
-	theirs := &target{destination: destination{dir: filepath.Join(top, "c", "dst"), anchor: top}}
-	require.NoError(t, os.MkdirAll(theirs.dir, 0o700)) // since the paths were resolved
+	theirs := &target{Destination: route.Destination{Dir: filepath.Join(top, "c", "dst"), Anchor: top}}
+	require.NoError(t, os.MkdirAll(theirs.Dir, 0o700)) // since the paths were resolved
 	require.NoError(t, theirs.makeRoot())
 	theirs.root.Close()
 	require.False(t, theirs.created)
 	theirs.undo()
-	require.DirExists(t, theirs.dir)
+	require.DirExists(t, theirs.Dir)
 }
 
 // Of two copies into a new directory, one makes it and the other can get the lock. It

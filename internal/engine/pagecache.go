@@ -64,7 +64,7 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 		if err == nil {
 			return true
 		}
-		r.warnDirect(quoteName(t.given), err)
+		r.warnDirect(quoteName(t.Given), err)
 	}
 	if size < leastBehind || t.behind == nil {
 		f.SetUncached(true) // else the device's writeback drops what it has written

@@ -99,7 +99,7 @@ func (r *run) summarizeTimes() {
 
 func (r *run) placeOf(p timing.Place) (place, target string) {
 	if i, ok := p.Destination(); ok {
-		return "destination", r.targets[i].given
+		return "destination", r.targets[i].Given
 	}
 	return p.String(), ""
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // target is one destination of a run.
 type target struct {
-	destination
+	route.Destination
 	index   int
 	root    *fsys.Dir // nil in a dry run if it does not exist
 	handle  *fsys.Handle
@@ -102,10 +103,10 @@ func makeDirs(path string) (made []string, err error) {
 // what its file system can do.
 func (t *target) open(r *run) error {
 	if r.opts.DryRun {
-		if !t.exists {
+		if !t.Exists {
 			return nil
 		}
-	} else if !t.exists {
+	} else if !t.Exists {
 		return t.openNew(r)
 	}
 	return t.openExisting(r)
@@ -116,7 +117,7 @@ func (t *target) open(r *run) error {
 func (t *target) openNew(r *run) error {
 	for range mostAttempts {
 		if err := t.makeRoot(); err != nil {
-			return fmt.Errorf("it cannot be made: %s", reason(err))
+			return fmt.Errorf("it cannot be made: %s", route.Reason(err))
 		}
 		err := t.openExisting(r)
 		if !errors.Is(err, errRootRemoved) {
@@ -136,10 +137,7 @@ const mostAttempts = 100
 func (t *target) openExisting(r *run) error {
 	var err error
 	if t.root == nil {
-		if err = t.closed; err == nil {
-			t.root, _, err = openRoot(t.fs, t.dir, t.id)
-		}
-		if err != nil {
+		if t.root, err = t.Open(); err != nil {
 			return err
 		}
 	}
@@ -147,15 +145,15 @@ func (t *target) openExisting(r *run) error {
 	if r.opts.DryRun {
 		return t.probe(r)
 	}
-	if t.name == "" {
+	if t.Name == "" {
 		if err := t.takeOver(); err != nil {
 			return err
 		}
 	}
-	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
+	if t.journal, err = openJournal(t.root, journalName(t.Name)); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
 			t.leaveToOther()
-			return failure.Refuse("another sealift is at work in %s", quote.Name(t.given))
+			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
@@ -163,7 +161,7 @@ func (t *target) openExisting(r *run) error {
 		return err
 	}
 	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
+	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
 }
 
@@ -214,15 +212,15 @@ func (t *target) makeRoot() error {
 
 func (t *target) tryRoot() error {
 	var err error
-	if t.made, err = makeDirs(parentOf(t.dir)); err != nil {
+	if t.made, err = makeDirs(parentOf(t.Dir)); err != nil {
 		return err
 	}
-	parent, err := t.fs.OpenRoot(parentOf(t.dir))
+	parent, err := t.FS.OpenRoot(parentOf(t.Dir))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	name := filepath.Base(t.dir)
+	name := filepath.Base(t.Dir)
 	exists := parent.Mkdir(name)
 	if exists != nil && !errors.Is(exists, fs.ErrExist) {
 		return exists
@@ -236,8 +234,8 @@ func (t *target) tryRoot() error {
 		return err
 	}
 	if made {
-		t.made = append(t.made, t.dir)
-		if err = madeByUs(root); err == nil && t.name != "" { // only a place for the file; the umask decides
+		t.made = append(t.made, t.Dir)
+		if err = madeByUs(root); err == nil && t.Name != "" { // only a place for the file; the umask decides
 			err = ignoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
 		}
 	}
@@ -246,7 +244,7 @@ func (t *target) tryRoot() error {
 		return err
 	}
 	t.root = root
-	t.created = made && t.name == "" // widened when its contents are complete
+	t.created = made && t.Name == "" // widened when its contents are complete
 	return nil
 }
 
@@ -257,7 +255,7 @@ func (t *target) leaveToOther() {
 	if !t.created {
 		return
 	}
-	if dir, err := t.root.OpenDir(journalName(t.name)); err == nil {
+	if dir, err := t.root.OpenDir(journalName(t.Name)); err == nil {
 		_, _ = (&journalDir{dir: dir}).ownsRoot(true, false)
 		dir.Close()
 	}
@@ -315,7 +313,7 @@ func (t *target) undo() {
 // removeMade removes the directories that this run made, as far as they are empty.
 func (t *target) removeMade() {
 	for _, dir := range slices.Backward(t.made) {
-		parent, err := t.fs.OpenRoot(parentOf(dir))
+		parent, err := t.FS.OpenRoot(parentOf(dir))
 		if err != nil {
 			break
 		}
@@ -335,7 +333,7 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 // give up: no more is written there. It is reported once.
 func (t *target) drop(r *run, path string, err error) {
 	if t.lost.CompareAndSwap(nil, &dropError{err}) {
-		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.given, Err: err})
+		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
 		r.targetsLeft.Add(-1)
 		if r.targetsLeft.Load() == 0 {
 			r.cancel(errNoTarget)
@@ -380,7 +378,7 @@ func (t *target) warn(r *run, kind string, err error) {
 	t.warned[kind] = true
 	t.mu.Unlock()
 	if !told {
-		r.report(Event{Kind: EventWarning, Target: t.given, Err: err})
+		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
 	}
 }
 
@@ -390,7 +388,7 @@ func (t *target) flush(r *run) error {
 		return nil
 	}
 	// Also where every file was forced by itself: symbolic links cannot be.
-	if t.name == "" && t.root.SyncFSReliable() {
+	if t.Name == "" && t.root.SyncFSReliable() {
 		return t.syncFS()
 	}
 	if err := t.syncMounts(); err != nil {
@@ -399,9 +397,9 @@ func (t *target) flush(r *run) error {
 	if err := t.root.Sync(); err != nil {
 		return err
 	}
-	for dir := t.dir; dir != t.anchor; { // the names of the directories that were made
+	for dir := t.Dir; dir != t.Anchor; { // the names of the directories that were made
 		dir = parentOf(dir)
-		parent, err := t.fs.OpenRoot(dir)
+		parent, err := t.FS.OpenRoot(dir)
 		if err != nil {
 			return err
 		}
@@ -421,7 +419,7 @@ func (t *target) stands() error {
 	if err != nil {
 		return err
 	}
-	d, err := t.fs.OpenRoot(t.dir)
+	d, err := t.FS.OpenRoot(t.Dir)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ func (r *run) reportUnwritten(t *target, err error) {
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
 			r.report(Event{
-				Kind: EventFailed, Path: path, Target: t.given,
-				Err: &failure.FileError{Path: path, Target: t.given, Stage: failure.StageSync, Err: err},
+				Kind: EventFailed, Path: path, Target: t.Given,
+				Err: &failure.FileError{Path: path, Target: t.Given, Stage: failure.StageSync, Err: err},
 			})
 		}
 		f.Close()

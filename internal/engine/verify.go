@@ -82,7 +82,7 @@ func (r *run) verify(targets []*target) {
 	}
 	if r.opts.Verify == VerifyFull {
 		var err error // the copy has closed it
-		if v.source, _, err = r.route.openSource(r.opts.FS); err != nil {
+		if v.source, _, err = r.route.OpenSource(); err != nil {
 			r.report(Event{Kind: EventFailed, Err: &failure.FileError{Stage: failure.StageVerify, Err: err}})
 		} else {
 			defer v.source.Close()
@@ -236,8 +236,8 @@ func (w *reader) verify(job reading) {
 
 // shown is how events name a file: as in the source.
 func (v *verification) shown(path string) string {
-	if v.run.route.name != "" {
-		return v.run.route.name
+	if v.run.route.Name != "" {
+		return v.run.route.Name
 	}
 	return path
 }
@@ -257,8 +257,8 @@ func (w *reader) failTarget(t *target, path string, err error) {
 		}
 	}
 	w.run.report(Event{
-		Kind: EventFailed, Path: w.shown(path), Target: t.given,
-		Err: &failure.FileError{Path: w.shown(path), Target: t.given, Stage: failure.StageVerify, Err: err},
+		Kind: EventFailed, Path: w.shown(path), Target: t.Given,
+		Err: &failure.FileError{Path: w.shown(path), Target: t.Given, Stage: failure.StageVerify, Err: err},
 	})
 }
 
@@ -335,7 +335,7 @@ func (w *reader) digest(f *fsys.File, info fsys.Info, place timing.Place) (diges
 func (r *run) mismatch(t *target, path string, err error) {
 	given := ""
 	if t != nil {
-		given = t.given
+		given = t.Given
 	}
 	r.report(Event{
 		Kind: EventMismatch, Path: path, Target: given,
@@ -376,9 +376,9 @@ func setAside(dir *fsys.Dir, name string, info fsys.Info) (bad string, err error
 	}
 	rename := func() (err error) {
 		for try := 0; try < 100; try++ {
-			if bad = badPrefix + name; try > 0 || len(bad) > maxName {
+			if bad = badPrefix + name; try > 0 || len(bad) > fsys.MaxName {
 				bad = badPrefix + fsys.TempName()[len(fsys.Reserved):] + "-" + name
-				bad = bad[:min(len(bad), maxName)]
+				bad = bad[:min(len(bad), fsys.MaxName)]
 			}
 			if err = dir.RenameNew(name, bad); !errors.Is(err, fs.ErrExist) {
 				return err

@@ -36,7 +36,7 @@ func aside(t testing.TB, dir string) (names []string) {
 // has that name.
 func TestABadFileAlwaysFindsAName(t *testing.T) {
 	t.Parallel()
-	room := maxName - len(badPrefix)
+	room := fsys.MaxName - len(badPrefix)
 	for _, c := range []struct {
 		name  string
 		taken func(path string) error
@@ -45,8 +45,8 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 		{name: "a", plain: true},
 		{name: strings.Repeat("n", room), plain: true},
 		{name: strings.Repeat("n", room+1)},
-		{name: strings.Repeat("n", maxName)},
-		{name: strings.Repeat("é", maxName/2)},
+		{name: strings.Repeat("n", fsys.MaxName)},
+		{name: strings.Repeat("é", fsys.MaxName/2)},
 		{name: "bad\n\\\xff\x1b[1m", plain: true},
 		{name: "a", taken: func(path string) error { return os.WriteFile(path, []byte("yesterday's"), 0o600) }},
 		{name: "a", taken: func(path string) error { return os.Mkdir(path, 0o700) }},
@@ -92,7 +92,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			if c.taken == nil {
 				require.Len(t, names, 1)
 				require.Equal(t, c.plain, names[0] == badPrefix+c.name)
-				require.LessOrEqual(t, len(names[0]), maxName)
+				require.LessOrEqual(t, len(names[0]), fsys.MaxName)
 				require.False(t, strings.HasSuffix(names[0], ".tmp"), "nobody takes it for a temporary")
 				continue
 			}

@@ -127,3 +127,6 @@ const (
 // journal, temporaries, set-aside files. Sources' files of such names are
 // leftovers of an unfinished copy.
 const Reserved = ".sealift-"
+
+// MaxName is the longest name of a directory entry on the file systems of note.
+const MaxName = 255 // bytes

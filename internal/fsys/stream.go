@@ -131,7 +131,7 @@ func removeResolved(path string) error {
 func (sys *FS) SyncParent(path string) error {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return bareError(err)
+		return BareError(err)
 	}
 	dir, err := sys.OpenRoot(filepath.Dir(resolved))
 	if err != nil {

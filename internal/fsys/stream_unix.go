@@ -23,7 +23,7 @@ type stopSystem struct{ r, w *os.File }
 
 func (s *Stop) open() (err error) {
 	s.system.r, s.system.w, err = os.Pipe()
-	return bareError(err)
+	return BareError(err)
 }
 
 func (s *Stop) wake() { _ = s.system.w.Close() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -70,7 +69,7 @@ func (r *run) do(ctx context.Context, j job) {
 func (r *run) special(ctx context.Context, j job, set *hash.Set) {
 	in, err := os.Open(j.path)
 	if err != nil {
-		r.fail(j.name, failure.StageOpen, bare(err))
+		r.fail(j.name, failure.StageOpen, fsys.BareError(err))
 		return
 	}
 	defer in.Close() //nolint:errcheck // it was only read
@@ -130,16 +129,8 @@ func (r *run) stream(ctx context.Context, j job, in io.Reader, set *hash.Set) {
 			return
 		}
 		if err != nil {
-			r.fail(j.name, failure.StageRead, bare(err))
+			r.fail(j.name, failure.StageRead, fsys.BareError(err))
 			return
 		}
 	}
-}
-
-// bare takes the path off an error of package os; the report has it already.
-func bare(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
 }

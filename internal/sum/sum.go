@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,10 +176,7 @@ func (r *run) arguments() ([]argument, error) {
 		a := argument{given: given}
 		if given != "-" {
 			info, err := os.Stat(given)
-			if failed, ok := errors.AsType[*fs.PathError](err); ok {
-				err = failed.Err
-			}
-			a.isDir, a.err = err == nil && info.IsDir(), err
+			a.isDir, a.err = err == nil && info.IsDir(), fsys.BareError(err)
 		}
 		if a.isDir && len(r.opts.Paths) > 1 {
 			a.prefix = strings.TrimRight(filepath.ToSlash(given), "/") + "/"

@@ -197,11 +197,7 @@ func (s *source) readAll(in io.Reader, most int64) error {
 }
 
 func refused(shown string, err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	return failure.Refuse("manifest %s: %s", quote.Name(shown), err)
+	return failure.Refuse("manifest %s: %s", quote.Name(shown), fsys.BareError(err))
 }
 
 // openWithin opens the manifest that has the name in the directory.
