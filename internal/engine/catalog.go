@@ -67,11 +67,11 @@ func (r *run) checkGiven(t *target) error {
 	if err != nil {
 		return nil //nolint:nilerr // the same
 	}
-	v, err := r.decide(t.system, src, have, nil)
-	if err != nil || v.act != actReplace && (v.act != actCompare || v.differs != actReplace) {
-		return err
+	d := decide(r.observed(t.system, src, have))
+	if d.act != actReplace && (d.act != actCompare || d.different != actReplace) {
+		return nil
 	}
-	if v.act == actCompare {
+	if d.act == actCompare {
 		if _, old, err := r.digestFile(t.root, t.Name); err != nil || digests.Equal(old) {
 			return nil //nolint:nilerr // the same
 		}

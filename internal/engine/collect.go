@@ -189,7 +189,7 @@ func (r *run) settle(e *entry) {
 		cut = cut && p.done == outNothing
 		t := targetResult{target: p.target, done: p.done, name: e.manifestPath(p)}
 		if p.done == outConflict {
-			r.conflict(p.target, e.path, p.conflict)
+			r.conflict(p.target, e.path, p.decision.conflict)
 		}
 		settled := p.done != outNothing && p.done != outConflict
 		if e.kind == fsys.Regular && !r.opts.DryRun && settled {

@@ -28,14 +28,14 @@ func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) 
 		}
 		defer f.Close()
 		differs := info.Kind != fsys.Regular || info.Size != e.meta.info.Size
-		if p.suspect && !differs {
+		if p.decision.torn && !differs {
 			// What memory holds may not be what the device has. What the device did not
 			// take, or gives back only as an error, is copied again.
 			if _, err := f.DropCache(); err != nil {
 				differs = true
 			}
 		}
-		if p.promised != nil && !differs {
+		if p.decision.written != nil && !differs {
 			if proved, err := r.provePromised(e, p, f, info); err != nil {
 				return nil, false, err
 			} else if proved {
@@ -64,8 +64,8 @@ func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) 
 	for _, c := range open {
 		p := c.transfer
 		switch {
-		case c.err != nil && p.suspect:
-			p.act = p.differs.act
+		case c.err != nil && p.decision.torn:
+			p.act = p.decision.different
 		case c.err != nil:
 			r.failTransfer(e, p, failure.StageRead, c.err)
 		case !c.differs:
@@ -77,21 +77,21 @@ func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) 
 			if len(e.digests) > 0 {
 				p.digests = e.digests
 			}
-			p.equal, p.line = true, nil
+			p.equal, p.decision.line = true, nil
 			p.act = actKeep
 			if r.opts.Policy == PolicyNever {
 				p.act, p.done = actLeave, outLeft
 			}
 		default:
-			p.act = p.differs.act
+			p.act = p.decision.different
 			switch {
 			case p.damaged(e.digests):
 				p.act = actReplace
 			case p.act == actConflict:
-				p.fail(p.differs.conflict)
+				p.fail()
 			case p.act == actLeave:
 				p.done = outLeft
-				if p.suspect {
+				if p.decision.torn {
 					p.target.warnTorn(r, e.path)
 				}
 			}
@@ -103,12 +103,12 @@ func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) 
 // damaged reports whether an earlier manifest lists the file with the digests of the
 // source: what differs from the source then is not what was once read or written there.
 func (p *transfer) damaged(source hash.Digests) bool {
-	for i, digest := range p.line {
+	for i, digest := range p.decision.line {
 		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
 			return false
 		}
 	}
-	return p.line.Any()
+	return p.decision.line.Any()
 }
 
 // provePromised reads what an interrupted run has written from the device and
@@ -125,13 +125,13 @@ func (r *run) provePromised(e *entry, p *transfer, f *fsys.File, info fsys.Info)
 	if stopped := r.ctx.Err(); stopped != nil {
 		return false, stopped
 	}
-	if err != nil || !set.Digests().Equal(p.promised) {
+	if err != nil || !set.Digests().Equal(p.decision.written) {
 		return false, nil
 	}
 	if p.forceEqual(f) != nil {
 		return false, nil
 	}
-	p.digests, p.act, p.equal, p.known = p.promised, actKeep, true, true
+	p.digests, p.act, p.equal, p.known = p.decision.written, actKeep, true, true
 	if r.opts.Policy == PolicyNever {
 		p.act, p.done = actLeave, outLeft
 	}
@@ -179,7 +179,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	for off := int64(0); ; {
 		going := false
 		for _, c := range open {
-			going = going || c.err == nil && (!c.differs || c.transfer.line.Any())
+			going = going || c.err == nil && (!c.differs || c.transfer.decision.line.Any())
 		}
 		if !going {
 			return nil, nil

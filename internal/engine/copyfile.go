@@ -17,20 +17,8 @@ import (
 // copyRegular decides, compares where content decides, and moves the data once
 // for all destinations that need it. changed says that the source's file is not as it
 // was described; see tryEntry.
-func (r *run) copyRegular(e *entry) (changed bool) {
-	for _, p := range e.transfers {
-		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
-			continue
-		}
-		p.again = false
-		e.clock.At(timing.Create, p.target.place())
-		v, err := r.lookUp(p, e.meta.info, nil)
-		if err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
-		}
-		r.judge(e, p, v)
-	}
+func (r *run) copyRegular(e *entry, group *linkGroup) (changed bool) {
+	r.decideAll(e, group)
 	e.clock.At(timing.Read, timing.Source)
 	if !r.opts.DryRun {
 		r.openCache(e)
@@ -107,7 +95,8 @@ func (r *run) accepts(e *entry, p *transfer) bool {
 func (e *entry) doubtKept() (any bool) {
 	for _, p := range e.transfers {
 		if p.open() && p.act == actKeep && e.contradicts(p.digests) {
-			p.act, p.differs, p.digests, p.promised, any = actCompare, sameTimes, nil, nil, true
+			p.act, p.digests, any = actCompare, nil, true
+			p.decision = decision{different: actConflict, conflict: errSameTimes, line: p.decision.line, torn: p.decision.torn}
 		}
 	}
 	return any

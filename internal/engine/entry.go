@@ -48,17 +48,13 @@ type transfer struct {
 	have   fsys.Info // what has the name, if exists
 	exists bool
 
-	act      action
-	differs  verdict        // what a difference leads to, for actCompare
-	conflict *conflictError // for outConflict
-	line     hash.Digests   // of earlier manifests, for what has the name
-	failed   bool           // which was reported; it is not judged again
-	made     bool           // this run has given the name to an earlier state of the file
+	act      action // actNone: undecided, or failed
+	decision decision
+	failed   bool // which was reported; it is not judged again
+	made     bool // this run has given the name to an earlier state of the file
 	sink     pipe.Sink
 	done     outcome
 	digests  hash.Digests // known to be those of what stands at the destination
-	suspect  bool         // it may be what an interrupted run has left, torn by a power cut
-	promised hash.Digests // of an interrupted run: what it wrote, perhaps not to the device
 	equal    bool         // found equal by comparing
 	known    bool         // the journal of an interrupted run lists it
 	bypass   bool         // what is written bypasses the page cache
@@ -207,18 +203,13 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 // decided for each destination, is worth nothing.
 func (r *run) tryEntry(e *entry, group *linkGroup) (changed bool) {
 	e.attempt++
-	for _, p := range e.transfers {
-		if group != nil && !p.failed {
-			r.linkTo(e, p, group)
-		}
-	}
 	for round := 0; round < maxAttempts; round++ {
 		if round > 0 && !e.anyAgain() {
 			break
 		}
 		if e.kind != fsys.Regular {
-			r.copySpecial(e)
-		} else if changed = r.copyRegular(e); changed {
+			r.copySpecial(e, group)
+		} else if changed = r.copyRegular(e, group); changed {
 			return true
 		}
 	}

@@ -13,46 +13,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// judgeInterrupted judges what an interrupted run may have left. What its journal
-// lists is up to date, whatever the policy. What it does not list and has changed
-// since that run began is compared by content, and replaced if it differs; its
-// size and time prove nothing.
-func (r *run) judgeInterrupted(e *entry, p *transfer, v verdict) (judged bool) {
-	l := p.target.ledger
-	digests, ok := l.listed(p.dd.system, e.manifestPath(p), e.meta.info, p.have, r)
-	if ok && e.expected.Met(digests) {
-		p.known, p.act = true, actKeep
-		if len(digests) > 0 {
-			p.digests = digests
-		}
-		if v.act == actLeave {
-			p.act, p.done = actLeave, outLeft
-		}
-		return true
-	}
-	if !l.torn(p.dd.system, e.meta.info, p.have) || l.settled && p.target.catalog.Settled(e.manifestPath(p)) {
-		return false
-	}
-	p.suspect = true
-	if digests, ok := l.written(e.manifestPath(p), e.meta.info, p.have, r); ok && e.expected.Met(digests) {
-		p.promised = digests // reading it there is enough
-	}
-	switch {
-	case v.act == actReplace:
-		return false
-	case v.act == actLeave && p.have.Size == e.meta.info.Size:
-		p.act, p.differs = actCompare, verdict{act: actLeave}
-	case v.act == actLeave:
-		p.target.warnTorn(r, e.path)
-		p.act, p.done = actLeave, outLeft
-	case p.have.Size == e.meta.info.Size:
-		p.act, p.differs = actCompare, verdict{act: actReplace}
-	default:
-		p.act = actReplace
-	}
-	return true
-}
-
 // listed returns the digests of a file that an interrupted run has copied, or
 // found equal, and forced to the device, if neither it nor the source's has
 // changed since. Only a change time that programs cannot set shows that.

@@ -164,37 +164,34 @@ func (g *linkGroup) release() {
 	g.primaries = nil
 }
 
-// linkTo links the transfer's name to one that stands at the destination
-// already. A transfer that it leaves undecided is copied like any other: an existing
-// name under policy never, for instance.
-func (r *run) linkTo(e *entry, p *transfer, g *linkGroup) {
+// linkable reports whether the transfer's name can be linked to one that is at the
+// destination already.
+func (g *linkGroup) linkable(e *entry, p *transfer) bool {
+	if g == nil {
+		return false
+	}
 	l := &g.primaries[p.target.index]
 	if l.dd == nil {
-		return
+		return false
 	}
 	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime {
 		// The file has changed since, or it is another one with the same inode number.
 		l.held.Done()
 		*l = primary{}
-		return
+		return false
 	}
-	if l.digests != nil && !e.expected.Met(l.digests) {
-		return // only reading it tells what is wrong
-	}
-	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
-	if err != nil {
-		r.failTransfer(e, p, failure.StageCreate, err)
-		return
-	}
-	torn := p.exists && v.act != actLeave && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
-	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
-		v.act = actReplace // equal or not, the primary is the source's content
-	}
-	switch v.act {
+	return l.digests == nil || e.expected.Met(l.digests) // only reading it tells what is wrong
+}
+
+// linkTo links the transfer's name to the group's primary, if the decision allows that.
+// Otherwise the transfer is copied like any other: an existing name under policy never,
+// for instance.
+func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, d decision) {
+	switch d.act {
 	case actKeep:
 		r.restoreLink(e, p, g)
 	case actCreate, actReplace:
-		r.link(e, p, g, v.act)
+		r.link(e, p, g, d.act)
 	}
 }
 

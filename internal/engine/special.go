@@ -12,34 +12,13 @@ import (
 
 // copySpecial takes an entry that has no data to the destinations: a symbolic
 // link, a fifo, a socket, a device node.
-func (r *run) copySpecial(e *entry) {
+func (r *run) copySpecial(e *entry, group *linkGroup) {
+	r.decideAll(e, group)
 	for _, p := range e.transfers {
-		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
+		if !p.open() {
 			continue
 		}
-		p.again = false
 		e.clock.At(timing.Create, p.target.place())
-		v, err := r.lookUp(p, e.meta.info, func() (bool, error) {
-			switch e.kind {
-			case fsys.Symlink:
-				target, err := p.dir.Readlink(p.name)
-				if err != nil { // sshfs refuses to read some
-					err = fmt.Errorf("reading the link that stands there: %w", err)
-				}
-				return target == e.link, err
-			case fsys.CharDevice, fsys.BlockDevice:
-				return p.have.Rdev == e.meta.info.Rdev, nil
-			}
-			return true, nil
-		})
-		if err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
-		}
-		r.judge(e, p, v)
-		if p.done != outNothing {
-			continue
-		}
 		if e.kind == fsys.Irregular {
 			r.failTransfer(e, p, failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 			continue

@@ -280,3 +280,26 @@ func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
+
+// A symbolic link with several names is judged like any other: a newer one at the
+// destination that leads elsewhere is a conflict, and not replaced by a hard link.
+func TestASymlinkWithSeveralNamesMeetsANewerOne(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	require.NoError(t, os.Mkdir(src, 0o755))
+	require.NoError(t, os.Mkdir(dst, 0o755))
+	require.NoError(t, os.Symlink("source", filepath.Join(src, "a")))
+	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
+	time.Sleep(20 * time.Millisecond) // several ticks of the clock of time stamps
+	require.NoError(t, os.Symlink("elsewhere", filepath.Join(dst, "b")))
+	o := options(src, dst)
+	o.Workers = 1
+	s, err := Run(t.Context(), &o, &counters.Set{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.Conflicts)
+	require.EqualValues(t, 1, s.Links)
+	target, err := os.Readlink(filepath.Join(dst, "b"))
+	require.NoError(t, err)
+	require.Equal(t, "elsewhere", target)
+}
