@@ -156,6 +156,58 @@ func (r *run) judge(e *entry, p *transfer, v verdict) {
 	}
 }
 
+// judgeInterrupted judges what an interrupted run may have left. What its journal
+// lists is up to date, whatever the policy. What it does not list and has changed
+// since that run began is compared by content, and replaced if it differs; its
+// size and time prove nothing.
+func (r *run) judgeInterrupted(e *entry, p *transfer, v verdict) (judged bool) {
+	log := p.target.log
+	left := log.Judge(e.manifestPath(p), e.meta.info, p.have, p.dd.system.timeStamps())
+	if left.Listed && e.expected.Met(left.Digests) {
+		p.known, p.act = true, actKeep
+		if len(left.Digests) > 0 {
+			p.digests = left.Digests
+		}
+		if v.act == actLeave {
+			p.act, p.done = actLeave, outLeft
+		}
+		return true
+	}
+	if !left.MayBeIncomplete || log.Certified() && p.target.catalog.Settled(e.manifestPath(p)) {
+		return false
+	}
+	p.suspect = true
+	if digests, ok := log.Written(e.manifestPath(p), e.meta.info, p.have); ok && e.expected.Met(digests) {
+		p.promised = digests // reading it there is enough
+	}
+	switch {
+	case v.act == actReplace:
+		return false
+	case v.act == actLeave && p.have.Size == e.meta.info.Size:
+		p.act, p.differs = actCompare, verdict{act: actLeave}
+	case v.act == actLeave:
+		p.target.warnTorn(r, e.path)
+		p.act, p.done = actLeave, outLeft
+	case p.have.Size == e.meta.info.Size:
+		p.act, p.differs = actCompare, verdict{act: actReplace}
+	default:
+		p.act = actReplace
+	}
+	return true
+}
+
+// warnTorn tells of files that policy "never" leaves as an interrupted run has.
+func (t *target) warnTorn(r *run, path string) {
+	t.mu.Lock()
+	told := t.warnedTorn
+	t.warnedTorn = true
+	t.mu.Unlock()
+	if !told {
+		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
+		r.report(Event{Kind: EventWarning, Path: path, Target: t.given, Err: err})
+	}
+}
+
 // fail leaves the transfer's name alone.
 func (p *transfer) fail(c *conflictError) { p.act, p.done, p.conflict = actConflict, outConflict, c }
 

@@ -186,7 +186,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup) {
 		r.failTransfer(e, p, failure.StageCreate, err)
 		return
 	}
-	torn := p.exists && v.act != actLeave && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
+	torn := p.exists && v.act != actLeave && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.log.MayBeIncomplete(e.meta.info, p.have, p.dd.system.timeStamps())
 	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
 		v.act = actReplace // equal or not, the primary is the source's content
 	}
