@@ -83,8 +83,8 @@ func (r *run) checkGiven(t *target) error {
 // journal of unfinished runs has been read.
 func (t *target) startCatalog() error {
 	var unfinished catalog.Interrupted
-	if t.ledger.unsettled {
-		unfinished = t.ledger
+	if t.log.Interrupted() {
+		unfinished = t.log
 	}
 	t.catalog.Resume(unfinished)
 	return t.catalog.Start()

@@ -168,13 +168,10 @@ func (r *run) account(f *result) {
 	}
 }
 
-// note lists a file in the journal of a destination. That it cannot be is told by
-// others: the collector must not send to itself.
+// note lists a file in the log of a destination. The goroutines that make checkpoints
+// report an error of that, because the collector must not send to itself.
 func (r *run) note(f *result, t targetResult) {
-	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
-	if err != nil {
-		t.target.ledger.fail(err)
-	}
+	t.target.log.Note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 }
 
 // settle sends the result of an entry to the collector and completes the progress

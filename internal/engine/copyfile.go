@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -153,27 +154,22 @@ func (r *run) mayCommit(e *entry, p *transfer) bool {
 // giveUp ends the transfer's temporary, unless it is committed or kept.
 func (r *run) giveUp(e *entry, p *transfer) {
 	if p.sink.File != nil {
-		p.target.ledger.untrack(p)
+		p.inFlight.Stop()
 		if p.sink.Behind != nil {
 			p.sink.Behind.Finish()
 		}
 		if p.sink.File.Abort() {
 			p.target.keepLog.Store(true) // for a later run, which removes it
 		}
-		r.forget(e, p)
+		p.forget()
 	}
 	p.sink = pipe.Sink{}
 }
 
-// forget notes that the transfer's temporary is not there any more.
-func (r *run) forget(e *entry, p *transfer) {
-	if !p.noted {
-		return
-	}
-	p.noted = false
-	if err := p.target.ledger.done(e.manifestPath(p)); err != nil {
-		p.target.ledger.fail(err)
-	}
+// forget records that the transfer's temporary does not exist any more.
+func (p *transfer) forget() {
+	p.inFlight.Gone()
+	p.inFlight = nil
 }
 
 func created(act action) outcome {
@@ -191,7 +187,7 @@ func (r *run) tryMove(e *entry, movers []*transfer) (changed bool, err error) {
 	defer r.sets.Put(set)
 	set.Reset()
 	var start int64
-	if e.attempt == 1 && e.meta.info.Size > leastPartial && r.opts.Reflink != ReflinkAlways {
+	if e.attempt == 1 && e.meta.info.Size > resume.LeastPartial && r.opts.Reflink != ReflinkAlways {
 		if start, err = r.continuePartial(e, movers, set); err != nil {
 			return false, err
 		}
@@ -224,7 +220,7 @@ func (r *run) tryMove(e *entry, movers []*transfer) (changed bool, err error) {
 		if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
 			r.writeBehind(e, p)
 		}
-		if err := p.target.ledger.track(e, p, start); err != nil {
+		if err := p.track(e, start); err != nil {
 			r.failTransfer(e, p, failure.StageCreate, err)
 			continue
 		}
@@ -235,8 +231,8 @@ func (r *run) tryMove(e *entry, movers []*transfer) (changed bool, err error) {
 		return false, nil
 	}
 	course := pipe.Course{Start: start}
-	if e.meta.info.Size > leastPartial {
-		course.MarkEvery = markEvery
+	if e.meta.info.Size > resume.LeastPartial {
+		course.MarkEvery = resume.MarkEvery
 	}
 	if e.evict != nil {
 		course.Read = e.evict.Read
@@ -302,7 +298,7 @@ func (r *run) commit(e *entry, p *transfer) {
 		r.failTransfer(e, p, failure.StageWrite, s.Err)
 		return
 	}
-	p.target.ledger.untrack(p)
+	p.inFlight.Stop()
 	if s.Behind != nil {
 		s.Behind.Finish()
 		s.Behind = nil
@@ -342,7 +338,7 @@ func (r *run) commit(e *entry, p *transfer) {
 	}
 	p.digests, p.done = e.digests, created(p.act)
 	e.clock.Count(timing.Commit, place, 0)
-	r.forget(e, p)
+	p.forget()
 	r.wrote(e, p)
 }
 

@@ -255,17 +255,17 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // observeJournal finds out what the journal of an interrupted run says of a file. Digests
 // that the source's own manifests contradict prove nothing.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
-	l, path := p.target.ledger, e.manifestPath(p)
-	digests, ok := l.listed(p.dd.system, path, e.meta.info, p.have, r)
-	if j.listed = ok && e.expected.Met(digests); j.listed {
-		if len(digests) > 0 {
-			j.digests = digests
+	log, path := p.target.log, e.manifestPath(p)
+	left := log.Judge(path, e.meta.info, p.have, p.dd.system.timeStamps())
+	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
+		if len(left.Digests) > 0 {
+			j.digests = left.Digests
 		}
 		return j
 	}
-	j.torn = l.torn(p.dd.system, e.meta.info, p.have) && !(l.settled && p.target.catalog.Settled(path))
+	j.torn = left.MayBeIncomplete && !(log.Certified() && p.target.catalog.Settled(path))
 	if j.torn {
-		if digests, ok := l.written(path, e.meta.info, p.have, r); ok && e.expected.Met(digests) {
+		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
 			j.written = digests
 		}
 	}
@@ -308,6 +308,18 @@ func (r *run) follow(e *entry, p *transfer, d decision) {
 		if d.torn {
 			p.target.warnTorn(r, e.path)
 		}
+	}
+}
+
+// warnTorn tells of files that policy "never" leaves as an interrupted run has.
+func (t *target) warnTorn(r *run, path string) {
+	t.mu.Lock()
+	told := t.warnedTorn
+	t.warnedTorn = true
+	t.mu.Unlock()
+	if !told {
+		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
+		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
 	}
 }
 

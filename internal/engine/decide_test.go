@@ -280,23 +280,3 @@ func TestModeFor(t *testing.T) {
 		require.Equal(t, c.want, got, "%+v: %o, want %o", c, got, c.want)
 	}
 }
-
-func TestJournalName(t *testing.T) {
-	require.Equal(t, ".sealift-journal", journalName(""))
-	require.Equal(t, ".sealift-a b.journal", journalName("a b"))
-	seen := map[string]string{}
-	for n := 200; n <= 255; n++ {
-		for _, last := range []string{"a", "b", "\xff", "/"[:0]} {
-			file := strings.Repeat("x", n-len(last)) + last
-			name := journalName(file)
-			require.LessOrEqual(t, len(name), 255)
-			require.True(t, strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".journal"), name)
-			if other, taken := seen[name]; taken {
-				require.Equal(t, other, file, "two files, one journal")
-			}
-			seen[name] = file
-		}
-	}
-	long := strings.Repeat("n", fsys.MaxName-len(".sealift-.journal"))
-	require.Equal(t, ".sealift-"+long+".journal", journalName(long), "as long as may be")
-}

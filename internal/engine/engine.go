@@ -248,7 +248,7 @@ func (r *run) openTargets() error {
 			continue
 		}
 		r.clock.At(timing.Create, t.place())
-		if err := t.openLedger(r); err != nil {
+		if err := t.openLog(r); err != nil {
 			t.drop(r, "", fmt.Errorf("the journal cannot be written: %w", err))
 			t.leaveAsFound()
 			continue
@@ -267,7 +267,7 @@ func (r *run) learnOwner(t *target) {
 		return
 	}
 	var err error
-	if t.rootOurs, err = t.journal.ownsRoot(false, false); err != nil {
+	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
 		r.failTarget(t, "", failure.StageJournal, err)
 	}
 }
@@ -421,11 +421,11 @@ func (r *run) close() {
 		if t.catalog != nil {
 			t.catalog.Close()
 		}
-		if t.ledger != nil {
-			t.ledger.close()
+		if t.log != nil {
+			t.log.Close()
 		}
 		if t.journal != nil {
-			t.journal.close()
+			t.journal.Close()
 		}
 		t.fileSystems.close()
 		t.giveBack(r)

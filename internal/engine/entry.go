@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -58,8 +59,9 @@ type transfer struct {
 	equal    bool         // found equal by comparing
 	known    bool         // the journal of an interrupted run lists it
 	bypass   bool         // what is written bypasses the page cache
-	noted    bool         // the journal may know the temporary
 	again    bool         // the name has appeared meanwhile: decide anew
+
+	inFlight *resume.InFlight // the temporary of a large file, as long as the log may name it
 }
 
 // outcome is what became of a transfer.

@@ -90,7 +90,7 @@ var mayBeSilent = map[string]string{
 	"engine.(*run).link":              "checks whether the link exists already; it is made anew",
 	"engine.(*run).startScan":         "counts for the progress bar only",
 	"pipe.tellsHoles":                 "asks whether holes are told; what matters is asked again",
-	"engine.(*ledger).close":          "closes the journal's log, of which what counts was forced",
+	"resume.(*Log).Close":             "closes the journal's log, of which what counts was forced",
 	"engine.(*target).abandon":        "removes an empty journal; the next run takes it over",
 }
 

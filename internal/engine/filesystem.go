@@ -197,7 +197,7 @@ func granularityOf(got, set fsys.Time) int64 {
 // times back: the policy may be to change nothing in it.
 func (s *fileSystem) removeProbe(dir *fsys.Dir, p *fsys.Pending, before fsys.Info) {
 	named := p.Name() != ""
-	if p.Abort() && s.target.ledger != nil {
+	if p.Abort() && s.target.log != nil {
 		s.target.keepLog.Store(true) // a later run finds it by the journal's id and removes it
 	}
 	if named {
@@ -227,20 +227,6 @@ var errNotTried = errors.New("not tried")
 
 // sameTime compares modification times at the granularity of the file system.
 func (s *fileSystem) sameTime(a, b fsys.Time) bool { return a.Within(b, s.granularity) }
-
-// before reports whether a time stamp of this file system is certainly earlier than at,
-// a time stamp of the root's file system, whose clock and granularity may differ.
-func (s *fileSystem) before(stamp, at fsys.Time) bool {
-	if stamp.Compare(at) >= 0 {
-		return false
-	}
-	stamp.Sec += int64(s.slack / time.Second)
-	stamp.Nsec += int64(s.slack % time.Second)
-	if stamp.Nsec >= 1e9 {
-		stamp.Sec, stamp.Nsec = stamp.Sec+1, stamp.Nsec-1e9
-	}
-	return stamp.Compare(at) < 0
-}
 
 // warn reports, once for each kind and destination, metadata that the file system does
 // not store. If it can store none of the kind, nothing tries again on this file system;

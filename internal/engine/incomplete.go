@@ -23,7 +23,7 @@ type undoneAt struct {
 
 func (r *run) newUndone() (u undone) {
 	source, err := r.route.SourcePath()
-	if r.opts.DryRun || r.route.Name != "" || err != nil { // without its path, openLedger drops every destination
+	if r.opts.DryRun || r.route.Name != "" || err != nil { // without its path, openLog drops every destination
 		return nil
 	}
 	job := incomplete.Job{Source: source, Filters: incomplete.NoFilters, OpenSource: func() (*fsys.Dir, error) {
@@ -121,7 +121,7 @@ func (r *run) mark(t *target) {
 		return
 	}
 	journal := "the journal stays, to show that this copy is incomplete"
-	if t.journal.removed {
+	if t.journal.Removed() {
 		journal = "the journal is already removed, so run the same command again"
 	}
 	r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf("%w; %s", err, journal)})

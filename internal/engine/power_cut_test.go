@@ -25,6 +25,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -153,7 +154,7 @@ func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 		name := filepath.Base(path)
 		whole := string(content) == string(c.files[path]) || old[path] != nil && string(content) == string(old[path])
 		switch {
-		case strings.HasPrefix(path, journalName("")+"/"+logPrefix):
+		case strings.HasPrefix(path, resume.JournalName("")+"/log."):
 			log, err := journal.Read(strings.NewReader(string(content)), int64(len(content)))
 			if err != nil {
 				continue // what is damaged is not trusted
@@ -306,7 +307,7 @@ func (c *cutCase) unmarked(dst string, old map[string][]byte) (bool, error) {
 	if err != nil || len(signs) > 0 || !begun(dst, old) {
 		return false, err
 	}
-	return len(c.gapsAt(dst, old, journalName(""))) > 0, nil // without work it is no sign
+	return len(c.gapsAt(dst, old, resume.JournalName(""))) > 0, nil // without work it is no sign
 }
 
 // try cuts the power before the n-th operation, and judges some of what that may leave.

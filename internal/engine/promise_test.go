@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ import (
 func digestOf(a hash.Algorithm, content []byte) string {
 	set := hash.NewSet([]hash.Algorithm{a})
 	set.Write(content)
-	return hexString(set.Digests()[0])
+	return hex.EncodeToString(set.Digests()[0])
 }
 
 // promiseLines lists the files by path, as sha256sum would.

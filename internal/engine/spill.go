@@ -9,7 +9,7 @@ import (
 
 // newSpill makes the temporary of a manifest that outgrows memory.
 func (t *target) newSpill() (manifest.Spill, error) {
-	p, err := t.journal.dir.Create(false)
+	p, err := t.journal.Create()
 	if err != nil {
 		return nil, err
 	}
@@ -20,10 +20,10 @@ func (t *target) newSpill() (manifest.Spill, error) {
 // destination that is there.
 func (r *run) newPendingLinksFile() (parkedFile, error) {
 	for _, t := range r.targets {
-		if t.journal == nil || t.journal.dir == nil || t.isDropped() {
+		if t.journal == nil || t.journal.Closed() || t.isDropped() {
 			continue
 		}
-		p, err := t.journal.dir.Create(false)
+		p, err := t.journal.Create()
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -33,20 +34,18 @@ type target struct {
 	rootMeta *metadata // the source's, when the root is ours and complete
 	rootMode uint32    // to be given back
 	tookOver bool      // root was read-only, for us too
-	journal  *journalDir
-	ledger   *ledger // nil in a dry run
+	journal  *resume.Journal
+	log      *resume.Log // nil in a dry run
 
-	behind      *pipe.Device  // nil where nothing bounds what is unwritten
-	group       *pipe.Group   // of it: files that are closed already
-	flushAsked  chan struct{} // by the group
-	untended    chan struct{} // closed when no more checkpoints are made
-	tending     sync.WaitGroup
-	unwritten   atomic.Bool // the device did not take something: nothing is known to be there
-	warnedTorn  bool        // of files that an interrupted run has left; guarded by mu
-	logErr      error       // why nothing more is noted; guarded by the ledger's lock, as is
-	logReported bool
-	unmarked    bool        // the copy is incomplete, and no marker says so: the journal stays
-	keepLog     atomic.Bool // something was not forced, or removed: the journal stays
+	behind     *pipe.Device  // nil where nothing bounds what is unwritten
+	group      *pipe.Group   // of it: files that are closed already
+	flushAsked chan struct{} // by the group
+	untended   chan struct{} // closed when no more checkpoints are made
+	tending    sync.WaitGroup
+	unwritten  atomic.Bool // the device did not take something: nothing is known to be there
+	warnedTorn bool        // of files that an interrupted run has left; guarded by mu
+	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
+	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
 
 	fileSystems fileSystems // those met: root's and what is mounted below
 	system      *fileSystem // root's; nil in a dry run if root does not exist
@@ -120,13 +119,13 @@ func (t *target) openNew(r *run) error {
 			return fmt.Errorf("it cannot be made: %s", route.Reason(err))
 		}
 		err := t.openExisting(r)
-		if !errors.Is(err, errRootRemoved) {
+		if !errors.Is(err, resume.ErrRootRemoved) {
 			return err
 		}
 		t.handle.Close()
 		t.root, t.handle, t.created, t.made = nil, nil, false, nil
 	}
-	return errRootRemoved
+	return resume.ErrRootRemoved
 }
 
 // mostAttempts is how often a step is tried again that another run has interfered with.
@@ -150,19 +149,28 @@ func (t *target) openExisting(r *run) error {
 			return err
 		}
 	}
-	if t.journal, err = openJournal(t.root, journalName(t.Name)); err != nil {
+	if t.journal, err = resume.OpenJournal(t.root, resume.JournalName(t.Name)); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
 			t.leaveToOther()
 			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
-	if t.rootOurs, err = t.journal.ownsRoot(t.created, r.opts.Sync != SyncNone); err != nil {
+	if t.rootOurs, err = t.ownsRoot(r.opts.Sync != SyncNone); err != nil {
 		return err
 	}
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
+}
+
+// ownsRoot reports whether a run made the root: this one, which it records, or an earlier
+// one that was interrupted.
+func (t *target) ownsRoot(durable bool) (bool, error) {
+	if t.created {
+		return true, t.journal.MarkRoot(durable)
+	}
+	return t.journal.RootMarked()
 }
 
 // probe finds out what the root's file system can do. Those mounted below are probed
@@ -255,10 +263,7 @@ func (t *target) leaveToOther() {
 	if !t.created {
 		return
 	}
-	if dir, err := t.root.OpenDir(journalName(t.Name)); err == nil {
-		_, _ = (&journalDir{dir: dir}).ownsRoot(true, false)
-		dir.Close()
-	}
+	_ = resume.MarkRootOfOther(t.root, resume.JournalName(t.Name))
 }
 
 // madeByUs returns an error if a directory that this run has just made is another
@@ -284,13 +289,13 @@ func madeByUs(dir *fsys.Dir) error {
 // a directory of our making that stayed without the note of that would never get the
 // source's metadata.
 func (t *target) leaveAsFound() {
-	if t.ledger != nil {
-		t.ledger.close()
-		t.ledger = nil
+	if t.log != nil {
+		t.log.Close()
+		t.log = nil
 	}
 	t.undo()
 	if t.journal != nil {
-		t.journal.close()
+		t.journal.Close()
 		t.journal = nil
 	}
 	t.catalog = nil
@@ -301,11 +306,11 @@ func (t *target) undo() {
 	if t.catalog != nil {
 		t.catalog.Close()
 	}
-	if t.journal != nil && t.journal.dir != nil && (t.created || !t.rootOurs && !t.journal.holdsWork()) {
-		_ = t.journal.remove(func(string) bool { return false })
-		t.journal.close()
+	if t.journal != nil && !t.journal.Closed() && (t.created || !t.rootOurs && !t.journal.HoldsLogs()) {
+		_ = t.journal.Remove()
+		t.journal.Close()
 	}
-	if t.journal == nil || t.journal.dir == nil {
+	if t.journal == nil || t.journal.Closed() {
 		t.removeMade()
 	}
 }
@@ -327,7 +332,7 @@ func (t *target) removeMade() {
 // made there, and not a name of a file outside, or another user's directory, that
 // somebody has put in its place. What is mounted below can have owners of its own.
 func (t *target) isOwnWork(have fsys.Info) bool {
-	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.ledger.owner || have.ID.Dev != t.dev)
+	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner() || have.ID.Dev != t.dev)
 }
 
 // give up: no more is written there. It is reported once.

@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/journal"
 )
 
 // reportUnwritten tells, after forcing a file system has failed with err, which files
@@ -11,18 +10,14 @@ import (
 // file that goes out of memory. Nothing is forced again, and nothing follows for a
 // file that is not told: it is not known to be on the device either.
 func (r *run) reportUnwritten(t *target, err error) {
-	if gone, _ := t.isGone(err); gone || t.ledger == nil || !fsys.DeviceFailed(err) {
+	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
-	}
-	log, err := t.ledger.log()
-	if log == nil || err != nil {
-		return // what is known of the log is told elsewhere
 	}
 	look := newFinder(t.root)
 	defer look.Close()
-	for path, err := range log.Loose() {
+	for path, err := range t.log.Uncovered() {
 		if err != nil {
-			return
+			return // an error of the log is reported separately
 		}
 		_, _, f, _, err := openForReading(look, path)
 		if err != nil {
@@ -36,17 +31,4 @@ func (r *run) reportUnwritten(t *target, err error) {
 		}
 		f.Close()
 	}
-}
-
-// log reads the log that is being written; nil if none is.
-func (l *ledger) log() (*journal.Log, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil || l.target.logErr != nil {
-		return nil, nil
-	}
-	if err := l.w.Flush(); err != nil {
-		return nil, err
-	}
-	return journal.Read(fsys.ReaderAt{File: &l.file.File}, l.w.Size())
 }

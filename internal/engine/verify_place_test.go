@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -312,7 +313,7 @@ func TestVerifySingleFiles(t *testing.T) {
 			sums, err := os.ReadFile(filepath.Join(base, "two", "MD5SUMS"))
 			require.NoError(t, err)
 			require.Len(t, readManifest(t, string(sums)), 2, "a directory's manifest is not changed")
-			require.NoDirExists(t, filepath.Join(base, "two", journalName(name)))
+			require.NoDirExists(t, filepath.Join(base, "two", resume.JournalName(name)))
 		}
 	}
 }
