@@ -7,13 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeValues tells shells what flags with fixed values take.
-func completeValues(cmd *cobra.Command, flags map[string][]string) {
-	for name, values := range flags {
-		complete(cmd, name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
-}
-
+// complete sets how shells complete the value of a flag.
 func complete(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, by); err != nil {
 		panic(err) // a flag is misspelt in the program; every test of the command would show it

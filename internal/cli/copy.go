@@ -11,8 +11,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
 // runCopy is [engine.Run], or what a test puts in its place.
@@ -37,25 +35,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		ValidArgsFunction: flags.completeArgs,
 	}
 	addGroups(cmd, flags.groups())
-	completeValues(cmd, map[string][]string{
-		"overwrite-policy": engine.PolicyNames(),
-		"dirty-window":     {"auto", "off"}, // or a size
-		"cache":            engine.CacheNames(),
-		"reflink":          engine.ReflinkNames(),
-		"sparse":           engine.SparseNames(),
-		"sync":             engine.SyncNames(),
-		"verify":           engine.VerifyNames(),
-		"source-manifest":  engine.SourceManifestNames(),
-		"progress":         progress.ModeNames(),
-		"workers":          {"auto"}, // or a number
-		"memory":           {"auto"}, // or a size
-		"bwlimit":          {"off"},  // or a rate
-		"block-size":       nil,
-		"queue-size":       nil,
-	})
 	complete(cmd, "output", completeDirectories)
-	complete(cmd, "hash", listCompletions([]string{"none"}, hash.Names()))
-	complete(cmd, "preserve", listCompletions([]string{"all", "none"}, engine.PreserveNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {

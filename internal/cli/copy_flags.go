@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -52,9 +52,6 @@ const cacheHelp = "`MODE`: what the copy leaves in the page cache\n" + `auto    
 keep    what the system likes
 drop    only what was there before
 direct  it is bypassed, where file systems can`
-
-// progressHelp is the text of --progress of every command.
-const progressHelp = "`MODE`: progress on standard error: auto, bar, plain, json, none"
 
 // parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
 func parseRate(s string) (int64, error) {
@@ -99,36 +96,36 @@ func (f *copyFlags) groups() []flagGroup {
 			s.VarP(&onceValue{&f.input}, "input", "i", "take `SRC` as the source, instead of the first argument")
 			s.StringArrayVarP(&f.outputs, "output", "o", nil, "also copy to `DST`; may be repeated")
 			f.selection.flags(s, "copy", &o.OneFileSystem)
-			s.Var(newParsed(&o.Preserve, "all", engine.ParsePreserve), "preserve", "metadata to keep: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
-			s.Var(newParsed(&o.Sparse, "auto", engine.ParseSparse), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
+			s.Var(newList(&o.Preserve, "all", engine.ParsePreserve, []string{"all", "none"}, engine.PreserveNames()), "preserve", "metadata to keep: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
+			s.Var(newChoice(&o.Sparse, engine.SparseModes), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", hashHelp(", or none for no manifest"))
+			hashFlag(s, &o.Hashes, ", or none for no manifest", "none")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each destination (default: SHA256SUMS and the like)")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Policy, "default", engine.ParsePolicy), "overwrite-policy", policyHelp)
-			s.Var(newParsed(&o.Verify, "off", engine.ParseVerify), "verify", verifyHelp)
+			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
+			s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
-			s.Var(newParsed(&o.SourceManifest, "check", engine.ParseSourceManifest), "source-manifest", sourceManifestHelp)
-			s.Var(newParsed(&o.Sync, "end", engine.ParseSync), "sync", "`MODE`: when data is forced to the device: end (before the manifest), file (after each), none")
+			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
+			s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", "`MODE`: when data is forced to the device: end (before the manifest), file (after each), none")
 			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "tell what would be done, and write nothing")
 			s.BoolVar(&o.FailFast, "fail-fast", false, "stop at the first failure")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "`SIZE`: size of a buffer")
-			s.Var(newParsed(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "`NUMBER` of buffers that may wait between two stages of a file")
-			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files copied at once")
-			s.Var(newParsed(&o.Memory, "auto", sizeBetween(1, maxSize, "auto")), "memory", "use at most `SIZE` for all buffers together")
-			s.Var(newParsed(&o.BytesPerSecond, "off", parseRate), "bwlimit", "limit all workers together to `RATE` bytes per second, such as 80MB")
-			s.Var(newParsed(&o.DirtyWindow, "auto", parseWindow), "dirty-window", "`SIZE`: how much unwritten data may wait in memory for the device of each destination: auto (two seconds of its speed), off (as much as the system likes), or at least 1M")
-			s.Var(newParsed(&o.Cache, "auto", engine.ParseCache), "cache", cacheHelp)
-			s.Var(newParsed(&o.Reflink, "auto", engine.ParseReflink), "reflink", "`MODE`: whether copies share blocks with the source: auto where the file system can, always or the file fails, never")
+			s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "`SIZE`: size of a buffer")
+			s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "`NUMBER` of buffers that may wait between two stages of a file")
+			workersFlag(s, &o.Workers, "files copied")
+			s.Var(newValue(&o.Memory, "auto", sizeBetween(1, maxSize, "auto"), "auto"), "memory", "use at most `SIZE` for all buffers together")
+			bwlimitFlag(s, &o.BytesPerSecond, "limit all workers together to")
+			s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", "`SIZE`: how much unwritten data may wait in memory for the device of each destination: auto (two seconds of its speed), off (as much as the system likes), or at least 1M")
+			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp)
+			s.Var(newChoice(&o.Reflink, engine.ReflinkModes), "reflink", "`MODE`: whether copies share blocks with the source: auto where the file system can, always or the file fails, never")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures and conflicts only")
 			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
-			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
+			progressFlag(s, &f.progress)
 			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`, and where the time went")
 			s.BoolVar(&f.debug, "debug", false, "after the summary, tell on standard error where the time went")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
@@ -147,7 +144,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 			return usagef("the name of the source is empty")
 		}
 	}
-	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyNames(), o.Source) {
+	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), o.Source) {
 		return usagef("%q is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=%s", o.Source, o.Source)
 	}
 	if len(args) > 1 {

@@ -31,12 +31,6 @@ not one for each directory, unless --max-depth, --all or --top asks for more.`,
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flags().Bool("help", false, "") // or else cobra takes -h for it
-	completeValues(cmd, map[string][]string{
-		"block-size": {"human-readable", "si", "1", "K", "M", "G", "KB", "MB", "GB"},
-		"max-depth":  nil,
-		"top":        nil,
-		"workers":    {"auto"}, // or a number
-	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.duOptions(cmd, args)
 		if err != nil {

@@ -43,14 +43,14 @@ func (f *duFlags) groups() []flagGroup {
 			s.Var(&ruleValue{f.rules.Exclude, &f.rulesUsed}, "exclude", "leave out what matches the gitignore-style `PATTERN`; the last match wins")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: directories read at once")
+			workersFlag(s, &o.Workers, "directories read")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.summarize, "summarize", "s", false, "one line for each PATH; this is the default")
-			s.VarP(newParsed(&f.depth, "0", countBetween(0, math.MaxInt32, "")), "max-depth", "d", "`NUMBER`: print directories, too, so many levels below PATH")
+			s.VarP(newValue(&f.depth, "0", countBetween(0, math.MaxInt32, "")), "max-depth", "d", "`NUMBER`: print directories, too, so many levels below PATH")
 			s.BoolVarP(&o.Files, "all", "a", false, "print files, too; at every depth unless --max-depth is given")
 			s.BoolVarP(&f.total, "total", "c", false, "print the total of all PATHs as the last line")
-			s.Var(newParsed(&o.Top, "off", countBetween(1, maxTop, "off")), "top", "`NUMBER`: draw the largest files and directories below each PATH as a bar chart")
+			s.Var(newValue(&o.Top, "off", countBetween(1, maxTop, "off")), "top", "`NUMBER`: draw the largest files and directories below each PATH as a bar chart")
 			s.BoolVar(&f.json, "json", false, "print one JSON object; sizes in it are bytes")
 			s.BoolVarP(&f.null, "null", "0", false, "end lines in NUL bytes, and do not quote names")
 		}},
@@ -58,7 +58,7 @@ func (f *duFlags) groups() []flagGroup {
 			s.BoolFuncP("human-readable", "h", "print sizes such as 4.0K and 1.5G; the default on a terminal and for --top (for this help: --help)", f.unitFlag(unitHuman, nil))
 			s.BoolFuncP("kibibytes", "k", "as --block-size=1K, the default elsewhere", f.unitFlag(unitKibi, nil))
 			s.BoolFuncP("bytes", "b", "as --apparent-size --block-size=1", f.unitFlag(unitBytes, &o.Apparent))
-			s.VarP(&parsedValue[unit]{target: &f.unit, parse: parseUnit}, "block-size", "B", blockSizeHelp)
+			s.VarP(newValue(&f.unit, "", parseUnit, "human-readable", "si", "1", "K", "M", "G", "KB", "MB", "GB"), "block-size", "B", blockSizeHelp)
 		}},
 	}
 }

@@ -42,17 +42,6 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
-	completeValues(cmd, map[string][]string{
-		"sync":       {"end", "none"},
-		"cache":      stream.CacheNames(),
-		"progress":   progress.ModeNames(),
-		"bwlimit":    {"off"}, // or a rate
-		"block-size": nil,
-		"count":      nil,
-		"skip":       nil,
-		"seek":       nil,
-	})
-	complete(cmd, "hash", listCompletions([]string{"none"}, hash.Names()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.streamOptions(cmd, args)
 		if err != nil {

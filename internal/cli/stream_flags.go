@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
@@ -25,6 +26,7 @@ direct  it is bypassed, where files and devices can`
 type streamFlags struct {
 	options  stream.Options
 	count    stream.Amount
+	sync     engine.SyncMode
 	quiet    bool
 	progress progress.Mode
 }
@@ -33,31 +35,28 @@ func (f *streamFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
 		{"What to copy", func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.BlockSize, "128K", sizeBetween(1, maxBlock, "")), "block-size", "`SIZE` of a block, the unit of the numbers below and of the records that are counted")
-			s.Var(newParsed(&f.count, "0", parseAmount), "count", "copy only so much: `N` blocks, or a size such as 10M")
-			s.Lookup("count").DefValue = ""
-			s.Var(newParsed(&o.Skip, "0", parseAmount), "skip", "pass over `N` blocks, or a size, of the input")
-			s.Lookup("skip").DefValue = ""
-			s.Var(newParsed(&o.Seek, "0", parseAmount), "seek", "begin to write behind `N` blocks, or a size, of each output")
-			s.Lookup("seek").DefValue = ""
+			s.Var(newValue(&o.BlockSize, "128K", sizeBetween(1, maxBlock, "")), "block-size", "`SIZE` of a block, the unit of the numbers below and of the records that are counted")
+			s.Var(newValue(&f.count, "", parseAmount), "count", "copy only so much: `N` blocks, or a size such as 10M")
+			s.Var(newValue(&o.Skip, "", parseAmount), "skip", "pass over `N` blocks, or a size, of the input")
+			s.Var(newValue(&o.Seek, "", parseAmount), "seek", "begin to write behind `N` blocks, or a size, of each output")
 			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zeros")
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", hashHelp(", or none"))
+			hashFlag(s, &o.Hashes, ", or none", "none")
 			s.Var(&onceValue{&o.Manifest}, "manifest", "list the outputs, or else the input, in `FILE`, which appears when it is complete; lines of other files in it stay while these exist")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep what an output holds behind what is written")
-			s.Var(newParsed(&o.Unsynced, "end", parseStreamSync), "sync", "`MODE`: when data is forced to the device: end, none")
+			s.Var(newChoice(&f.sync, engine.SyncModes.Without(engine.SyncFile)), "sync", "`MODE`: when data is forced to the device: end, none")
 			s.Lookup("sync").NoOptDefVal = "end"
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.BytesPerSecond, "off", parseRate), "bwlimit", "read at most at `RATE` bytes per second, such as 80MB")
-			s.Var(newParsed(&o.Cache, "auto", stream.ParseCache), "cache", streamCacheHelp)
+			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
+			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", streamCacheHelp)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
-			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
+			progressFlag(s, &f.progress)
 		}},
 	}
 }
@@ -71,19 +70,9 @@ func parseAmount(s string) (stream.Amount, error) {
 	return stream.Amount{N: n, Bytes: strings.Trim(s, "0123456789") != ""}, nil
 }
 
-// parseStreamSync reads whether nothing is forced to the device.
-func parseStreamSync(s string) (unsynced bool, err error) {
-	switch s {
-	case "end":
-		return false, nil
-	case "none":
-		return true, nil
-	}
-	return false, fmt.Errorf("unknown sync mode %q; known are end, none", s)
-}
-
 func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.Options, error) {
 	o := &f.options
+	o.Unsynced = f.sync == engine.SyncNone
 	if cmd.Flags().Changed("count") {
 		o.Count = &f.count
 	}

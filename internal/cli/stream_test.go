@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
@@ -59,7 +60,7 @@ func TestStreamOptions(t *testing.T) {
 		"--hash none":  func(o *stream.Options) { o.Hashes = nil },
 		"--bwlimit 1K": func(o *stream.Options) { o.BytesPerSecond = 1024 },
 		"--cache drop --no-truncate --block-size 512 --manifest m": func(o *stream.Options) {
-			o.Cache, o.NoTruncate, o.BlockSize, o.Manifest = stream.CacheDrop, true, 512, "m"
+			o.Cache, o.NoTruncate, o.BlockSize, o.Manifest = pipe.CacheDrop, true, 512, "m"
 		},
 	} {
 		r, got := streamed(t, streamsNothing, strings.Fields(line)...)

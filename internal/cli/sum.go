@@ -11,8 +11,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -35,11 +33,6 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
-	completeValues(cmd, map[string][]string{
-		"progress": progress.ModeNames(),
-		"workers":  {"auto"}, // or a number
-	})
-	complete(cmd, "hash", listCompletions(nil, hash.Names()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.sumOptions(cmd, args)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -26,17 +25,17 @@ func (f *sumFlags) groups() []flagGroup {
 			f.selection.flags(s, "hash", &o.OneFileSystem)
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Hashes, "sha256", hash.Parse), "hash", hashHelp("; several need --tag"))
+			hashFlag(s, &o.Hashes, "; several need --tag")
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
 			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files hashed at once")
+			workersFlag(s, &o.Workers, "files hashed")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
-			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
+			progressFlag(s, &f.progress)
 		}},
 	}
 }

@@ -6,8 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -15,14 +20,15 @@ import (
 // as it is met, so that an error names the flag; what depends on several flags
 // is checked later.
 
-// parsedValue reads its text with a function of the room that knows it.
-type parsedValue[T any] struct {
+// value reads its text with a function of the package that knows the option.
+type value[T any] struct {
 	target *T
 	text   string // as given, at first the default
 	parse  func(string) (T, error)
+	offer  cobra.CompletionFunc
 }
 
-func (v *parsedValue[T]) Set(s string) error {
+func (v *value[T]) Set(s string) error {
 	parsed, err := v.parse(s)
 	if err != nil {
 		return err
@@ -31,15 +37,35 @@ func (v *parsedValue[T]) Set(s string) error {
 	return nil
 }
 
-func (v *parsedValue[T]) String() string { return v.text }
-func (v *parsedValue[T]) Type() string   { return "value" }
+func (v *value[T]) String() string { return v.text }
+func (v *value[T]) Type() string   { return "value" }
 
-// newParsed sets the target to the default and returns the flag for it.
-func newParsed[T any](target *T, text string, parse func(string) (T, error)) *parsedValue[T] {
-	v := &parsedValue[T]{target: target, parse: parse}
-	if err := v.Set(text); err != nil {
-		panic(fmt.Sprintf("default of a flag: %v", err)) // tests define every flag
+// completions returns the function by which shells complete the value.
+func (v *value[T]) completions() cobra.CompletionFunc { return v.offer }
+
+// newValue sets the target to the default, if there is one, and returns the flag for
+// it. Shells offer the words.
+func newValue[T any](target *T, text string, parse func(string) (T, error), words ...string) *value[T] {
+	v := &value[T]{target, text, parse, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)}
+	if text != "" {
+		if err := v.Set(text); err != nil {
+			panic(fmt.Sprintf("default of a flag: %v", err)) // tests define every flag
+		}
 	}
+	return v
+}
+
+// newChoice returns the flag for an option with a fixed set of values, of which 0 is
+// the default.
+func newChoice[T ~uint8](target *T, table choice.Table[T]) *value[T] {
+	return newValue(target, table.Name(0), table.Parse, table.List()...)
+}
+
+// newList returns the flag for a comma-separated list of names, or one of the words
+// that stand alone.
+func newList[T any](target *T, text string, parse func(string) (T, error), alone, names []string) *value[T] {
+	v := newValue(target, text, parse)
+	v.offer = listCompletions(alone, names)
 	return v
 }
 
@@ -145,9 +171,25 @@ func (v *onceValue) Set(s string) error {
 func (v *onceValue) String() string { return *v.target }
 func (v *onceValue) Type() string   { return "value" }
 
-// hashHelp is the text of --hash; then says what else holds in the command.
-func hashHelp(then string) string {
-	return "digests to compute from the one read, a comma-separated `LIST` of " + inWords(hash.Names()) + then
+// hashFlag defines --hash; then says in its help what else holds in the command.
+func hashFlag(s *pflag.FlagSet, target *[]hash.Algorithm, then string, alone ...string) {
+	s.Var(newList(target, string(hash.SHA256), hash.Parse, alone, hash.Names()), "hash",
+		"digests to compute from the one read, a comma-separated `LIST` of "+inWords(hash.Names())+then)
+}
+
+// workersFlag defines --workers.
+func workersFlag(s *pflag.FlagSet, target *int, what string) {
+	s.Var(newValue(target, "auto", countBetween(1, maxWorkers, "auto"), "auto"), "workers", "`NUMBER`: "+what+" at once")
+}
+
+// bwlimitFlag defines --bwlimit.
+func bwlimitFlag(s *pflag.FlagSet, target *int64, what string) {
+	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", what+" `RATE` bytes per second, such as 80MB")
+}
+
+// progressFlag defines --progress.
+func progressFlag(s *pflag.FlagSet, target *progress.Mode) {
+	s.Var(newChoice(target, progress.Modes), "progress", "`MODE`: progress on standard error: "+strings.Join(progress.Modes.List(), ", "))
 }
 
 // inWords lists at least two names as a sentence does: "a, b and c".

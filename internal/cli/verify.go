@@ -8,8 +8,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
@@ -35,11 +33,6 @@ and journals of unfinished copies in DIR are reported; the exit code is 3 then.`
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flag("hash-file").Hidden = true
-	completeValues(cmd, map[string][]string{
-		"cache":    pipe.CacheNames(),
-		"progress": progress.ModeNames(),
-		"workers":  {"auto"}, // or a number
-	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.verifyOptions(cmd, args)
 		if err != nil {

@@ -35,16 +35,16 @@ func (f *verifyFlags) groups() []flagGroup {
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.BoolVar(&o.Strict, "strict", false, "lines of a manifest that cannot be read are errors, not warnings")
-			s.Var(newParsed(&o.Cache, "auto", pipe.ParseCache), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
+			s.Var(newChoice(&o.Cache, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newParsed(&o.Workers, "auto", countBetween(1, maxWorkers, "auto")), "workers", "`NUMBER`: files checked at once")
+			workersFlag(s, &o.Workers, "files checked")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name the files that match, too")
 			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
-			s.Var(newParsed(&f.progress, "auto", progress.ParseMode), "progress", progressHelp)
+			progressFlag(s, &f.progress)
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; what does not match is named on standard error as well")
 		}},
 	}

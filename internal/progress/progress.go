@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
@@ -27,22 +28,16 @@ const (
 	ModeNone
 )
 
-var modeNames = []string{"auto", "bar", "plain", "json", "none"}
+// Modes are the values of --progress.
+var Modes = choice.Table[Mode]{What: "progress mode", Names: []string{
+	ModeAuto:  "auto",
+	ModeBar:   "bar",
+	ModePlain: "plain",
+	ModeJSON:  "json",
+	ModeNone:  "none",
+}}
 
-func (m Mode) String() string { return modeNames[m] }
-
-// ModeNames lists the values of --progress.
-func ModeNames() []string { return modeNames }
-
-// ParseMode reads the value of --progress.
-func ParseMode(s string) (Mode, error) {
-	for i, name := range modeNames {
-		if s == name {
-			return Mode(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown progress mode %q; known are %s", s, strings.Join(modeNames, ", "))
-}
+func (m Mode) String() string { return Modes.Name(m) }
 
 // Resolve replaces ModeAuto by what suits the place that the output goes to.
 // Other modes were asked for and stay.
