@@ -1,22 +1,12 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-// runCopy is [engine.Run], or what a test puts in its place.
-type runCopy func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error)
-
-func newCopyCmd(run runCopy) *cobra.Command {
+func newCopyCmd(run runner[engine.Options, engine.Summary]) *cobra.Command {
 	flags := &copyFlags{}
 	cmd := &cobra.Command{
 		Use:   "copy [flags] SRC DST [-o DST2 ...]",
@@ -41,58 +31,32 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
-		return copyAndTell(cmd, flags, options, run)
+		log, err := openLog(flags.logFile)
+		if err != nil {
+			return usagef("%s", logError(err))
+		}
+		r := &copyReporter{
+			reporter: reporter{screen: newPrinter(cmd), log: log, quiet: flags.quiet, json: flags.json},
+			flags:    flags,
+			several:  len(options.Targets) > 1,
+		}
+		options.Report = r.event
+		r.logStart(options)
+		advice := "; run the same command again to finish"
+		if options.DryRun {
+			advice = ""
+		}
+		return runCommand(cmd, job[engine.Options, engine.Summary]{
+			reporter: &r.reporter,
+			progress: flags.progress,
+			quiet:    flags.quiet,
+			advice:   advice,
+			run:      run,
+			options:  options,
+			finish: func(s *engine.Summary, result outcome) outcome {
+				return r.finish(cmd.OutOrStdout(), s, result)
+			},
+		})
 	}
 	return cmd
-}
-
-// copyAndTell runs the copy and tells everything about it.
-func copyAndTell(cmd *cobra.Command, flags *copyFlags, options *engine.Options, run runCopy) error {
-	log, err := openLog(flags.logFile)
-	if err != nil {
-		return usagef("--log-file: %s", fileError(err))
-	}
-	screen := &printer{w: cmd.ErrOrStderr()}
-	r := &reporter{
-		teller:   teller{screen: screen, log: log, quiet: flags.quiet, keep: flags.json},
-		verbose:  flags.verbose,
-		dryRun:   options.DryRun,
-		severals: len(options.Targets) > 1,
-	}
-	options.Report = r.event
-	log.started(options)
-
-	w := startWatch(cmd, screen, flags.progress, flags.quiet)
-	defer w.close()
-	summary, err := run(cmd.Context(), options, w.counters)
-	w.bar.Stop()
-
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		log.refused(refused)
-		return errors.Join(refused, log.close())
-	}
-	result := r.finish(summary, err)
-	if err := log.close(); err != nil {
-		r.failure("", "", "", fmt.Errorf("--log-file: %w", fileError(err)))
-		result.failed = true
-	}
-	tellSummary(cmd.OutOrStdout(), flags, options, summary, r, result)
-	if flags.debug && summary != nil {
-		for _, line := range stageTable(summary) {
-			screen.Line(line)
-		}
-	}
-	return result.err()
-}
-
-func tellSummary(stdout io.Writer, flags *copyFlags, options *engine.Options, summary *engine.Summary, r *reporter, result outcome) {
-	if summary == nil {
-		summary = &engine.Summary{DryRun: options.DryRun}
-	}
-	switch {
-	case flags.json:
-		printJSON(stdout, newReport(summary, r, result))
-	case !flags.quiet:
-		printSummary(stdout, options, summary, r, result)
-	}
 }

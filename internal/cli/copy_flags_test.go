@@ -15,15 +15,6 @@ import (
 )
 
 // parsed returns what the engine is asked by a command line of copy.
-func parsed(t *testing.T, stdin string, args ...string) *engine.Options {
-	t.Helper()
-	r := command(t, succeeds, stdin, append([]string{"copy"}, args...)...)
-	if r.code != 0 || r.options == nil {
-		t.Fatalf("%q: exit code %d, stderr %q", args, r.code, r.stderr)
-	}
-	return r.options
-}
-
 func TestDefaults(t *testing.T) {
 	o := parsed(t, "", "a", "b")
 	if o.Report == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/usage"
@@ -36,59 +37,51 @@ not one for each directory, unless --max-depth, --all or --top asks for more.`,
 		if err != nil {
 			return err
 		}
-		return duAndTell(cmd, flags, options, run)
+		stdout := cmd.OutOrStdout()
+		r := &reporter{screen: newPrinter(cmd), json: flags.json}
+		report := &duReport{top: options.Top > 0}
+		var out duPrinter = report
+		if !flags.json {
+			r.results = newResults(stdout, r.screen)
+			if options.Top > 0 {
+				out = newDuChart(stdout, r.results, flags)
+			} else {
+				out = newDuLines(stdout, r.results, flags)
+			}
+		}
+		options.Tell = out.entry
+		options.Report = func(path string, err error) {
+			r.failure("", "", &failure.FileError{Path: path, Stage: failure.StageScan, Err: err})
+		}
+		return runCommand(cmd, job[usage.Options, usage.Summary]{
+			reporter:   r,
+			noProgress: true,
+			advice:     "; the numbers are incomplete",
+			options:    options,
+			run: func(ctx context.Context, o *usage.Options, _ *counters.Set) (*usage.Summary, error) {
+				s, err := run(ctx, o)
+				if s != nil {
+					out.finish(s, err == nil)
+				}
+				return s, err
+			},
+			finish: func(s *usage.Summary, result outcome) outcome {
+				result = result.or(outcome{failed: s.Errors > 0})
+				if flags.json {
+					printJSON(stdout, report.json(options, r, result))
+				}
+				return result
+			},
+		})
 	}
 	return cmd
 }
 
 // duPrinter prints sizes in one of three forms: as lines, as charts, as JSON.
-// Their errors are those of standard output.
 type duPrinter interface {
-	entry(usage.Entry) error
-	// finish comes after the last entry; whole tells whether that was all.
-	finish(s *usage.Summary, whole bool)
-}
-
-// duAndTell measures and tells everything about it. Where standard output takes
-// no more, the walk ends: its results are what it is for.
-func duAndTell(cmd *cobra.Command, flags *duFlags, options *usage.Options, run runDu) error {
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
-	stdout := cmd.OutOrStdout()
-	screen := &printer{w: cmd.ErrOrStderr()}
-	t := &teller{screen: screen, keep: flags.json}
-	report := &duReport{top: options.Top > 0}
-	var out duPrinter = report
-	if !flags.json {
-		t.results = newResults(stdout, screen)
-		if options.Top > 0 {
-			out = newDuChart(stdout, t.results, flags)
-		} else {
-			out = newDuLines(stdout, t.results, flags)
-		}
-	}
-	options.Report = func(path string, err error) {
-		t.failure("", "", "", &failure.FileError{Path: path, Stage: failure.StageScan, Err: err})
-	}
-	options.Tell = func(e usage.Entry) {
-		if err := out.entry(e); err != nil {
-			cancel(err)
-		}
-	}
-
-	summary, err := run(ctx, options)
-	if summary == nil {
-		summary = &usage.Summary{}
-	}
-	out.finish(summary, err == nil)
-	t.results.Close()
-	result := t.cutShort(err, "; the numbers are incomplete")
-	failures, _ := t.told()
-	result.failed = result.failed || failures > 0 || summary.Errors > 0
-	if flags.json {
-		printJSON(stdout, report.json(options, t, result))
-	}
-	return result.err()
+	entry(usage.Entry)
+	// finish comes after the last entry; complete says that the run has reached its end.
+	finish(s *usage.Summary, complete bool)
 }
 
 // duLines prints entries as GNU du does.
@@ -118,23 +111,22 @@ func newDuLines(stdout io.Writer, r *results, flags *duFlags) *duLines {
 	return l
 }
 
-func (l *duLines) entry(e usage.Entry) error {
+func (l *duLines) entry(e usage.Entry) {
 	name := e.Path
 	if l.quoted {
 		name = quote.Plain(name)
 	}
-	return l.put(e.Bytes, name)
+	l.print(e.Bytes, name)
 }
 
-func (l *duLines) put(bytes uint64, name string) error {
+func (l *duLines) print(bytes uint64, name string) {
 	l.line = append(l.unit.append(l.line[:0], bytes), '\t')
 	l.line = append(append(l.line, name...), l.end)
-	_, err := l.results.Write(l.line)
-	return err
+	_, _ = l.results.Write(l.line) // which remembers the error
 }
 
-func (l *duLines) finish(s *usage.Summary, whole bool) {
-	if l.total && whole {
-		_ = l.put(s.Bytes, "total") // an error shows in the results
+func (l *duLines) finish(s *usage.Summary, complete bool) {
+	if l.total && complete {
+		l.print(s.Bytes, "total")
 	}
 }

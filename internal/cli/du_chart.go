@@ -79,7 +79,7 @@ func speaksUTF8() bool {
 	return runtime.GOOS == "windows"
 }
 
-func (c *duChart) entry(e usage.Entry) error {
+func (c *duChart) entry(e usage.Entry) {
 	if e.Depth == 0 {
 		c.draw()
 	}
@@ -87,21 +87,20 @@ func (c *duChart) entry(e usage.Entry) error {
 	if len(c.entries) > c.top {
 		c.draw() // no more can come, and the next path may take its time
 	}
-	return c.results.Err()
 }
 
-func (c *duChart) finish(s *usage.Summary, whole bool) {
+func (c *duChart) finish(s *usage.Summary, complete bool) {
 	c.draw()
-	if c.total && whole {
+	if c.total && complete {
 		c.gap()
-		_ = c.results.Line(c.unit.format(s.Bytes) + "  total") // an error shows in the results
+		c.results.Line(c.unit.format(s.Bytes) + "  total")
 	}
 }
 
 // gap separates a chart from the one above.
 func (c *duChart) gap() {
 	if c.drawn {
-		_ = c.results.Line("")
+		c.results.Line("")
 	}
 	c.drawn = true
 }
@@ -141,7 +140,7 @@ func (c *duChart) draw() {
 		fmt.Fprintf(&sb, "%*s  %3.0f%% %s %s%s\n", sizeWidth, row.size, row.share*100, c.bar(row.share, barWidth),
 			strings.Repeat(" ", indent), c.cut(row.name, nameWidth-indent))
 	}
-	_, _ = io.WriteString(c.results, sb.String()) // an error shows in the results
+	_, _ = io.WriteString(c.results, sb.String()) // which remembers the error
 }
 
 // rows puts the entries into the order of the chart.

@@ -33,11 +33,11 @@ type duEntryJSON struct {
 	Depth int    `json:"depth"`
 }
 
-func (r *duReport) entry(e usage.Entry) error {
+func (r *duReport) entry(e usage.Entry) {
 	name, kind := newNameJSON(e.Path), e.Kind.String()
 	switch below := (duEntryJSON{name, kind, e.Bytes, e.Depth}); {
 	case e.Depth == 0:
-		r.paths = append(r.paths, duPathJSON{name, kind, e.Bytes, append([]duEntryJSON{}, r.pending...)}) // [] and not null
+		r.paths = append(r.paths, duPathJSON{name, kind, e.Bytes, list(r.pending)})
 		r.pending = nil
 	case r.top:
 		last := &r.paths[len(r.paths)-1]
@@ -45,21 +45,20 @@ func (r *duReport) entry(e usage.Entry) error {
 	default:
 		r.pending = append(r.pending, below)
 	}
-	return nil
 }
 
 // finish leaves out what is pending: the size of its path is not known.
 func (r *duReport) finish(s *usage.Summary, _ bool) { r.total = s.Bytes }
 
-func (r *duReport) json(o *usage.Options, t *teller, result outcome) duReportJSON {
+func (r *duReport) json(o *usage.Options, t *reporter, result outcome) duReportJSON {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return duReportJSON{
 		Schema:   jsonSchema,
 		Apparent: o.Apparent,
-		Paths:    append([]duPathJSON{}, r.paths...),
+		Paths:    list(r.paths),
 		Total:    r.total,
-		Failures: append([]failureJSON{}, t.failures...),
+		Failures: list(t.mu.failures),
 		ExitCode: result.code(),
 	}
 }

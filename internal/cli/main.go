@@ -51,7 +51,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return execute(ctx, root, args, stdin, stdout, stderr)
 }
 
-// execute runs one command line on root, tells its error, and turns the
+// execute runs one command line on root, reports its error, and turns the
 // outcome into the exit code.
 func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &checkedWriter{w: stdout}
@@ -60,9 +60,9 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	result, tell := outcomeOf(err)
-	if tell && (out.err == nil || !errors.Is(err, out.err)) {
-		tellError(cmd, err, result, args)
+	result, report := outcomeOf(err)
+	if report && (out.err == nil || !errors.Is(err, out.err)) {
+		reportError(cmd, err, result, args)
 	}
 	if out.err != nil {
 		fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(plainError(out.err)))
@@ -71,8 +71,8 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return result.code()
 }
 
-// tellError prints an error that the command itself has not told.
-func tellError(cmd *cobra.Command, err error, result outcome, args []string) {
+// reportError prints an error that the command itself has not reported.
+func reportError(cmd *cobra.Command, err error, result outcome, args []string) {
 	stderr := cmd.ErrOrStderr()
 	fmt.Fprintf(stderr, "sealift: %s\n", quote.Text(err.Error()))
 	if _, ok := errors.AsType[*usageError](err); ok {

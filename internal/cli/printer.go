@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -24,6 +25,8 @@ type printer struct {
 	bar string // as it stands on the screen, "" if there is none
 	err error  // the last one
 }
+
+func newPrinter(cmd *cobra.Command) *printer { return &printer{w: cmd.ErrOrStderr()} }
 
 // Bar replaces the bar; "" removes it.
 func (p *printer) Bar(line string) {

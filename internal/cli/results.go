@@ -20,7 +20,8 @@ const (
 type results struct {
 	w      io.Writer
 	screen *printer
-	aside  bool // w is a terminal, perhaps the one with the bar
+	aside  bool        // w is a terminal, perhaps the one with the bar
+	failed func(error) // called once, with the first error; may be nil
 
 	mu      sync.Mutex
 	pending []byte
@@ -52,10 +53,7 @@ func (r *results) Write(p []byte) (int, error) {
 }
 
 // Line takes one line without its end.
-func (r *results) Line(line string) error {
-	_, err := io.WriteString(r, line+"\n")
-	return err
-}
+func (r *results) Line(line string) { _, _ = io.WriteString(r, line+"\n") }
 
 // Flush writes what is pending. Half a line waits for its end: neither the bar
 // nor a message may stand beside it.
@@ -107,6 +105,9 @@ func (r *results) put(n int) {
 		r.screen.Aside(write)
 	} else {
 		write()
+	}
+	if r.err != nil && r.failed != nil {
+		r.failed(r.err)
 	}
 	r.pending = append(r.pending[:0], r.pending[n:]...)
 }

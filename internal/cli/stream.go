@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,17 +13,13 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
-// runStream is [stream.Run], or what a test puts in its place.
-type runStream func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error)
-
-func newStreamCmd(run runStream) *cobra.Command {
+func newStreamCmd(run runner[stream.Options, stream.Summary]) *cobra.Command {
 	flags := &streamFlags{}
 	cmd := &cobra.Command{
 		Use:   "stream [flags] [IN [OUT...]]",
@@ -47,50 +42,46 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 		if err != nil {
 			return err
 		}
-		return streamAndTell(cmd, flags, options, run)
+		r := &reporter{screen: newPrinter(cmd), quiet: flags.quiet}
+		options.Report = func(e stream.Event) {
+			if e.Warning {
+				r.warning("", "", e.Err)
+			} else {
+				r.failure("", "", e.Err)
+			}
+		}
+		mode := flags.progress
+		if mode == progress.ModeAuto && throughTerminal(options) {
+			mode = progress.ModeNone // a bar would be in the middle of the stream
+		}
+		started := false
+		return runCommand(cmd, job[stream.Options, stream.Summary]{
+			reporter: r,
+			progress: mode,
+			quiet:    flags.quiet,
+			options:  options,
+			run: func(ctx context.Context, o *stream.Options, c *counters.Set) (*stream.Summary, error) {
+				c.BytesOnly.Store(true)
+				s, err := run(ctx, o, c)
+				started = s != nil
+				return s, err
+			},
+			// The totals go to standard error: standard output may be where the stream goes.
+			finish: func(s *stream.Summary, result outcome) outcome {
+				if started && !flags.quiet {
+					for _, line := range streamTotals(s, options.Hashes) {
+						r.screen.Line(line)
+					}
+					result.failed = result.failed || r.screen.Err() != nil // the digest is lost
+				}
+				return result
+			},
+		})
 	}
 	return cmd
 }
 
-// streamAndTell copies and tells everything about it, on standard error: standard
-// output may be where the stream goes.
-func streamAndTell(cmd *cobra.Command, flags *streamFlags, options *stream.Options, run runStream) error {
-	screen := &printer{w: cmd.ErrOrStderr()}
-	t := &teller{screen: screen, quiet: flags.quiet}
-	options.Report = func(e stream.Event) {
-		if e.Warning {
-			t.warning("", "", "", e.Err)
-		} else {
-			t.failure("", "", "", e.Err)
-		}
-	}
-
-	mode := flags.progress
-	if mode == progress.ModeAuto && throughTerminal(options) {
-		mode = progress.ModeNone // a bar would stand in the middle of the stream
-	}
-	w := startWatch(cmd, screen, mode, flags.quiet)
-	defer w.close()
-	w.counters.BytesOnly.Store(true)
-	summary, err := run(cmd.Context(), options, w.counters)
-	w.bar.Stop()
-
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		return refused
-	}
-	result := t.cutShort(err, "")
-	failures, _ := t.told()
-	result.failed = result.failed || failures > 0
-	if summary != nil && !flags.quiet {
-		for _, line := range streamTotals(summary, options.Hashes) {
-			screen.Line(line)
-		}
-		result.failed = result.failed || screen.Err() != nil // nobody has the digest
-	}
-	return result.err()
-}
-
-// throughTerminal reports whether somebody types the stream, or looks at it.
+// throughTerminal reports whether the stream comes from a terminal or goes to one.
 func throughTerminal(o *stream.Options) bool {
 	return o.Input == "-" && o.Stdin != nil && isTerminal(o.Stdin) ||
 		slices.Contains(o.Outputs, "-") && o.Stdout != nil && isTerminal(o.Stdout)

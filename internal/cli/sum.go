@@ -2,23 +2,16 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
-	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
 
-// runSum is [sum.Run], or what a test puts in its place.
-type runSum func(context.Context, *sum.Options, *counters.Set) (*sum.Summary, error)
-
-func newSumCmd(run runSum) *cobra.Command {
+func newSumCmd(run runner[sum.Options, sum.Summary]) *cobra.Command {
 	flags := &sumFlags{}
 	cmd := &cobra.Command{
 		Use:   "sum [flags] [PATH...]",
@@ -38,51 +31,37 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		if err != nil {
 			return err
 		}
-		return sumAndTell(cmd, flags, options, run)
+		stdout := cmd.OutOrStdout()
+		r := &reporter{screen: newPrinter(cmd), quiet: flags.quiet}
+		r.results = newResults(stdout, r.screen)
+		options.Out, options.OutFile = r.results, fileOf(stdout)
+		if f := options.OutFile; f != nil && isTerminal(f) && !options.Zero {
+			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
+		}
+		options.Report = func(e sum.Event) {
+			if e.Warning {
+				r.warning(e.Path, "", e.Err)
+			} else {
+				r.failure(e.Path, "", e.Err)
+			}
+		}
+		return runCommand(cmd, job[sum.Options, sum.Summary]{
+			reporter: r,
+			progress: flags.progress,
+			quiet:    flags.quiet,
+			run:      run,
+			options:  options,
+			finish: func(s *sum.Summary, result outcome) outcome {
+				result = result.or(outcome{failed: s.Errors > 0})
+				if options.Manifest != "" && !flags.quiet {
+					failures, _ := r.counts()
+					printSumSummary(stdout, s, failures, result)
+				}
+				return result
+			},
+		})
 	}
 	return cmd
-}
-
-// sumAndTell hashes and tells everything about it.
-func sumAndTell(cmd *cobra.Command, flags *sumFlags, options *sum.Options, run runSum) error {
-	stdout := cmd.OutOrStdout()
-	screen := &printer{w: cmd.ErrOrStderr()}
-	t := &teller{screen: screen, results: newResults(stdout, screen), quiet: flags.quiet}
-	options.Out, options.OutFile = t.results, fileOf(stdout)
-	if f := options.OutFile; f != nil && isTerminal(f) && !options.Zero {
-		options.Out = &quotedLines{w: t.results} // as du's; in a pipe names are bytes
-	}
-	options.Report = func(e sum.Event) {
-		if !e.Warning {
-			t.failure(e.Path, "", "", e.Err)
-			return
-		}
-		where := ""
-		if e.Path != "" {
-			where = quote.Name(e.Path)
-		}
-		t.warning(where, e.Path, "", e.Err)
-	}
-
-	w := startWatch(cmd, screen, flags.progress, flags.quiet)
-	defer w.close()
-	summary, err := run(cmd.Context(), options, w.counters)
-	w.bar.Stop()
-	t.results.Close()
-
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		return refused
-	}
-	if summary == nil {
-		summary = &sum.Summary{}
-	}
-	result := t.cutShort(err, "")
-	failures, _ := t.told()
-	result.failed = result.failed || failures > 0 || summary.Errors > 0
-	if options.Manifest != "" && !flags.quiet {
-		printSumSummary(stdout, summary, failures, result)
-	}
-	return result.err()
 }
 
 // quotedLines passes lines on with their texts quoted, each when it is complete.
@@ -103,8 +82,7 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printSumSummary writes the account of a manifest for people, as printSummary
-// does for a copy.
+// printSumSummary writes the account of a manifest for people.
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
 	var t table
 	t.row("hashed", plural(s.Files, "file"))
@@ -114,6 +92,5 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("sha256", s.SHA256) // of the manifest itself
 	}
-	t.stopped(result)
-	_, _ = io.WriteString(w, t.String())
+	t.print(w, result)
 }

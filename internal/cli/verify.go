@@ -1,20 +1,12 @@
 package cli
 
 import (
-	"context"
-	"errors"
-
 	"github.com/spf13/cobra"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// runVerify is [verify.Run], or what a test puts in its place.
-type runVerify func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error)
-
-func newVerifyCmd(run runVerify) *cobra.Command {
+func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 	flags := &verifyFlags{}
 	cmd := &cobra.Command{
 		Use:   "verify [flags] [DIR...]",
@@ -38,47 +30,29 @@ and journals of unfinished copies in DIR are reported; the exit code is 3 then.`
 		if err != nil {
 			return err
 		}
-		return verifyAndTell(cmd, flags, options, run)
+		stdout := cmd.OutOrStdout()
+		r := &verifyReporter{reporter: reporter{screen: newPrinter(cmd), json: flags.json}, several: len(options.Dirs) > 1}
+		if !flags.silent && !flags.json {
+			r.results = newResults(stdout, r.screen)
+		}
+		options.Report = r.result
+		return runCommand(cmd, job[verify.Options, verify.Summary]{
+			reporter: &r.reporter,
+			progress: flags.progress,
+			quiet:    flags.silent,
+			run:      run,
+			options:  options,
+			finish: func(s *verify.Summary, result outcome) outcome {
+				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+				switch {
+				case flags.json:
+					printJSON(stdout, newVerifyJSON(s, r, result))
+				case !flags.silent && !flags.noSummary:
+					printVerifySummary(stdout, options, s, r, result)
+				}
+				return result
+			},
+		})
 	}
 	return cmd
-}
-
-// verifyAndTell runs the check and tells everything about it. Where standard
-// output takes no more, the check ends: its results are what it is for.
-func verifyAndTell(cmd *cobra.Command, flags *verifyFlags, options *verify.Options, run runVerify) error {
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
-	stdout := cmd.OutOrStdout()
-	screen := &printer{w: cmd.ErrOrStderr()}
-	c := &checker{
-		teller:   teller{screen: screen, keep: flags.json},
-		aloud:    flags.json,
-		severals: len(options.Dirs) > 1,
-		stop:     cancel,
-	}
-	if !flags.silent && !flags.json {
-		c.results = newResults(stdout, screen)
-	}
-	options.Report = c.result
-
-	w := startWatch(cmd, screen, flags.progress, flags.silent)
-	defer w.close()
-	summary, err := run(ctx, options, w.counters)
-	w.bar.Stop()
-	c.results.Close()
-
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		return refused
-	}
-	if summary == nil {
-		summary = &verify.Summary{}
-	}
-	result := c.finish(summary, err)
-	switch {
-	case flags.json:
-		printJSON(stdout, newVerifyReport(summary, c, result))
-	case !flags.silent && !flags.noSummary:
-		printVerifySummary(stdout, options, summary, c, result)
-	}
-	return result.err()
 }

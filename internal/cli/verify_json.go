@@ -6,15 +6,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// verifyReportJSON is the account of a check for programs.
-type verifyReportJSON struct {
+// verifyJSON is the account of a check for programs.
+type verifyJSON struct {
 	Schema    int                  `json:"schema"`
 	Counts    verifyCountsJSON     `json:"counts"`
 	Bytes     int64                `json:"bytes"`
 	Seconds   float64              `json:"seconds"`
 	Rate      float64              `json:"rate"` // bytes per second
 	Manifests []verifyManifestJSON `json:"manifests"`
-	Failures  []verifyFailureJSON  `json:"failures"`
+	Failures  []failureJSON        `json:"failures"`
 	Unlisted  []unlistedJSON       `json:"unlisted"`
 	Warnings  []warningJSON        `json:"warnings"`
 	ExitCode  int                  `json:"exit_code"`
@@ -40,30 +40,22 @@ type verifyManifestJSON struct {
 	Lines     int64  `json:"lines"`
 }
 
-// verifyFailureJSON says of what manifest a line is where a directory has
-// several.
-type verifyFailureJSON struct {
-	failureJSON
-	Manifest  string `json:"manifest,omitempty"`
-	Algorithm string `json:"algorithm,omitempty"`
-}
-
 type unlistedJSON struct {
 	nameJSON
 	Target string `json:"target"`
 }
 
-func newVerifyReport(s *verify.Summary, c *checker, result outcome) verifyReportJSON {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	report := verifyReportJSON{
+func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := verifyJSON{
 		Schema: jsonSchema,
 		Counts: verifyCountsJSON{
 			Files:      s.Files,
 			Matches:    s.Matches,
 			Mismatches: s.Mismatches,
 			Missing:    s.Missing,
-			Errors:     c.errors,
+			Errors:     r.mu.errors,
 			Unlisted:   s.Unlisted,
 			Incomplete: s.Incomplete,
 			Malformed:  s.Malformed,
@@ -74,9 +66,9 @@ func newVerifyReport(s *verify.Summary, c *checker, result outcome) verifyReport
 		Seconds:   s.Elapsed.Seconds(),
 		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
 		Manifests: []verifyManifestJSON{},
-		Failures:  []verifyFailureJSON{}, // [] and not null
-		Unlisted:  append([]unlistedJSON{}, c.unlisted...),
-		Warnings:  append([]warningJSON{}, c.warnings...),
+		Failures:  list(r.mu.failures),
+		Unlisted:  list(r.mu.unlisted),
+		Warnings:  list(r.mu.warnings),
 		ExitCode:  result.code(),
 	}
 	manifests := map[string]int{} // by directory
@@ -84,12 +76,10 @@ func newVerifyReport(s *verify.Summary, c *checker, result outcome) verifyReport
 		manifests[m.Dir]++
 		report.Manifests = append(report.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})
 	}
-	for i, f := range c.failures {
-		failed := verifyFailureJSON{failureJSON: f}
-		if v := c.origins[i]; manifests[v.Dir] > 1 {
-			failed.Manifest, failed.Algorithm = v.Manifest, string(v.Algorithm)
+	for i := range report.Failures {
+		if f := &report.Failures[i]; manifests[f.Target] <= 1 {
+			f.Manifest, f.Algorithm = "", ""
 		}
-		report.Failures = append(report.Failures, failed)
 	}
 	return report
 }

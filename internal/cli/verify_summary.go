@@ -12,10 +12,9 @@ import (
 // one for every file.
 const maxManifestRows = 10
 
-// printVerifySummary writes the account of a check for people, as printSummary
-// does for a copy.
-func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, c *checker, result outcome) {
-	failures, _ := c.told()
+// printVerifySummary writes the account of a check for people.
+func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
+	failures, _ := r.counts()
 	var t table
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
@@ -29,8 +28,7 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, c *ch
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	t.manifests(s.Manifests)
-	t.stopped(result)
-	_, _ = io.WriteString(w, t.String())
+	t.print(w, result)
 }
 
 func (t *table) manifests(used []verify.ManifestSummary) {
