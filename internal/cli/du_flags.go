@@ -24,11 +24,10 @@ Of -h, -k, -b and -B, the last one counts.`
 
 // duFlags is the command line of du.
 type duFlags struct {
-	options   usage.Options
-	rules     filter.List
-	rulesUsed bool
-	depth     int
-	unit      unit
+	options usage.Options
+	rules   filter.List
+	depth   int
+	unit    unit
 
 	summarize, total, null, json bool
 }
@@ -40,7 +39,7 @@ func (f *duFlags) groups() []flagGroup {
 			s.BoolVar(&o.Apparent, "apparent-size", false, "count sizes, not what is allocated on the device")
 			s.BoolVarP(&o.CountLinks, "count-links", "l", false, "count a file with several names once for each of them")
 			s.BoolVarP(&o.OneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
-			s.Var(&ruleValue{f.rules.Exclude, &f.rulesUsed}, "exclude", "leave out what matches the gitignore-style `PATTERN`; the last match wins")
+			s.Func("exclude", "leave out what matches the gitignore-style `PATTERN`; the last match wins", f.rules.Exclude)
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			workersFlag(s, &o.Workers, "directories read")
@@ -100,7 +99,7 @@ func (f *duFlags) duOptions(cmd *cobra.Command, args []string) (*usage.Options, 
 	if (o.Files || o.Top > 0) && !cmd.Flags().Changed("max-depth") {
 		o.MaxDepth = -1
 	}
-	if f.rulesUsed {
+	if cmd.Flags().Changed("exclude") {
 		o.Filter = &f.rules
 	}
 	if len(args) == 0 {

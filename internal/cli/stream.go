@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,61 +140,28 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	return fmt.Sprintf("%d %s%s copied, %s s, %s/s", bytes, times, sizes, strconv.FormatFloat(seconds, 'g', 6, 64), speed)
 }
 
-// ddUnit is the name of a power of the base.
-func ddUnit(exponent int, base int64) string {
-	switch {
-	case exponent == 0:
-		return "B"
-	case base == 1024:
-		return "KMGTPE"[exponent-1:exponent] + "iB"
+// ddSize writes a number of bytes that fills a unit at least.
+func ddSize(bytes int64, base uint64) string {
+	b, power := appendHuman(nil, uint64(bytes), base, divideNearest)
+	unit := " " + unitLetter(power, base) + "B"
+	if base == 1024 {
+		unit = " " + unitLetter(power, base) + "iB"
 	}
-	return "kMGTPE"[exponent-1:exponent] + "B"
-}
-
-// ddSize writes a number of bytes as human_readable of gnulib does, rounded half to
-// even and with one decimal below ten units.
-func ddSize(bytes, base int64) string {
-	divisor, exponent := int64(1), 0
-	for bytes/divisor >= base && exponent < 6 {
-		divisor *= base
-		exponent++
-	}
-	for ; ; divisor, exponent = divisor*base, exponent+1 {
-		if tenths := roundHalfEven(bytes, divisor, 10); exponent > 0 && tenths < 100 {
-			return fmt.Sprintf("%d.%d %s", tenths/10, tenths%10, ddUnit(exponent, base))
-		}
-		if whole := roundHalfEven(bytes, divisor, 1); whole < base || exponent == 6 {
-			return fmt.Sprintf("%d %s", whole, ddUnit(exponent, base))
-		}
-	}
-}
-
-// roundHalfEven returns scale times bytes over divisor.
-func roundHalfEven(bytes, divisor, scale int64) int64 {
-	whole, rest := bytes/divisor*scale, bytes%divisor
-	// rest is below the divisor, which is at most 2^60: times ten, it is within 64 bits
-	// without a sign.
-	product := uint64(rest) * uint64(scale)
-	whole += int64(product / uint64(divisor))
-	switch left := product % uint64(divisor) * 2; {
-	case left > uint64(divisor), left == uint64(divisor) && whole%2 == 1:
-		whole++
-	}
-	return whole
+	return string(b) + unit
 }
 
 // ddRate writes bytes per second, which are no whole number: at least in thousands,
 // with one decimal below a hundred of them.
 func ddRate(speed float64) string {
-	exponent := 1
+	power := 1
 	speed /= 1000
-	for speed >= 1000 && exponent < 6 {
+	for speed >= 1000 && power < 6 {
 		speed /= 1000
-		exponent++
+		power++
 	}
 	text := strconv.FormatFloat(speed, 'f', 1, 64)
 	if len(text) > len("99.9") {
 		text = strconv.FormatFloat(math.RoundToEven(speed), 'f', 0, 64)
 	}
-	return strings.TrimSpace(text) + " " + ddUnit(exponent, 1000)
+	return text + " " + unitLetter(power, 1000) + "B"
 }

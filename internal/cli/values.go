@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -10,10 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/choice"
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
-	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // This file holds the flag types (pflag.Value). Each checks its text as soon
@@ -119,37 +116,6 @@ func countBetween(least, most int, auto string) func(string) (int, error) {
 			return 0, fmt.Errorf("%s is out of range; it must be %d to %d", s, least, most)
 		}
 		return n, nil
-	}
-}
-
-// ruleValue appends a rule to the one list that --include, --exclude and
-// --exclude-from share. pflag sets flags in the order of the command line, so
-// the list has that order, too.
-type ruleValue struct {
-	add  func(string) error
-	used *bool
-}
-
-func (v *ruleValue) Set(s string) error {
-	*v.used = true
-	return v.add(s)
-}
-
-func (v *ruleValue) String() string { return "" }
-func (v *ruleValue) Type() string   { return "value" }
-
-// excludeFrom appends the rules of a file.
-func excludeFrom(list *filter.List) func(string) error {
-	return func(name string) (err error) {
-		f, err := os.Open(name)
-		if err != nil {
-			return fileError(err)
-		}
-		defer f.Close() //nolint:errcheck // it was only read
-		if err := list.ExcludeFrom(f); err != nil {
-			return fmt.Errorf("%s: %w", quote.Name(name), err)
-		}
-		return nil
 	}
 }
 
