@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/choice"
+	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
@@ -66,6 +68,16 @@ func newList[T any](target *T, text string, parse func(string) (T, error), alone
 	return v
 }
 
+// Bounds of the numbers that flags take.
+const (
+	minBlock   = 4 << 10 // bytes; a page, below which system calls are all the cost
+	maxBlock   = 1 << 30 // bytes; one read moves at most 2 GiB
+	maxQueue   = 1 << 16 // blocks; a queue of small blocks in every file in flight
+	maxWorkers = 1024    // files in flight; each holds a few descriptors
+	minWindow  = 1 << 20 // bytes; with less a device mostly waits for us
+	maxSize    = math.MaxInt64
+)
+
 // sizeBetween reads a size within bounds, or the word for no size at all.
 func sizeBetween(least, most int64, none string) func(string) (int64, error) {
 	return func(s string) (int64, error) {
@@ -99,6 +111,25 @@ func binarySize(n int64) string {
 		i++
 	}
 	return strconv.FormatInt(n, 10) + units[i]
+}
+
+// parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
+func parseRate(s string) (int64, error) {
+	if size, ok := strings.CutSuffix(s, "/s"); ok {
+		return sizeBetween(1, maxSize, "")(size)
+	}
+	return sizeBetween(1, maxSize, "off")(s)
+}
+
+// parseWindow reads how many bytes may be unwritten.
+func parseWindow(s string) (int64, error) {
+	switch s {
+	case "auto":
+		return engine.DirtyWindowAuto, nil
+	case "off":
+		return engine.DirtyWindowOff, nil
+	}
+	return sizeBetween(minWindow, maxSize, "")(s)
 }
 
 // countBetween reads a whole number within bounds, or the word for a number

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"io"
+	"math"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -95,4 +98,122 @@ func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string
 	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
 	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
 	r.record(count, f)
+}
+
+// maxManifestRows is how many manifests a summary names; a directory may hold
+// one for every file.
+const maxManifestRows = 10
+
+// printVerifySummary writes the account of a check for people.
+func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
+	failures, _ := r.counts()
+	var t table
+	t.row("checked", plural(s.Files, "file"))
+	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
+	t.row("matches", grouped(s.Matches))
+	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
+	if s.Malformed > 0 {
+		t.row("malformed", plural(s.Malformed, "line"))
+	}
+	t.counts([]count{{"warnings", s.Warnings}})
+	if s.Cached > 0 && o.Cache != pipe.CacheAuto {
+		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
+	}
+	t.manifests(s.Manifests)
+	t.print(w, result)
+}
+
+func (t *table) manifests(used []verify.ManifestSummary) {
+	shown := used
+	if len(used) > maxManifestRows {
+		shown = used[:maxManifestRows-1]
+	}
+	for _, m := range shown {
+		t.row("manifest", quote.Name(m.Path)+", "+plural(m.Lines, "line"))
+	}
+	if rest := used[len(shown):]; len(rest) > 0 {
+		lines := int64(0)
+		for _, m := range rest {
+			lines += m.Lines
+		}
+		t.row("manifests", grouped(int64(len(rest)))+" more, "+plural(lines, "line"))
+	}
+}
+
+// verifyJSON is the account of a check for programs.
+type verifyJSON struct {
+	Schema    int                  `json:"schema"`
+	Counts    verifyCountsJSON     `json:"counts"`
+	Bytes     int64                `json:"bytes"`
+	Seconds   float64              `json:"seconds"`
+	Rate      float64              `json:"rate"` // bytes per second
+	Manifests []verifyManifestJSON `json:"manifests"`
+	Failures  []failureJSON        `json:"failures"`
+	Unlisted  []unlistedJSON       `json:"unlisted"`
+	Warnings  []warningJSON        `json:"warnings"`
+	ExitCode  int                  `json:"exit_code"`
+}
+
+type verifyCountsJSON struct {
+	Files      int64 `json:"files"`
+	Matches    int64 `json:"matches"`
+	Mismatches int64 `json:"mismatches"`
+	Missing    int64 `json:"missing"`
+	Errors     int64 `json:"errors"`
+	Unlisted   int64 `json:"unlisted"`
+	Incomplete int64 `json:"incomplete"`
+	Malformed  int64 `json:"malformed"`
+	Warnings   int64 `json:"warnings"`
+	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory, though the device was asked for
+}
+
+type verifyManifestJSON struct {
+	nameJSON
+	Target    string `json:"target"`    // the directory that it was used for
+	Algorithm string `json:"algorithm"` // "" where each line says its own
+	Lines     int64  `json:"lines"`
+}
+
+type unlistedJSON struct {
+	nameJSON
+	Target string `json:"target"`
+}
+
+func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := verifyJSON{
+		Schema: jsonSchema,
+		Counts: verifyCountsJSON{
+			Files:      s.Files,
+			Matches:    s.Matches,
+			Mismatches: s.Mismatches,
+			Missing:    s.Missing,
+			Errors:     r.mu.errors,
+			Unlisted:   s.Unlisted,
+			Incomplete: s.Incomplete,
+			Malformed:  s.Malformed,
+			Warnings:   s.Warnings,
+			Cached:     s.Cached,
+		},
+		Bytes:     s.Bytes,
+		Seconds:   s.Elapsed.Seconds(),
+		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
+		Manifests: []verifyManifestJSON{},
+		Failures:  list(r.mu.failures),
+		Unlisted:  list(r.mu.unlisted),
+		Warnings:  list(r.mu.warnings),
+		ExitCode:  result.code(),
+	}
+	manifests := map[string]int{} // by directory
+	for _, m := range s.Manifests {
+		manifests[m.Dir]++
+		report.Manifests = append(report.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})
+	}
+	for i := range report.Failures {
+		if f := &report.Failures[i]; manifests[f.Target] <= 1 {
+			f.Manifest, f.Algorithm = "", ""
+		}
+	}
+	return report
 }
