@@ -26,7 +26,7 @@ type job[O, S any] struct {
 	quiet      bool          // show progress only if --progress asks for it
 
 	// run does the work that the options describe. Its context ends when the user stops
-	// the program, or when standard output fails while the reporter has results for it.
+	// the program, or when the reporter cannot write results to standard output.
 	run     runner[O, S]
 	options *O
 
@@ -41,9 +41,7 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 	r := j.reporter
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
-	if r.results != nil {
-		r.results.failed = cancel
-	}
+	r.results.failed = cancel
 	stopProgress, counters := func() {}, &counters.Set{}
 	if !j.noProgress {
 		columns, isTerminal := terminal(cmd.ErrOrStderr())

@@ -72,7 +72,7 @@ func complete(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
 }
 
 // listCompletions completes the last item of a comma-separated list of names,
-// or a word that stands alone.
+// or one of the words that replace the whole list.
 func listCompletions(alone, names []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

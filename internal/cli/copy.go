@@ -42,11 +42,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return usagef("%s", logError(err))
 		}
-		r := &copyReporter{
-			reporter: reporter{screen: newPrinter(cmd), log: log, quiet: flags.quiet, json: flags.json},
-			flags:    flags,
-			several:  len(options.Targets) > 1,
-		}
+		r := &copyReporter{newReporter(cmd), flags, len(options.Targets) > 1}
+		r.log, r.quiet, r.json = log, flags.quiet, flags.json
 		options.Report = r.event
 		r.logStart(options)
 		advice := "; run the same command again to finish"
@@ -54,7 +51,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			advice = ""
 		}
 		return runCommand(cmd, job[engine.Options, engine.Summary]{
-			reporter: &r.reporter,
+			reporter: r.reporter,
 			progress: flags.progress,
 			quiet:    flags.quiet,
 			advice:   advice,
@@ -141,7 +138,7 @@ func (f *copyFlags) groups() []flagGroup {
 			s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "`SIZE`: size of a buffer")
 			s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "`NUMBER` of buffers that may wait between two stages of a file")
 			workersFlag(s, &o.Workers, "files copied")
-			s.Var(newValue(&o.Memory, "auto", sizeBetween(1, maxSize, "auto"), "auto"), "memory", "use at most `SIZE` for all buffers together")
+			s.Var(newValue(&o.Memory, "auto", sizeBetween("1", "", "auto"), "auto"), "memory", "use at most `SIZE` for all buffers together")
 			bwlimitFlag(s, &o.BytesPerSecond, "limit all workers together to")
 			s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", "`SIZE`: how much unwritten data may wait in memory for the device of each destination: auto (two seconds of its speed), off (as much as the system likes), or at least 1M")
 			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp)

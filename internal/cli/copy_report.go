@@ -12,7 +12,7 @@ import (
 
 // copyReporter reports the events of a copy, and its end.
 type copyReporter struct {
-	reporter
+	*reporter
 	flags   *copyFlags
 	several bool // destinations, so that actions name theirs
 }

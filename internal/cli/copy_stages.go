@@ -74,7 +74,7 @@ var waits = map[timing.Kind]string{
 	timing.Note:   "wait for the account",
 }
 
-// leastShown is the least time that the table tells of if nothing was counted.
+// leastShown is the least time that the table shows if nothing was counted.
 const leastShown = time.Millisecond
 
 // stageTable says where the time of a run went.

@@ -44,16 +44,16 @@ not one for each directory, unless --max-depth, --all or --top asks for more.`,
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := &reporter{screen: newPrinter(cmd), json: flags.json}
+		r := newReporter(cmd)
+		r.json = flags.json
 		report := &duReport{top: options.Top > 0}
 		var out duPrinter = report
-		if !flags.json {
-			r.results = newResults(stdout, r.screen)
-			if options.Top > 0 {
-				out = newDuChart(stdout, r.results, flags)
-			} else {
-				out = newDuLines(stdout, r.results, flags)
-			}
+		switch {
+		case flags.json:
+		case options.Top > 0:
+			out = newDuChart(stdout, r.results, flags)
+		default:
+			out = newDuLines(stdout, r.results, flags)
 		}
 		options.Tell = out.entry
 		options.Report = func(path string, err error) {
@@ -233,11 +233,11 @@ func (l *duLines) finish(s *usage.Summary, complete bool) {
 	}
 }
 
-// duReport gathers the account of du for programs.
+// duReport collects the account of du for programs.
 type duReport struct {
-	top     bool // a path comes before what is below it, and not behind
+	top     bool // a path comes before the entries below it, and not after
 	paths   []duPathJSON
-	pending []duEntryJSON // of a path that is yet to come
+	pending []duEntryJSON // of a path that comes later
 	total   uint64
 }
 
@@ -264,32 +264,32 @@ type duEntryJSON struct {
 	Depth int    `json:"depth"`
 }
 
-func (r *duReport) entry(e usage.Entry) {
+func (d *duReport) entry(e usage.Entry) {
 	name, kind := newNameJSON(e.Path), e.Kind.String()
 	switch below := (duEntryJSON{name, kind, e.Bytes, e.Depth}); {
 	case e.Depth == 0:
-		r.paths = append(r.paths, duPathJSON{name, kind, e.Bytes, list(r.pending)})
-		r.pending = nil
-	case r.top:
-		last := &r.paths[len(r.paths)-1]
+		d.paths = append(d.paths, duPathJSON{name, kind, e.Bytes, list(d.pending)})
+		d.pending = nil
+	case d.top:
+		last := &d.paths[len(d.paths)-1]
 		last.Entries = append(last.Entries, below)
 	default:
-		r.pending = append(r.pending, below)
+		d.pending = append(d.pending, below)
 	}
 }
 
-// finish leaves out what is pending: the size of its path is not known.
-func (r *duReport) finish(s *usage.Summary, _ bool) { r.total = s.Bytes }
+// finish leaves out the pending entries: the size of their path is not known.
+func (d *duReport) finish(s *usage.Summary, _ bool) { d.total = s.Bytes }
 
-func (r *duReport) json(o *usage.Options, t *reporter, result outcome) duReportJSON {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (d *duReport) json(o *usage.Options, r *reporter, result outcome) duReportJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return duReportJSON{
 		Schema:   jsonSchema,
 		Apparent: o.Apparent,
-		Paths:    list(r.paths),
-		Total:    r.total,
-		Failures: list(t.mu.failures),
+		Paths:    list(d.paths),
+		Total:    d.total,
+		Failures: list(r.mu.failures),
 		ExitCode: result.code(),
 	}
 }

@@ -23,7 +23,7 @@ var (
 )
 
 // parseUnit reads what --block-size of GNU takes. A unit without a number, such
-// as M, KiB or GB, also stands behind each size.
+// as M, KiB or GB, is also written behind each size.
 func parseUnit(s string) (unit, error) {
 	switch s {
 	case "human-readable":

@@ -52,7 +52,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{usagef("no"), 2, true},
 		{Interrupt{os.Interrupt}, 130, true},
 		{fmt.Errorf("scan: %w", Interrupt{syscall.SIGTERM}), 143, true},
-		{&ended{outcome{conflicts: true}}, 4, false},
+		{outcome{conflicts: true}, 4, false},
 	} {
 		o, report := outcomeOf(c.err)
 		if o.code() != c.code || report != c.report {

@@ -171,8 +171,8 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// columns writes text beside what stands left of it. Lines of the text stay as
-// they are if they fit, and are broken between words if not.
+// columns writes text to the right of left. A line of the text that does not fit is
+// broken between words.
 func columns(sb *strings.Builder, left, text string) {
 	indent := strings.Repeat(" ", len(left))
 	space := helpWidth - len(left)

@@ -13,11 +13,11 @@ import (
 )
 
 // jsonSchema is the version of all JSON output, which docs/schema describes. It
-// grows when a field changes its meaning or goes away, not when one is added.
+// grows when a field changes its meaning or is removed, not when one is added.
 const jsonSchema = 1
 
-// nameJSON is a name. One that is not UTF-8 has its bytes beside it, because
-// JSON cannot hold them.
+// nameJSON is a name. JSON cannot hold one that is not UTF-8, so its bytes are added in
+// base64.
 type nameJSON struct {
 	Path       string `json:"path"`
 	PathBase64 string `json:"path_base64,omitempty"`
@@ -55,7 +55,7 @@ type warningJSON struct {
 // list makes the list of a report, which is [] in JSON and not null if there is nothing.
 func list[T any](kept []T) []T { return append([]T{}, kept...) }
 
-// printRefusal tells a program that nothing was done.
+// printRefusal writes for a program why nothing was done.
 func printRefusal(w io.Writer, err error, code int) {
 	printJSON(w, struct {
 		Schema   int    `json:"schema"`

@@ -1,6 +1,10 @@
-// Package cli is the command line: flags become the options of engine, verify,
-// sum, usage and stream, what these report becomes messages and lines, outcomes become
-// exit codes.
+// Package cli is the command line: it turns flags into the options of engine, verify,
+// sum, usage and stream, their reports into messages and lines, and outcomes into exit
+// codes.
+//
+// A command is one file with a constructor, and one line in [Main]. The constructor
+// describes the command and its flags. A command that works for long calls [runCommand],
+// which shows progress and reports how the work has ended.
 //
 // Results go to standard output, everything else to standard error through
 // one printer per run. Names and texts from elsewhere are quoted where they
@@ -26,10 +30,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// gcPercent is by how much the heap may grow between two collections, in percent of
-// what is in use. What is large in it, names and tables, has no pointers and costs a
-// collection nothing; so half of Go's default saves a quarter of the memory for 0.3 %
-// of the time.
+// gcPercent is how much the heap may grow between two collections, in percent of the
+// memory in use. Names and tables, the large part, have no pointers and cost a collection
+// nothing. So half of Go's default saves a quarter of the memory for 0.3 % of the time.
 const gcPercent = 50
 
 // Main runs the program with the arguments behind its name, and returns its
@@ -95,8 +98,8 @@ func wantsJSON(cmd *cobra.Command, args []string) bool {
 	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
-// checkedWriter remembers the first error, so that nobody has to check each
-// line of a summary, and tries no further.
+// checkedWriter remembers the first error and writes nothing after it, so that callers
+// need not check each line of a summary.
 type checkedWriter struct {
 	w   io.Writer
 	err error

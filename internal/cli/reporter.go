@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -14,7 +16,7 @@ import (
 // JSON report.
 type reporter struct {
 	screen  *printer
-	results *results // lines on standard output, which are printed before a later message; may be nil
+	results *results // lines on standard output, which are printed before a later message
 	log     *fileLog // may be nil
 	quiet   bool     // print no warnings
 	json    bool     // keep the lists below
@@ -28,6 +30,12 @@ type reporter struct {
 		conflicts  []conflictJSON
 		unlisted   []unlistedJSON
 	}
+}
+
+// newReporter returns the reporter of a command.
+func newReporter(cmd *cobra.Command) *reporter {
+	screen := &printer{w: cmd.ErrOrStderr()}
+	return &reporter{screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
 }
 
 // print prints a message, which is quoted.

@@ -110,7 +110,7 @@ func TestResultsReportTheFirstErrorOnceAndWriteNoMore(t *testing.T) {
 func TestResultsAndBarDoNotCollide(t *testing.T) {
 	s := &screen{columns: 40}
 	p := &printer{w: s}
-	reports := &reporter{screen: p, results: &results{w: s, screen: p, aside: true}}
+	reports := &reporter{screen: p, results: &results{w: s, screen: p, shared: true}}
 	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
 	reports.results.Line("'a': FAILED")
 	reports.results.Flush()
@@ -148,7 +148,7 @@ func TestResultsThroughAPipeLeaveTheBarAlone(t *testing.T) {
 func TestResultsMayBeUsedFromSeveralGoroutines(t *testing.T) {
 	s := &screen{columns: 80}
 	p := &printer{w: s}
-	r := &results{w: s, screen: p, aside: true}
+	r := &results{w: s, screen: p, shared: true}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

@@ -121,7 +121,7 @@ func ownedByACommand(root *cobra.Command, flag string) bool {
 }
 
 // nearestValue returns what a value of a flag, or the item of a list that is wrong,
-// was perhaps meant to be: one of those that shells are told of.
+// was perhaps meant to be: one of those that shells offer.
 func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
 	values, ok := cmd.GetFlagCompletionFunc(f.Name)
 	if !ok {

@@ -41,7 +41,7 @@ func isDecimal(s string) bool {
 	return whole != "" && (!point || fraction != "") && !strings.Contains(fraction, ".")
 }
 
-// unitFactor returns how many bytes a unit stands for.
+// unitFactor returns how many bytes a unit has.
 func unitFactor(unit string) (factor int64, ok bool) {
 	if unit == "" || unit == "B" {
 		return 1, true

@@ -46,7 +46,8 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 		if err != nil {
 			return err
 		}
-		r := &reporter{screen: newPrinter(cmd), quiet: flags.quiet}
+		r := newReporter(cmd)
+		r.quiet = flags.quiet
 		options.Report = func(e stream.Event) {
 			if e.Warning {
 				r.warning("", "", e.Err)
@@ -105,7 +106,7 @@ func (f *streamFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
 		{"What to copy", func(s *pflag.FlagSet) {
-			s.Var(newValue(&o.BlockSize, "128K", sizeBetween(1, maxBlock, "")), "block-size", "`SIZE` of a block, the unit of the numbers below and of the records that are counted")
+			s.Var(newValue(&o.BlockSize, "128K", sizeBetween("1", maxBlock, "")), "block-size", "`SIZE` of a block, the unit of the numbers below and of the records that are counted")
 			s.Var(newValue(&f.count, "", parseAmount), "count", "copy only so much: `N` blocks, or a size such as 10M")
 			s.Var(newValue(&o.Skip, "", parseAmount), "skip", "pass over `N` blocks, or a size, of the input")
 			s.Var(newValue(&o.Seek, "", parseAmount), "seek", "begin to write behind `N` blocks, or a size, of each output")

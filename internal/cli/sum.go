@@ -35,8 +35,8 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := &reporter{screen: newPrinter(cmd), quiet: flags.quiet}
-		r.results = newResults(stdout, r.screen)
+		r := newReporter(cmd)
+		r.quiet = flags.quiet
 		options.Out, options.OutFile = r.results, fileOf(stdout)
 		if f := options.OutFile; f != nil && isTerminal(f) && !options.Zero {
 			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
@@ -131,7 +131,7 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	return o, nil
 }
 
-// standardInputs counts the paths that stand for standard input.
+// standardInputs counts the paths that mean standard input.
 func standardInputs(args []string) (n int) {
 	for _, arg := range args {
 		if arg == "-" {

@@ -15,9 +15,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
-// This file holds the flag types (pflag.Value). Each checks its text as soon
-// as it is met, so that an error names the flag; what depends on several flags
-// is checked later.
+// This file holds the flag types (pflag.Value). Each checks its own text, so that an
+// error names the flag. Rules about several flags are checked later.
 
 // value reads its text with a function of the package that knows the option.
 type value[T any] struct {
@@ -60,8 +59,8 @@ func newChoice[T ~uint8](target *T, table choice.Table[T]) *value[T] {
 	return newValue(target, table.Name(0), table.Parse, table.List()...)
 }
 
-// newList returns the flag for a comma-separated list of names, or one of the words
-// that stand alone.
+// newList returns the flag for a comma-separated list of names, or for one of the words
+// that replace the whole list.
 func newList[T any](target *T, text string, parse func(string) (T, error), alone, names []string) *value[T] {
 	v := newValue(target, text, parse)
 	v.offer = listCompletions(alone, names)
@@ -70,55 +69,40 @@ func newList[T any](target *T, text string, parse func(string) (T, error), alone
 
 // Bounds of the numbers that flags take.
 const (
-	minBlock   = 4 << 10 // bytes; a page, below which system calls are all the cost
-	maxBlock   = 1 << 30 // bytes; one read moves at most 2 GiB
+	minBlock   = "4KiB"  // a page, below which system calls are all the cost
+	maxBlock   = "1GiB"  // one read moves at most 2 GiB
 	maxQueue   = 1 << 16 // blocks; a queue of small blocks in every file in flight
 	maxWorkers = 1024    // files in flight; each holds a few descriptors
-	minWindow  = 1 << 20 // bytes; with less a device mostly waits for us
-	maxSize    = math.MaxInt64
+	minWindow  = "1MiB"  // with less a device mostly waits for us
 )
 
-// sizeBetween reads a size within bounds, or the word for no size at all.
-func sizeBetween(least, most int64, none string) func(string) (int64, error) {
+// sizeBetween reads a size within bounds, or the word for no size at all. There is no
+// upper bound if most is "".
+func sizeBetween(least, most, none string) func(string) (int64, error) {
+	low, _ := parseSize(least)
+	high, bounds := int64(math.MaxInt64), "at least "+least
+	if most != "" {
+		high, _ = parseSize(most)
+		bounds = least + " to " + most
+	}
 	return func(s string) (int64, error) {
 		if none != "" && s == none {
 			return 0, nil
 		}
 		n, err := parseSize(s)
-		if err != nil {
-			return 0, err
+		if err == nil && (n < low || n > high) {
+			err = fmt.Errorf("%s is out of range; it must be %s", s, bounds)
 		}
-		if n < least || n > most {
-			return 0, fmt.Errorf("%s is out of range; it must be %s", s, bounds(least, most))
-		}
-		return n, nil
+		return n, err
 	}
-}
-
-func bounds(least, most int64) string {
-	if most == maxSize {
-		return "at least " + binarySize(least)
-	}
-	return binarySize(least) + " to " + binarySize(most)
-}
-
-// binarySize writes a size as the user would, exactly.
-func binarySize(n int64) string {
-	units := []string{"", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	i := 0
-	for n != 0 && n%1024 == 0 && i < len(units)-1 {
-		n /= 1024
-		i++
-	}
-	return strconv.FormatInt(n, 10) + units[i]
 }
 
 // parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
 func parseRate(s string) (int64, error) {
 	if size, ok := strings.CutSuffix(s, "/s"); ok {
-		return sizeBetween(1, maxSize, "")(size)
+		return sizeBetween("1", "", "")(size)
 	}
-	return sizeBetween(1, maxSize, "off")(s)
+	return sizeBetween("1", "", "off")(s)
 }
 
 // parseWindow reads how many bytes may be unwritten.
@@ -129,7 +113,7 @@ func parseWindow(s string) (int64, error) {
 	case "off":
 		return engine.DirtyWindowOff, nil
 	}
-	return sizeBetween(minWindow, maxSize, "")(s)
+	return sizeBetween(minWindow, "", "")(s)
 }
 
 // countBetween reads a whole number within bounds, or the word for a number
@@ -150,8 +134,8 @@ func countBetween(least, most int, auto string) func(string) (int, error) {
 	}
 }
 
-// onceValue is a text that may be given once only, and not be empty. The same again is
-// the same: to complete a command line, it is parsed twice.
+// onceValue is a text that may be given only once and not be empty. The same text may
+// come again: to complete a command line, cobra parses it twice.
 type onceValue struct{ target *string }
 
 func (v *onceValue) Set(s string) error {
@@ -168,7 +152,7 @@ func (v *onceValue) Set(s string) error {
 func (v *onceValue) String() string { return *v.target }
 func (v *onceValue) Type() string   { return "value" }
 
-// hashFlag defines --hash; then says in its help what else holds in the command.
+// hashFlag defines --hash. Its help ends with then; the words in alone replace the list.
 func hashFlag(s *pflag.FlagSet, target *[]hash.Algorithm, then string, alone ...string) {
 	s.Var(newList(target, string(hash.SHA256), hash.Parse, alone, hash.Names()), "hash",
 		"digests to compute from the one read, a comma-separated `LIST` of "+inWords(hash.Names())+then)

@@ -38,13 +38,11 @@ and journals of unfinished copies in DIR are reported; the exit code is 3 then.`
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := &verifyReporter{reporter: reporter{screen: newPrinter(cmd), json: flags.json}, several: len(options.Dirs) > 1}
-		if !flags.silent && !flags.json {
-			r.results = newResults(stdout, r.screen)
-		}
+		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Dirs) > 1}
+		r.json = flags.json
 		options.Report = r.result
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
-			reporter: &r.reporter,
+			reporter: r.reporter,
 			progress: flags.progress,
 			quiet:    flags.silent,
 			run:      run,

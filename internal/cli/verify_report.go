@@ -13,7 +13,8 @@ import (
 
 // verifyReporter reports the results of a check, and its end.
 type verifyReporter struct {
-	reporter
+	*reporter
+	silent  bool // print no lines
 	several bool // directories, so that names begin with theirs
 }
 
@@ -75,11 +76,12 @@ func quoted(name string) string {
 // them if standard output is for JSON.
 func (r *verifyReporter) line(name, verdict string) {
 	switch {
-	case r.results != nil:
+	case r.silent:
+	case !r.json:
 		r.results.Line(quote.Plain(name) + ": " + verdict)
-	case r.json && verdict == "OK":
+	case verdict == "OK":
 		r.screen.Line(quote.Name(name) + ": " + verdict)
-	case r.json:
+	default:
 		r.print(quote.Name(name) + ": " + verdict)
 	}
 }
