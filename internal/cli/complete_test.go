@@ -77,14 +77,6 @@ var completedValues = map[string]string{
 	"stream --progress":       progressList,
 }
 
-// completed asks as the scripts of shells do.
-func completed(t *testing.T, args ...string) string {
-	t.Helper()
-	r := command(t, succeeds, "", append([]string{"__completeNoDesc"}, args...)...)
-	assert.Equal(t, 0, r.code, args)
-	return strings.Join(strings.Fields(r.stdout), " ")
-}
-
 func TestCompletionOfEveryValue(t *testing.T) {
 	asked := 0
 	for _, c := range rootThat(runs{}).Commands() {

@@ -11,18 +11,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // parsed returns what the engine is asked by a command line of copy.
-func parsed(t *testing.T, stdin string, args ...string) *engine.Options {
-	t.Helper()
-	r := command(t, succeeds, stdin, append([]string{"copy"}, args...)...)
-	if r.code != 0 || r.options == nil {
-		t.Fatalf("%q: exit code %d, stderr %q", args, r.code, r.stderr)
-	}
-	return r.options
-}
-
 func TestDefaults(t *testing.T) {
 	o := parsed(t, "", "a", "b")
 	if o.Report == nil {
@@ -72,10 +64,10 @@ func TestEachFlagReachesItsOption(t *testing.T) {
 		{"--dirty-window=1MiB", func(o *engine.Options) any { return o.DirtyWindow }, int64(1 << 20)},
 		{"--dirty-window=off", func(o *engine.Options) any { return o.DirtyWindow }, engine.DirtyWindowOff},
 		{"--dirty-window=auto", func(o *engine.Options) any { return o.DirtyWindow }, engine.DirtyWindowAuto},
-		{"--cache=auto", func(o *engine.Options) any { return o.Cache }, engine.CacheAuto},
-		{"--cache=keep", func(o *engine.Options) any { return o.Cache }, engine.CacheKeep},
-		{"--cache=drop", func(o *engine.Options) any { return o.Cache }, engine.CacheDrop},
-		{"--cache=direct", func(o *engine.Options) any { return o.Cache }, engine.CacheDirect},
+		{"--cache=auto", func(o *engine.Options) any { return o.Cache }, pipe.CacheAuto},
+		{"--cache=keep", func(o *engine.Options) any { return o.Cache }, pipe.CacheKeep},
+		{"--cache=drop", func(o *engine.Options) any { return o.Cache }, pipe.CacheDrop},
+		{"--cache=direct", func(o *engine.Options) any { return o.Cache }, pipe.CacheDirect},
 		{"-n", func(o *engine.Options) any { return o.DryRun }, true},
 		{"--dry-run", func(o *engine.Options) any { return o.DryRun }, true},
 		{"--verify", func(o *engine.Options) any { return o.Verify }, engine.VerifyDest},

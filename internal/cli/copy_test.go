@@ -338,7 +338,7 @@ func TestErrorsAreAsManyAsFailures(t *testing.T) {
 		return nil, errors.New("broken")
 	}
 	for name, c := range map[string]struct {
-		run   engineThat
+		run   runCopy
 		flags string
 		want  int
 	}{

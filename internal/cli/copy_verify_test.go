@@ -15,7 +15,7 @@ import (
 
 // verifies is a run that has read back so many files at each destination, of
 // which so many perhaps came from memory.
-func verifies(verified, cached int64) engineThat {
+func verifies(verified, cached int64) runCopy {
 	return func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		s := &engine.Summary{DryRun: o.DryRun}
 		for _, name := range o.Targets {

@@ -26,8 +26,9 @@ type flagGroup struct {
 	add   func(*pflag.FlagSet)
 }
 
-// addGroups defines flags in groups, which help shows in that order. It takes
-// the back quotes out of their texts, which completion shows as they are.
+// addGroups defines flags in groups, which help shows in that order, and sets how shells
+// complete their values. It takes the back quotes out of their texts, which completion
+// shows as they are.
 func addGroups(cmd *cobra.Command, groups []flagGroup) {
 	cmd.Flags().SortFlags = false
 	for _, g := range groups {
@@ -40,6 +41,11 @@ func addGroups(cmd *cobra.Command, groups []flagGroup) {
 			f.Annotations = map[string][]string{groupAnnotation: {g.title}, valueAnnotation: {value}}
 		})
 		cmd.Flags().AddFlagSet(set)
+		set.VisitAll(func(f *pflag.Flag) {
+			if v, ok := f.Value.(interface{ completions() cobra.CompletionFunc }); ok {
+				complete(cmd, f.Name, v.completions())
+			}
+		})
 	}
 }
 
@@ -48,27 +54,22 @@ func addGroups(cmd *cobra.Command, groups []flagGroup) {
 func flagsByGroup(cmd *cobra.Command) (titles []string, sets map[string]*pflag.FlagSet) {
 	const others = "Other flags"
 	sets = make(map[string]*pflag.FlagSet)
-	add := func(title string, f *pflag.Flag) {
+	cmd.LocalFlags().SortFlags = false
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		title := others
+		if group := f.Annotations[groupAnnotation]; group != nil {
+			title = group[0]
+		}
 		if sets[title] == nil {
 			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
 			sets[title].SortFlags = false
 			titles = append(titles, title)
 		}
 		sets[title].AddFlag(f)
-	}
-	cmd.LocalFlags().SortFlags = false
-	for _, grouped := range []bool{true, false} {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			title := f.Annotations[groupAnnotation]
-			switch {
-			case f.Hidden:
-			case grouped && title != nil:
-				add(title[0], f)
-			case !grouped && title == nil:
-				add(others, f)
-			}
-		})
-	}
+	})
 	if len(titles) == 1 && titles[0] == others {
 		titles, sets["Flags"] = []string{"Flags"}, sets[others]
 	}
@@ -170,8 +171,8 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// columns writes text beside what stands left of it. Lines of the text stay as
-// they are if they fit, and are broken between words if not.
+// columns writes text to the right of left. A line of the text that does not fit is
+// broken between words.
 func columns(sb *strings.Builder, left, text string) {
 	indent := strings.Repeat(" ", len(left))
 	space := helpWidth - len(left)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 func TestHelpBeginsWithExamplesAndEndsWithExitCodes(t *testing.T) {
@@ -66,7 +67,7 @@ func TestHelpOfCopy(t *testing.T) {
 			t.Errorf("%q is not about speed and memory", want)
 		}
 	}
-	for _, mode := range engine.CacheNames() {
+	for _, mode := range pipe.CacheModes.List() {
 		if !regexp.MustCompile(`(?m)^ {27}` + mode + ` +[a-z]`).MatchString(speed) {
 			t.Errorf("cache mode %s is not explained", mode)
 		}
@@ -79,7 +80,7 @@ func TestHelpOfCopy(t *testing.T) {
 		}
 		last = at
 	}
-	for _, policy := range engine.PolicyNames() {
+	for _, policy := range engine.Policies.List() {
 		if !regexp.MustCompile(`(?m)^ {30,}` + policy + ` +(skip|touch|replace) `).MatchString(help) {
 			t.Errorf("policy %s is not explained", policy)
 		}

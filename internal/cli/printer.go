@@ -12,16 +12,16 @@ import (
 // is left of a longer bar, and the ^C that the terminal itself has put there.
 const eraseRest = "\x1b[K"
 
-// printer owns standard error while a command runs: messages, log lines and the
-// bar come from different goroutines, and all of them go through it. The bar
-// is taken away before a line and drawn again below it, in one write.
+// printer owns standard error while a command runs: messages and the bar come from
+// different goroutines, and all of them go through it. It removes the bar before a line
+// and draws it again below, in one write.
 //
-// Errors of standard error cannot be told: there is nowhere left, and the exit
-// code tells what matters. They are remembered for results that stand there.
+// Errors of standard error cannot be reported: there is no other place, and the exit
+// code says what matters. Err returns them to a command whose results go there.
 type printer struct {
 	mu  sync.Mutex
 	w   io.Writer
-	bar string // as it stands on the screen, "" if there is none
+	bar string // on the screen, "" if there is none
 	err error  // the last one
 }
 
@@ -47,9 +47,8 @@ func (p *printer) Line(line string) {
 	}
 }
 
-// Aside calls write while the bar is away: it puts lines on the same terminal
-// by another way.
-func (p *printer) Aside(write func()) {
+// WithoutBar removes the bar while write puts lines on the same terminal in another way.
+func (p *printer) WithoutBar(write func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar == "" {
@@ -74,8 +73,8 @@ func (p *printer) Err() error {
 	return p.err
 }
 
-// terminal tells whether w is a terminal on which a line can be redrawn, and
-// how wide it is at any moment.
+// terminal reports whether w is a terminal on which a line can be redrawn, and how wide
+// it is at any moment.
 func terminal(w io.Writer) (columns func() int, ok bool) {
 	const usual = 80
 	f := fileOf(w)

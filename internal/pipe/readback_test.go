@@ -22,7 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-var allCaches = []Cache{CacheAuto, CacheDrop, CacheDirect}
+var allCaches = []CacheMode{CacheAuto, CacheDrop, CacheDirect}
 
 func digestsOf(content []byte) hash.Digests {
 	set := hash.NewSet([]hash.Algorithm{hash.SHA256, hash.MD5})
@@ -79,7 +79,7 @@ func TestReadBackFromADisk(t *testing.T) {
 	for _, size := range []int{4096, 100_000} {
 		content := treetest.Pattern(size, 1)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), content, 0o600))
-		for _, cache := range []Cache{CacheDrop, CacheDirect} {
+		for _, cache := range []CacheMode{CacheDrop, CacheDirect} {
 			src, info, err := d.Open("f")
 			require.NoError(t, err)
 			set := freshSet()

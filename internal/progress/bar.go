@@ -19,7 +19,7 @@ const (
 	barFrame = 6 + 2 + 3
 )
 
-// field is one fact beside the bar. Its width never changes once the totals are
+// field is one fact behind the bar. Its width never changes once the totals are
 // known, so that nothing on the line moves.
 type field struct {
 	text string
@@ -57,9 +57,8 @@ func (s snapshot) knownFields() []field {
 // stateWidth holds "flushing 59:59" and "ETA 100:00:00".
 const stateWidth = 14
 
-// state is the time left or the phase, which share a place. While flushing both
-// are told, as long as they fit: nothing is read any more, and somebody may
-// wonder why.
+// state is the time left or the phase, which share a place. While flushing it is both, as
+// long as they fit: nothing is read any more, and the phase says why.
 func (s snapshot) state() string {
 	eta, ok := s.eta()
 	switch {

@@ -220,14 +220,3 @@ func TestResolve(t *testing.T) {
 		}
 	}
 }
-
-func TestParseMode(t *testing.T) {
-	for _, name := range ModeNames() {
-		if m, err := ParseMode(name); err != nil || m.String() != name {
-			t.Errorf("ParseMode(%q) = %v, %v", name, m, err)
-		}
-	}
-	if _, err := ParseMode("fancy"); err == nil || !strings.Contains(err.Error(), `"fancy"`) {
-		t.Errorf("ParseMode(fancy): %v", err)
-	}
-}

@@ -135,13 +135,13 @@ func (r *run) setTotals() {
 		r.counters.ScanDone.Store(true)
 	}
 	memory := fsys.Memory()
-	r.drops = r.opts.Cache >= CacheDrop || r.opts.Cache == CacheAuto && memory > 0 && total > memory/2
+	r.drops = r.opts.Cache >= pipe.CacheDrop || r.opts.Cache == pipe.CacheAuto && memory > 0 && total > memory/2
 }
 
 // prepare truncates the outputs, now that nothing is left to be refused, and starts
 // what goes on beside the copy.
 func (r *run) prepare() {
-	if r.opts.Cache == CacheDirect {
+	if r.opts.Cache == pipe.CacheDirect {
 		r.in.direct.wanted = r.bypass(r.opts.Input, r.in.Stream)
 		r.in.direct.on = r.in.direct.wanted
 	}
@@ -157,7 +157,7 @@ func (r *run) prepare() {
 			r.fail(out.name, failure.StageWrite, err)
 			continue
 		}
-		direct := r.opts.Cache == CacheDirect && r.bypass(out.name, out.to)
+		direct := r.opts.Cache == pipe.CacheDirect && r.bypass(out.name, out.to)
 		switch {
 		case out.syncs() && out.to.WritesBehind():
 			r.follow(out, devices)

@@ -26,7 +26,7 @@ type Options struct {
 	Manifest string    // one for all Dirs, "-" for Stdin; "" to look for manifests in each
 	Stdin    io.Reader // for Manifest "-"
 
-	Cache         pipe.Cache
+	Cache         pipe.CacheMode
 	ConvertPaths  bool // try names with "\" with "/" where they do not exist
 	IgnoreMissing bool // files that do not exist are not reported
 	Strict        bool // malformed lines are errors, not warnings

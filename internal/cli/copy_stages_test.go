@@ -17,7 +17,7 @@ import (
 )
 
 // ran is a run with the given summary.
-func ran(s engine.Summary) engineThat {
+func ran(s engine.Summary) runCopy {
 	return func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) { return &s, nil }
 }
 

@@ -29,25 +29,25 @@ func limitOf(s *engine.Summary) *engine.Share {
 }
 
 // limited says what has limited a run: "the destination, 92 % of the time".
-func limited(l *engine.Share, severals bool) string {
-	return nameOf(l, severals) + ", " + percent(l.Share) + " of the time"
+func limited(l *engine.Share, several bool) string {
+	return nameOf(l, several) + ", " + percent(l.Share) + " of the time"
 }
 
 // nameOf names a place, and which of the destinations it is if there are several.
-func nameOf(l *engine.Share, severals bool) string {
+func nameOf(l *engine.Share, several bool) string {
 	switch {
 	case l.Place == "limit":
 		return "--bwlimit"
-	case l.Place == "destination" && severals && l.Target == "":
+	case l.Place == "destination" && several && l.Target == "":
 		return "the destinations"
-	case l.Place == "destination" && severals:
+	case l.Place == "destination" && several:
 		return "the destination " + quote.Name(l.Target)
 	}
 	return "the " + briefly(l.Place, l.Target, false)
 }
 
 // briefly is nameOf in a table.
-func briefly(place, target string, severals bool) string {
+func briefly(place, target string, several bool) string {
 	switch {
 	case place == "nobody":
 		return ""
@@ -55,7 +55,7 @@ func briefly(place, target string, severals bool) string {
 		return "CPU"
 	case place == "limit":
 		return "--bwlimit"
-	case severals && target != "":
+	case several && target != "":
 		return quote.Name(target)
 	}
 	return place
@@ -74,7 +74,7 @@ var waits = map[timing.Kind]string{
 	timing.Note:   "wait for the account",
 }
 
-// leastShown is the least time that the table tells of if nothing was counted.
+// leastShown is the least time that the table shows if nothing was counted.
 const leastShown = time.Millisecond
 
 // stageTable says where the time of a run went.
@@ -82,9 +82,9 @@ func stageTable(s *engine.Summary) []string {
 	if len(s.Stages) == 0 {
 		return nil
 	}
-	severals, width := len(s.Targets) > 1, len("destination")
+	several, width := len(s.Targets) > 1, len("destination")
 	for _, t := range s.Targets {
-		if severals {
+		if several {
 			width = max(width, utf8.RuneCountInString(quote.Name(t.Path)))
 		}
 	}
@@ -109,7 +109,7 @@ func stageTable(s *engine.Summary) []string {
 		if l.Operations > 0 {
 			operations = grouped(l.Operations)
 		}
-		at := briefly(l.Place, l.Target, severals)
+		at := briefly(l.Place, l.Target, several)
 		lines = append(lines, line(name, at, duration(l.Time), percent(l.Time.Seconds()/max(s.Elapsed, 1).Seconds()), size, speed, operations))
 	}
 	for i := range lines[1:] {
@@ -118,7 +118,7 @@ func stageTable(s *engine.Summary) []string {
 	var shares []string
 	for _, share := range s.Shares {
 		if text := percent(share.Share); text != percent(0) {
-			shares = append(shares, briefly(share.Place, share.Target, severals)+" "+text)
+			shares = append(shares, briefly(share.Place, share.Target, several)+" "+text)
 		}
 	}
 	return append(lines, "what was waited for: "+strings.Join(shares, ", "))
@@ -126,9 +126,6 @@ func stageTable(s *engine.Summary) []string {
 
 // stages logs where the time of a run went.
 func (l *fileLog) stages(s *engine.Summary) {
-	if s == nil {
-		return
-	}
 	for _, stage := range s.Stages {
 		l.line(slog.LevelInfo, "stage", "", stage.Target, "stage", stage.Stage.String(), "place", stage.Place,
 			"busy", stage.Time, "bytes", stage.Bytes, "operations", stage.Operations)
