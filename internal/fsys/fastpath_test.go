@@ -20,14 +20,14 @@ func openFile(t *testing.T, d *Dir, name string) *File {
 func TestRefusalOf(t *testing.T) {
 	require.Equal(t, NotRefused, RefusalOf(nil))
 	require.Equal(t, NotRefused, RefusalOf(errBoom))
-	require.Equal(t, NotRefused, RefusalOf(errNoFastPath), "of another operation")
+	require.Equal(t, NotRefused, RefusalOf(errNotSupported), "of another operation")
 	require.Equal(t, errBoom, refused(errBoom, NotRefused))
 	for _, reach := range []Refusal{RefusedFile, RefusedPair} {
-		err := refused(errNoFastPath, reach)
+		err := refused(errNotSupported, reach)
 		require.Equal(t, reach, RefusalOf(err))
 		require.Equal(t, reach, RefusalOf(errors.Join(err)))
 		require.True(t, Unsupported(err))
-		require.Equal(t, errNoFastPath.Error(), err.Error())
+		require.Equal(t, errNotSupported.Error(), err.Error())
 	}
 }
 
@@ -158,7 +158,7 @@ func TestFaultsOfFastPaths(t *testing.T) {
 		reach Refusal
 	}{
 		{errBoom, NotRefused},
-		{errNoFastPath, RefusedPair},
+		{errNotSupported, RefusedPair},
 	} {
 		failAll(&d.Object, failure.err, OpCopyRange)
 		moved, handled, err := p.CopyRange(src, 0, 7)
