@@ -195,9 +195,8 @@ func (d *Device) enqueue(c chunk) {
 
 // waitForRoom waits for what may make room.
 func (d *Device) waitForRoom(c *timing.Clock) {
-	c.Wait(timing.Window, c.Here())
+	defer c.Wait(timing.Window, c.Here()).Resume()
 	d.room.Wait()
-	c.Resume()
 }
 
 // wait returns when there is room. b is the waiter's file, or nil, and c its clock.

@@ -132,12 +132,15 @@ func (c *Clock) interval(next int) {
 // counts reports whether the place of a interval is not nobody.
 func counts(index int) bool { return index >= int(kinds) }
 
-// Wait is At for waiting, until Resume.
-func (c *Clock) Wait(k Kind, p Place) {
+// Wait is At for waiting, until Resume:
+//
+//	defer clock.Wait(timing.Pace, timing.UserLimit).Resume()
+func (c *Clock) Wait(k Kind, p Place) *Clock {
 	if c != nil {
 		c.before = c.now
 		c.interval(index(k, p))
 	}
+	return c
 }
 
 // Resume ends a Wait and goes on with what was before.
@@ -157,13 +160,20 @@ func (c *Clock) Here() Place {
 
 // Blame says what place the interval under way was spent on, where that turns out at its
 // end. Neither this place nor the one that it was taken for is nobody.
-func (c *Clock) Blame(k Kind, p Place) {
+func (c *Clock) Blame(p Place) {
 	if c != nil {
-		c.now = index(k, p)
+		c.now = index(Kind(c.now%int(kinds)), p)
 	}
 }
 
-// Count counts an operation of so many bytes.
+// Did counts an operation of so many bytes in the interval under way.
+func (c *Clock) Did(bytes int64) {
+	if c != nil {
+		c.cells[c.now].add(cell{bytes: bytes, operations: 1})
+	}
+}
+
+// Count is Did for another interval than the one under way.
 func (c *Clock) Count(k Kind, p Place, bytes int64) {
 	if c != nil {
 		c.cells[index(k, p)].add(cell{bytes: bytes, operations: 1})
