@@ -8,15 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openFile opens a file for reading until the end of the test.
-func openFile(t *testing.T, d *Dir, name string) *File {
-	t.Helper()
-	f, _, err := d.Open(name)
-	require.NoError(t, err)
-	t.Cleanup(f.Close)
-	return f
-}
-
 func TestRefusalOf(t *testing.T) {
 	require.Equal(t, NotRefused, RefusalOf(nil))
 	require.Equal(t, NotRefused, RefusalOf(errBoom))
@@ -89,17 +80,6 @@ func cloneIsAsANewFile(t *testing.T, d *Dir, name, content string, named bool) {
 	require.Equal(t, "C"+content[1:], contentOf(t, d, "clone"))
 	require.Equal(t, content, contentOf(t, d, name))
 	require.NoError(t, d.Remove("clone"))
-}
-
-func contentOf(t *testing.T, d *Dir, name string) string {
-	t.Helper()
-	f, info, err := d.Open(name)
-	require.NoError(t, err)
-	defer f.Close()
-	b := make([]byte, info.Size+1)
-	n, err := f.ReadAt(b, 0)
-	require.NoError(t, err)
-	return string(b[:n])
 }
 
 func TestCopyRange(t *testing.T) {

@@ -139,13 +139,6 @@ func (d *Device) Rate() int64 {
 	return d.rate
 }
 
-// Window is how many bytes may be unwritten at present.
-func (d *Device) Window() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.window
-}
-
 // Hold keeps files that are being written from submitting more, until Release.
 // Flushing a file system waits for pages under writeback from the beginning to the
 // end of each file, and a writer who goes on stays ahead of that. What is submitted

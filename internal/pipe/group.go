@@ -92,13 +92,6 @@ func (g *Group) Flushed(mark int64) {
 	}
 }
 
-// Pending is how many of the group's bytes are unwritten.
-func (g *Group) Pending() int64 {
-	g.device.mu.Lock()
-	defer g.device.mu.Unlock()
-	return g.added - g.flushed
-}
-
 // Leave takes the group from the device. Nobody waits for its bytes any more.
 func (g *Group) Leave() {
 	d := g.device
