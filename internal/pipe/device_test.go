@@ -393,12 +393,12 @@ func TestDeviceWholeFiles(t *testing.T) {
 		slow, quick := disk.create(), disk.create()
 		a, b := d.behind(slow, noFailure(t)), d.behind(quick, noFailure(t))
 		d.mu.Lock()
-		d.window = 80 * mib
+		d.mu.window = 80 * mib
 		d.mu.Unlock()
 		a.Wrote(slow.write(40*mib), 40*mib)
 		synctest.Wait()
 		d.mu.Lock()
-		d.window = 16 * mib
+		d.mu.window = 16 * mib
 		d.mu.Unlock()
 		disk.syncs = 0
 		b.Wrote(quick.write(40*mib), 40*mib)
@@ -675,7 +675,7 @@ func TestDeviceBesideStuckWriters(t *testing.T) {
 		require.Less(t, time.Since(begin), 2*time.Minute)
 		// Nor if the device has become so slow that what they hold is too much.
 		d.mu.Lock()
-		d.window = mib
+		d.mu.window = mib
 		d.mu.Unlock()
 		require.Greater(t, d.Unwritten(), int64(2*mib), "nobody was stuck with much")
 		_, _ = stream(t, disk, d, 3*mib)

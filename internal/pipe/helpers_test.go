@@ -82,7 +82,7 @@ func hook(sys *fsys.FS, f func(op fsys.Op, name string) error) (unhook func()) {
 func windowOf(d *Device) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.window
+	return d.mu.window
 }
 
 // pendingOf returns how many of the group's bytes are unwritten.
