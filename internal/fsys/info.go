@@ -24,24 +24,10 @@ const (
 )
 
 func (k Kind) String() string {
-	switch k {
-	case Regular:
-		return "regular file"
-	case Directory:
-		return "directory"
-	case Symlink:
-		return "symbolic link"
-	case Fifo:
-		return "fifo"
-	case Socket:
-		return "socket"
-	case CharDevice:
-		return "character device"
-	case BlockDevice:
-		return "block device"
-	default:
-		return "special file"
-	}
+	return [...]string{
+		"special file", "regular file", "directory", "symbolic link", "fifo", "socket",
+		"character device", "block device", "special file",
+	}[min(k, Irregular)]
 }
 
 // ID tells two objects apart: device and inode, or volume and file index.

@@ -333,7 +333,7 @@ func checkCeiling(t *testing.T, ranges bool, writers int, window, block int64) {
 	require.Zero(t, disk.left())
 	require.Zero(t, d.Unwritten())
 	require.Zero(t, disk.open)
-	require.Equal(t, window, d.Window())
+	require.Equal(t, window, windowOf(d))
 	d.Close()
 }
 
@@ -393,12 +393,12 @@ func TestDeviceWholeFiles(t *testing.T) {
 		slow, quick := disk.create(), disk.create()
 		a, b := d.behind(slow, noFailure(t)), d.behind(quick, noFailure(t))
 		d.mu.Lock()
-		d.window = 80 * mib
+		d.mu.window = 80 * mib
 		d.mu.Unlock()
 		a.Wrote(slow.write(40*mib), 40*mib)
 		synctest.Wait()
 		d.mu.Lock()
-		d.window = 16 * mib
+		d.mu.window = 16 * mib
 		d.mu.Unlock()
 		disk.syncs = 0
 		b.Wrote(quick.write(40*mib), 40*mib)
@@ -423,7 +423,7 @@ func stream(t *testing.T, disk *disk, d *Device, n int64) (windows []int64, at [
 	for ; n > 0; n -= block {
 		b.Wrote(f.write(block), block)
 		time.Sleep(time.Microsecond) // a source that is fast and not infinitely so
-		if w := d.Window(); len(windows) == 0 || w != windows[len(windows)-1] {
+		if w := windowOf(d); len(windows) == 0 || w != windows[len(windows)-1] {
 			windows, at = append(windows, w), append(at, time.Since(begin))
 		}
 	}
@@ -447,10 +447,10 @@ func TestDeviceAdapts(t *testing.T) {
 		modes(t, func(t *testing.T, ranges bool) {
 			disk := &disk{speed: test.speed, cache: test.cache}
 			d := newDevice(t, DeviceOptions{Ranges: ranges})
-			require.EqualValues(t, firstWindow, d.Window(), name)
+			require.EqualValues(t, firstWindow, windowOf(d), name)
 			require.Zero(t, d.Rate(), name)
 			windows, at := stream(t, disk, d, test.bytes)
-			require.InEpsilon(t, test.want, d.Window(), 0.05, name)
+			require.InEpsilon(t, test.want, windowOf(d), 0.05, name)
 			require.InEpsilon(t, test.speed, d.Rate(), 0.05, name)
 			largest := int64(0)
 			for i := 1; i < len(windows); i++ {
@@ -475,13 +475,13 @@ func TestDeviceForgivesAStall(t *testing.T) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Ranges: true})
 		stream(t, disk, d, 800e6)
-		require.InEpsilon(t, 80e6, d.Window(), 0.05)
+		require.InEpsilon(t, 80e6, windowOf(d), 0.05)
 		disk.mu.Lock()
 		disk.free = disk.free.Add(3 * time.Second)
 		disk.mu.Unlock()
 		windows, _ := stream(t, disk, d, 800e6)
 		require.Greater(t, slices.Min(windows), int64(39e6))
-		require.InEpsilon(t, 80e6, d.Window(), 0.05)
+		require.InEpsilon(t, 80e6, windowOf(d), 0.05)
 	})
 }
 
@@ -527,18 +527,18 @@ func TestDeviceGroups(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Zero(t, disk.flushes)
-		a.write(2*mib - a.group.Pending() - 1)
+		a.write(2*mib - pendingOf(a.group) - 1)
 		synctest.Wait()
 		require.Zero(t, disk.flushes)
 		a.write(1)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, 1, disk.flushes)
-		require.Zero(t, a.group.Pending())
-		require.Equal(t, b.group.Pending(), d.Unwritten())
+		require.Zero(t, pendingOf(a.group))
+		require.Equal(t, pendingOf(b.group), d.Unwritten())
 		require.Equal(t, disk.left(), d.Unwritten())
 		a.group.Leave()
-		require.NotZero(t, b.group.Pending())
+		require.NotZero(t, pendingOf(b.group))
 		b.group.Leave()
 		require.Zero(t, d.Unwritten()) // nobody waits for it, since nobody flushes it
 		d.Close()
@@ -623,13 +623,13 @@ func TestDeviceGroups(t *testing.T) {
 		second := g.Mark()
 		g.Add(3, nil)
 		g.Flushed(second)
-		require.EqualValues(t, 3, g.Pending())
+		require.EqualValues(t, 3, pendingOf(g))
 		require.EqualValues(t, 3, d.Unwritten())
 		g.Flushed(first)
-		require.EqualValues(t, 3, g.Pending())
+		require.EqualValues(t, 3, pendingOf(g))
 		time.Sleep(time.Hour)
 		g.Flushed(g.Mark())
-		require.Zero(t, g.Pending())
+		require.Zero(t, pendingOf(g))
 		require.Zero(t, d.Rate())
 		g.Mark()
 		g.Add(1, nil)
@@ -638,7 +638,7 @@ func TestDeviceGroups(t *testing.T) {
 		g.Leave()
 		g.Add(1, nil)
 		g.Flushed(g.Mark())
-		require.Zero(t, g.Pending())
+		require.Zero(t, pendingOf(g))
 		require.Zero(t, d.Unwritten())
 		d.Close()
 	})
@@ -675,7 +675,7 @@ func TestDeviceBesideStuckWriters(t *testing.T) {
 		require.Less(t, time.Since(begin), 2*time.Minute)
 		// Nor if the device has become so slow that what they hold is too much.
 		d.mu.Lock()
-		d.window = mib
+		d.mu.window = mib
 		d.mu.Unlock()
 		require.Greater(t, d.Unwritten(), int64(2*mib), "nobody was stuck with much")
 		_, _ = stream(t, disk, d, 3*mib)

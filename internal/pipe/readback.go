@@ -13,7 +13,7 @@ import (
 // page cache holds.
 const dropUnit = 8 << 20 // bytes
 
-// ReadBack is Digest with a say about the page cache. fromDevice says that what
+// ReadBack is Transfer for the digests alone, with a say about the page cache. fromDevice says that what
 // was read has come from a device and not from memory; it is never said with
 // CacheAuto.
 //

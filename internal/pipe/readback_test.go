@@ -17,20 +17,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 var allCaches = []CacheMode{CacheAuto, CacheDrop, CacheDirect}
-
-func digestsOf(content []byte) hash.Digests {
-	set := hash.NewSet([]hash.Algorithm{hash.SHA256, hash.MD5})
-	set.Write(content)
-	return set.Digests()
-}
-
-func freshSet() *hash.Set { return hash.NewSet([]hash.Algorithm{hash.SHA256, hash.MD5}) }
 
 // The digest and the size are right in every mode, for every size around the
 // edges of pages and blocks, on the file systems at hand.
@@ -180,7 +171,7 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 		require.NoError(t, err)
 		defer src.Close()
 		set := freshSet()
-		n, err := p.Digest(context.Background(), src, info, set)
+		n, err := p.Transfer(context.Background(), src, info, set, nil, Course{})
 		require.NoError(t, err)
 		require.EqualValues(t, len(contents[name]), n)
 		require.Equal(t, digestsOf(contents[name]), set.Digests(), name)

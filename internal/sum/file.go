@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // maxAttempts is how often a file that changes while it is read is read.
@@ -92,7 +93,7 @@ func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 // written to or replaced meanwhile, which is to be hashed again.
 func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
 	set.Reset()
-	n, err := r.pipe.Digest(ctx, f, info, set)
+	n, err := r.pipe.Transfer(ctx, f, info, set, nil, pipe.Course{})
 	var now fsys.Info
 	if err == nil {
 		now, err = f.Stat()

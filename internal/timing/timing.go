@@ -132,12 +132,15 @@ func (c *Clock) interval(next int) {
 // counts reports whether the place of a interval is not nobody.
 func counts(index int) bool { return index >= int(kinds) }
 
-// Wait is At for waiting, until Resume.
-func (c *Clock) Wait(k Kind, p Place) {
+// Wait is At for waiting, until Resume:
+//
+//	defer clock.Wait(timing.Pace, timing.UserLimit).Resume()
+func (c *Clock) Wait(k Kind, p Place) *Clock {
 	if c != nil {
 		c.before = c.now
 		c.interval(index(k, p))
 	}
+	return c
 }
 
 // Resume ends a Wait and goes on with what was before.
@@ -157,13 +160,20 @@ func (c *Clock) Here() Place {
 
 // Blame says what place the interval under way was spent on, where that turns out at its
 // end. Neither this place nor the one that it was taken for is nobody.
-func (c *Clock) Blame(k Kind, p Place) {
+func (c *Clock) Blame(p Place) {
 	if c != nil {
-		c.now = index(k, p)
+		c.now = index(Kind(c.now%int(kinds)), p)
 	}
 }
 
-// Count counts an operation of so many bytes.
+// Did counts an operation of so many bytes in the interval under way.
+func (c *Clock) Did(bytes int64) {
+	if c != nil {
+		c.cells[c.now].add(cell{bytes: bytes, operations: 1})
+	}
+}
+
+// Count is Did for another interval than the one under way.
 func (c *Clock) Count(k Kind, p Place, bytes int64) {
 	if c != nil {
 		c.cells[index(k, p)].add(cell{bytes: bytes, operations: 1})
@@ -197,18 +207,20 @@ func (c *Clock) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range c.cells {
-		s.cells[i].add(c.cells[i])
+		s.mu.cells[i].add(c.cells[i])
 	}
-	s.spare = append(s.spare, c)
+	s.mu.spare = append(s.mu.spare, c)
 }
 
 // Sheet is the account of a run. A nil *Sheet makes clocks that measure nothing.
 type Sheet struct {
-	rate  atomic.Pointer[rate]
-	mu    sync.Mutex // guards all below, and setting rate
-	cells []cell
-	owner []Place  // whose share a place's is
-	spare []*Clock // stopped, to be used again
+	rate atomic.Pointer[rate] // set under mu
+	mu   struct {
+		sync.Mutex
+		cells []cell
+		owner []Place  // whose share a place's is
+		spare []*Clock // stopped, to be used again
+	}
 }
 
 // rate says how the mean of the time that goroutines have spent grows: by one part
@@ -221,9 +233,10 @@ type rate struct {
 // NewSheet makes a sheet for so many destinations.
 func NewSheet(destinations int) *Sheet {
 	places := int(Destination(destinations))
-	s := &Sheet{cells: make([]cell, places*int(kinds)), owner: make([]Place, places)}
-	for p := range s.owner {
-		s.owner[p] = Place(p)
+	s := &Sheet{}
+	s.mu.cells, s.mu.owner = make([]cell, places*int(kinds)), make([]Place, places)
+	for p := range s.mu.owner {
+		s.mu.owner[p] = Place(p)
 	}
 	s.rate.Store(&rate{since: time.Since(epoch)})
 	return s
@@ -233,7 +246,7 @@ func NewSheet(destinations int) *Sheet {
 func (s *Sheet) Charge(p, owner Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.owner[p] = owner
+	s.mu.owner[p] = owner
 }
 
 // mean is the time that a goroutine would have of the wall time if it had counted
@@ -273,11 +286,11 @@ func (s *Sheet) clock(aside bool) *Clock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &Clock{}
-	if last := len(s.spare) - 1; last >= 0 {
-		c, s.spare = s.spare[last], s.spare[:last]
+	if last := len(s.mu.spare) - 1; last >= 0 {
+		c, s.mu.spare = s.mu.spare[last], s.mu.spare[:last]
 		clear(c.cells)
 	} else {
-		c.cells = make([]cell, len(s.cells))
+		c.cells = make([]cell, len(s.mu.cells))
 	}
 	*c = Clock{sheet: s, aside: aside, since: time.Since(epoch), cells: c.cells}
 	return c
@@ -298,8 +311,8 @@ func (s *Sheet) Intervals() []Interval {
 	defer s.mu.Unlock()
 	var intervals []Interval
 	for k := Idle + 1; k < kinds; k++ {
-		for p := None; index(k, p) < len(s.cells); p++ {
-			if c := s.cells[index(k, p)]; c.time > 0 || c.operations > 0 {
+		for p := None; index(k, p) < len(s.mu.cells); p++ {
+			if c := s.mu.cells[index(k, p)]; c.time > 0 || c.operations > 0 {
 				intervals = append(intervals, Interval{k, p, c.time, c.bytes, c.operations})
 			}
 		}
@@ -312,10 +325,10 @@ func (s *Sheet) Intervals() []Interval {
 func (s *Sheet) Shares() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shares := make([]time.Duration, len(s.owner))
-	for i := range s.cells {
+	shares := make([]time.Duration, len(s.mu.owner))
+	for i := range s.mu.cells {
 		if counts(i) {
-			shares[s.owner[i/int(kinds)]] += s.cells[i].share
+			shares[s.mu.owner[i/int(kinds)]] += s.mu.cells[i].share
 		}
 	}
 	return shares

@@ -46,7 +46,7 @@ func TestLapsAddUp(t *testing.T) {
 		time.Sleep(time.Second)
 		c.Wait(Queue, CPU)
 		time.Sleep(2 * time.Second)
-		c.Blame(Queue, Source)
+		c.Blame(Source)
 		c.Resume()
 		require.Equal(t, 2*time.Second, c.Spent(Read, Source))
 		c.Stop()
@@ -61,7 +61,7 @@ func TestLapsAddUp(t *testing.T) {
 }
 
 func withIdle(l intervals, s *Sheet) intervals {
-	l[at(Idle, None)] = s.cells[index(Idle, None)].time
+	l[at(Idle, None)] = s.mu.cells[index(Idle, None)].time
 	return l
 }
 
@@ -127,7 +127,7 @@ func TestLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := NewSheet(2)
 				clock := s.Clock()
-				for p := range Place(len(s.owner)) {
+				for p := range Place(len(s.mu.owner)) {
 					clock.At(Read, p)
 					time.Sleep(time.Duration(c.spent[p]) * time.Second)
 				}
@@ -161,7 +161,7 @@ func TestNilClock(t *testing.T) {
 	require.Nil(t, c)
 	c.At(Read, Source)
 	c.Wait(Pace, UserLimit)
-	c.Blame(Queue, CPU)
+	c.Blame(CPU)
 	c.Resume()
 	c.Count(Read, Source, 1)
 	require.Equal(t, None, c.Here())
@@ -233,7 +233,7 @@ func TestSharesNeverExceedTheWallTime(t *testing.T) {
 			for _, d := range s.Shares() {
 				spent += d
 			}
-			for _, c := range s.cells[1:] { // idle there is not taken
+			for _, c := range s.mu.cells[1:] { // idle there is not taken
 				busy += c.time
 			}
 			for _, intervals := range workers {

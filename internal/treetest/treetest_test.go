@@ -80,7 +80,7 @@ func TestDiffFinds(t *testing.T) {
 		{"size", func(d string) error { return os.Truncate(d+"/deep/two/x", 9) }, `want 1 bytes, got 9`},
 		{"kind", func(d string) error {
 			return errors.Join(os.Remove(d+"/pipe"), os.Mkdir(d+"/pipe", 0o700))
-		}, `want a fifo, got a directory`},
+		}, `want p---------, got d---------`},
 		{"target", func(d string) error {
 			return errors.Join(os.Remove(d+"/link"), os.Symlink("deep/two", d+"/link"))
 		}, `want a link to "deep/one"`},
