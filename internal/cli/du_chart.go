@@ -48,7 +48,7 @@ type duChart struct {
 
 func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 	columns, redraws := terminal(stdout)
-	if f := fileOf(stdout); f == nil || !isTerminal(f) {
+	if !isTerminal(stdout) {
 		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 			columns = func() int { return min(n, maxColumns) }
 		}

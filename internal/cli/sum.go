@@ -38,7 +38,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		r := newReporter(cmd)
 		r.quiet = flags.quiet
 		options.Out, options.OutFile = r.results, fileOf(stdout)
-		if f := options.OutFile; f != nil && isTerminal(f) && !options.Zero {
+		if isTerminal(stdout) && !options.Zero {
 			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
 		}
 		options.Report = func(e sum.Event) {
