@@ -116,9 +116,6 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	case f.selection.filesFrom == "-" && slices.Contains(args, "-"):
 		return nil, usagef("--files-from - and the path - both need standard input")
 	}
-	if err := f.selection.check(cmd); err != nil {
-		return nil, err
-	}
 	var err error
 	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {
 		return nil, err
