@@ -40,7 +40,7 @@ func TestAFailedWriteToStandardOutputFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestMainIsAFunction(t *testing.T) {
+func TestMainReturnsTheExitCode(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := Main(t.Context(), []string{"--version"}, strings.NewReader(""), &stdout, &stderr); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &stderr)
@@ -58,7 +58,7 @@ func TestMainIsAFunction(t *testing.T) {
 	}
 }
 
-func TestUsageErrors(t *testing.T) {
+func TestUsageErrorsOfCopyAndOthers(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		want string // part of standard error
@@ -177,7 +177,7 @@ func TestMessagesCannotReachTheTerminalUnescaped(t *testing.T) {
 	}
 }
 
-func TestRefusalAsJSON(t *testing.T) {
+func TestARefusalIsAlsoJSONIfAskedFor(t *testing.T) {
 	refuses := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return nil, &failure.RefusedError{Reason: "destination 'b' is the source or inside it"}
 	}

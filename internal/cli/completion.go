@@ -1,29 +1,16 @@
 package cli
 
 import (
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// shells maps each shell to what writes its completion script.
-var shells = []struct {
-	name  string
-	write func(*cobra.Command, io.Writer) error
-}{
-	{"bash", func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) }},
-	{"zsh", func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) }},
-	{"fish", func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) }},
-	{"powershell", func(root *cobra.Command, w io.Writer) error { return root.GenPowerShellCompletionWithDesc(w) }},
-}
+// shells are the arguments of the completion command.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func newCompletionCmd() *cobra.Command {
-	names := make([]string, len(shells))
-	for i, s := range shells {
-		names[i] = s.name
-	}
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a completion script for a shell",
@@ -38,15 +25,21 @@ their values. For bash, the package bash-completion must be installed.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return shells, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, s := range shells {
-				if s.name == args[0] {
-					return s.write(cmd.Root(), cmd.OutOrStdout())
-				}
+			root, w := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(w, true)
+			case "zsh":
+				return root.GenZshCompletion(w)
+			case "fish":
+				return root.GenFishCompletion(w, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(w)
 			}
-			return usagef("there is no completion for %q; known shells are bash, zsh, fish and powershell%s", args[0], didYouMean(nearest(args[0], names)))
+			return usagef("there is no completion for %q; known shells are %s%s", args[0], inWords(shells), didYouMean(nearest(args[0], shells)))
 		},
 	}
 }

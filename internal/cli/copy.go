@@ -205,7 +205,7 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 	case o.Memory != 0 && o.Memory < f.blockSize:
 		return usagef("--memory %s is less than one block of %s", cmd.Flag("memory").Value, cmd.Flag("block-size").Value)
 	}
-	return f.selection.check(cmd)
+	return nil
 }
 
 // engineOptions completes the options. It reads --files-from, so it comes

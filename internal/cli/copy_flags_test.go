@@ -15,7 +15,7 @@ import (
 )
 
 // parsed returns what the engine is asked by a command line of copy.
-func TestDefaults(t *testing.T) {
+func TestDefaultsOfCopy(t *testing.T) {
 	o := parsed(t, "", "a", "b")
 	if o.Report == nil {
 		t.Error("nobody listens to events")
@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestEachFlagReachesItsOption(t *testing.T) {
+func TestEachFlagOfCopyReachesItsOption(t *testing.T) {
 	for _, c := range []struct {
 		flag string
 		get  func(*engine.Options) any
@@ -83,7 +83,7 @@ func TestEachFlagReachesItsOption(t *testing.T) {
 	}
 }
 
-func TestSourceAndDestinations(t *testing.T) {
+func TestArgumentsBecomeTheSourceAndTheDestinations(t *testing.T) {
 	for _, c := range []struct {
 		args    []string
 		source  string
@@ -137,7 +137,7 @@ func TestRulesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestFilesFrom(t *testing.T) {
+func TestFilesFromReadsFilesAndStandardInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "list")
 	if err := os.WriteFile(file, []byte("x\ny/z\n"), 0o600); err != nil {
 		t.Fatal(err)

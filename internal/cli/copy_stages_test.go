@@ -64,7 +64,7 @@ what was waited for: source 20 %, --bwlimit 5 %, '/mnt/b' 75 %
 `
 
 // --debug tells on standard error where the time went, whatever else is told.
-func TestDebug(t *testing.T) {
+func TestDebugPrintsWhereTheTimeWent(t *testing.T) {
 	run := ran(engine.Summary{
 		Files: 1, Elapsed: 20 * time.Second,
 		Targets: []engine.TargetSummary{{Path: "a"}, {Path: "/mnt/b"}},
@@ -91,7 +91,7 @@ func TestDebug(t *testing.T) {
 }
 
 // Every kind of waiting has a name.
-func TestWaitsHaveNames(t *testing.T) {
+func TestEveryWaitHasAName(t *testing.T) {
 	for k := timing.List; k <= timing.Note; k++ {
 		require.NotEmpty(t, waits[k], k.String())
 	}

@@ -77,7 +77,7 @@ func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
 
 // Mismatches are counted by themselves: the list of failures holds them and the
 // errors, and each number is that of its part of the list.
-func TestMismatchesOfACopy(t *testing.T) {
+func TestMismatchesOfACopyAreCountedApartFromErrors(t *testing.T) {
 	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		for i := range 3 {
 			path := fmt.Sprintf("m%d", i)

@@ -198,8 +198,7 @@ type duLines struct {
 
 func newDuLines(stdout io.Writer, r *results, flags *duFlags) *duLines {
 	l := &duLines{results: r, unit: flags.unit, end: '\n', total: flags.total}
-	f := fileOf(stdout)
-	onTerminal := f != nil && isTerminal(f)
+	onTerminal := isTerminal(stdout)
 	if l.unit == (unit{}) {
 		l.unit = unitKibi
 		if onTerminal {

@@ -48,7 +48,7 @@ type duChart struct {
 
 func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 	columns, redraws := terminal(stdout)
-	if f := fileOf(stdout); f == nil || !isTerminal(f) {
+	if !isTerminal(stdout) {
 		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 			columns = func() int { return min(n, maxColumns) }
 		}
@@ -212,11 +212,8 @@ func (c *duChart) cut(name string, width int) string {
 	}
 	var clusters []string
 	var widths []int
-	for rest, state := name, -1; rest != ""; {
-		var cluster string
-		var n int
-		cluster, rest, n, state = uniseg.FirstGraphemeClusterInString(rest, state)
-		clusters, widths = append(clusters, cluster), append(widths, n)
+	for g := uniseg.NewGraphemes(name); g.Next(); {
+		clusters, widths = append(clusters, g.Str()), append(widths, g.Width())
 	}
 	space, used := width-uniseg.StringWidth(mark), 0
 	head, tail := 0, len(clusters)

@@ -32,7 +32,7 @@ var chartedTree = []usage.Entry{
 }
 
 // A number that no terminal has makes no line of that length.
-func TestChartOfAbsurdColumns(t *testing.T) {
+func TestChartIsDrawnForAnyNumberOfColumns(t *testing.T) {
 	for _, columns := range []string{"99999999999", "9223372036854775807", "70000", "1", "0", "-5", "80x"} {
 		t.Setenv("COLUMNS", columns)
 		r := duCommand(t, measures(chartedTree...), "--top=3")
@@ -76,7 +76,7 @@ func FuzzCut(f *testing.F) {
 	})
 }
 
-func TestChartsAreGolden(t *testing.T) {
+func TestChartsEqualTheGoldenFiles(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	for _, columns := range []string{"40", "80", "200"} {
 		t.Setenv("COLUMNS", columns)
@@ -95,7 +95,7 @@ func TestChartsAreGolden(t *testing.T) {
 }
 
 // compareGolden compares with a file in testdata, which UPDATE_GOLDEN=1 writes.
-func TestChartsOfLittle(t *testing.T) {
+func TestChartsOfEmptyPathsAndTinyShares(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("COLUMNS", "34")
 	for name, c := range map[string]struct {
@@ -121,7 +121,7 @@ func TestChartsOfLittle(t *testing.T) {
 }
 
 // Each chart is there when its last entry is told: the next path may take long.
-func TestChartsDoNotWaitForTheNext(t *testing.T) {
+func TestAChartIsDrawnBeforeTheNextPathIsRead(t *testing.T) {
 	var out bytes.Buffer
 	r := newResults(&out, &printer{})
 	c := &duChart{results: r, unit: unitHuman, top: 1, columns: func() int { return 40 }}
@@ -149,7 +149,7 @@ func TestChartsHaveColoursOnTerminalsOnly(t *testing.T) {
 	}
 }
 
-func TestWhatLocalesCanShow(t *testing.T) {
+func TestOnlyUTF8LocalesGetBlockCharacters(t *testing.T) {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		t.Setenv(name, "")
 	}
@@ -171,7 +171,7 @@ func TestWhatLocalesCanShow(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestALongNameKeepsItsBeginningAndEnd(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		width int
@@ -199,7 +199,7 @@ func TestCut(t *testing.T) {
 
 // No line is wider than the terminal, each entry has its own, and no control
 // character is in any.
-func TestChartsFit(t *testing.T) {
+func TestNoLineOfAChartIsWiderThanTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(30, 250).Draw(t, "columns")
 		c := &duChart{unit: unitHuman, top: 1000, columns: func() int { return width }, unicode: rapid.Bool().Draw(t, "unicode")}

@@ -213,7 +213,7 @@ func TestUsageErrorsOfDu(t *testing.T) {
 	}
 }
 
-func TestHelpOfDu(t *testing.T) {
+func TestHelpOfDuListsItsFlags(t *testing.T) {
 	help := duCommand(t, measures(), "--help").stdout
 	for _, flag := range strings.Fields(`-s, --summarize -d, --max-depth -a, --all -b, --bytes --apparent-size -c, --total -h, --human-readable -k,
 		-B, --block-size -x, --one-file-system -l, --count-links -0, --null --exclude --top --json --workers --help`) {
@@ -233,7 +233,7 @@ func TestHelpOfDu(t *testing.T) {
 	}
 }
 
-func TestJSONOfDu(t *testing.T) {
+func TestJSONOfDuHasEveryField(t *testing.T) {
 	r := duCommand(t, eventfulDu, "--json", "-abch")
 	want := `{"schema":1,"apparent":true,"paths":[` +
 		`{"path":"d","kind":"directory","bytes":1536000,"entries":[{"path":"d/e\n","kind":"directory","bytes":4096,"depth":1}]},` +

@@ -10,7 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-func TestExitCodes(t *testing.T) {
+func TestTheFirstRowThatHoldsDecidesTheExitCode(t *testing.T) {
 	for _, c := range []struct {
 		o    outcome
 		want int
@@ -40,7 +40,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestOutcomeOfErrors(t *testing.T) {
+func TestEachErrorHasItsExitCodeAndIsReportedOnce(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		code   int

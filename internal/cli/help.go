@@ -49,12 +49,16 @@ func addGroups(cmd *cobra.Command, groups []flagGroup) {
 	}
 }
 
-// flagsByGroup returns the visible flags of a command under their headings;
-// those of no group come last.
-func flagsByGroup(cmd *cobra.Command) (titles []string, sets map[string]*pflag.FlagSet) {
+// flagSection is a heading of help with the visible flags under it.
+type flagSection struct {
+	title string
+	flags []*pflag.Flag
+}
+
+// flagSections returns the flags of a command under their headings, in the order in which
+// they were defined.
+func flagSections(cmd *cobra.Command) (sections []flagSection) {
 	const others = "Other flags"
-	sets = make(map[string]*pflag.FlagSet)
-	cmd.LocalFlags().SortFlags = false
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
@@ -63,17 +67,16 @@ func flagsByGroup(cmd *cobra.Command) (titles []string, sets map[string]*pflag.F
 		if group := f.Annotations[groupAnnotation]; group != nil {
 			title = group[0]
 		}
-		if sets[title] == nil {
-			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
-			sets[title].SortFlags = false
-			titles = append(titles, title)
+		if len(sections) == 0 || sections[len(sections)-1].title != title {
+			sections = append(sections, flagSection{title: title})
 		}
-		sets[title].AddFlag(f)
+		last := &sections[len(sections)-1]
+		last.flags = append(last.flags, f)
 	})
-	if len(titles) == 1 && titles[0] == others {
-		titles, sets["Flags"] = []string{"Flags"}, sets[others]
+	if len(sections) == 1 && sections[0].title == others {
+		sections[0].title = "Flags"
 	}
-	return titles, sets
+	return sections
 }
 
 // Headings under which help lists flags, in this order; those of the first group
@@ -102,10 +105,9 @@ func printHelp(cmd *cobra.Command) {
 			}
 		}
 	}
-	titles, sets := flagsByGroup(cmd)
-	for _, title := range titles {
-		fmt.Fprintf(&sb, "\n%s:\n", title)
-		printFlags(&sb, sets[title])
+	for _, section := range flagSections(cmd) {
+		fmt.Fprintf(&sb, "\n%s:\n", section.title)
+		printFlags(&sb, section.flags)
 	}
 	sb.WriteString("\nExit codes:\n")
 	for _, row := range exitCodesOf(cmd) {
@@ -123,7 +125,7 @@ func useLine(cmd *cobra.Command) string {
 }
 
 // printFlags writes flags and their texts in two columns.
-func printFlags(sb *strings.Builder, flags *pflag.FlagSet) {
+func printFlags(sb *strings.Builder, flags []*pflag.Flag) {
 	left := func(f *pflag.Flag) string {
 		short := "    "
 		if f.Shorthand != "" {
@@ -132,8 +134,12 @@ func printFlags(sb *strings.Builder, flags *pflag.FlagSet) {
 		return "  " + short + "--" + f.Name + valueSyntax(f, valueOf(f))
 	}
 	width := 0
-	flags.VisitAll(func(f *pflag.Flag) { width = max(width, len(left(f))) })
-	flags.VisitAll(func(f *pflag.Flag) { columns(sb, fmt.Sprintf("%-*s  ", width, left(f)), flagText(f)) })
+	for _, f := range flags {
+		width = max(width, len(left(f)))
+	}
+	for _, f := range flags {
+		columns(sb, fmt.Sprintf("%-*s  ", width, left(f)), flagText(f))
+	}
 }
 
 // valueOf returns the word for a flag's value, "" if it takes none.

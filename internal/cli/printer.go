@@ -77,12 +77,12 @@ func (p *printer) Err() error {
 // it is at any moment.
 func terminal(w io.Writer) (columns func() int, ok bool) {
 	const usual = 80
-	f := fileOf(w)
-	if f == nil || !isTerminal(f) {
+	if !isTerminal(w) {
 		return func() int { return usual }, false
 	}
+	f := fileOf(w)
 	columns = func() int {
-		if n := terminalWidth(f); n > 0 {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}
 		return usual
@@ -99,13 +99,8 @@ func fileOf(w io.Writer) *os.File {
 	return f
 }
 
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
-
-// terminalWidth returns the columns of a terminal, 0 if it does not say.
-func terminalWidth(f *os.File) int {
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return columns
+// isTerminal reports whether w writes to a terminal in the end.
+func isTerminal(w io.Writer) bool {
+	f := fileOf(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }

@@ -29,8 +29,7 @@ type results struct {
 }
 
 func newResults(w io.Writer, screen *printer) *results {
-	f := fileOf(w)
-	return &results{w: w, screen: screen, shared: f != nil && isTerminal(f)}
+	return &results{w: w, screen: screen, shared: isTerminal(w)}
 }
 
 // Write adds lines, or parts of them.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestResultsAreSoonThereAndFewWrites(t *testing.T) {
+func TestResultsAreWrittenSoonAndTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &notedWriter{}
 		r := newResults(out, &printer{w: io.Discard})

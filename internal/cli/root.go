@@ -137,7 +137,7 @@ func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
 }
 
 // nearest returns the name that is at most two slips away (a slip for every two letters)
-// or that the word begins, by the rules of cobra's suggestions for commands; "" if there
+// or begins with the word, by the rules of cobra's suggestions for commands; "" if there
 // is none. Few people slip at the first letter.
 func nearest(word string, names []string) string {
 	if word == "" {
@@ -146,7 +146,8 @@ func nearest(word string, names []string) string {
 	for slips := 1; slips <= 2; slips++ {
 		parent := &cobra.Command{SuggestionsMinimumDistance: slips}
 		for _, name := range names {
-			if len(name) >= 2*slips {
+			onlyBegins := len(name) > len(word)+slips // which says little after one or two letters
+			if len(name) >= 2*slips && (len(word) >= 3 || !onlyBegins) {
 				parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 			}
 		}

@@ -31,16 +31,12 @@ func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 	s.BoolVarP(oneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
 }
 
-func (f *selection) check(cmd *cobra.Command) error {
-	if f.from0 && !cmd.Flags().Changed("files-from") {
-		return usagef("--from0 needs --files-from")
-	}
-	return nil
-}
-
 // read returns the rules and the list of paths, either nil if it was not asked
 // for. It reads the list, so it comes after everything that needs no file.
 func (f *selection) read(cmd *cobra.Command) (rules *filter.List, only *filter.Only, err error) {
+	if f.from0 && !cmd.Flags().Changed("files-from") {
+		return nil, nil, usagef("--from0 needs --files-from")
+	}
 	if slices.ContainsFunc([]string{"include", "exclude", "exclude-from"}, cmd.Flags().Changed) {
 		rules = &f.rules
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestParseSize(t *testing.T) {
+func TestSizesAreReadExactly(t *testing.T) {
 	for s, want := range map[string]int64{
 		"0": 0, "4096": 4096, "731B": 731,
 		"128K": 128 << 10, "128k": 128 << 10, "1M": 1 << 20, "1MiB": 1 << 20, "1GiB": 1 << 30, "2T": 2 << 40, "3PiB": 3 << 50, "7E": 7 << 60,

@@ -173,8 +173,7 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 
 // throughTerminal reports whether the stream comes from a terminal or goes to one.
 func throughTerminal(o *stream.Options) bool {
-	return o.Input == "-" && o.Stdin != nil && isTerminal(o.Stdin) ||
-		slices.Contains(o.Outputs, "-") && o.Stdout != nil && isTerminal(o.Stdout)
+	return o.Input == "-" && isTerminal(o.Stdin) || slices.Contains(o.Outputs, "-") && isTerminal(o.Stdout)
 }
 
 // streamTotals are the lines at the end: those of dd, one for each digest, and one for

@@ -24,7 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
-func TestStreamOptions(t *testing.T) {
+func TestEachFlagOfStreamReachesItsOption(t *testing.T) {
 	blocks := func(n int64) *stream.Amount { return &stream.Amount{N: n} }
 	for line, want := range map[string]func(*stream.Options){
 		"":             func(*stream.Options) {},
@@ -59,7 +59,7 @@ func TestStreamOptions(t *testing.T) {
 	}
 }
 
-func TestStreamUsageErrors(t *testing.T) {
+func TestUsageErrorsOfStream(t *testing.T) {
 	for line, want := range map[string]string{
 		"a - -":                      "- is given twice as an output",
 		"--manifest - a":             "--manifest needs a file",
@@ -85,7 +85,7 @@ func TestStreamUsageErrors(t *testing.T) {
 	require.Contains(t, r.stderr, "the name of an input or output is empty")
 }
 
-func TestStreamTells(t *testing.T) {
+func TestMessagesAndTotalsOfStream(t *testing.T) {
 	summary := &stream.Summary{
 		In: stream.Records{Full: 3, Partial: 1}, Bytes: 1 << 20, Elapsed: time.Second / 2, Complete: true,
 		Outputs: []stream.Written{{Name: "a", Records: stream.Records{Full: 3, Partial: 1}}, {Name: "b", Records: stream.Records{Full: 3, Partial: 1}}},
@@ -120,7 +120,7 @@ md5  03
 	require.Equal(t, "sealift: 'b': write: full\n", r.stderr)
 }
 
-func TestStreamIsStopped(t *testing.T) {
+func TestAStoppedStreamPrintsItsTotalsIfItHasBegun(t *testing.T) {
 	for _, s := range []*stream.Summary{nil, {In: stream.Records{Full: 5}}} {
 		r := streamCommand(t, func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 			return s, Interrupt{Signal: os.Interrupt}
@@ -133,7 +133,7 @@ func TestStreamIsStopped(t *testing.T) {
 
 // The last line is that of dd, to the letter.
 // The digest stands on standard error: without it the run has failed.
-func TestStreamFailsWhereItsDigestCannotBeTold(t *testing.T) {
+func TestStreamFailsIfItsDigestCannotBePrinted(t *testing.T) {
 	run := func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 		return &stream.Summary{Digests: hash.Digests{{1}}}, nil
 	}

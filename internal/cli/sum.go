@@ -38,7 +38,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		r := newReporter(cmd)
 		r.quiet = flags.quiet
 		options.Out, options.OutFile = r.results, fileOf(stdout)
-		if f := options.OutFile; f != nil && isTerminal(f) && !options.Zero {
+		if isTerminal(stdout) && !options.Zero {
 			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
 		}
 		options.Report = func(e sum.Event) {
@@ -115,9 +115,6 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 		return nil, usagef("- is given twice, and standard input can be read once")
 	case f.selection.filesFrom == "-" && slices.Contains(args, "-"):
 		return nil, usagef("--files-from - and the path - both need standard input")
-	}
-	if err := f.selection.check(cmd); err != nil {
-		return nil, err
 	}
 	var err error
 	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {

@@ -78,7 +78,7 @@ func TestExitCodesOfSum(t *testing.T) {
 }
 
 // On a terminal lines are quoted, whatever parts of them are written at once.
-func TestQuotedLines(t *testing.T) {
+func TestLinesForATerminalAreQuoted(t *testing.T) {
 	const text = "00  a\n00  \x1b[31m\xff\n\\00  b\\n\u202e\xc3\xa9\n"
 	const want = "00  a\n00  \\x1b[31m\\xff\n\\00  b\\n\\u202e\u00e9\n"
 	for size := 1; size <= len(text); size++ {
@@ -133,7 +133,7 @@ func TestDefaultsOfSum(t *testing.T) {
 }
 
 // Its own output is never listed, so sum must be told which file that is.
-func TestSumIsToldItsOutput(t *testing.T) {
+func TestSumGetsTheFileOfStandardOutput(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestUsageErrorsOfSum(t *testing.T) {
 	}
 }
 
-func TestHelpOfVerifyAndSum(t *testing.T) {
+func TestHelpOfVerifyAndSumListsTheirFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags    string
 		headings []string

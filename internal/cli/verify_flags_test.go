@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-func TestDefaultsOfACheck(t *testing.T) {
+func TestDefaultsOfVerify(t *testing.T) {
 	r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "listed")
 	o := r.options
 	if o == nil || o.Report == nil {

@@ -91,7 +91,7 @@ func TestVerdictsAndMessages(t *testing.T) {
 }
 
 // With JSON, standard error says what standard output says otherwise.
-func TestVerdictsBesideJSON(t *testing.T) {
+func TestVerdictsGoToStandardErrorWithJSON(t *testing.T) {
 	const failures = "sealift: $'bad\\377': FAILED\n" + "sealift: $'../\\x1b[2J': MISSING\n"
 	for flags, want := range map[string]string{
 		"":   checkWarning + failures + checkTrouble + "sealift: 'new': UNLISTED\n",
@@ -137,7 +137,7 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestSummaryOfAQuietCheck(t *testing.T) {
+func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 	s := &verify.Summary{Files: 3, Bytes: 731, Matches: 3, Cached: 2, Elapsed: time.Second}
 	const plain = "checked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
 	const cached = plain + "cached      2 files, perhaps read from memory and not from the device\n"
@@ -156,7 +156,7 @@ func TestSummaryOfAQuietCheck(t *testing.T) {
 	}
 }
 
-func TestJSONOfACheck(t *testing.T) {
+func TestJSONOfVerifyHasEveryField(t *testing.T) {
 	r := verifyCommand(t, eventfulCheck, "", "--json", "dir")
 	const want = `{
   "schema": 1,
@@ -264,7 +264,7 @@ func TestJSONOfACheck(t *testing.T) {
 	}
 }
 
-func TestExitCodesOfACheck(t *testing.T) {
+func TestExitCodesOfVerify(t *testing.T) {
 	reports := func(s *verify.Summary, verdicts ...verify.Verdict) runVerify {
 		return func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 			for _, v := range verdicts {
@@ -304,7 +304,7 @@ func TestExitCodesOfACheck(t *testing.T) {
 }
 
 // Where there is one manifest, nobody needs to be told which it was.
-func TestJSONOfACheckWithOneManifest(t *testing.T) {
+func TestJSONNamesTheManifestOnlyIfThereAreSeveral(t *testing.T) {
 	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
 		for _, dir := range o.Dirs {
@@ -322,7 +322,7 @@ func TestJSONOfACheckWithOneManifest(t *testing.T) {
 	}
 }
 
-func TestAStoppedCheckStillReports(t *testing.T) {
+func TestAnInterruptedVerifyPrintsItsSummary(t *testing.T) {
 	stopped := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
 		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
@@ -334,7 +334,7 @@ func TestAStoppedCheckStillReports(t *testing.T) {
 	}
 }
 
-func TestNothingToCheckAsJSON(t *testing.T) {
+func TestVerifyWithoutAManifestIsARefusalInJSON(t *testing.T) {
 	r := verifyCommand(t, ends[verify.Options, verify.Summary](nil, failure.Refuse("there is no manifest in '.'")), "", "--json")
 	if want := `{"schema":1,"exit_code":2,"error":"there is no manifest in '.'"}` + "\n"; r.stdout != want || r.code != 2 {
 		t.Errorf("exit code %d, stdout %q", r.code, r.stdout)
@@ -345,7 +345,7 @@ func TestNothingToCheckAsJSON(t *testing.T) {
 }
 
 // A check whose results nobody takes ends, and says so once.
-func TestACheckEndsWithItsStandardOutput(t *testing.T) {
+func TestVerifyEndsWithItsStandardOutput(t *testing.T) {
 	endless := func(ctx context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
 		for deadline := time.Now().Add(10 * time.Second); ctx.Err() == nil; s.Files++ {
@@ -373,7 +373,7 @@ func TestACheckEndsWithItsStandardOutput(t *testing.T) {
 	}
 }
 
-func TestProgressOfACheck(t *testing.T) {
+func TestProgressOfVerifyFollowsTheFlags(t *testing.T) {
 	slow := func(_ context.Context, o *verify.Options, c *counters.Set) (*verify.Summary, error) {
 		c.Phase.Store(int32(counters.PhaseVerifying))
 		c.Bytes.Store(5e6)
@@ -395,7 +395,7 @@ func TestProgressOfACheck(t *testing.T) {
 	}
 }
 
-func TestTotalsOfACheckAreCountedOnlyIfSomebodyLooks(t *testing.T) {
+func TestVerifyCountsTotalsOnlyForProgress(t *testing.T) {
 	for flags, want := range map[string]bool{"": true, "--progress=none": false, "--silent": false, "--silent --progress=plain": true} {
 		var counted bool
 		look := func(_ context.Context, _ *verify.Options, c *counters.Set) (*verify.Summary, error) {

@@ -134,7 +134,7 @@ func TestCompletionOfListsAndArguments(t *testing.T) {
 }
 
 // Every value of a flag that is known to shells is suggested for what is nearly it.
-func TestSuggestionsForValues(t *testing.T) {
+func TestSuggestionsForFlagsAndValues(t *testing.T) {
 	for name, list := range completedValues {
 		c, flag, _ := strings.Cut(name, " ")
 		for value := range strings.FieldsSeq(list) {
