@@ -170,7 +170,7 @@ func TestANilClockMeasuresNothing(t *testing.T) {
 	c.Stop()
 }
 
-func TestNames(t *testing.T) {
+func TestEveryKindAndPlaceHasAName(t *testing.T) {
 	for k := range kinds {
 		require.NotEmpty(t, k.String())
 		require.Equal(t, k > Flush, k.Waits())
