@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file holds what macOS and FreeBSD have in common.
+// This file holds the calls that are the same on macOS and FreeBSD.
 
 // systemCalls are those that other systems and file systems lack.
 type systemCalls struct {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNotDirectory answers who takes something else for a directory.
+// errNotDirectory is the error of opening something else as a directory.
 const errNotDirectory = unix.ENOTDIR
 
 // Dir is an open directory.
@@ -55,7 +55,7 @@ func (d *Dir) openAt(name string, flags int, mode uint32) (Object, error) {
 	return Object{fd: fd}, err
 }
 
-// dup returns a second descriptor of what is open.
+// dup returns a second descriptor of the open object.
 func (o *Object) dup() (Object, error) {
 	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(o.fd), unix.F_DUPFD_CLOEXEC, 0) })
 	return Object{fd: fd}, err
@@ -189,7 +189,7 @@ func (d *Dir) Writable() bool {
 
 func (d *Dir) sync() error { return unlessRefused(fsyncFD(d.fd)) }
 
-// unlessRefused passes over what a file system answers that cannot fsync a directory.
+// unlessRefused returns nil for the error of a file system that cannot fsync a directory.
 func unlessRefused(err error) error {
 	if err == unix.EINVAL || errors.Is(err, os.ErrInvalid) {
 		return nil

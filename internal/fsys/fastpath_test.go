@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRefusalOf(t *testing.T) {
+func TestRefusalIsPartOfTheError(t *testing.T) {
 	require.Equal(t, NotRefused, RefusalOf(nil))
 	require.Equal(t, NotRefused, RefusalOf(errBoom))
 	require.Equal(t, NotRefused, RefusalOf(errNotSupported), "of another operation")

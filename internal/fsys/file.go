@@ -9,7 +9,7 @@ type File struct {
 	uncached atomic.Bool // SetUncached
 }
 
-// describe makes a File of what is open, and describes it.
+// describe makes a File of an open object and returns it with its description.
 func describe(o Object) (*File, Info, error) {
 	f := &File{Object: o}
 	info, err := f.Stat()

@@ -2,7 +2,7 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// This file holds what is known of Linux's file systems by their numbers of statfs(2).
+// This file holds the properties of Linux's file systems, by their numbers in statfs(2).
 
 // DeviceBacked reports whether the object is on a file system whose data, once
 // out of the page cache, has to come from a local block device. It asks the file

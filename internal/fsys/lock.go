@@ -42,7 +42,7 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 	}
 }
 
-// leadsTo reports whether name is the object's still.
+// leadsTo reports whether name is still a name of the object.
 func (d *Dir) leadsTo(name string, o *Object) (bool, error) {
 	a, err := o.stat()
 	if err != nil {

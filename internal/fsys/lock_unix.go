@@ -4,7 +4,7 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// openLock opens the file of a lock. created is only that it was not there before.
+// openLock opens the file of a lock. created reports that it did not exist just before.
 func (d *Dir) openLock(name string) (o Object, created bool, err error) {
 	info, err := d.Lstat(name) // opening alone can do something to a device
 	if err == nil && info.Kind != Regular {

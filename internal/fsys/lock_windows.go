@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openLock opens the file of a lock. created is told where a Disk asks for it.
+// openLock opens the file of a lock. created reports that it did not exist just before; it is
+// only checked for a Disk.
 func (d *Dir) openLock(name string) (o Object, created bool, err error) {
 	if d.disk() != nil {
 		_, err := d.lstat(name)
@@ -44,7 +45,7 @@ func (o *Object) lock() error {
 	return err
 }
 
-// noName also knows a file that goes with its last handle.
+// noName also accepts the error of a file that is removed with its last handle.
 func noName(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == windows.ERROR_DELETE_PENDING
 }

@@ -2,10 +2,6 @@ package fsys
 
 import "syscall"
 
-// The exported methods of Object, File, Dir and Pending that every system has in the
-// same form are in object.go, file.go, dir.go and pending.go. They ask the FS, make the
-// system's own call, which is a method in lower case, and tell the disk.
-
 // do makes a call of the system, unless the FS makes the operation fail.
 func (o *Object) do(op Op, name string, call func() error) error {
 	if err := o.fault(op, name); err != nil {

@@ -2,10 +2,10 @@
 
 package fsys
 
-// This file stands in for the calls, and for the knowledge of file systems, that only
-// Linux offers.
+// This file has the counterparts of the calls that only Linux has, and of
+// filesystem_linux.go.
 
-// lacks answers an operation that the system does not have.
+// lacks returns the error of an operation that the system does not have.
 func (o *Object) lacks(op Op) error {
 	if err := o.fault(op, ""); err != nil {
 		return err
@@ -13,7 +13,7 @@ func (o *Object) lacks(op Op) error {
 	return errNotSupported
 }
 
-// DropCache is not possible: no call empties a file's pages out of memory and tells.
+// DropCache is not possible: no call removes a file from memory and reports the result.
 // fromDevice is always false.
 func (f *File) DropCache() (fromDevice bool, err error) {
 	return false, f.fault(OpDropCache, "")

@@ -150,7 +150,7 @@ func TestFaultsAreAskedAndLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestFileIO(t *testing.T) {
+func TestFileReadsAndWritesAtOffsets(t *testing.T) {
 	d, path := tempRoot(t)
 	p, err := d.Create(false)
 	require.NoError(t, err)

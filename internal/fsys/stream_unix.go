@@ -214,8 +214,8 @@ func (s *Stream) write(p []byte, off int64) (int, error) {
 	return s.unlessStopped(unix.POLLOUT, p, portion, unix.Write, writeNowait)
 }
 
-// unlessStopped reads or writes once, and waits before it until that is possible, or for
-// the Stop. Without calls that do not wait it moves no more than portion.
+// unlessStopped reads or writes once. It first waits until that is possible or the Stop is
+// raised. Without calls that do not wait it moves at most portion bytes.
 func (s *Stream) unlessStopped(ready int16, p []byte, portion int, call, nowait func(fd int, p []byte) (int, error)) (int, error) {
 	for s.system.waits {
 		n, err := -1, error(unix.EAGAIN)

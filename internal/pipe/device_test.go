@@ -298,7 +298,7 @@ const mib = 1 << 20
 
 // Whatever the window, the blocks and the number of writers, no more is
 // unwritten than the window and a block for each writer; in the end, nothing.
-func TestDeviceCeiling(t *testing.T) {
+func TestDeviceBoundsWhatIsUnwritten(t *testing.T) {
 	for _, ranges := range []bool{true, false} {
 		for _, writers := range []int{1, 3, 40} {
 			for _, window := range []int64{1, 100_000, mib, 10 * mib, 64 * mib} {
@@ -372,7 +372,7 @@ func TestDeviceNeverIdles(t *testing.T) {
 
 // Without ranges one half of the window is written while the other fills, and
 // one Datasync does for all that is queued of a file.
-func TestDeviceWholeFiles(t *testing.T) {
+func TestDeviceWithoutRangesWritesHalfAWindowAtOnce(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		disk := &disk{speed: 40e6, latency: 20 * time.Millisecond}
 		d := newDevice(t, DeviceOptions{Window: 16 * mib})
@@ -431,7 +431,7 @@ func stream(t *testing.T, disk *disk, d *Device, n int64) (windows []int64, at [
 	return windows, at
 }
 
-func TestDeviceAdapts(t *testing.T) {
+func TestDeviceWindowFollowsTheSpeed(t *testing.T) {
 	for name, test := range map[string]struct {
 		speed float64
 		cache int64
@@ -516,7 +516,7 @@ func TestDeviceMeasuresBusyTime(t *testing.T) {
 
 // Small files: each of two file systems is flushed when it has its share of the
 // window, or when somebody waits.
-func TestDeviceGroups(t *testing.T) {
+func TestDeviceFlushesSmallFilesOfEachFileSystem(t *testing.T) {
 	bubble(t, "shares", func(t *testing.T) {
 		disk := &disk{speed: 40e6, latency: 10 * time.Millisecond}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: true})
@@ -697,7 +697,7 @@ func TestDeviceBesideStuckWriters(t *testing.T) {
 
 // Stop ends all waiting at once; Close waits for one system call and leaves no
 // descriptor, whenever the files are finished.
-func TestDeviceStop(t *testing.T) {
+func TestDeviceStopEndsAllWaiting(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 1000} // a day and more for the window
 		d := newDevice(t, DeviceOptions{Window: 100e6, Ranges: ranges})
@@ -761,7 +761,7 @@ func TestDeviceStop(t *testing.T) {
 
 // An error is told once for each file, before its bytes are confirmed, and is
 // the end of nothing.
-func TestDeviceErrors(t *testing.T) {
+func TestDeviceReportsAnErrorOnceForEachFile(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: ranges})
@@ -815,7 +815,7 @@ func TestDeviceErrors(t *testing.T) {
 }
 
 // Without a descriptor to spare, the bound holds and errors are told.
-func TestDeviceWithoutDescriptors(t *testing.T) {
+func TestDeviceBoundHoldsWithoutDescriptors(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: ranges, Drop: func() bool { return true }})
@@ -843,7 +843,7 @@ func TestDeviceWithoutDescriptors(t *testing.T) {
 
 // All of a file is dropped from the page cache once it is written, in ranges
 // that the kernel drops whole.
-func TestDeviceDrops(t *testing.T) {
+func TestDeviceDropsWhatIsWritten(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		var wanted atomic.Bool
 		disk := &disk{speed: 40e6}
@@ -914,7 +914,7 @@ func TestDeviceDrops(t *testing.T) {
 
 // Files and file systems of all kinds at once, with pauses and errors; in some
 // rounds the run is stopped. Whoever waits for ever makes it fail.
-func TestDeviceStress(t *testing.T) {
+func TestDeviceNeverWaitsForEver(t *testing.T) {
 	for seed := range uint64(300) {
 		bubble(t, fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -1041,7 +1041,7 @@ func dirty(t *testing.T, f *os.File) int64 {
 
 // On a real file system no more of a file is unwritten than the window and a
 // block, as the kernel sees it, and in the end nothing is.
-func TestDeviceOnARealFile(t *testing.T) {
+func TestDeviceBoundHoldsAsTheKernelSeesIt(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the device was closed
 	dir := t.TempDir()
 	root := openDir(t, dir)
@@ -1092,7 +1092,7 @@ func TestDeviceOnARealFile(t *testing.T) {
 	}
 }
 
-func TestDeviceHold(t *testing.T) {
+func TestDeviceHoldKeepsWritersFromSubmitting(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 100e6}
 		d := newDevice(t, DeviceOptions{Window: 100e6, Ranges: ranges})

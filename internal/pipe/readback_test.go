@@ -25,7 +25,7 @@ var allCaches = []CacheMode{CacheAuto, CacheDrop, CacheDirect}
 
 // The digest and the size are right in every mode, for every size around the
 // edges of pages and blocks, on the file systems at hand.
-func TestReadBack(t *testing.T) {
+func TestReadBackDigestsInEveryMode(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, dir := range []string{treetest.MemoryDir(t), t.TempDir()} {
 		d := openDir(t, dir)
@@ -61,7 +61,7 @@ func TestReadBack(t *testing.T) {
 
 // What is read from the device cannot have come from memory: it is told for a
 // disk, with and without bypassing the cache.
-func TestReadBackFromADisk(t *testing.T) {
+func TestReadBackReportsTheDevice(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	if !d.DeviceBacked() {
@@ -275,7 +275,7 @@ func TestReadBackGivesAllBlocksBack(t *testing.T) {
 }
 
 // A context that has ended already reads nothing.
-func TestReadBackAfterTheEnd(t *testing.T) {
+func TestReadBackWithAnEndedContextReadsNothing(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	d := openDir(t, dir)
 	ctx, cancel := context.WithCancel(context.Background())

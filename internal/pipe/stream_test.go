@@ -98,7 +98,7 @@ func TestASinkKeepsItsFirstError(t *testing.T) {
 	require.ErrorIs(t, s.Err, syscall.ENOSPC)
 }
 
-func TestIsZero(t *testing.T) {
+func TestIsZeroFindsASingleByte(t *testing.T) {
 	for _, n := range []int{0, 1, 4096, len(zeros) - 1, len(zeros), len(zeros) + 1, 3*len(zeros) + 5} {
 		p := make([]byte, n)
 		require.True(t, isZero(p))

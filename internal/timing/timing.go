@@ -52,10 +52,10 @@ func (k Kind) String() string {
 	}[k]
 }
 
-// Waits reports whether it is waiting and not work.
+// Waits reports whether the kind is waiting and not work.
 func (k Kind) Waits() bool { return k >= List }
 
-// Place is who a interval is spent on. The zero value is nobody.
+// Place is the part of the run that an interval is spent on. The zero value is none.
 type Place int
 
 // The places, before those of the destinations.
@@ -77,7 +77,7 @@ func Destination(i int) Place { return first + Place(i) }
 // Destination returns which destination a place is.
 func (p Place) Destination() (i int, ok bool) { return int(p) - int(first), p >= first }
 
-// cell is what was spent on one place with one kind.
+// cell is the sum of the intervals of one kind at one place.
 type cell struct {
 	time       time.Duration
 	share      time.Duration // of the wall time
@@ -129,7 +129,7 @@ func (c *Clock) interval(next int) {
 	c.now, c.since = next, now
 }
 
-// counts reports whether the place of a interval is not nobody.
+// counts reports whether an interval has a place.
 func counts(index int) bool { return index >= int(kinds) }
 
 // Wait is At for waiting, until Resume:
@@ -150,7 +150,7 @@ func (c *Clock) Resume() {
 	}
 }
 
-// Here is the place of the interval under way.
+// Here returns the place of the interval under way.
 func (c *Clock) Here() Place {
 	if c == nil {
 		return None
@@ -158,8 +158,8 @@ func (c *Clock) Here() Place {
 	return Place(c.now / int(kinds))
 }
 
-// Blame says what place the interval under way was spent on, where that turns out at its
-// end. Neither this place nor the one that it was taken for is nobody.
+// Blame sets the place of the interval under way, for one whose place is known only at its
+// end. Neither the place before nor this one is None.
 func (c *Clock) Blame(p Place) {
 	if c != nil {
 		c.now = index(Kind(c.now%int(kinds)), p)
@@ -180,7 +180,7 @@ func (c *Clock) Count(k Kind, p Place, bytes int64) {
 	}
 }
 
-// Spent is the time of all intervals of a kind that have ended.
+// Spent returns the time of all intervals of a kind at a place that have ended.
 func (c *Clock) Spent(k Kind, p Place) time.Duration {
 	if c == nil {
 		return 0
@@ -188,7 +188,8 @@ func (c *Clock) Spent(k Kind, p Place) time.Duration {
 	return c.cells[index(k, p)].time
 }
 
-// Aside is a clock for a goroutine that works for this one, who waits for it.
+// Aside makes a clock for a goroutine that works for the one of this clock. Only the wait
+// of the latter has a share.
 func (c *Clock) Aside() *Clock {
 	if c == nil {
 		return nil
@@ -276,7 +277,8 @@ func (s *Sheet) join(now time.Duration, more bool) time.Duration {
 // Clock makes a clock that is idle.
 func (s *Sheet) Clock() *Clock { return s.clock(false) }
 
-// Aside makes a clock for a goroutine that nobody waits for without saying so.
+// Aside makes a clock whose intervals have no share: the goroutines that wait for this one
+// report it.
 func (s *Sheet) Aside() *Clock { return s.clock(true) }
 
 func (s *Sheet) clock(aside bool) *Clock {
@@ -296,7 +298,7 @@ func (s *Sheet) clock(aside bool) *Clock {
 	return c
 }
 
-// Interval is what a run has spent on one place with one kind.
+// Interval is the sum of the intervals of a run of one kind at one place.
 type Interval struct {
 	Kind       Kind
 	Place      Place

@@ -13,7 +13,7 @@ import (
 // intervals are what a test expects of the times of a sheet, by kind and place.
 type intervals map[[2]int]time.Duration
 
-func lapsOf(s *Sheet) intervals {
+func timesOf(s *Sheet) intervals {
 	got := intervals{}
 	for _, l := range s.Intervals() {
 		if l.Time > 0 {
@@ -27,7 +27,7 @@ func at(k Kind, p Place) [2]int { return [2]int{int(k), int(p)} }
 
 // The end of one interval is the beginning of the next, and waiting comes back to what it
 // has interrupted.
-func TestLapsAddUp(t *testing.T) {
+func TestIntervalsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSheet(1)
 		c := s.Clock()
@@ -54,7 +54,7 @@ func TestLapsAddUp(t *testing.T) {
 			at(Read, Source): 2 * time.Second, at(Write, Destination(0)): 4 * time.Second,
 			at(Window, Destination(0)): 4 * time.Second, at(Queue, Source): 2 * time.Second,
 			at(Idle, None): time.Hour,
-		}, withIdle(lapsOf(s), s))
+		}, withIdle(timesOf(s), s))
 		require.Equal(t, []time.Duration{0, 4 * time.Second, 0, 0, 8 * time.Second}, s.Shares())
 		require.Equal(t, Interval{Read, Source, 2 * time.Second, 15, 2}, s.Intervals()[0])
 	})
@@ -101,11 +101,11 @@ func TestSharesAreOfTheWallTime(t *testing.T) {
 		require.Equal(t, intervals{
 			at(Write, Destination(1)): 8 * time.Second, at(Read, Source): 6 * time.Second,
 			at(Hash, CPU): 8 * time.Second, at(Block, None): 8 * time.Second,
-		}, lapsOf(s))
+		}, timesOf(s))
 	})
 }
 
-func TestLimit(t *testing.T) {
+func TestTheLimitHasTheLargestShare(t *testing.T) {
 	const a, b = first, first + 1
 	for name, c := range map[string]struct {
 		spent  map[Place]int // seconds
@@ -145,7 +145,7 @@ func TestLimit(t *testing.T) {
 }
 
 // A sheet for no destination has no limit there.
-func TestNoDestination(t *testing.T) {
+func TestWithoutDestinationsNoneIsTheLimit(t *testing.T) {
 	s := NewSheet(0)
 	c := s.Clock()
 	c.At(Hash, CPU)
@@ -155,7 +155,7 @@ func TestNoDestination(t *testing.T) {
 }
 
 // None who measures nothing needs to know.
-func TestNilClock(t *testing.T) {
+func TestANilClockMeasuresNothing(t *testing.T) {
 	var s *Sheet
 	c := s.Clock()
 	require.Nil(t, c)
@@ -170,7 +170,7 @@ func TestNilClock(t *testing.T) {
 	c.Stop()
 }
 
-func TestNames(t *testing.T) {
+func TestEveryKindAndPlaceHasAName(t *testing.T) {
 	for k := range kinds {
 		require.NotEmpty(t, k.String())
 		require.Equal(t, k > Flush, k.Waits())
