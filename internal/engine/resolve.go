@@ -10,7 +10,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -362,9 +361,9 @@ const maxName = 255 // bytes
 
 func fileManifestName(name string, a hash.Algorithm) string {
 	if name == "" {
-		return manifest.FileName(string(a))
+		return a.FileName()
 	}
-	return name + "." + manifest.Extension(string(a))
+	return name + "." + a.Extension()
 }
 
 // reason is an error of the os package without the path, which is told already.

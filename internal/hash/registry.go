@@ -97,6 +97,17 @@ var byName = func() map[Algorithm]*entry {
 	return m
 }()
 
+// byTag has the algorithm of each tag.
+var byTag = func() map[string]Algorithm {
+	m := map[string]Algorithm{}
+	for _, e := range table {
+		for _, tag := range e.tags {
+			m[tag] = e.name
+		}
+	}
+	return m
+}()
+
 // entry returns what the table has of a known algorithm, and unknown of any other.
 func (a Algorithm) entry() *entry {
 	if e, ok := byName[a]; ok {
