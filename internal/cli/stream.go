@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -145,7 +143,7 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	seconds := elapsed.Seconds()
 	speed := "Infinity B"
 	if seconds > 0 {
-		speed = ddRate(float64(bytes) / seconds)
+		speed = ddSize(float64(bytes)/seconds, 1000, 100)
 	}
 	times := "bytes"
 	if bytes == 1 {
@@ -153,69 +151,29 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	}
 	sizes := ""
 	if bytes >= 1000 {
-		sizes = " (" + ddSize(bytes, 1000) + ")"
+		sizes = " (" + ddSize(float64(bytes), 1000, 10) + ")"
 	}
 	if bytes >= 1024 {
-		sizes = " (" + ddSize(bytes, 1000) + ", " + ddSize(bytes, 1024) + ")"
+		sizes = " (" + ddSize(float64(bytes), 1000, 10) + ", " + ddSize(float64(bytes), 1024, 10) + ")"
 	}
 	return fmt.Sprintf("%d %s%s copied, %s s, %s/s", bytes, times, sizes, strconv.FormatFloat(seconds, 'g', 6, 64), speed)
 }
 
-// ddUnit is the name of a power of the base.
-func ddUnit(exponent int, base int64) string {
-	switch {
-	case exponent == 0:
-		return "B"
-	case base == 1024:
-		return "KMGTPE"[exponent-1:exponent] + "iB"
+// ddSize writes a number of bytes in thousands of the base or more, with one decimal if it
+// is less than whole of its unit.
+func ddSize(n, base, whole float64) string {
+	units, suffix := "kMGTPE", "B"
+	if base == 1024 {
+		units, suffix = "KMGTPE", "iB"
 	}
-	return "kMGTPE"[exponent-1:exponent] + "B"
-}
-
-// ddSize writes a number of bytes as human_readable of gnulib does, rounded half to
-// even and with one decimal below ten units.
-func ddSize(bytes, base int64) string {
-	divisor, exponent := int64(1), 0
-	for bytes/divisor >= base && exponent < 6 {
-		divisor *= base
-		exponent++
+	n /= base
+	i := 0
+	for ; n >= base-0.5 && i < len(units)-1; i++ {
+		n /= base
 	}
-	for ; ; divisor, exponent = divisor*base, exponent+1 {
-		if tenths := roundHalfEven(bytes, divisor, 10); exponent > 0 && tenths < 100 {
-			return fmt.Sprintf("%d.%d %s", tenths/10, tenths%10, ddUnit(exponent, base))
-		}
-		if whole := roundHalfEven(bytes, divisor, 1); whole < base || exponent == 6 {
-			return fmt.Sprintf("%d %s", whole, ddUnit(exponent, base))
-		}
+	decimals := 0
+	if n < whole-0.05 {
+		decimals = 1
 	}
-}
-
-// roundHalfEven returns scale times bytes over divisor.
-func roundHalfEven(bytes, divisor, scale int64) int64 {
-	whole, rest := bytes/divisor*scale, bytes%divisor
-	// rest is below the divisor, which is at most 2^60: times ten, it is within 64 bits
-	// without a sign.
-	product := uint64(rest) * uint64(scale)
-	whole += int64(product / uint64(divisor))
-	switch left := product % uint64(divisor) * 2; {
-	case left > uint64(divisor), left == uint64(divisor) && whole%2 == 1:
-		whole++
-	}
-	return whole
-}
-
-// ddRate writes bytes per second, which are no whole number: at least in thousands,
-// with one decimal below a hundred of them.
-func ddRate(speed float64) string {
-	exponent := 1
-	speed /= 1000
-	for speed >= 1000 && exponent < 6 {
-		speed /= 1000
-		exponent++
-	}
-	text := strconv.FormatFloat(speed, 'f', 1, 64)
-	if len(text) > len("99.9") {
-		text = strconv.FormatFloat(math.RoundToEven(speed), 'f', 0, 64)
-	}
-	return strings.TrimSpace(text) + " " + ddUnit(exponent, 1000)
+	return strconv.FormatFloat(n, 'f', decimals, 64) + " " + units[i:i+1] + suffix
 }

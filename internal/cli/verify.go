@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/verify"
@@ -16,17 +18,27 @@ import (
 // runVerify is [verify.Run], or what a test puts in its place.
 type runVerify func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error)
 
+// manifestNames lists names of manifests, one of each kind.
+func manifestNames() string {
+	var names []string
+	for _, kind := range manifest.AllFileNames() {
+		names = append(names, kind.Patterns[0])
+	}
+	return strings.Join(names, ", ")
+}
+
 func newVerifyCmd(run runVerify) *cobra.Command {
 	flags := &verifyFlags{}
 	cmd := &cobra.Command{
 		Use:   "verify [flags] [DIR...]",
 		Short: "Check trees against their manifests",
 		Long: `Reads the files that the manifests of each DIR list (by default of the current
-directory) and compares them. Manifests are SHA256SUMS and the like, *.sha256,
-shasum.*.txt, sha256-*.txt, and manifest-*.txt of BagIt. What does not match is
-printed on standard output, in the order of the manifests. Nothing outside of
-DIR is opened, whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt)
-and journals of unfinished copies in DIR are reported; the exit code is 3 then.`,
+directory) and compares them. Manifests are files such as
+` + manifestNames() + `,
+or the same with other algorithms. What does not match is printed on standard
+output, in the order of the manifests. Nothing outside of DIR is opened,
+whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt) and journals of
+unfinished copies in DIR are reported; the exit code is 3 then.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,

@@ -83,13 +83,6 @@ func first(is func(*entry) bool) Algorithm {
 	return ""
 }
 
-// ShortName returns a second name of the algorithm in names of files, "b3", or "".
-func (a Algorithm) ShortName() string { return a.entry().short }
-
-// Resumes reports whether the state of a running digest can be saved, by State, and
-// restored.
-func (a Algorithm) Resumes() bool { return a.entry().resumes }
-
 // NeedsTag reports whether the lines of the algorithm's manifests are all tagged,
 // because its tool takes untagged ones for those of another.
 func (a Algorithm) NeedsTag() bool { return a.entry().tagged }

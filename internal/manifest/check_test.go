@@ -9,6 +9,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // requireChecked reads text and compares the paths, with "|" before a Literal
@@ -269,6 +271,13 @@ func TestCheckReaderMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}), 1.0, "one for the path")
+	}
+}
+
+// Digests of each length have a form of their own.
+func TestFormsOfAllLengths(t *testing.T) {
+	for _, a := range hash.All() {
+		require.LessOrEqual(t, a.Size(), maxKnownDigest, a)
 	}
 }
 
