@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -214,7 +213,7 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	seconds := elapsed.Seconds()
 	speed := "Infinity B"
 	if seconds > 0 {
-		speed = ddRate(float64(bytes) / seconds)
+		speed = ddSize(float64(bytes)/seconds, 1000, 100)
 	}
 	times := "bytes"
 	if bytes == 1 {
@@ -222,36 +221,29 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	}
 	sizes := ""
 	if bytes >= 1000 {
-		sizes = " (" + ddSize(bytes, 1000) + ")"
+		sizes = " (" + ddSize(float64(bytes), 1000, 10) + ")"
 	}
 	if bytes >= 1024 {
-		sizes = " (" + ddSize(bytes, 1000) + ", " + ddSize(bytes, 1024) + ")"
+		sizes = " (" + ddSize(float64(bytes), 1000, 10) + ", " + ddSize(float64(bytes), 1024, 10) + ")"
 	}
 	return fmt.Sprintf("%d %s%s copied, %s s, %s/s", bytes, times, sizes, strconv.FormatFloat(seconds, 'g', 6, 64), speed)
 }
 
-// ddSize writes a number of bytes that fills a unit at least.
-func ddSize(bytes int64, base uint64) string {
-	b, power := appendHuman(nil, uint64(bytes), base, divideNearest)
-	unit := " " + unitLetter(power, base) + "B"
+// ddSize writes a number of bytes in thousands of the base or more, with one decimal if it
+// is less than whole of its unit.
+func ddSize(n, base, whole float64) string {
+	units, suffix := "kMGTPE", "B"
 	if base == 1024 {
-		unit = " " + unitLetter(power, base) + "iB"
+		units, suffix = "KMGTPE", "iB"
 	}
-	return string(b) + unit
-}
-
-// ddRate writes bytes per second, which are no whole number: at least in thousands,
-// with one decimal below a hundred of them.
-func ddRate(speed float64) string {
-	power := 1
-	speed /= 1000
-	for speed >= 1000 && power < 6 {
-		speed /= 1000
-		power++
+	n /= base
+	i := 0
+	for ; n >= base-0.5 && i < len(units)-1; i++ {
+		n /= base
 	}
-	text := strconv.FormatFloat(speed, 'f', 1, 64)
-	if len(text) > len("99.9") {
-		text = strconv.FormatFloat(math.RoundToEven(speed), 'f', 0, 64)
+	decimals := 0
+	if n < whole-0.05 {
+		decimals = 1
 	}
-	return text + " " + unitLetter(power, 1000) + "B"
+	return strconv.FormatFloat(n, 'f', decimals, 64) + " " + units[i:i+1] + suffix
 }

@@ -3,15 +3,26 @@ package cli
 import (
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
+
+// manifestNames lists names of manifests, one of each kind.
+func manifestNames() string {
+	var names []string
+	for _, kind := range manifest.AllFileNames() {
+		names = append(names, kind.Patterns[0])
+	}
+	return strings.Join(names, ", ")
+}
 
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 	flags := &verifyFlags{}
@@ -19,11 +30,12 @@ func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 		Use:   "verify [flags] [DIR...]",
 		Short: "Check trees against their manifests",
 		Long: `Reads the files that the manifests of each DIR list (by default of the current
-directory) and compares them. Manifests are SHA256SUMS and the like, *.sha256,
-shasum.*.txt, sha256-*.txt, and manifest-*.txt of BagIt. What does not match is
-printed on standard output, in the order of the manifests. Nothing outside of
-DIR is opened, whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt)
-and journals of unfinished copies in DIR are reported; the exit code is 3 then.`,
+directory) and compares them. Manifests are files such as
+` + manifestNames() + `,
+or the same with other algorithms. What does not match is printed on standard
+output, in the order of the manifests. Nothing outside of DIR is opened,
+whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt) and journals of
+unfinished copies in DIR are reported; the exit code is 3 then.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,

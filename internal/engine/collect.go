@@ -116,7 +116,7 @@ func (r *run) account(f *result) {
 		}
 		if c := t.target.catalog; c != nil {
 			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests,
+				Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it

@@ -220,7 +220,7 @@ func makeSweepTarget(t require.TestingT, root string) {
 		if name != "d/unproven" {
 			set := hash.NewSet([]hash.Algorithm{hash.SHA256})
 			set.Write(content)
-			lines = manifest.AppendLine(lines, set.Digests()[0], name)
+			lines = fmt.Appendf(lines, "%x  %s\n", set.Digests()[0], name)
 		}
 	}
 	require.NoError(t, os.Link(filepath.Join(root, "d/old-link1"), filepath.Join(root, "d/old-link2")))
@@ -414,7 +414,7 @@ func readManifest(t require.TestingT, content string) map[string]string {
 }
 
 func readManifestOf(t require.TestingT, a hash.Algorithm, content string) map[string]string {
-	r := manifest.NewReader(bytes.NewReader([]byte(content)), a)
+	r := manifest.NewReader(bytes.NewReader([]byte(content)), manifest.GNU, a)
 	lines := map[string]string{}
 	for {
 		l, err := r.Next()

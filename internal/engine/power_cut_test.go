@@ -78,7 +78,7 @@ func manifestLines(t testing.TB, root string, paths ...string) []byte {
 		content, err := os.ReadFile(filepath.Join(root, p))
 		require.NoError(t, err)
 		sum := sha256.Sum256(content)
-		lines = manifest.AppendLine(lines, sum[:], p)
+		lines = fmt.Appendf(lines, "%x  %s\n", sum, p)
 	}
 	return lines
 }
@@ -166,7 +166,7 @@ func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 			}
 		case strings.Contains(path, fsys.Reserved):
 		case name == "SHA256SUMS":
-			lines := manifest.NewReader(strings.NewReader(string(content)), hash.SHA256)
+			lines := manifest.NewReader(strings.NewReader(string(content)), manifest.GNU, hash.SHA256)
 			for {
 				l, err := lines.Next()
 				if err != nil {
@@ -247,7 +247,7 @@ func (c *cutCase) gapsAt(dst string, old map[string][]byte, ignored ...string) [
 	}
 	have, _ := regularFiles(dst)
 	listed := 0
-	lines := manifest.NewReader(strings.NewReader(string(have["SHA256SUMS"])), hash.SHA256)
+	lines := manifest.NewReader(strings.NewReader(string(have["SHA256SUMS"])), manifest.GNU, hash.SHA256)
 	for l, err := lines.Next(); err == nil; l, err = lines.Next() {
 		if c.files[l.Path] != nil {
 			listed++

@@ -19,7 +19,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -281,7 +280,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 			if i == broken {
 				text = []byte("another")
 			}
-			write(t, src, manifest.FileName(string(a)), []byte(digestOf(a, text)+"  a\n"), since)
+			write(t, src, a.FileName(), []byte(digestOf(a, text)+"  a\n"), since)
 		}
 		o := options(src, dst)
 		o.Hashes = hashes

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -78,9 +77,9 @@ func (d *Destination) manifests(o *Options) (paths []string) {
 		return []string{filepath.Join(d.Dir, o.Manifest)}
 	}
 	for _, a := range o.Hashes {
-		name := manifest.FileName(string(a))
+		name := a.FileName()
 		if d.Name != "" {
-			name = d.Name + "." + manifest.Extension(string(a))
+			name = d.Name + "." + a.Extension()
 		}
 		paths = append(paths, filepath.Join(d.Dir, name))
 	}

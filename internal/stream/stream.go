@@ -48,9 +48,9 @@ type run struct {
 	set        *hash.Set
 	devices    []pipe.Gauged // of the outputs that writeback follows
 	gauge      *pipe.Gauge
-	manifest   *catalog.File       // nil for none
-	builders   []*manifest.Builder // of the manifest, one for each hash
-	listed     catalog.Written     // the manifest, if it was written
+	manifest   *catalog.File     // nil for none
+	builder    *manifest.Builder // of the manifest
+	listed     catalog.Written   // the manifest, if it was written
 	errors     atomic.Int64
 	noDirect   sync.Once
 	drops      bool

@@ -103,7 +103,7 @@ func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, 
 	case err != nil:
 		r.fail(j.name, failure.StageRead, err)
 	case now.Size == info.Size && now.Mtime == info.Mtime && now.Ctime == info.Ctime:
-		r.results <- result{name: j.name, digests: set.Digests(), bytes: n}
+		r.results <- result{name: j.name, digests: set.Digests(), bytes: n, mtime: info.Mtime}
 	default:
 		r.counters.Bytes.Add(-n)
 		return false
