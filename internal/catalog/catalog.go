@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -557,18 +558,25 @@ func (c *Catalog) Fail(err error) {
 	}
 }
 
-// Each calls yield for the files that the run is going to list, in the order of the
-// manifests, with the digest of the first hash. The error is that of yield or of the
-// temporary file.
-func (c *Catalog) Each(yield func(path string, digest []byte) error) error {
-	if len(c.lists) == 0 {
-		return nil
+// Lines yields the files that the run is going to list, in the order of the manifests,
+// with the digest of the first hash, which is valid until the next one. If the temporary
+// file cannot be read, there will be no manifest.
+func (c *Catalog) Lines() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		if !c.Lists() {
+			return
+		}
+		enough := errors.New("enough")
+		err := c.lists[0].builder.Each(func(path string, digest []byte) error {
+			if !yield(path, digest) {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			c.Fail(err)
+		}
 	}
-	l := c.lists[0]
-	if l.err != nil {
-		return l.err
-	}
-	return l.builder.Each(yield)
 }
 
 // Lists reports whether the run lists what it copies.

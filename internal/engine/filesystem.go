@@ -164,7 +164,7 @@ func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
 	if err := p.SetTimes(odd, odd, odd); err != nil {
 		s.granularity = coarsest
-		err = ignoreRefusal(err)
+		err = fsys.IgnoreRefusal(err)
 		s.probed = err == nil
 		return err
 	}

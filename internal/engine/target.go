@@ -236,7 +236,7 @@ func (t *target) tryRoot() error {
 	if made {
 		t.made = append(t.made, t.Dir)
 		if err = madeByUs(root); err == nil && t.Name != "" { // only a place for the file; the umask decides
-			err = ignoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
+			err = fsys.IgnoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
 		}
 	}
 	if err != nil {
@@ -427,13 +427,6 @@ func (t *target) stands() error {
 	now, err := d.Stat()
 	if err == nil && now.ID != have.ID {
 		err = fsys.ErrMoved
-	}
-	return err
-}
-
-func ignoreRefusal(err error) error {
-	if fsys.Unsupported(err) || fsys.NotPermitted(err) {
-		return nil
 	}
 	return err
 }
