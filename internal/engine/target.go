@@ -59,10 +59,6 @@ type target struct {
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
 
-	linksMu   sync.Mutex
-	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
-	linksTold map[uint64]bool // device → hard links have one inode number
-
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about
