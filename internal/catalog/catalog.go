@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -543,14 +544,25 @@ func (c *Catalog) DropBelow(dir string) { c.fallen = append(c.fallen, dir+"/") }
 // Fail says that no manifest can be written, and why. An error of nil says nothing.
 func (c *Catalog) Fail(err error) { c.err = cmp.Or(c.err, err) }
 
-// Each calls yield for the files that the run is going to list, in the order of the
-// manifests, with the digest of the first hash. The error is that of yield or of the
-// temporary file.
-func (c *Catalog) Each(yield func(path string, digest []byte) error) error {
-	if len(c.lists) == 0 || c.err != nil {
-		return c.err
+// Lines yields the files that the run is going to list, in the order of the manifests,
+// with the digest of the first hash, which is valid until the next one. If the temporary
+// file cannot be read, there will be no manifest.
+func (c *Catalog) Lines() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		if !c.Lists() {
+			return
+		}
+		enough := errors.New("enough")
+		err := c.builder.Each(func(e manifest.Entry) error {
+			if !yield(e.Path, e.Digests[0]) {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			c.Fail(err)
+		}
 	}
-	return c.builder.Each(func(e manifest.Entry) error { return yield(e.Path, e.Digests[0]) })
 }
 
 // Lists reports whether the run lists what it copies.

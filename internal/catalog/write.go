@@ -320,21 +320,21 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 // replaces.
 func dress(p *fsys.Pending, prev *own) error {
 	if prev == nil {
-		return ignoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
+		return fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
 	}
-	if err := ignoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
+	if err := fsys.IgnoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
 		return err
 	}
 	list, err := prev.file.Xattrs(keepsXattr)
-	if ignoreRefusal(err) != nil {
+	if fsys.IgnoreRefusal(err) != nil {
 		return err
 	}
 	for _, x := range list {
-		if err := ignoreRefusal(p.SetXattr(x.Name, x.Value)); err != nil {
+		if err := fsys.IgnoreRefusal(p.SetXattr(x.Name, x.Value)); err != nil {
 			return err
 		}
 	}
-	return ignoreRefusal(p.Chmod(prev.info.Mode & 0o777))
+	return fsys.IgnoreRefusal(p.Chmod(prev.info.Mode & 0o777))
 }
 
 // keepsXattr leaves out the attributes that are about one inode or its content.
@@ -367,7 +367,7 @@ func (c *Catalog) removeSame(home *fsys.Dir, name string, prev *own) error {
 // settleHome restores the times of a directory of the copy, and makes its names durable.
 func (c *Catalog) settleHome(home *fsys.Dir, before fsys.Info) error {
 	if home != c.root && c.opts.Outside == "" && c.opts.KeepTimes {
-		if err := ignoreRefusal(home.SetTimes(before.Atime, before.Mtime, before.Btime)); err != nil {
+		if err := fsys.IgnoreRefusal(home.SetTimes(before.Atime, before.Mtime, before.Btime)); err != nil {
 			return err
 		}
 	}

@@ -302,7 +302,7 @@ func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
 	}
 	list, err := dir.Xattrs(func(name string) bool { return name == aclDefault || dd.fresh && name == aclAccess })
 	if err != nil {
-		return false, ignoreRefusal(err)
+		return false, fsys.IgnoreRefusal(err)
 	}
 	if !dd.fresh {
 		return len(list) > 0, nil

@@ -155,7 +155,7 @@ func (e *entry) close() {
 }
 
 var (
-	errVanished = errors.New("it vanished after it was listed")
+	errVanished = failure.ErrVanished
 	errChanged  = fmt.Errorf("it changed while being read, %d times in a row", maxAttempts)
 	errNoTarget = errors.New("no destination is left")
 )
@@ -289,10 +289,5 @@ func (e *entry) changed() (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	return !sameState(e.meta.info, now), nil
-}
-
-// sameState reports whether nothing has been done to a file between two looks.
-func sameState(a, b fsys.Info) bool {
-	return a.ID == b.ID && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
+	return !e.meta.info.SameState(now), nil
 }

@@ -29,10 +29,32 @@ type fileSystem struct {
 
 	syncEach bool // sync each file and directory separately
 
-	mu struct {
+	followsLinks answer // what a symbolic link points to gets the link's metadata
+	tellsLinks   answer // hard links have one inode number
+	mu           struct {
 		sync.Mutex
 		lacks map[string]bool // kinds of metadata that it cannot store
 	}
+}
+
+// answer is a property that is found out when it is first needed.
+type answer struct {
+	mu struct {
+		sync.Mutex
+		known, yes bool
+	}
+}
+
+// get returns what ask has returned before, or calls it. An error is not remembered.
+func (a *answer) get(ask func() (bool, error)) (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.known {
+		return a.mu.yes, nil
+	}
+	yes, err := ask()
+	a.mu.known, a.mu.yes = err == nil, yes
+	return yes && err == nil, err
 }
 
 // fileSystems holds the file systems of one destination by device number.
@@ -164,7 +186,7 @@ func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
 	if err := p.SetTimes(odd, odd, odd); err != nil {
 		s.granularity = coarsest
-		err = ignoreRefusal(err)
+		err = fsys.IgnoreRefusal(err)
 		s.probed = err == nil
 		return err
 	}

@@ -42,6 +42,29 @@ func TestAGuessIsTheCoarsestUnlessTheChangeTimeIsFiner(t *testing.T) {
 	require.EqualValues(t, coarsest, guessGranularity(fsys.Info{}))
 }
 
+// A property of a file system is asked for once, and again after an error only.
+func TestAnAnswerIsRemembered(t *testing.T) {
+	for _, yes := range []bool{false, true} {
+		var a answer
+		asked := 0
+		ask := func() (bool, error) {
+			if asked++; asked == 1 {
+				return true, syscall.EIO
+			}
+			return yes, nil
+		}
+		got, err := a.get(ask)
+		require.ErrorIs(t, err, syscall.EIO)
+		require.False(t, got)
+		for range 3 {
+			got, err = a.get(ask)
+			require.NoError(t, err)
+			require.Equal(t, yes, got)
+		}
+		require.Equal(t, 2, asked)
+	}
+}
+
 // metTarget has a root and three directories below it, of which a test says which file
 // systems they are on.
 func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir) {

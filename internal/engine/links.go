@@ -201,7 +201,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, d decision) {
 func (r *run) restoreLink(e *entry, p *transfer, g *linkGroup) {
 	told, err := true, error(nil)
 	if !r.opts.DryRun && p.have.ID != g.primaries[p.target.index].id { // a dry run makes nothing to find out
-		told, err = p.linksTold()
+		told, err = p.dd.system.tellsLinks.get(func() (bool, error) { return tellsLinks(p.dir) })
 	}
 	switch {
 	case err != nil:
@@ -211,26 +211,8 @@ func (r *run) restoreLink(e *entry, p *transfer, g *linkGroup) {
 	}
 }
 
-// linksTold reports whether the names of one file have one inode number at the
-// transfer's file system; sshfs makes one up for each. Each device is asked once.
-func (p *transfer) linksTold() (told bool, err error) {
-	t, device := p.target, p.have.ID.Dev
-	t.linksMu.Lock()
-	defer t.linksMu.Unlock()
-	told, known := t.linksTold[device]
-	if known {
-		return told, nil
-	}
-	if told, err = tellsLinks(p.dir); err != nil {
-		return false, err
-	}
-	if t.linksTold == nil {
-		t.linksTold = map[uint64]bool{}
-	}
-	t.linksTold[device] = told
-	return told, nil
-}
-
+// tellsLinks reports whether the names of one file have one inode number in the file
+// system of dir; sshfs makes one up for each.
 func tellsLinks(dir *fsys.Dir) (bool, error) {
 	if dir.SyncFSReliable() { // all of these do
 		return true, nil

@@ -159,28 +159,19 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 // linksFollowed reports whether the file system of link, a symbolic link of the
 // transfer's directory, would change what a link points to when the link's own
 // metadata is set: sshfs hands its server a path, and the server follows it, out of
-// the destination too. A link to nothing shows that; each device is asked once.
+// the destination too. A link to nothing shows that; each file system is asked once.
 func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err error) {
 	if link.Kind != fsys.Symlink {
 		return false, nil
 	}
 	t := p.target
-	t.linksMu.Lock()
-	defer t.linksMu.Unlock()
-	follows, known := t.followed[link.ID.Dev]
-	if !known {
-		follows, err = followsLinks(p.dir)
-		if refused(err) { // perhaps only in this directory
-			t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
-			return true, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
-		}
-		if t.followed == nil {
-			t.followed = map[uint64]bool{}
-		}
-		t.followed[link.ID.Dev] = follows
+	follows, err = p.dd.system.followsLinks.get(func() (bool, error) { return followsLinks(p.dir) })
+	if refused(err) { // perhaps only in this directory
+		t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
 	}
 	if follows {
 		t.warn(r, kindLinkMeta, errors.New("times and owners of symbolic links cannot be kept there; what the links point to would get them"))

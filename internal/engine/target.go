@@ -58,10 +58,6 @@ type target struct {
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
 
-	linksMu   sync.Mutex
-	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
-	linksTold map[uint64]bool // device → hard links have one inode number
-
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about
@@ -244,7 +240,7 @@ func (t *target) tryRoot() error {
 	if made {
 		t.made = append(t.made, t.Dir)
 		if err = madeByUs(root); err == nil && t.Name != "" { // only a place for the file; the umask decides
-			err = ignoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
+			err = fsys.IgnoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
 		}
 	}
 	if err != nil {
@@ -432,13 +428,6 @@ func (t *target) stands() error {
 	now, err := d.Stat()
 	if err == nil && now.ID != have.ID {
 		err = fsys.ErrMoved
-	}
-	return err
-}
-
-func ignoreRefusal(err error) error {
-	if fsys.Unsupported(err) || fsys.NotPermitted(err) {
-		return nil
 	}
 	return err
 }

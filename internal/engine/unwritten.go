@@ -19,15 +19,16 @@ func (r *run) reportUnwritten(t *target, err error) {
 		if err != nil {
 			return // an error of the log is reported separately
 		}
-		_, _, f, _, err := openForReading(look, path)
+		dir, name, err := look.Parent(path)
+		if err != nil {
+			continue
+		}
+		f, _, err := dir.OpenRegular(name)
 		if err != nil {
 			continue // it is not there any more, or something else is
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
-			r.report(Event{
-				Kind: EventFailed, Path: path, Target: t.Given,
-				Err: &failure.FileError{Path: path, Target: t.Given, Stage: failure.StageSync, Err: err},
-			})
+			r.report(fileEvent(EventFailed, path, t.Given, failure.StageSync, err))
 		}
 		f.Close()
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -65,7 +66,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 		if rotten {
 			want = []string{"f0", "f2"}
 			require.EqualValues(t, 1, out.summary.Mismatches)
-			require.Equal(t, []string{badPrefix + "f1"}, aside(t, targets[0]))
+			require.Equal(t, []string{readback.BadPrefix + "f1"}, aside(t, targets[0]))
 		}
 		require.Equal(t, want, listed(t, targets[0]))
 		require.EqualValues(t, len(want), out.summary.Targets[0].Verified)

@@ -79,6 +79,12 @@ type Info struct {
 	Btime  Time // creation; zero where it cannot be set
 }
 
+// SameState reports whether i and j describe one object to which nothing was done in
+// between.
+func (i Info) SameState(j Info) bool {
+	return i.ID == j.ID && i.Size == j.Size && i.Mtime == j.Mtime && i.Ctime == j.Ctime
+}
+
 // Xattr is one extended attribute. POSIX ACLs are extended attributes too.
 type Xattr struct {
 	Name  string

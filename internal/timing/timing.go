@@ -14,6 +14,20 @@
 // another: its duration shows in the waiting of the other. All shares together are the
 // time in which any goroutine worked. The share of a place is what the run would gain
 // if that place took no time.
+//
+// Which time counts for which place:
+//
+//   - the source: waiting for a name, opening, describing and reading
+//   - the CPU: hashing, and everything at a file system in memory, which has no device
+//   - a destination: reading what is there, creating, writing, completing, flushing,
+//     reading back, and waiting for its window
+//   - that of the lane: waiting for a full lane, or for the goroutine's own blocks
+//   - the limit: waiting for --bwlimit
+//   - nobody: waiting for blocks that others have, for a turn on a disk that spins, or for
+//     the collector, because the goroutine that is waited for is measured
+//
+// The time in copy_file_range cannot be divided. It is the destination's, or the source's
+// if nothing of the file was in memory and writeback follows it, which has waits of its own.
 package timing
 
 import (
