@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // action is what is to be done with an entry at one destination.
@@ -182,7 +180,13 @@ func (o *observation) keepLine() decision {
 	if o.lineHolds {
 		return decision{act: actKeep, content: content{digests: o.line}, line: o.line}
 	}
-	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: o.line}
+	d := decision{act: actKeep, line: o.line}
+	return d.doubted()
+}
+
+// doubted lets the content decide about a file that is up to date by size and time.
+func (d decision) doubted() decision {
+	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: d.line, torn: d.torn}
 }
 
 func conflict(why string, hint Policy) decision {
@@ -271,47 +275,5 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 	}
 	return j
 }
-
-// decideAll decides about the transfers that are undecided, or that have to be decided
-// again, and links what can be linked.
-func (r *run) decideAll(e *entry, g *linkGroup) {
-	for _, p := range e.transfers {
-		if p.failed || p.done != outNothing || !p.again && p.act != actNone {
-			continue
-		}
-		p.again = false
-		e.clock.At(timing.Create, p.target.place())
-		o, err := r.observe(e, p)
-		if err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
-		}
-		if o.linkable = g.linkable(e, p); o.linkable {
-			r.linkTo(e, p, g, decide(o))
-			o.linkable = false
-		}
-		if p.done == outNothing && !p.failed && !p.again {
-			r.follow(e, p, decide(o))
-		}
-	}
-}
-
-// follow begins what was decided.
-func (r *run) follow(e *entry, p *transfer, d decision) {
-	p.act, p.decision = d.act, d
-	p.digests, p.known = d.content.digests, d.content.known
-	switch d.act {
-	case actConflict:
-		p.fail()
-	case actLeave:
-		p.done = outLeft
-		if d.torn {
-			p.target.warnTorn(r, e.path)
-		}
-	}
-}
-
-// fail leaves the transfer's name alone.
-func (p *transfer) fail() { p.act, p.done = actConflict, outConflict }
 
 func quoteName(s string) string { return quote.Name(s) }
