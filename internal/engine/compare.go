@@ -15,10 +15,7 @@ import (
 // does not match its manifests. The error is the source's.
 func (r *run) compare(e *entry) error {
 	var open []*comparison
-	for _, p := range e.transfers {
-		if !p.is(stateComparing) {
-			continue
-		}
+	for p := range e.in(stateComparing) {
 		e.clock.At(timing.Read, p.target.place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {

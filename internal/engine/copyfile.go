@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -53,10 +54,7 @@ func (r *run) copyOnce(e *entry, group *linkGroup) error {
 
 // decideAll decides about the transfers that are undecided, and links what can be linked.
 func (r *run) decideAll(e *entry, group *linkGroup) {
-	for _, p := range e.transfers {
-		if !p.is(stateUndecided) {
-			continue
-		}
+	for p := range e.in(stateUndecided) {
 		e.clock.At(timing.Create, p.target.place())
 		r.endStep(e, p, r.decideOne(e, p, group))
 	}
@@ -145,10 +143,7 @@ func (r *run) prepareSource(e *entry) error {
 // unshareKept gives the transfers a file of their own where bringing the metadata up to
 // date would change other names too.
 func (r *run) unshareKept(e *entry) {
-	for _, p := range e.transfers {
-		if !p.is(stateKeeping) {
-			continue
-		}
+	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
 		shares, err := r.sharesInode(e, p)
 		if shares {
@@ -160,12 +155,7 @@ func (r *run) unshareKept(e *entry) {
 
 // move gives the transfers' names to the source's content.
 func (r *run) move(e *entry) error {
-	var movers []*transfer
-	for _, p := range e.transfers {
-		if p.is(stateMoving) {
-			movers = append(movers, p)
-		}
-	}
+	movers := slices.Collect(e.in(stateMoving))
 	if e.kind == fsys.Regular && !r.opts.DryRun && len(movers) > 0 {
 		return r.moveData(e, movers)
 	}
@@ -222,7 +212,8 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 		course.Read = e.evict.Read
 	}
 	e.resumed = start
-	r.countMoved(e, start)
+	e.counted += start
+	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, course)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
@@ -306,21 +297,6 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 	return sinks
 }
 
-// countMoved counts bytes that need not be moved any more.
-func (r *run) countMoved(e *entry, n int64) {
-	counters.Grow(&r.counters.Bytes, n)
-	e.counted += n
-}
-
-// mayCommit returns errReported if what was read does not match the manifests of the
-// source, or one at the destination that is not Sealift's to change.
-func (r *run) mayCommit(e *entry, p *transfer) error {
-	if !r.isExpected(e, e.digests) {
-		return errReported
-	}
-	return r.accepts(e, p)
-}
-
 // accepts returns errReported if what was read does not match a manifest at the
 // destination that is not Sealift's to change.
 func (r *run) accepts(e *entry, p *transfer) error {
@@ -336,7 +312,10 @@ func (r *run) accepts(e *entry, p *transfer) error {
 
 // commit completes the temporary and gives it the final name.
 func (r *run) commit(e *entry, p *transfer) error {
-	if err := r.mayCommit(e, p); err != nil {
+	if !r.isExpected(e, e.digests) {
+		return errReported
+	}
+	if err := r.accepts(e, p); err != nil {
 		return err
 	}
 	s, place := &p.sink, p.target.place()
@@ -424,8 +403,8 @@ func (r *run) forget(e *entry, p *transfer) {
 // doubtKept lets the transfers be compared that would keep digests of an earlier run
 // which are not those that were read of the source.
 func (e *entry) doubtKept() (anyDoubt bool) {
-	for _, p := range e.transfers {
-		if p.is(stateKeeping) && e.contradicts(p.content.digests) {
+	for p := range e.in(stateKeeping) {
+		if e.contradicts(p.content.digests) {
 			p.decision = p.decision.doubted()
 			p.content = content{}
 			p.become(stateComparing)
@@ -437,10 +416,8 @@ func (e *entry) doubtKept() (anyDoubt bool) {
 
 // keepAll finishes the transfers whose names have the source's content already.
 func (r *run) keepAll(e *entry, group *linkGroup) {
-	for _, p := range e.transfers {
-		if p.is(stateKeeping) {
-			r.endStep(e, p, r.keep(e, p, group))
-		}
+	for p := range e.in(stateKeeping) {
+		r.endStep(e, p, r.keep(e, p, group))
 	}
 }
 

@@ -199,7 +199,7 @@ var errSameTimes = &conflictError{why: "it differs from the source, although siz
 // observe finds out what has the transfer's name at the destination.
 func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
-	if p.dir == nil || !p.dd.maybeExists(p.name) {
+	if p.dir == nil || !p.made && !p.dd.maybeExists(p.name) {
 		return o, nil
 	}
 	have, err := p.dir.Lstat(p.name)

@@ -214,21 +214,7 @@ func (r *run) linksTold(p *transfer, g *linkGroup) (told bool, err error) {
 	if r.opts.DryRun || p.have.ID == g.primaries[p.target.index].id {
 		return true, nil
 	}
-	t, device := p.target, p.have.ID.Dev
-	t.linksMu.Lock()
-	defer t.linksMu.Unlock()
-	told, known := t.linksTold[device]
-	if known {
-		return told, nil
-	}
-	if told, err = tellsLinks(p.dir); err != nil {
-		return false, err
-	}
-	if t.linksTold == nil {
-		t.linksTold = map[uint64]bool{}
-	}
-	t.linksTold[device] = told
-	return told, nil
+	return p.target.tellsLinks.ask(p.have.ID.Dev, func() (bool, error) { return tellsLinks(p.dir) })
 }
 
 func tellsLinks(dir *fsys.Dir) (bool, error) {

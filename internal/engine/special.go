@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -128,27 +129,41 @@ func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err erro
 		return false, nil
 	}
 	t := p.target
-	t.linksMu.Lock()
-	defer t.linksMu.Unlock()
-	follows, known := t.followed[link.ID.Dev]
-	if !known {
-		follows, err = followsLinks(p.dir)
-		if refused(err) { // perhaps only in this directory
-			t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
-			return true, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
-		}
-		if t.followed == nil {
-			t.followed = map[uint64]bool{}
-		}
-		t.followed[link.ID.Dev] = follows
-	}
-	if follows {
+	follows, err = t.followsLinks.ask(link.ID.Dev, func() (bool, error) { return followsLinks(p.dir) })
+	switch {
+	case refused(err): // perhaps only in this directory
+		t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
+	case follows:
 		t.warn(r, kindLinkMeta, errors.New("times and owners of symbolic links cannot be kept there; what the links point to would get them"))
 	}
 	return follows, nil
+}
+
+// perDevice has the answers to a question that is asked once for each device.
+type perDevice struct {
+	mu    sync.Mutex
+	known map[uint64]bool
+}
+
+// ask returns the answer for a device. An error is not remembered.
+func (d *perDevice) ask(device uint64, question func() (bool, error)) (answer bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	answer, known := d.known[device]
+	if known {
+		return answer, nil
+	}
+	if answer, err = question(); err != nil {
+		return false, err
+	}
+	if d.known == nil {
+		d.known = map[uint64]bool{}
+	}
+	d.known[device] = answer
+	return answer, nil
 }
 
 func followsLinks(dir *fsys.Dir) (bool, error) {

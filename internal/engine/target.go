@@ -58,9 +58,8 @@ type target struct {
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
 
-	linksMu   sync.Mutex
-	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
-	linksTold map[uint64]bool // device → hard links have one inode number
+	followsLinks perDevice // what symbolic links point to gets their metadata
+	tellsLinks   perDevice // hard links have one inode number
 
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -100,17 +102,19 @@ func (p *transfer) open() bool {
 	return p.state != stateFinished && p.state != stateFailed && !p.target.isDropped()
 }
 
-// is reports whether the transfer is in the state, and its destination was not dropped.
-func (p *transfer) is(s state) bool { return p.state == s && !p.target.isDropped() }
-
-func anyOpen(transfers []*transfer) bool {
-	for _, p := range transfers {
-		if p.open() {
-			return true
+// in returns the entry's transfers that are in the state when it comes to them. Those to
+// destinations that were dropped are left out.
+func (e *entry) in(s state) iter.Seq[*transfer] {
+	return func(yield func(*transfer) bool) {
+		for _, p := range e.transfers {
+			if p.state == s && !p.target.isDropped() && !yield(p) {
+				return
+			}
 		}
 	}
-	return false
 }
+
+func anyOpen(transfers []*transfer) bool { return slices.ContainsFunc(transfers, (*transfer).open) }
 
 // created is the outcome of a transfer that gives its name to new content.
 func (p *transfer) created() outcome {
@@ -134,27 +138,19 @@ const (
 	outConflict                 // reported
 )
 
-// stageError is an error and the stage at which it kept an entry from being copied.
-type stageError struct {
-	stage failure.Stage
-	err   error
-}
-
-func (e *stageError) Error() string { return e.err.Error() }
-func (e *stageError) Unwrap() error { return e.err }
-
-// inStage adds the stage to an error; nil stays nil.
+// inStage adds to an error the stage at which it kept an entry from being copied; nil
+// stays nil. failSource and failTransfer add the rest.
 func inStage(stage failure.Stage, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &stageError{stage, err}
+	return &failure.FileError{Stage: stage, Err: err}
 }
 
 // splitStage takes the stage off an error; one without is about reading the source.
 func splitStage(err error) (failure.Stage, error) {
-	if at, ok := errors.AsType[*stageError](err); ok {
-		return at.stage, at.err
+	if at, ok := errors.AsType[*failure.FileError](err); ok {
+		return at.Stage, at.Err
 	}
 	return failure.StageRead, err
 }
