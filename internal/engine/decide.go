@@ -221,9 +221,8 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	case !o.dryRun:
 		o.journal = r.observeJournal(e, p)
 		if o.hashing && o.upToDate() {
-			var complete bool
-			o.line, complete = p.target.catalog.Kept(e.manifestPath(p))
-			o.lineHolds = complete && e.expected.Met(o.line)
+			o.line, o.lineHolds = p.target.catalog.Kept(e.manifestPath(p))
+			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 		}
 	}
 	return o, err

@@ -55,11 +55,6 @@ func (r *run) process(j job, clock *timing.Clock) {
 		r.failSource(e, failure.StageOpen, err)
 		return
 	}
-	r.take(e)
-}
-
-// take takes an opened entry to all destinations and closes it.
-func (r *run) take(e *entry) {
 	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.name == "" {
 		r.processLinked(e)
 		return

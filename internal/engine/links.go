@@ -186,37 +186,28 @@ func (g *linkGroup) linkable(e *entry, p *transfer) bool {
 // that the entry has to be copied like any other: an existing name under policy never, for
 // instance.
 func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetResult, error) {
-	switch act {
-	case actKeep:
-		// A file of its own becomes a link only where links can be told, or every run would
-		// link anew. A dry run makes nothing to find out.
-		if told, err := r.linksTold(p, g); err != nil {
-			err = fmt.Errorf("finding out whether hard links can be told: %w", err)
-			return targetResult{}, inStage(failure.StageCreate, err)
-		} else if !told {
+	if act != actCreate && act != actReplace && act != actKeep {
+		return targetResult{}, nil
+	}
+	primary := &g.primaries[p.target.index]
+	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run makes nothing to find out
+		told, err := p.target.tellsLinks.ask(p.have.ID.Dev, func() (bool, error) { return tellsLinks(p.dir) })
+		if err != nil {
+			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
+		}
+		if !told { // every run would link anew
 			return targetResult{}, nil
 		}
-	case actCreate, actReplace:
-	default:
-		return targetResult{}, nil
 	}
 	done, err := r.link(e, p, g, act)
 	if err != nil || done == outNothing || e.kind != fsys.Regular || r.opts.DryRun {
 		return targetResult{done: done}, err
 	}
-	digests := g.primaries[p.target.index].digests
-	return targetResult{done: done, content: content{digests: digests, fresh: done == outLinked}}, nil
+	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
 }
 
-// linksTold reports whether the names of one file have one inode number at the
-// transfer's file system; sshfs makes one up for each. Each device is asked once.
-func (r *run) linksTold(p *transfer, g *linkGroup) (told bool, err error) {
-	if r.opts.DryRun || p.have.ID == g.primaries[p.target.index].id {
-		return true, nil
-	}
-	return p.target.tellsLinks.ask(p.have.ID.Dev, func() (bool, error) { return tellsLinks(p.dir) })
-}
-
+// tellsLinks reports whether the names of one file have one inode number in dir's file
+// system; sshfs makes one up for each.
 func tellsLinks(dir *fsys.Dir) (bool, error) {
 	if dir.SyncFSReliable() { // all of these do
 		return true, nil
