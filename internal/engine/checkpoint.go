@@ -100,9 +100,6 @@ func (t *target) checkpoint(r *run, flush bool) error {
 	return err
 }
 
-// errReported ends a checkpoint because of an error that was reported.
-var errReported = errors.New("reported")
-
 // force makes the group durable.
 func (t *target) force(g *resume.Group, flush bool) (err error) {
 	whole := t.wholeFS && (g.Files > 0 || flush)

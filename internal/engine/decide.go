@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // action is what is to be done with an entry at one destination.
@@ -182,7 +180,13 @@ func (o *observation) keepLine() decision {
 	if o.lineHolds {
 		return decision{act: actKeep, content: content{digests: o.line}, line: o.line}
 	}
-	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: o.line}
+	d := decision{act: actKeep, line: o.line}
+	return d.doubted()
+}
+
+// doubted lets the content decide about a file that is up to date by size and time.
+func (d decision) doubted() decision {
+	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: d.line, torn: d.torn}
 }
 
 func conflict(why string, hint Policy) decision {
@@ -195,7 +199,7 @@ var errSameTimes = &conflictError{why: "it differs from the source, although siz
 // observe finds out what has the transfer's name at the destination.
 func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
-	if p.dir == nil || !p.dd.maybeExists(p.name) {
+	if p.dir == nil || !p.made && !p.dd.maybeExists(p.name) {
 		return o, nil
 	}
 	have, err := p.dir.Lstat(p.name)
@@ -217,9 +221,8 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	case !o.dryRun:
 		o.journal = r.observeJournal(e, p)
 		if o.hashing && o.upToDate() {
-			var complete bool
-			o.line, complete = p.target.catalog.Kept(e.manifestPath(p))
-			o.lineHolds = complete && e.expected.Met(o.line)
+			o.line, o.lineHolds = p.target.catalog.Kept(e.manifestPath(p))
+			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 		}
 	}
 	return o, err
@@ -271,59 +274,5 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 	}
 	return j
 }
-
-// decideAll decides about the transfers that are undecided, or that have to be decided
-// again, and links what can be linked.
-func (r *run) decideAll(e *entry, g *linkGroup) {
-	for _, p := range e.transfers {
-		if p.failed || p.done != outNothing || !p.again && p.act != actNone {
-			continue
-		}
-		p.again = false
-		e.clock.At(timing.Create, p.target.place())
-		o, err := r.observe(e, p)
-		if err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
-		}
-		if o.linkable = g.linkable(e, p); o.linkable {
-			r.linkTo(e, p, g, decide(o))
-			o.linkable = false
-		}
-		if p.done == outNothing && !p.failed && !p.again {
-			r.follow(e, p, decide(o))
-		}
-	}
-}
-
-// follow begins what was decided.
-func (r *run) follow(e *entry, p *transfer, d decision) {
-	p.act, p.decision = d.act, d
-	p.digests, p.known = d.content.digests, d.content.known
-	switch d.act {
-	case actConflict:
-		p.fail()
-	case actLeave:
-		p.done = outLeft
-		if d.torn {
-			p.target.warnTorn(r, e.path)
-		}
-	}
-}
-
-// warnTorn tells of files that policy "never" leaves as an interrupted run has.
-func (t *target) warnTorn(r *run, path string) {
-	t.mu.Lock()
-	told := t.warnedTorn
-	t.warnedTorn = true
-	t.mu.Unlock()
-	if !told {
-		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
-		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
-	}
-}
-
-// fail leaves the transfer's name alone.
-func (p *transfer) fail() { p.act, p.done = actConflict, outConflict }
 
 func quoteName(s string) string { return quote.Name(s) }

@@ -35,7 +35,8 @@
 //
 //   - entry: one thing in the source that is not a directory
 //   - target: a destination
-//   - transfer: the copy of one entry to one target
+//   - transfer: the copy of one entry to one target; transfer.go has its states
+//   - observation, decision: what is known before content is compared, and what follows
 //   - sink: where the bytes of a transfer are written
 //   - lane: a channel and the goroutine that drains it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole

@@ -138,7 +138,7 @@ func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
 // leavePartial keeps, of a run that is stopped, what was written of a large file.
 // All that was read has reached the digests and the sinks.
 func (r *run) leavePartial(e *entry, movers []*transfer, total int64, set *hash.Set) {
-	if changed, err := e.changed(); changed || err != nil {
+	if e.unchanged() != nil {
 		return
 	}
 	states := set.States()

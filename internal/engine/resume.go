@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -94,5 +95,17 @@ func (r *run) reportLog(t *target) {
 		t.drop(r, "", err)
 	case !t.isDropped():
 		r.failEnd(t, failure.StageJournal, err)
+	}
+}
+
+// warnTorn warns, once, of files that policy "never" leaves as an interrupted run has.
+func (t *target) warnTorn(r *run, path string) {
+	t.mu.Lock()
+	warned := t.warnedTorn
+	t.warnedTorn = true
+	t.mu.Unlock()
+	if !warned {
+		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
+		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
 	}
 }
