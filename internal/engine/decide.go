@@ -173,7 +173,7 @@ func (r *run) judgeInterrupted(e *entry, p *transfer, v verdict) (judged bool) {
 		}
 		return true
 	}
-	if !left.MayBeIncomplete || log.Certified() && p.target.catalog.Settled(e.manifestPath(p)) {
+	if !left.MayBeIncomplete || log.Certified && p.target.catalog.Settled(e.manifestPath(p)) {
 		return false
 	}
 	p.suspect = true

@@ -46,10 +46,6 @@ func (l *Log) Certify(digests []string) error {
 	return p.CommitReplacing(certifiedName)
 }
 
-// Certified reports whether a complete run has certified the manifests that are at the
-// destination, and no copy was interrupted there since.
-func (l *Log) Certified() bool { return l.certified }
-
 // readCertified compares the certificate with the logs and manifests that are there now.
 // If there is a log of this source, that copy was interrupted later.
 func (l *Log) readCertified() error {
@@ -74,19 +70,19 @@ func (l *Log) readCertified() error {
 		return err
 	}
 	now, err := l.certificate(digests)
-	l.certified = err == nil && now == string(text)
+	l.Certified = err == nil && now == string(text)
 	return err
 }
 
 // certificate returns a line for each log of another copy and each manifest.
 func (l *Log) certificate(digests []string) (string, error) {
-	listing, err := l.journal.dir.List()
+	names, err := l.journal.logs()
 	if err != nil {
 		return "", err
 	}
 	var lines []string
-	for i := range listing.Len() {
-		if name := listing.Name(i); isLog(name) && name != l.name {
+	for _, name := range names {
+		if name != l.name {
 			info, err := l.journal.dir.Lstat(name)
 			if err != nil {
 				return "", err
