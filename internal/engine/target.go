@@ -305,13 +305,14 @@ func (t *target) undo() {
 	if t.catalog != nil {
 		t.catalog.Close()
 	}
-	if t.journal != nil && !t.journal.Closed() && (t.created || !t.rootOurs && !t.journal.HoldsLogs()) {
+	if t.journal != nil {
+		if !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+			return
+		}
 		_ = t.journal.Remove()
 		t.journal.Close()
 	}
-	if t.journal == nil || t.journal.Closed() {
-		t.removeMade()
-	}
+	t.removeMade()
 }
 
 // removeMade removes the directories that this run made, as far as they are empty.

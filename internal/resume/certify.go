@@ -20,8 +20,8 @@ const maxCertificate = 1 << 20
 // Certify records, in a run that completes while logs of other copies stay, which logs
 // these are and which manifests the run has written: digests has the SHA-256 of each one,
 // in the order of the hashes. The run has judged the files that those manifests list. So
-// as long as neither logs nor manifests change, the unfinished copies do not make the
-// listed files suspect.
+// as long as neither logs nor manifests change, no unfinished copy can have left one of
+// these files incomplete.
 func (l *Log) Certify(digests []string) error {
 	if len(l.journal.foreign) == 0 || len(digests) != len(l.opts.Hashes) || len(digests) == 0 {
 		return nil

@@ -168,9 +168,6 @@ func (j *Journal) logs() (names []string, err error) {
 // Create makes a temporary file in the journal.
 func (j *Journal) Create() (*fsys.Pending, error) { return j.dir.Create(false) }
 
-// Closed reports whether the journal was closed.
-func (j *Journal) Closed() bool { return j.dir == nil }
-
 // Remove deletes the journal with its contents, and the lock last. If it holds logs of
 // unfinished copies from other sources, these stay, and the directory with them.
 func (j *Journal) Remove() error {

@@ -138,8 +138,8 @@ func TestJudgementWithoutProof(t *testing.T) {
 	}
 }
 
-// Without an interrupted run, no file is suspect.
-func TestNothingIsSuspectWithoutAnInterruptedRun(t *testing.T) {
+// Without an interrupted run, every file is complete.
+func TestJudgementWithoutAnInterruptedRun(t *testing.T) {
 	_, l, _ := open(t, openRoot(t, nil), tested)
 	require.False(t, l.Interrupted)
 	require.Equal(t, Judgement{}, l.Judge("f", source, at(150, 0), TimeStamps{}))

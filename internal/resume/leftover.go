@@ -160,8 +160,8 @@ func (l *Log) RemoveAllLeftovers(find *fsys.Finder) error {
 	return nil
 }
 
-// takeLeft takes the temporaries from those that are left whose files are wanted. The result
-// has the path of each one's file.
+// takeLeft returns the temporaries that this run has not continued and whose files are
+// wanted, each with the path of its file. It returns each one once.
 func (l *Log) takeLeft(wanted func(file string) bool) map[string]string {
 	taken := map[string]string{}
 	l.mu.Lock()
