@@ -83,7 +83,7 @@ func (r *run) checkGiven(t *target) error {
 // journal of unfinished runs has been read.
 func (t *target) startCatalog() error {
 	var unfinished catalog.Interrupted
-	if t.log.Interrupted() {
+	if t.log.Interrupted {
 		unfinished = t.log
 	}
 	t.catalog.Resume(unfinished)

@@ -266,7 +266,7 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 		}
 		return j
 	}
-	j.torn = left.MayBeIncomplete && !(log.Certified() && p.target.catalog.Settled(path))
+	j.torn = left.MayBeIncomplete && !(log.Certified && p.target.catalog.Settled(path))
 	if j.torn {
 		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
 			j.written = digests

@@ -253,7 +253,7 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 			}
 		}
 	}
-	if t.Name != "" && !r.opts.DryRun && t.log.Interrupted() {
+	if t.Name != "" && !r.opts.DryRun && t.log.Interrupted {
 		if err = dd.list(r, dir, nil); err != nil {
 			return fail(err)
 		}

@@ -259,7 +259,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, nobody would know whose the directory is.
 	stays := t.unmarked || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
-		t.log.Interrupted() && r.leavesOut(t)
+		t.log.Interrupted && r.leavesOut(t)
 	err = t.removeLeftovers()
 	if err == nil && !stays {
 		err = t.certify(written)
@@ -315,7 +315,7 @@ func (t *target) certify(written []catalog.Written) error {
 // alone, or the filters leave them out that were not those of that run.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedTorn || t.log.SetAside() && r.opts.part()
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedTorn || t.log.SetAside && r.opts.part()
 }
 
 // abandon leaves the destination of a run that was stopped: without a new

@@ -121,7 +121,7 @@ func (r *run) mark(t *target) {
 		return
 	}
 	journal := "the journal stays, to show that this copy is incomplete"
-	if t.journal.Removed() {
+	if t.journal.Removed {
 		journal = "the journal is already removed, so run the same command again"
 	}
 	r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf("%w; %s", err, journal)})

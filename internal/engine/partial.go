@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -31,8 +32,8 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	var states [][]byte
 	for _, f := range found {
-		if start == 0 || f.proved.Off < start {
-			start, states = f.proved.Off, f.proved.States
+		if start == 0 || f.proved.Offset < start {
+			start, states = f.proved.Offset, f.proved.States
 		}
 	}
 	if err := r.ctx.Err(); err != nil {
@@ -46,7 +47,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	for _, f := range found {
 		r.setSink(f.transfer, f.File, r.pairOf(e, f.transfer))
-		if err := f.Shorten(resume.Point{Off: start, States: states}); err != nil {
+		if err := f.Shorten(start, states); err != nil {
 			f.transfer.sink.Err = err
 			continue
 		}
@@ -71,7 +72,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 type leftover struct {
 	transfer *transfer
 	*resume.Leftover
-	proved resume.Point // what is there for certain
+	proved journal.Partial // how far the file is there for certain
 }
 
 // keepAll leaves the temporaries for the next run.
@@ -92,13 +93,13 @@ func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 		return nil
 	}
 	f := &leftover{transfer: p, Leftover: left, proved: left.Durable}
-	if left.Written.Off > 0 && left.Size >= left.Written.Off && r.proveWritten(e, f, set) {
+	if left.Written.Offset > 0 && left.Size >= left.Written.Offset && r.proveWritten(e, f, set) {
 		f.proved = left.Written
 	}
 	if r.ctx.Err() != nil {
 		return f // not proved yet: it is left to the next run
 	}
-	if f.proved.Off == 0 || left.Size < f.proved.Off {
+	if f.proved.Offset == 0 || left.Size < f.proved.Offset {
 		left.Discard()
 		return nil
 	}
@@ -114,7 +115,7 @@ func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
 	var provable []stdhash.Hash
 	for i := range set.Len() {
 		known := i < len(written.States) && len(written.States[i]) > 0
-		if known && (durable.Off == 0 || i < len(durable.States) && len(durable.States[i]) > 0) {
+		if known && (durable.Offset == 0 || i < len(durable.States) && len(durable.States[i]) > 0) {
 			provable = append(provable, set.Hash(i))
 		}
 	}
@@ -124,7 +125,7 @@ func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
 	if _, err := f.File.DropCache(); err != nil {
 		return false
 	}
-	if err := r.pipe.Feed(r.ctx, &f.File.File, durable.Off, written.Off, provable, e.clock, f.transfer.target.place()); err != nil {
+	if err := r.pipe.Feed(r.ctx, &f.File.File, durable.Offset, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
 		return false
 	}
 	for i := range set.Len() {

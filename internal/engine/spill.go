@@ -18,7 +18,7 @@ func (t *target) newSpill() (manifest.Spill, error) {
 // destination that is there.
 func (r *run) newPendingLinksFile() (parkedFile, error) {
 	for _, t := range r.targets {
-		if t.journal == nil || t.journal.Closed() || t.isDropped() {
+		if t.journal == nil || t.isDropped() {
 			continue
 		}
 		p, err := t.journal.Create()

@@ -145,28 +145,25 @@ func (t *target) openExisting(r *run) error {
 			return err
 		}
 	}
-	if t.journal, err = resume.OpenJournal(t.root, resume.JournalName(t.Name)); err != nil {
+	name := resume.JournalName(t.Name)
+	if t.journal, err = resume.OpenJournal(t.root, name); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
 			t.leaveToOther()
 			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
-	if t.rootOurs, err = t.ownsRoot(r.opts.Sync != SyncNone); err != nil {
+	if t.created {
+		t.rootOurs, err = true, resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone)
+	} else {
+		t.rootOurs, err = t.journal.RootMarked()
+	}
+	if err != nil {
 		return err
 	}
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
-}
-
-// ownsRoot reports whether a run made the root: this one, which it records, or an earlier
-// one that was interrupted.
-func (t *target) ownsRoot(durable bool) (bool, error) {
-	if t.created {
-		return true, t.journal.MarkRoot(durable)
-	}
-	return t.journal.RootMarked()
 }
 
 // probe finds out what the root's file system can do. Those mounted below are probed
@@ -259,7 +256,7 @@ func (t *target) leaveToOther() {
 	if !t.created {
 		return
 	}
-	_ = resume.MarkRootOfOther(t.root, resume.JournalName(t.Name))
+	_ = resume.MarkRoot(t.root, resume.JournalName(t.Name), false)
 }
 
 // madeByUs returns an error if a directory that this run has just made is another
@@ -302,13 +299,14 @@ func (t *target) undo() {
 	if t.catalog != nil {
 		t.catalog.Close()
 	}
-	if t.journal != nil && !t.journal.Closed() && (t.created || !t.rootOurs && !t.journal.HoldsLogs()) {
+	if t.journal != nil {
+		if !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+			return
+		}
 		_ = t.journal.Remove()
 		t.journal.Close()
 	}
-	if t.journal == nil || t.journal.Closed() {
-		t.removeMade()
-	}
+	t.removeMade()
 }
 
 // removeMade removes the directories that this run made, as far as they are empty.
@@ -328,7 +326,7 @@ func (t *target) removeMade() {
 // made there, and not a name of a file outside, or another user's directory, that
 // somebody has put in its place. What is mounted below can have owners of its own.
 func (t *target) isOwnWork(have fsys.Info) bool {
-	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner() || have.ID.Dev != t.dev)
+	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.dev)
 }
 
 // give up: no more is written there. It is reported once.

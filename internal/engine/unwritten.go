@@ -13,11 +13,15 @@ func (r *run) reportUnwritten(t *target, err error) {
 	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
 	}
+	log, err := t.log.ReadBack()
+	if log == nil || err != nil {
+		return // errors of the log are reported separately
+	}
 	look := newFinder(t.root)
 	defer look.Close()
-	for path, err := range t.log.Uncovered() {
+	for path, err := range log.Loose() {
 		if err != nil {
-			return // an error of the log is reported separately
+			return
 		}
 		dir, name, err := look.Parent(path)
 		if err != nil {

@@ -20,8 +20,8 @@ const maxCertificate = 1 << 20
 // Certify records, in a run that completes while logs of other copies stay, which logs
 // these are and which manifests the run has written: digests has the SHA-256 of each one,
 // in the order of the hashes. The run has judged the files that those manifests list. So
-// as long as neither logs nor manifests change, the unfinished copies do not make the
-// listed files suspect.
+// as long as neither logs nor manifests change, no unfinished copy can have left one of
+// these files incomplete.
 func (l *Log) Certify(digests []string) error {
 	if len(l.journal.foreign) == 0 || len(digests) != len(l.opts.Hashes) || len(digests) == 0 {
 		return nil
@@ -45,10 +45,6 @@ func (l *Log) Certify(digests []string) error {
 	}
 	return p.CommitReplacing(certifiedName)
 }
-
-// Certified reports whether a complete run has certified the manifests that are at the
-// destination, and no copy was interrupted there since.
-func (l *Log) Certified() bool { return l.certified }
 
 // readCertified compares the certificate with the logs and manifests that are there now.
 // If there is a log of this source, that copy was interrupted later.
@@ -74,19 +70,19 @@ func (l *Log) readCertified() error {
 		return err
 	}
 	now, err := l.certificate(digests)
-	l.certified = err == nil && now == string(text)
+	l.Certified = err == nil && now == string(text)
 	return err
 }
 
 // certificate returns a line for each log of another copy and each manifest.
 func (l *Log) certificate(digests []string) (string, error) {
-	listing, err := l.journal.dir.List()
+	names, err := l.journal.logs()
 	if err != nil {
 		return "", err
 	}
 	var lines []string
-	for i := range listing.Len() {
-		if name := listing.Name(i); isLog(name) && name != l.name {
+	for _, name := range names {
+		if name != l.name {
 			info, err := l.journal.dir.Lstat(name)
 			if err != nil {
 				return "", err

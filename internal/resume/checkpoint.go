@@ -80,7 +80,7 @@ func (g *Group) SyncParts(flushed bool) error {
 			continue
 		}
 		if err := p.dup.SyncPart(p.from, p.off-p.from); err != nil {
-			return fmt.Errorf("%s: %w", quote.Name(p.line.Path), err)
+			return fmt.Errorf("%s: %w", quote.Name(p.Path), err)
 		}
 	}
 	return nil

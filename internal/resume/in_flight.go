@@ -37,8 +37,8 @@ type LargeFile struct {
 type InFlight struct {
 	LargeFile
 	log  *Log
-	line journal.Partial // without how far the file has come
-	dup  *fsys.File      // a separate descriptor: the worker may close the other one
+	temp string     // the name of File
+	dup  *fsys.File // a separate descriptor: the worker may close the other one
 }
 
 // progress is how far an InFlight has come. It is guarded by the log's mu.
@@ -57,7 +57,7 @@ func (l *Log) Track(o LargeFile) (*InFlight, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &InFlight{LargeFile: o, log: l, line: partialOf(o.Path, o.Source, o.File), dup: dup}
+	f := &InFlight{LargeFile: o, log: l, temp: o.File.Name(), dup: dup}
 	if err := l.add(f); err != nil {
 		dup.Close()
 		return nil, err
@@ -102,7 +102,7 @@ func (p *progress) release() (last bool) {
 // Gone records that the temporary does not exist any more.
 func (f *InFlight) Gone() {
 	if f != nil {
-		f.log.gone(f.line.Path)
+		f.log.gone(f.Path)
 	}
 }
 
@@ -141,14 +141,10 @@ func (l *Log) RecordKept() {
 	l.mu.kept = nil
 }
 
-// partialOf returns a record of the temporary of a file, without how far it has come.
-func partialOf(path string, src fsys.Info, temp *fsys.Pending) journal.Partial {
-	return journal.Partial{Path: path, Temp: temp.Name(), Size: src.Size, Mtime: src.Mtime, Ctime: src.Ctime}
-}
-
 // lineAt returns the record that says that the file has come to off.
 func (f *InFlight) lineAt(off int64, states [][]byte) *journal.Partial {
-	line := f.line
-	line.Offset, line.States = off, states
-	return &line
+	src := f.Source
+	return &journal.Partial{
+		Path: f.Path, Temp: f.temp, Offset: off, Size: src.Size, Mtime: src.Mtime, Ctime: src.Ctime, States: states,
+	}
 }

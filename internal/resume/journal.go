@@ -15,14 +15,17 @@ import (
 // lock that keeps other runs out, and the logs of unfinished copies. A run that completes
 // removes it. It is used from one goroutine, except for Create.
 type Journal struct {
+	// Removed says that Remove was called: the journal may not show any more that the copy
+	// is unfinished.
+	Removed bool
+
 	root *fsys.Dir
 	name string
 	dir  *fsys.Dir
 	lock *fsys.Lock // nil where the file system has no locks
 	// since is when an earlier run made the journal, according to its lock; 0 if this run
 	// made it.
-	since   fsys.Time
-	removed bool
+	since fsys.Time
 	// foreign are the logs of unfinished copies from other sources, which stay.
 	foreign map[string]bool
 }
@@ -110,34 +113,26 @@ func tryJournal(root *fsys.Dir, name string) (*Journal, error) {
 	return j, nil
 }
 
-// MarkRoot records that this run made the destination's directory. With durable, the mark
-// is on the device before anything else is. Btrfs syncs a file with its directories, but
-// not with the other files in them: otherwise the directory would come back from a power
-// cut with a log and without the mark.
-func (j *Journal) MarkRoot(durable bool) error {
-	if err := markRoot(j.dir); err != nil || !durable {
-		return err
-	}
-	return j.dir.Sync()
-}
-
-// MarkRootOfOther records the same in the journal of another run, which has the lock.
-func MarkRootOfOther(root *fsys.Dir, name string) error {
-	dir, err := root.OpenDir(name)
+// MarkRoot records that this run made the destination's directory, in the journal of that
+// name, which may be that of another run. With durable, the mark is on the device before
+// anything else is. Btrfs syncs a file with its directories, but not with the other files
+// in them: otherwise the directory would come back from a power cut with a log and without
+// the mark.
+func MarkRoot(root *fsys.Dir, journal string, durable bool) error {
+	dir, err := root.OpenDir(journal)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return markRoot(dir)
-}
-
-func markRoot(dir *fsys.Dir) error {
 	mark, err := dir.Create(false)
 	if err != nil {
 		return err
 	}
 	defer mark.Abort()
-	return mark.CommitReplacing(rootName)
+	if err := mark.CommitReplacing(rootName); err != nil || !durable {
+		return err
+	}
+	return dir.Sync()
 }
 
 // RootMarked reports whether a run made the destination's directory, one that was
@@ -152,27 +147,26 @@ func (j *Journal) RootMarked() (bool, error) {
 
 // HoldsLogs reports whether there are logs of unfinished copies in the journal, or may be.
 func (j *Journal) HoldsLogs() bool {
+	logs, err := j.logs()
+	return len(logs) > 0 || err != nil
+}
+
+// logs returns the names of the logs.
+func (j *Journal) logs() (names []string, err error) {
 	listing, err := j.dir.List()
 	if err != nil {
-		return true
+		return nil, err
 	}
 	for i := range listing.Len() {
-		if isLog(listing.Name(i)) {
-			return true
+		if name := listing.Name(i); strings.HasPrefix(name, logPrefix) || strings.HasPrefix(name, setAsidePrefix) {
+			names = append(names, name)
 		}
 	}
-	return false
+	return names, nil
 }
 
 // Create makes a temporary file in the journal.
 func (j *Journal) Create() (*fsys.Pending, error) { return j.dir.Create(false) }
-
-// Closed reports whether the journal was closed.
-func (j *Journal) Closed() bool { return j.dir == nil }
-
-// Removed reports whether Remove was called: the journal may not show any more that the
-// copy is unfinished.
-func (j *Journal) Removed() bool { return j.removed }
 
 // Remove deletes the journal with its contents, and the lock last. If it holds logs of
 // unfinished copies from other sources, these stay, and the directory with them.
@@ -182,7 +176,7 @@ func (j *Journal) Remove() error {
 		return err
 	}
 	stays := false
-	j.removed = true
+	j.Removed = true
 	for i := range listing.Len() {
 		name := listing.Name(i)
 		if name == lockName { // last: once it is removed, the next run begins

@@ -62,9 +62,9 @@ func (l *Log) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
 // source, or else that of the writing.
 func (l *Log) MayBeIncomplete(src, have fsys.Info, t TimeStamps) bool {
 	if t.ChangeTimes {
-		return l.interrupted && !t.before(have.Ctime, l.begun)
+		return l.Interrupted && !t.before(have.Ctime, l.begun)
 	}
-	return l.interrupted && (t.same(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun))
+	return l.Interrupted && (t.same(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun))
 }
 
 // listed returns the digests of a file that an interrupted run has copied, or found equal,

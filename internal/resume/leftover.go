@@ -16,16 +16,9 @@ type Leftover struct {
 	Size int64         // of File, bytes
 	// Durable is how far the file is on the device, Written how far it was written
 	// besides: reading it proves that. The offset is 0 if nothing is known.
-	Durable, Written Point
+	Durable, Written journal.Partial
 
-	log  *Log
-	line journal.Partial
-}
-
-// Point is a point in a file where it can be continued.
-type Point struct {
-	Off    int64    // bytes before the point
-	States [][]byte // of the digests there
+	log *Log
 }
 
 // TakeLeftover opens the temporary in dir that an interrupted run has left of a large file,
@@ -43,17 +36,14 @@ func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover 
 	if !left {
 		return nil
 	}
-	file, info, err := dir.Reopen(temp, l.owner)
+	file, info, err := dir.Reopen(temp, l.Owner)
 	if err != nil { // it does not exist any more, or is another file: the copy starts at the beginning
 		l.mu.Lock()
 		l.mu.left[temp] = path // to be removed
 		l.mu.Unlock()
 		return nil
 	}
-	return &Leftover{
-		File: file, Size: info.Size, log: l, line: partialOf(path, src, file),
-		Durable: Point{durable.Offset, durable.States}, Written: Point{written.Offset, written.States},
-	}
+	return &Leftover{File: file, Size: info.Size, Durable: durable, Written: written, log: l}
 }
 
 // partial returns how far an interrupted run has come with a large file.
@@ -75,19 +65,22 @@ func (l *Log) partial(path string, src fsys.Info) (durable, written journal.Part
 	return durable, written, durable.Offset > 0 || written.Offset > 0
 }
 
-// Shorten records, on the device, that the file can be continued at p, before the caller
-// cuts it off there. It does nothing if that is all that is known of the file.
-func (f *Leftover) Shorten(p Point) error {
-	l := f.log
-	if max(f.Durable.Off, f.Written.Off) <= p.Off || !l.Active() {
+// Shorten records, on the device, that the file can be continued at off with these states of
+// the digests, before the caller cuts it off there. It does nothing if no more is known of
+// the file.
+func (f *Leftover) Shorten(off int64, states [][]byte) error {
+	line := f.Durable
+	if f.Written.Offset > line.Offset {
+		line = f.Written
+	}
+	if line.Offset <= off || !f.log.Active() {
 		return nil
 	}
 	if err := f.File.Sync(); err != nil {
 		return err
 	}
-	line := f.line
-	line.Offset, line.States = p.Off, p.States
-	log, err := l.replacePartial(&line)
+	line.Offset, line.States = off, states
+	log, err := f.log.replacePartial(&line)
 	if err != nil {
 		return err
 	}
@@ -111,13 +104,13 @@ func (l *Log) replacePartial(line *journal.Partial) (*fsys.Pending, error) {
 // Discard removes the file and records that it does not exist any more.
 func (f *Leftover) Discard() {
 	f.File.Abort()
-	f.log.gone(f.line.Path)
+	f.log.gone(cmp.Or(f.Durable.Path, f.Written.Path))
 }
 
 // RemoveTemporaries removes the temporaries of interrupted runs from dir, except those that
 // can be continued. names has every name in dir that such a temporary can have.
 func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
-	if !l.interrupted {
+	if !l.Interrupted {
 		return nil
 	}
 	for _, name := range names {
@@ -131,7 +124,7 @@ func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
 		if left {
 			continue
 		}
-		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := remove(dir, name); err != nil {
 			return err
 		}
 	}
@@ -141,7 +134,7 @@ func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
 // RemoveLeftovers removes the temporaries in dir that this run has not continued; rel is
 // the path of dir, "" or "." for the root.
 func (l *Log) RemoveLeftovers(dir *fsys.Dir, rel string) error {
-	if !l.interrupted {
+	if !l.Interrupted {
 		return nil
 	}
 	rel = cmp.Or(rel, ".")
@@ -167,8 +160,8 @@ func (l *Log) RemoveAllLeftovers(find *fsys.Finder) error {
 	return nil
 }
 
-// takeLeft takes the temporaries from those that are left whose files are wanted. The result
-// has the path of each one's file.
+// takeLeft returns the temporaries that this run has not continued and whose files are
+// wanted, each with the path of its file. It returns each one once.
 func (l *Log) takeLeft(wanted func(file string) bool) map[string]string {
 	taken := map[string]string{}
 	l.mu.Lock()

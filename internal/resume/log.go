@@ -1,9 +1,7 @@
 package resume
 
 import (
-	"iter"
 	"path"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,22 +18,26 @@ import (
 // Failure returns why. The logs of other sources stay as they are: their copies are
 // unfinished, and files that they have left at this destination may be incomplete.
 type Log struct {
+	// These are set by OpenLog and do not change.
+	Owner uint32 // the user that new files at the destination belong to
+	// Interrupted says that there are logs of interrupted runs: of this source, of others,
+	// or logs that are damaged. A file that has changed since begun may be incomplete then,
+	// unless known lists it.
+	Interrupted bool
+	SetAside    bool // there are logs of this source that cannot be continued
+	// Certified says that a complete run has certified the manifests at the destination,
+	// and that no copy was interrupted there since: see Certify.
+	Certified bool
+
 	journal *Journal
 	opts    Options
 	name    string          // in the journal
 	ids     map[string]bool // of the logs of this source, which are in the names of their temporaries
-	owner   uint32          // that new files at the destination get
 
 	known     *journal.Log // what interrupted runs have recorded; nil if nothing
 	knownFile *fsys.File
-	// interrupted says that there were such runs: a file that has changed since begun may
-	// be incomplete unless known lists it.
-	interrupted bool
-	begun       fsys.Time
-	setAside    bool // there are logs of this source that cannot be continued
-	certified   bool // see Certify
-
-	start time.Time
+	begun     fsys.Time // the first of the interrupted runs
+	start     time.Time // this one
 
 	checkpoints sync.Mutex // held during a checkpoint
 
@@ -85,30 +87,15 @@ const (
 	setAsidePrefix = "aside." // a log of this source that cannot be continued
 )
 
-// isLog reports whether a name in the journal is that of a log.
-func isLog(name string) bool {
-	return strings.HasPrefix(name, logPrefix) || strings.HasPrefix(name, setAsidePrefix)
-}
-
 // LogName returns the name that the log of a copy from source has in the journal.
 func LogName(source string) string { return logPrefix + hashOf(source)[:16] }
-
-// Interrupted reports whether interrupted runs have left logs: of this source, of others,
-// or logs that are damaged.
-func (l *Log) Interrupted() bool { return l.interrupted }
-
-// SetAside reports whether there are logs of this source that cannot be continued.
-func (l *Log) SetAside() bool { return l.setAside }
-
-// Owner returns the user that new files at the destination belong to.
-func (l *Log) Owner() uint32 { return l.owner }
 
 // WorthKeeping reports whether a run that was stopped leaves something that the next one
 // has to know.
 func (l *Log) WorthKeeping() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.interrupted || l.mu.worked
+	return l.Interrupted || l.mu.worked
 }
 
 // Note adds a file that was copied or found equal. It counts once a checkpoint covers it.
@@ -163,28 +150,20 @@ func (l *Log) Flush() {
 	l.fail(l.mu.w.Flush())
 }
 
-// Uncovered returns the paths of the files that no checkpoint covers, in no order, and a
-// path as often as it was noted. An error is that of reading the log, and the end.
-func (l *Log) Uncovered() iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		l.mu.Lock()
-		if !l.active() {
-			l.mu.Unlock()
-			return
-		}
-		err := l.mu.w.Flush()
-		file, size := l.mu.file, l.mu.w.Size()
+// ReadBack reads the log that is being written; nil if the log has failed.
+func (l *Log) ReadBack() (*journal.Log, error) {
+	l.mu.Lock()
+	if !l.active() {
 		l.mu.Unlock()
-		var written *journal.Log
-		if err == nil {
-			written, err = journal.Read(fsys.ReaderAt{File: &file.File}, size)
-		}
-		if err != nil {
-			yield("", err)
-			return
-		}
-		written.Loose()(yield)
+		return nil, nil
 	}
+	err := l.mu.w.Flush()
+	file, size := l.mu.file, l.mu.w.Size()
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return journal.Read(fsys.ReaderAt{File: &file.File}, size)
 }
 
 // Active reports whether the log is being written.

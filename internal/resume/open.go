@@ -45,13 +45,12 @@ func (j *Journal) OpenLog(o Options) (_ *Log, warnings []error, err error) {
 // readOthers reads since when files may be incomplete because of copies from other
 // sources, or copies that were made with other options.
 func (l *Log) readOthers() (warnings []error, err error) {
-	listing, err := l.journal.dir.List()
+	names, err := l.journal.logs()
 	if err != nil {
 		return nil, err
 	}
-	for i := range listing.Len() {
-		name := listing.Name(i)
-		if name == l.name || !isLog(name) {
+	for _, name := range names {
+		if name == l.name {
 			continue
 		}
 		f, log, err := l.read(name)
@@ -70,7 +69,7 @@ func (l *Log) readOthers() (warnings []error, err error) {
 		own := strings.HasPrefix(name, setAsidePrefix+l.name)
 		if own || l.opts.File != "" { // logs of the same file, which this run judges in any case
 			l.ids[head.ID] = head.ID != ""
-			l.setAside = l.setAside || own
+			l.SetAside = l.SetAside || own
 			continue
 		}
 		l.journal.foreign[name] = true
@@ -114,10 +113,10 @@ func (l *Log) noteInterrupted(head journal.Header) {
 	if head.Begun.Sec > time.Now().Unix() { // the clock was set back: any file may be incomplete
 		head.Begun = fsys.Time{}
 	}
-	if !l.interrupted || head.Begun.Compare(l.begun) < 0 {
+	if !l.Interrupted || head.Begun.Compare(l.begun) < 0 {
 		l.begun = head.Begun
 	}
-	l.interrupted = true
+	l.Interrupted = true
 }
 
 // readOwn reads the log of this source. If it cannot be continued, it is renamed, and the
@@ -152,7 +151,7 @@ func (l *Log) readOwn() (warning, err error) {
 	if f != nil {
 		f.Close()
 	}
-	l.setAside = true
+	l.SetAside = true
 	warning = fmt.Errorf("the journal of an interrupted copy %s; it is set aside, and what that copy has left is compared with the source", why)
 	return warning, l.journal.dir.Rename(l.name, setAsidePrefix+l.name+"."+journal.NewID())
 }
@@ -174,7 +173,7 @@ func (l *Log) begin() error {
 	if err != nil {
 		return err
 	}
-	l.owner = info.UID
+	l.Owner = info.UID
 	l.journal.root.SetTempID(head.ID)
 	l.ids[head.ID] = true
 	if !l.opts.Durable {
@@ -199,7 +198,7 @@ func (l *Log) createLog(head journal.Header) error {
 			return err
 		}
 		head.Begun = info.Ctime
-		if l.interrupted && l.begun.Compare(head.Begun) < 0 {
+		if l.Interrupted && l.begun.Compare(head.Begun) < 0 {
 			head.Begun = l.begun
 		}
 		l.mu.w, err = journal.Create(to, head)
