@@ -362,7 +362,7 @@ func (r *run) Enter(d *walk.Dir) bool {
 				dd.state = destRefused
 			}
 			err := errors.New("it is a destination of this copy, reached through the source")
-			r.report(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageScan, Err: err}})
+			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, err))
 			return false
 		}
 	}

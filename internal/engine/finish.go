@@ -198,7 +198,7 @@ func (r *run) finish() (stopped bool) {
 
 // failEnd reports what goes wrong with a destination as a whole.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
-	r.report(Event{Kind: EventFailed, Target: t.Given, Err: &failure.FileError{Target: t.Given, Stage: stage, Err: err}})
+	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }
 
 // flushTarget makes what was copied to one destination durable. If that fails,

@@ -89,10 +89,18 @@ type Result struct {
 	Gone   bool     // Report has returned so
 }
 
+func (t *Result) count(n int64, cached bool) {
+	t.Good += n
+	if cached {
+		t.Cached += n
+	}
+}
+
 // Run reads everything and returns a result for each tree. It ends early with ctx; all
 // its goroutines have ended when it returns.
 func Run(ctx context.Context, o *Options) []Result {
-	r := &run{Options: o, ctx: ctx, results: make([]outcome, len(o.Trees))}
+	r := &run{Options: o, ctx: ctx}
+	r.mu.results = make([]Result, len(o.Trees))
 	groups := r.groups()
 	limit := max(fsys.OpenLimit()/4/(o.Workers*len(groups))/(len(o.Trees)+1), 1)
 	var workers sync.WaitGroup
@@ -117,37 +125,31 @@ func Run(ctx context.Context, o *Options) []Result {
 		close(g.jobs)
 	}
 	workers.Wait()
-	results := make([]Result, len(o.Trees))
-	for i := range r.results {
-		c := &r.results[i]
-		results[i] = Result{c.good.Load(), c.cached.Load(), c.mu.bad, c.gone.Load()}
-	}
-	return results
+	return r.mu.results
 }
 
 // run is one execution of Run.
 type run struct {
 	*Options
-	ctx     context.Context
-	results []outcome
-	linked  linkedDigests
-	moving  sync.Mutex // held while a bad file is renamed: its directory is changed and restored
-}
-
-// outcome is what is known about one tree so far.
-type outcome struct {
-	good, cached atomic.Int64
-	gone         atomic.Bool
-	mu           struct {
+	ctx    context.Context
+	linked linkedDigests
+	moving sync.Mutex // held while a bad file is renamed: its directory is changed and restored
+	mu     struct {
 		sync.Mutex
-		bad []string
+		results []Result
 	}
 }
 
-func (c *outcome) drop(path string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.bad = append(c.mu.bad, path)
+// update changes the result of a tree.
+func (r *run) update(tree int, change func(*Result)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.mu.results[tree])
+}
+
+func (r *run) isGone(tree int) (gone bool) {
+	r.update(tree, func(t *Result) { gone = t.Gone })
+	return gone
 }
 
 // group is what is on one device.

@@ -68,7 +68,7 @@ func (w *worker) work() {
 
 func (w *worker) do(j *job) {
 	for _, i := range w.group.trees {
-		if j.files[i].digest != nil && !w.results[i].gone.Load() {
+		if j.files[i].digest != nil && !w.isGone(i) {
 			w.clock.At(timing.Read, w.Trees[i].Place)
 			w.readTree(i, j)
 		}
@@ -94,32 +94,31 @@ func (w *worker) readTree(i int, j *job) {
 	}
 	defer f.Close()
 	have, cached, err := w.read(f, info, w.Trees[i].Place)
-	c, want := &w.results[i], j.files[i].digest
+	want := j.files[i].digest
 	switch {
 	case w.ctx.Err() != nil:
 	case err != nil:
 		w.fail(i, j.path, w.setAside(fmt.Errorf("reading it back: %w", err), dir, name, info))
 	case bytes.Equal(have, want):
 		j.files[i].good, j.files[i].cached = true, cached
-		c.good.Add(1)
-		if cached {
-			c.cached.Add(1)
-		}
+		w.update(i, func(t *Result) { t.count(1, cached) })
 	default:
 		err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
 			w.Algorithm, w.Algorithm.Text(have), w.Algorithm.Text(want))
-		c.drop(j.path)
-		w.Report(Finding{i, j.path, Differs, w.setAside(err, dir, name, info)})
+		w.differs(i, j.path, w.setAside(err, dir, name, info))
 	}
 }
 
 // fail reports a file of a tree that cannot be read.
 func (w *worker) fail(i int, path string, err error) {
-	c := &w.results[i]
-	c.drop(path)
-	if w.Report(Finding{i, path, Unreadable, err}) {
-		c.gone.Store(true)
-	}
+	gone := w.Report(Finding{i, path, Unreadable, err})
+	w.update(i, func(t *Result) { t.Bad, t.Gone = append(t.Bad, path), t.Gone || gone })
+}
+
+// differs reports a file of a tree that has another digest than it should.
+func (w *worker) differs(i int, path string, err error) {
+	w.Report(Finding{i, path, Differs, err})
+	w.update(i, func(t *Result) { t.Bad = append(t.Bad, path) })
 }
 
 // readSource reads the source's file for judge.
@@ -172,14 +171,9 @@ func (w *worker) judge(j *job) {
 			w.failSource(j, Changed, errors.New("it has changed since it was copied"))
 			return
 		}
-		c := &w.results[i]
-		c.drop(j.path)
-		c.good.Add(-1)
-		if f.cached {
-			c.cached.Add(-1)
-		}
+		w.update(i, func(t *Result) { t.count(-1, f.cached) })
 		err = errors.New("the source, read again, is not what was copied")
-		w.Report(Finding{i, j.path, Differs, w.setAside(err, dir, name, there)})
+		w.differs(i, j.path, w.setAside(err, dir, name, there))
 	}
 }
 
