@@ -65,7 +65,7 @@ var notRun = map[string]string{
 	"docs/releasing.md: git clone ...":                                                "the network",
 	"docs/releasing.md: go tool -modfile=tools/release/go.mod goreleaser release ...": "builds for all systems",
 	"docs/releasing.md: cat dist/SHA256SUMS":                                          "of what the line before has built",
-	"scripts/README.md: go test ./cmd/sealift -run ...":                               "these tests run beside this one",
+	"scripts/README.md: go test ./internal/rigs -v":                                   "these tests run beside this one",
 }
 
 // testedElsewhere are pages of which another test runs the blocks.
@@ -75,6 +75,9 @@ var testedElsewhere = map[string]string{
 
 // shownOnly are languages of blocks that are no commands.
 var shownOnly = []string{"diagram"}
+
+// lacking is the exit code of a script that cannot work here.
+const lacking = 77
 
 // docsRoot is where the paths of the pages start.
 var docsRoot = filepath.Join("..", "..")

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -25,12 +26,23 @@ import (
 
 // The scripts run this program again under the names of these commands.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(interruptible{m}, map[string]func(){
 		"sealift":  main,
 		"ordinary": ordinary,
 		"signal":   signalWhen,
 		"deeptree": deepTree,
 	})
+}
+
+// interruptible runs tests whose programs SIGINT reaches, also where a shell or
+// test2json has started them with SIGINT ignored, which programs inherit.
+type interruptible struct{ *testing.M }
+
+func (m interruptible) Run() int {
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	return m.M.Run()
 }
 
 // TestScript runs testdata/script, one rule of the contract each. Besides what

@@ -83,6 +83,7 @@ for dir in "${covered[@]}"; do # what hides the world itself comes last
 done
 [[ -z $last ]] || mount --rbind "$WORLD$last" "$last"
 export PATH=/mnt/.bin:$PATH HOME=/home/you
+unset TMPDIR # which is covered, or not there
 mkdir "$HOME"
 cd "$repository"
 

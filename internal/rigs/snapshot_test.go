@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package rigs
 
 import (
 	"archive/tar"
@@ -73,7 +73,7 @@ func readSnapshot(t *testing.T, dir string) *snapshot {
 	require.NoError(t, err)
 
 	man := t.TempDir()
-	output(t, "sealift", "man", man)
+	output(t, program(t), "man", man)
 	pages, err := os.ReadDir(man)
 	require.NoError(t, err)
 	for _, p := range pages {
@@ -214,7 +214,7 @@ func (s *snapshot) checkSums(t *testing.T) {
 	assert.ElementsMatch(t, want, have)
 	assert.Len(t, have, 2*len(platforms)+2*5, "an archive and a list for each, two packages for each Linux")
 
-	output(t, "sealift", "verify", s.dir)
+	output(t, program(t), "verify", s.dir)
 	if needs(t, "sha256sum") {
 		out, err := command(t, s.dir, "sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS")
 		assert.NoError(t, err, "%s", out)

@@ -1,6 +1,6 @@
-//go:build amd64 || arm64
+//go:build linux && (amd64 || arm64)
 
-package main
+package rigs
 
 import (
 	"errors"
@@ -16,18 +16,14 @@ import (
 // A closed standard output is an error of every command that writes there. A /dev/null
 // that is open for reading and writing, as Python's subprocess passes it, is none.
 func TestClosedStandardOutput(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "sealift")
-	build := exec.Command("go", "build", "-ldflags", "-E sealift_entry", "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	tree := filepath.Join(dir, "tree")
 	require.NoError(t, os.Mkdir(tree, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "f"), []byte("hello\n"), 0o600))
 	run := func(command, redirection string) (code int, stderr string) {
 		_ = os.RemoveAll(filepath.Join(dir, "g"))
-		cmd := exec.Command("sh", "-c", fmt.Sprintf("exec %s %s %s 2>stderr", program, command, redirection)) //nolint:gosec // ours
+		cmd := exec.Command("sh", "-c", fmt.Sprintf("exec %s %s %s 2>stderr", program(t), command, redirection)) //nolint:gosec // ours
 		cmd.Dir = dir
 		err := cmd.Run()
 		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -61,7 +57,7 @@ func TestClosedStandardOutput(t *testing.T) {
 // What is built for users has the entry that the test above needs.
 func TestBuildsHaveTheEntry(t *testing.T) {
 	for _, name := range []string{"Makefile", ".goreleaser.yaml"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", name))
+		content, err := os.ReadFile(filepath.Join(repository, name))
 		require.NoError(t, err)
 		require.Contains(t, string(content), "-E sealift_entry", name)
 	}

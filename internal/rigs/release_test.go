@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package rigs
 
 import (
 	"archive/zip"
@@ -21,13 +21,10 @@ import (
 // modulePath is where the program is installed from.
 const modulePath = "github.com/seed65876f4f/sealift"
 
-// repository is the root of the source tree, as seen from here.
-var repository = filepath.Join("..", "..")
-
-// TestInstallByGo publishes the source tree as a version of the module and installs
-// that, as the README says. Other modules come from the module cache, nothing from the
-// network.
-func TestInstallByGo(t *testing.T) {
+// TestGoInstallsWhatIsPublished publishes the source tree as a version of the module and
+// installs that, as the README says. Other modules come from the module cache, nothing
+// from the network.
+func TestGoInstallsWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the program")
@@ -106,9 +103,9 @@ func inAny(dirs map[string]bool, name string) bool {
 	return false
 }
 
-// TestWorkflows holds the commands of the workflows to what can be run here: go, this
+// TestWorkflowsNameWhatExists holds the commands of the workflows to what can be run here: go, this
 // repository's scripts, and targets of make that exist. actions are named by commit.
-func TestWorkflows(t *testing.T) {
+func TestWorkflowsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(repository, ".github", "workflows")
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
@@ -149,15 +146,4 @@ func TestWorkflows(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.NotZero(t, commands)
-}
-
-// output runs a program, which must succeed, and returns what it prints.
-func output(t *testing.T, program string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s %s: %s", program, strings.Join(args, " "), complaints.Bytes())
-	return string(out)
 }

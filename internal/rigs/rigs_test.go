@@ -1,0 +1,110 @@
+//go:build linux
+
+package rigs
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Each test runs one of scripts/, whose head says how it works. By default that is a short
+// form; with SEALIFT_RIGS=long, which make torture sets, it is the whole rig.
+
+// A manifest or journal never lists what a power cut takes away, and the same command
+// completes the copy. The short form leaves out, on each file system: most instants,
+// copies over an old tree and after an earlier cut, --sync=file, and signals.
+func TestPowerCutLosesNothingListed(t *testing.T) { runRig(t, "power-cut") }
+
+// Little waits in memory for a slow disk, and little stays in the page cache. The short
+// form leaves out small files, two disks, other tools, and limits of memory.
+func TestSlowDiskIsNotFloodedWithWrites(t *testing.T) { runRig(t, "slow-disk") }
+
+// Failures of a disk are reported, and nothing wrong is listed. The short form leaves out
+// xfs and btrfs, --sync=file, flushes that fail, lazy unmounts, and disks that stall.
+func TestBadDiskIsReported(t *testing.T) { runRig(t, "bad-disk") }
+
+// Our du prints what GNU du prints. The short form leaves out all file systems but tmpfs,
+// three quarters of the combinations of flags, and a directory of 110,000 entries.
+func TestDuPrintsWhatGNUDuPrints(t *testing.T) {
+	if long() {
+		runRig(t, "du-compare")
+	} else {
+		runRig(t, "du-compare", "tmpfs")
+	}
+}
+
+// File systems of external disks and networks hold what they can, and the rest is
+// reported. The short form leaves out most of the kinds: see scripts/file-systems.
+func TestForeignFileSystemsGetWhatTheyCanHold(t *testing.T) { runRig(t, "file-systems") }
+
+// Whichever system call fails, that is reported, and the same command completes the work.
+// The short form draws 100 of 40,000 failures, others each time; the long one 10,000.
+func TestAnySystemCallMayFail(t *testing.T) { runRig(t, "torture") }
+
+// Builds for other processors make the same trees and continue each other's copies. The
+// short form has one of 32 bits, 386, and one with the other order of bytes, ppc64; it
+// leaves out arm, arm64 and riscv64.
+func TestOtherProcessorsMakeTheSameCopies(t *testing.T) { runRig(t, "processors") }
+
+// The Windows build keeps its promises under Wine. The short form leaves out the tests of
+// most packages, and those that are slow there.
+func TestWindowsBuildUnderWine(t *testing.T) { runRig(t, "wine") }
+
+// Each kind of measurement of the bench works; the times are not looked at. The short form
+// leaves out all file systems but tmpfs, and what needs devices.
+func TestBenchMeasures(t *testing.T) {
+	fs, works := "tmpfs", []string{"many", "walk"}
+	tables := []string{"many, tmpfs:", "walk, tmpfs:", "goal: the time of"}
+	if long() {
+		fs, works = "tmpfs,ext4,btrfs", []string{"many", "none", "clones", "check", "walk", "cache", "uneven"}
+		tables = append(tables, "none one, tmpfs:", "check eight, tmpfs:", "clones many, btrfs:", "cache one, ext4:", "uneven, ext4:")
+	}
+	out := runRig(t, "bench", append([]string{"--quick", "--peers=cp,openssl", "--fs=" + fs}, works...)...)
+	for _, table := range tables {
+		if !strings.Contains(out, table) {
+			t.Errorf("%q is missing", table)
+		}
+	}
+}
+
+// long reports whether the rigs are run in full.
+func long() bool { return os.Getenv("SEALIFT_RIGS") == "long" }
+
+// lacking is the exit code of a rig that cannot work here.
+const lacking = 77
+
+// runRig runs one of scripts with the program and returns what it prints.
+func runRig(t *testing.T, name string, args ...string) string {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(repository, "scripts", name), args...) //nolint:gosec // ours
+	cmd.Env = append(os.Environ(), "SEALIFT="+program(t))
+	if !long() {
+		cmd.Env = append(cmd.Env, "SHORT=1")
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it unmounts what it has mounted
+	cmd.WaitDelay = time.Minute
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err := cmd.Run()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() == lacking {
+		t.Skip(strings.TrimSpace(complaints.String()))
+	}
+	t.Logf("%s%s", out.Bytes(), complaints.Bytes())
+	if state := cmd.ProcessState; state != nil {
+		t.Logf("%v of processor time", (state.UserTime() + state.SystemTime()).Round(time.Second/10))
+	}
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	return out.String()
+}
