@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"io"
@@ -479,12 +478,11 @@ func (c *Catalog) equalsSource(prev *own, file string) (bool, error) {
 	if info.Size != prev.info.Size {
 		return false, nil
 	}
-	c2 := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))}
-	_, err = io.Copy(c2, prev.lines())
-	if errors.Is(err, errDiffers) {
-		return false, nil
-	}
-	return err == nil, err
+	_, digest, err := equals(f, info.Size, func(w io.Writer) (manifest.Counts, error) {
+		_, err := io.Copy(w, prev.lines())
+		return manifest.Counts{}, err
+	})
+	return digest != "", err
 }
 
 // lines reads the manifest.
