@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -73,14 +74,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // checksum is what the checksum of a line begins with: that of the id.
 func checksum(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
 
-const hexDigits = "0123456789abcdef"
-
 // appendSum appends the digits of a checksum.
 func appendSum(b []byte, sum uint32) []byte {
-	for shift := 28; shift >= 0; shift -= 4 {
-		b = append(b, hexDigits[sum>>shift&15])
-	}
-	return b
+	return hex.AppendEncode(b, binary.BigEndian.AppendUint32(nil, sum))
 }
 
 func appendTime(b []byte, t fsys.Time) []byte {
@@ -206,17 +202,14 @@ var errWrongSum = errors.New("wrong checksum")
 
 // cutSum takes the checksum off a line, which is without its LF.
 func cutSum(line []byte) (sum uint32, rest []byte, err error) {
-	if len(line) < sumDigits+1 || line[sumDigits] != ' ' {
+	if len(line) < sumDigits+1 || line[sumDigits] != ' ' || !isHex(line[:sumDigits]) {
 		return 0, nil, errors.New("no checksum")
 	}
-	for _, c := range line[:sumDigits] {
-		digit := strings.IndexByte(hexDigits, c)
-		if digit < 0 {
-			return 0, nil, errors.New("no checksum")
-		}
-		sum = sum<<4 | uint32(digit)
+	var bytes [sumDigits / 2]byte
+	if _, err := hex.Decode(bytes[:], line[:sumDigits]); err != nil {
+		return 0, nil, err
 	}
-	return sum, line[sumDigits+1:], nil
+	return binary.BigEndian.Uint32(bytes[:]), line[sumDigits+1:], nil
 }
 
 // fields are those of a line; the slices are parts of it.
