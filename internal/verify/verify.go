@@ -160,7 +160,7 @@ func (r *run) check(ctx context.Context) {
 		jobs    = make(chan *job, 4*r.workers)
 		results = make(chan *job, 4*r.workers)
 		order   = newOrder(r.number())
-		stop    = r.startScan(ctx)
+		stop    = r.counters.CountAhead(ctx, r.scan)
 		workers sync.WaitGroup
 	)
 	go func() {
