@@ -122,7 +122,8 @@ func (l *Log) take(line []byte) error {
 	case partialLetter, writtenLetter:
 		return l.takePartial(f, len(line))
 	case doneLetter:
-		l.drop(unescape(f.path))
+		path, _ := unescape(f.path)
+		l.drop(path)
 	case checkpointLetter:
 		if f.offset > l.Size || f.offset < l.upto {
 			return errors.New("checkpoint out of range")
@@ -187,7 +188,7 @@ func (l *Log) takePartial(f fields, length int) error {
 	if err != nil {
 		return err
 	}
-	path := unescape(f.path)
+	path, _ := unescape(f.path)
 	in := l.partials
 	if f.letter == writtenLetter {
 		in = l.written
@@ -281,7 +282,8 @@ func (l *Log) Loose() iter.Seq2[string, error] {
 				yield("", err)
 				return
 			}
-			if !yield(unescape(f.path), nil) {
+			path, _ := unescape(f.path)
+			if !yield(path, nil) {
 				return
 			}
 		}
