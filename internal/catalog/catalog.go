@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -93,7 +95,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		opts: o, root: root, source: source, top: -1, arrived: map[string]bool{},
 		names: names{hashes: o.Hashes, usual: o.Usual},
 	}
-	c.changes.init(len(o.Hashes))
+	c.changes.lines = make([]lookup.Set, len(o.Hashes))
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -219,7 +221,7 @@ func (c *Catalog) findPrevious(l *list, order []place) error {
 // openOutside applies rule 6: only the place of the manifest matters.
 func (c *Catalog) openOutside() error {
 	l := c.lists[0]
-	dir, err := c.root.FS().OpenRoot(dirOf(c.opts.Outside))
+	dir, err := c.root.FS().OpenRoot(filepath.Dir(c.opts.Outside))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -227,7 +229,7 @@ func (c *Catalog) openOutside() error {
 		return failure.Refuse("--manifest %s: %s", quoteName(c.opts.Outside), quote.Text(err.Error()))
 	}
 	c.homes = append(c.homes, dir)
-	l.prev, err = openOwn(dir, baseOf(c.opts.Outside), l.algorithm)
+	l.prev, err = openOwn(dir, filepath.Base(c.opts.Outside), l.algorithm)
 	return c.refuse("", err)
 }
 

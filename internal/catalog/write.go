@@ -268,12 +268,12 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 		return home, path.Base(file), err
 	}
 	if create {
-		if err := os.MkdirAll(dirOf(file), 0o777); err != nil { //nolint:gosec // the umask decides
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil { //nolint:gosec // the umask decides
 			return nil, "", err
 		}
 	}
-	home, err := c.root.FS().OpenRoot(dirOf(file))
-	return home, baseOf(file), err
+	home, err := c.root.FS().OpenRoot(filepath.Dir(file))
+	return home, filepath.Base(file), err
 }
 
 func (c *Catalog) removeSame(home *fsys.Dir, name string, prev *own) error {
@@ -331,6 +331,3 @@ func (c *Catalog) shown(file string) string {
 	}
 	return filepath.Join(c.opts.Shown, filepath.FromSlash(file))
 }
-
-func dirOf(file string) string  { return filepath.Dir(file) }
-func baseOf(file string) string { return filepath.Base(file) }

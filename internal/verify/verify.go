@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path"
 	"path/filepath"
 	"sync"
 	"time"
@@ -194,7 +195,7 @@ func (r *run) check(ctx context.Context) {
 			}
 		}
 		if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
-			listed.add(j.meant)
+			listed.Add(path.Clean(j.meant))
 		}
 		j.each(func(p *part) {
 			if p.silent || !r.account(p) {
