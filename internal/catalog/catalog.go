@@ -1,13 +1,13 @@
 package catalog
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"iter"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -95,7 +96,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		opts: o, root: root, source: source, top: -1, arrived: map[string]bool{},
 		names: names{hashes: o.Hashes, usual: o.Usual},
 	}
-	c.changes.init(len(o.Hashes))
+	c.changes.lines = make([]lookup.Set, len(o.Hashes))
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -221,7 +222,7 @@ func (c *Catalog) findPrevious(l *list, order []place) error {
 // openOutside applies rule 6: only the place of the manifest matters.
 func (c *Catalog) openOutside() error {
 	l := c.lists[0]
-	dir, err := c.root.FS().OpenRoot(dirOf(c.opts.Outside))
+	dir, err := c.root.FS().OpenRoot(filepath.Dir(c.opts.Outside))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -229,7 +230,7 @@ func (c *Catalog) openOutside() error {
 		return failure.Refuse("--manifest %s: %s", quoteName(c.opts.Outside), quote.Text(err.Error()))
 	}
 	c.homes = append(c.homes, dir)
-	l.prev, err = openOwn(dir, baseOf(c.opts.Outside), l.algorithm)
+	l.prev, err = openOwn(dir, filepath.Base(c.opts.Outside), l.algorithm)
 	return c.refuse("", err)
 }
 
@@ -480,12 +481,11 @@ func (c *Catalog) equalsSource(prev *own, file string) (bool, error) {
 	if info.Size != prev.info.Size {
 		return false, nil
 	}
-	c2 := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))}
-	_, err = io.Copy(c2, prev.lines())
-	if errors.Is(err, errDiffers) {
-		return false, nil
-	}
-	return err == nil, err
+	_, digest, err := equals(f, info.Size, func(w io.Writer) (manifest.Counts, error) {
+		_, err := io.Copy(w, prev.lines())
+		return manifest.Counts{}, err
+	})
+	return digest != "", err
 }
 
 // lines reads the manifest.

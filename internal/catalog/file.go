@@ -1,9 +1,6 @@
 package catalog
 
 import (
-	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -138,42 +135,29 @@ func (f *File) Write() (Written, error) {
 	if err := f.refresh(); err != nil {
 		return w, fmt.Errorf("another process has changed it meanwhile: %w", err)
 	}
-	sum := sha256.New()
-	count := func(n manifest.Counts) Written {
-		w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, hex.EncodeToString(sum.Sum(nil))
-		return w
+	compose := func(to io.Writer) (manifest.Counts, error) {
+		return f.opts.Builder.Write(to, manifest.Document{Format: f.opts.Format, Previous: f.blocks, Keep: f.keep})
 	}
 	if f.prev != nil {
-		want := bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f.prev.file}, 0, f.prev.info.Size))
-		n, err := f.compose(io.MultiWriter(&comparer{want: want}, sum))
-		if err == nil {
-			if _, err = want.ReadByte(); errors.Is(err, io.EOF) {
-				return count(n), stillSame(f.home, f.name, f.prev)
-			}
-		} else if !errors.Is(err, errDiffers) {
+		n, digest, err := equals(f.prev.file, f.prev.info.Size, compose)
+		if err != nil {
 			return w, err
 		}
-		sum.Reset()
+		if digest != "" {
+			w.count(n, digest)
+			return w, stillSame(f.home, f.name, f.prev)
+		}
 	}
-	p, err := f.home.Create(false)
-	if err != nil {
-		return w, err
-	}
-	defer p.Abort()
-	n, err := f.compose(io.MultiWriter(&fsys.Writer{File: &p.File}, sum))
-	if err == nil {
-		err = dress(p, f.prev)
-	}
-	if err == nil {
-		err = p.Sync()
-	}
-	if err == nil {
-		err = f.commit(p)
+	r := replacement{home: f.home, name: f.name, replaces: f.prev, like: f.prev, durable: true, compose: compose}
+	n, digest, err := r.write()
+	w.count(n, digest)
+	if errors.Is(err, fs.ErrExist) {
+		err = errors.New("another process has created it meanwhile")
 	}
 	if err == nil {
 		err = f.home.Sync()
 	}
-	return count(n), err
+	return w, err
 }
 
 // refresh loads the previous manifest again if another process has replaced it, or
@@ -187,30 +171,6 @@ func (f *File) refresh() error {
 	}
 	f.prev.close()
 	return f.load()
-}
-
-func (f *File) commit(p *fsys.Pending) error {
-	if f.prev == nil {
-		err := p.Commit(f.name)
-		if errors.Is(err, fs.ErrExist) {
-			err = errors.New("another process has created it meanwhile")
-		}
-		return err
-	}
-	if err := stillSame(f.home, f.name, f.prev); err != nil {
-		return err
-	}
-	f.prev.close() // Windows replaces no open file on FAT
-	return p.CommitReplacing(f.name)
-}
-
-func (f *File) compose(to io.Writer) (manifest.Counts, error) {
-	out := bufio.NewWriterSize(to, 256<<10)
-	n, err := f.opts.Builder.Write(out, manifest.Document{Format: f.opts.Format, Previous: f.blocks, Keep: f.keep})
-	if err != nil {
-		return n, err
-	}
-	return n, out.Flush()
 }
 
 // keep applies rule 5 to the line of a path that the run does not list.

@@ -206,7 +206,7 @@ func wasName(name string) string {
 	if len(wasPrefix)+len(name) > fsys.MaxName {
 		set := hash.NewSet([]hash.Algorithm{hash.XXH128})
 		set.Write([]byte(name))
-		name = strings.ToValidUTF8(name[:fsys.MaxName/2], "") + "-" + hexString(set.Digests()[0])
+		name = strings.ToValidUTF8(name[:fsys.MaxName/2], "") + "-" + hash.XXH128.Text(set.Digests()[0])
 	}
 	return wasPrefix + name
 }

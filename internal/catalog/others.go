@@ -2,27 +2,22 @@ package catalog
 
 import (
 	"errors"
-	"hash/maphash"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// changes remembers what the run has replaced, 8 bytes for each path and for each of
-// its digests, so that other manifests can be compared with it.
+// changes remembers what the run has replaced, so that other manifests can be compared
+// with it.
 type changes struct {
-	seed     maphash.Seed
-	replaced []uint64   // hashes of paths
-	lines    [][]uint64 // for each hash of the run: hashes of paths and digests
-	fresh    []string   // names in the root that the run has created or replaced
-}
-
-func (s *changes) init(hashes int) {
-	s.seed, s.lines = maphash.MakeSeed(), make([][]uint64, hashes)
+	replaced lookup.Set   // paths
+	lines    []lookup.Set // for each hash of the run: paths and digests
+	fresh    []string     // names in the root that the run has created or replaced
 }
 
 func (s *changes) add(o Outcome) {
@@ -34,22 +29,16 @@ func (s *changes) add(o Outcome) {
 	if !o.Replaced {
 		return
 	}
-	s.replaced = append(s.replaced, maphash.String(s.seed, o.Path))
+	s.replaced.Add(o.Path)
 	for slot := range s.lines {
 		if o.Digests != nil {
-			s.lines[slot] = append(s.lines[slot], s.line(o.Path, o.Digests[slot]))
+			s.lines[slot].Add(pathAndDigest(o.Path, o.Digests[slot]))
 		}
 	}
 }
 
-func (s *changes) line(path string, digest []byte) uint64 {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	_, _ = h.WriteString(path)
-	_ = h.WriteByte(0)
-	_, _ = h.Write(digest)
-	return h.Sum64()
-}
+// pathAndDigest is a path and a digest in changes.lines.
+func pathAndDigest(path string, digest []byte) string { return path + "\x00" + string(digest) }
 
 // Stale is a manifest that is not this run's and lists files that the run has replaced.
 type Stale struct {
@@ -62,15 +51,10 @@ type Stale struct {
 // manifests with the usual names and those of the file are read, since there may be
 // one for each of many files.
 func (c *Catalog) Stale() ([]Stale, error) {
-	s := &c.changes
-	if len(s.replaced) == 0 {
+	if c.changes.replaced.Len() == 0 {
 		return nil, nil
 	}
-	slices.Sort(s.replaced)
-	for _, lines := range s.lines {
-		slices.Sort(lines)
-	}
-	slices.Sort(s.fresh)
+	slices.Sort(c.changes.fresh)
 	names, err := c.others()
 	if err != nil {
 		return nil, err
@@ -149,14 +133,8 @@ func (c *Catalog) outdated(name string) (int, error) {
 			return count, err
 		}
 		file := strings.TrimPrefix(l.Path, "./")
-		if _, replaced := slices.BinarySearch(c.changes.replaced, maphash.String(c.changes.seed, file)); !replaced {
-			continue
+		if c.changes.replaced.Has(file) && (slot < 0 || !c.changes.lines[slot].Has(pathAndDigest(file, l.Digest))) {
+			count++
 		}
-		if slot >= 0 {
-			if _, right := slices.BinarySearch(c.changes.lines[slot], c.changes.line(file, l.Digest)); right {
-				continue
-			}
-		}
-		count++
 	}
 }

@@ -1,10 +1,7 @@
 package catalog
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -91,26 +88,12 @@ func (c *Catalog) isSource() (bool, error) {
 			return false, err
 		}
 		defer f.Close()
-		if same, _, err := c.equals(l, c.top, f, info.Size, io.Discard); !same || err != nil {
+		compose := func(w io.Writer) (manifest.Counts, error) { return c.compose(l, c.top, w) }
+		if n, digest, err := equals(f, info.Size, compose); digest == "" || n.Lines == 0 || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-// equals reports whether the manifest at a level would be byte for byte the file f,
-// whose bytes it also writes to also.
-func (c *Catalog) equals(l *list, level int, f *fsys.File, size int64, also io.Writer) (bool, manifest.Counts, error) {
-	compare := &comparer{want: bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))}
-	n, err := c.compose(l, level, io.MultiWriter(compare, also))
-	if errors.Is(err, errDiffers) {
-		return false, n, nil
-	}
-	if err != nil {
-		return false, n, err
-	}
-	_, err = compare.want.ReadByte()
-	return n.Lines > 0 && errors.Is(err, io.EOF), n, nil
 }
 
 // compose writes the lines of one manifest as it is at a level: those of this run, and
@@ -211,9 +194,10 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 		file = c.fileAt(l, level)
 	}
 	w := Written{Path: c.shown(file), Algorithm: string(l.algorithm)}
+	compose := func(w io.Writer) (manifest.Counts, error) { return c.compose(l, level, w) }
 	home, name, err := c.place(file, false)
 	if errors.Is(err, fs.ErrNotExist) { // no directory is made for nothing
-		n, err := c.compose(l, level, io.Discard)
+		n, err := compose(io.Discard)
 		if err != nil || n.Lines == 0 {
 			w.Dropped = n.Dropped
 			return w, err
@@ -228,19 +212,17 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if home != c.root {
 		defer home.Close()
 	}
-	sum := sha256.New()
 	stands, info, err := home.OpenRegular(name)
 	if err == nil { // the previous one, or the source's
-		same, n, err := c.equals(l, level, stands, info.Size, sum)
+		n, digest, err := equals(stands, info.Size, compose)
 		stands.Close()
 		if err != nil {
 			return w, err
 		}
-		if same {
-			w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, hex.EncodeToString(sum.Sum(nil))
+		if digest != "" && n.Lines > 0 {
+			w.count(n, digest)
 			return w, nil
 		}
-		sum.Reset()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return w, err
 	}
@@ -248,49 +230,27 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if err != nil {
 		return w, err
 	}
-	p, err := home.Create(false)
-	if err != nil {
+	r := replacement{home: home, name: name, like: l.prev, durable: c.opts.Durable, compose: compose}
+	if l.prev != nil && !l.prev.aside && (l.prev.path == file || c.opts.Outside != "") {
+		r.replaces = l.prev
+	}
+	n, digest, err := r.write()
+	w.count(n, digest)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return w, fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
+	case err != nil:
 		return w, err
+	case n.Lines > 0:
+		return w, c.settleHome(home, before)
+	case r.replaces != nil && c.opts.Outside == "": // one outside may be of other copies, too
+		return w, c.removeSame(home, name, l.prev)
 	}
-	defer p.Abort()
-	out := bufio.NewWriterSize(io.MultiWriter(&fsys.Writer{File: &p.File}, sum), 256<<10)
-	n, err := c.compose(l, level, out)
-	if err == nil {
-		err = out.Flush()
-	}
-	if err != nil {
-		return w, err
-	}
-	w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, hex.EncodeToString(sum.Sum(nil))
-	replaces := l.prev != nil && !l.prev.aside && (l.prev.path == file || c.opts.Outside != "")
-	if n.Lines == 0 { // nothing to list, and no program accepts an empty list
-		w.SHA256 = ""
-		if replaces && c.opts.Outside == "" { // one outside may be of other copies, too
-			return w, c.removeSame(home, name, l.prev)
-		}
-		return w, nil
-	}
-	if err := dress(p, l.prev); err != nil {
-		return w, err
-	}
-	if c.opts.Durable {
-		if err := p.Sync(); err != nil {
-			return w, err
-		}
-	}
-	if replaces {
-		if err := stillSame(home, name, l.prev); err != nil {
-			return w, err
-		}
-		l.prev.close() // its lines are taken over; Windows replaces no open file on FAT
-		err = p.CommitReplacing(name)
-	} else if err = p.Commit(name); errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
-	}
-	if err != nil {
-		return w, err
-	}
-	return w, c.settleHome(home, before)
+	return w, nil
+}
+
+func (w *Written) count(n manifest.Counts, digest string) {
+	w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, digest
 }
 
 // fileAt is the path of the manifest at a level.
@@ -308,53 +268,13 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 		return home, path.Base(file), err
 	}
 	if create {
-		if err := os.MkdirAll(dirOf(file), 0o777); err != nil { //nolint:gosec // the umask decides
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil { //nolint:gosec // the umask decides
 			return nil, "", err
 		}
 	}
-	home, err := c.root.FS().OpenRoot(dirOf(file))
-	return home, baseOf(file), err
+	home, err := c.root.FS().OpenRoot(filepath.Dir(file))
+	return home, filepath.Base(file), err
 }
-
-// dress gives a new manifest the owner, the attributes and the mode of the one that it
-// replaces.
-func dress(p *fsys.Pending, prev *own) error {
-	if prev == nil {
-		return fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
-	}
-	if err := fsys.IgnoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
-		return err
-	}
-	list, err := prev.file.Xattrs(keepsXattr)
-	if fsys.IgnoreRefusal(err) != nil {
-		return err
-	}
-	for _, x := range list {
-		if err := fsys.IgnoreRefusal(p.SetXattr(x.Name, x.Value)); err != nil {
-			return err
-		}
-	}
-	return fsys.IgnoreRefusal(p.Chmod(prev.info.Mode & 0o777))
-}
-
-// keepsXattr leaves out the attributes that are about one inode or its content.
-func keepsXattr(name string) bool {
-	return name != "security.ima" && name != "security.evm" &&
-		!strings.HasPrefix(name, "trusted.overlay.") && !strings.HasPrefix(name, "lustre.")
-}
-
-// stillSame returns an error if what is about to be replaced is not the manifest that
-// was there when the run began.
-func stillSame(home *fsys.Dir, name string, prev *own) error {
-	now, err := home.Lstat(name)
-	if err == nil && (now.ID != prev.info.ID || now.Size != prev.info.Size || now.Mtime != prev.info.Mtime) {
-		err = errors.New("another process has changed the manifest meanwhile")
-	}
-	return err
-}
-
-// isInPlace reports whether what has the manifest's name is still the manifest.
-func (o *own) isInPlace() bool { return stillSame(o.home, o.name, o) == nil }
 
 func (c *Catalog) removeSame(home *fsys.Dir, name string, prev *own) error {
 	if err := stillSame(home, name, prev); err != nil {
@@ -411,27 +331,3 @@ func (c *Catalog) shown(file string) string {
 	}
 	return filepath.Join(c.opts.Shown, filepath.FromSlash(file))
 }
-
-func dirOf(file string) string  { return filepath.Dir(file) }
-func baseOf(file string) string { return filepath.Base(file) }
-
-var errDiffers = errors.New("differs")
-
-// comparer is a writer that fails at the first byte that want does not have.
-type comparer struct {
-	want *bufio.Reader
-	have []byte
-}
-
-func (c *comparer) Write(p []byte) (int, error) {
-	if cap(c.have) < len(p) {
-		c.have = make([]byte, len(p))
-	}
-	have := c.have[:len(p)]
-	if _, err := io.ReadFull(c.want, have); err != nil || !bytes.Equal(have, p) {
-		return 0, errDiffers
-	}
-	return len(p), nil
-}
-
-func hexString(b []byte) string { return hex.EncodeToString(b) }

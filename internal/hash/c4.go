@@ -2,8 +2,7 @@ package hash
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
+	"math/big"
 	"strings"
 )
 
@@ -12,33 +11,21 @@ import (
 const (
 	c4Prefix = "c4"
 	c4Digits = 88
+	c4Bytes  = 64
 
-	base58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-
-	// Ten digits are split off at a time: 58^10 is the highest power below 2^64.
-	c4Group      = 58 * 58 * 58 * 58 * 58 * 58 * 58 * 58 * 58 * 58
-	c4GroupCount = 10
+	base58    = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+	bigDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV" // the same for math/big
 )
 
 // appendC4 appends the C4 ID of a SHA-512 digest.
 func appendC4(dst, digest []byte) []byte {
-	var number [8]uint64 // highest first
-	for i := range number {
-		number[i] = binary.BigEndian.Uint64(digest[8*i:])
-	}
+	digits := new(big.Int).SetBytes(digest).Text(len(base58))
 	dst = append(dst, c4Prefix...)
-	start := len(dst)
-	dst = append(dst, make([]byte, c4Digits)...)
-	for end := len(dst); end > start; {
-		var rest uint64
-		for i := range number {
-			number[i], rest = bits.Div64(rest, number[i], c4Group)
-		}
-		for range min(c4GroupCount, end-start) {
-			end--
-			dst[end] = base58[rest%58]
-			rest /= 58
-		}
+	for range c4Digits - len(digits) {
+		dst = append(dst, base58[0])
+	}
+	for _, c := range []byte(digits) {
+		dst = append(dst, base58[strings.IndexByte(bigDigits, c)])
 	}
 	return dst
 }
@@ -50,24 +37,17 @@ func decodeC4(dst, text []byte) (_ []byte, ok bool) {
 	if !found || len(digits) != c4Digits {
 		return dst, false
 	}
-	var number [8]uint64 // highest first
-	for _, c := range digits {
+	var converted [c4Digits]byte
+	for i, c := range digits {
 		digit := strings.IndexByte(base58, c)
 		if digit < 0 {
 			return dst, false
 		}
-		carry := uint64(digit)
-		for i := len(number) - 1; i >= 0; i-- {
-			high, low := bits.Mul64(number[i], 58)
-			low, over := bits.Add64(low, carry, 0)
-			number[i], carry = low, high+over
-		}
-		if carry != 0 {
-			return dst, false
-		}
+		converted[i] = bigDigits[digit]
 	}
-	for _, n := range number {
-		dst = binary.BigEndian.AppendUint64(dst, n)
+	number, ok := new(big.Int).SetString(string(converted[:]), len(base58))
+	if !ok || number.BitLen() > 8*c4Bytes {
+		return dst, false
 	}
-	return dst, true
+	return append(dst, number.FillBytes(make([]byte, c4Bytes))...), true
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -28,40 +27,21 @@ const maxShown = 300
 // Find returns the markers and the journals of unfinished copies in the root of a
 // tree, in the order of their names.
 func Find(root *fsys.Dir) ([]Sign, error) {
-	var markers, journals []string
-	err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		switch s := string(name); {
-		case IsName(s):
-			markers = append(markers, s)
-		case isJournal(s):
-			journals = append(journals, s)
-		}
-		return true
-	})
+	names, err := list(root, func(name string) bool { return IsName(name) || isJournal(name) })
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(journals)
-	slices.Sort(markers)
 	var signs []Sign
-	for _, name := range journals {
-		unfinished, err := holdsWork(root, name)
-		switch {
-		case err != nil:
-			err = fmt.Errorf("a copy into this directory may be unfinished: its journal cannot be read: %w", err)
-		case unfinished:
-			err = errors.New("a copy into this directory is unfinished or still running; if it is not running, run the same command again")
-		default:
-			continue
+	for _, name := range names {
+		var err error
+		if isJournal(name) {
+			err = unfinished(root, name)
+		} else if info, found := root.Lstat(name); found == nil && info.Kind == fsys.Regular || found != nil && !errors.Is(found, fs.ErrNotExist) {
+			err = claim(root, name)
 		}
-		signs = append(signs, Sign{Name: name, Journal: true, Err: err})
-	}
-	for _, name := range markers {
-		info, err := root.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Kind != fsys.Regular {
-			continue
+		if err != nil {
+			signs = append(signs, Sign{Name: name, Journal: isJournal(name), Err: err})
 		}
-		signs = append(signs, Sign{Name: name, Err: claim(root, name)})
 	}
 	return signs, nil
 }
@@ -69,6 +49,18 @@ func Find(root *fsys.Dir) ([]Sign, error) {
 // isJournal reports whether a name is that of the journal of a tree or of a file.
 func isJournal(name string) bool {
 	return name == fsys.Reserved+"journal" || strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".journal")
+}
+
+// unfinished describes the journal of an unfinished copy. It returns nil for any other.
+func unfinished(root *fsys.Dir, name string) error {
+	work, err := holdsWork(root, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("a copy into this directory may be unfinished: its journal cannot be read: %w", err)
+	case work:
+		return errors.New("a copy into this directory is unfinished or still running; if it is not running, run the same command again")
+	}
+	return nil
 }
 
 // holdsWork reports whether a journal is one of an unfinished copy.

@@ -63,7 +63,7 @@ func rewrite(t *testing.T, l *Log, text []byte) {
 		if err != nil {
 			t.Fatalf("%q was taken: %v", line, err)
 		}
-		path := unescape(f.path)
+		path, _ := unescape(f.path)
 		switch f.letter {
 		case fileLetter:
 			digests, err := decodeDigests(f.list)

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -73,14 +74,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // checksum is what the checksum of a line begins with: that of the id.
 func checksum(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
 
-const hexDigits = "0123456789abcdef"
-
 // appendSum appends the digits of a checksum.
 func appendSum(b []byte, sum uint32) []byte {
-	for shift := 28; shift >= 0; shift -= 4 {
-		b = append(b, hexDigits[sum>>shift&15])
-	}
-	return b
+	return hex.AppendEncode(b, binary.BigEndian.AppendUint32(nil, sum))
 }
 
 func appendTime(b []byte, t fsys.Time) []byte {
@@ -91,22 +87,21 @@ func appendTime(b []byte, t fsys.Time) []byte {
 	return b
 }
 
-func appendEscaped(b []byte, path string) []byte {
-	for i := range len(path) {
-		switch c := path[i]; c {
-		case '\\':
-			b = append(b, `\\`...)
-		case '\n':
-			b = append(b, `\n`...)
-		case '\r':
-			b = append(b, `\r`...)
-		case 0:
-			b = append(b, `\0`...)
-		default:
-			b = append(b, c)
-		}
+// A path is escaped so that each record is one line.
+var (
+	escaper   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
+	unescaper = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\0`, "\x00")
+)
+
+func appendEscaped(b []byte, path string) []byte { return append(b, escaper.Replace(path)...) }
+
+// unescape undoes appendEscaped; not ok if that does not make this text.
+func unescape(text []byte) (path string, ok bool) {
+	path = string(text)
+	if bytes.IndexByte(text, '\\') >= 0 {
+		path = unescaper.Replace(path)
 	}
-	return b
+	return path, escaper.Replace(path) == string(text)
 }
 
 func appendDigests(b []byte, digests hash.Digests) []byte {
@@ -122,9 +117,6 @@ func appendDigests(b []byte, digests hash.Digests) []byte {
 	return b
 }
 
-// base64Encoding refuses what has another spelling.
-var base64Encoding = base64.RawURLEncoding.Strict()
-
 func appendStates(b []byte, states [][]byte) []byte {
 	if len(states) == 0 {
 		return append(b, '.')
@@ -137,7 +129,7 @@ func appendStates(b []byte, states [][]byte) []byte {
 			b = append(b, '-')
 			continue
 		}
-		b = base64Encoding.AppendEncode(b, s)
+		b = base64.RawURLEncoding.AppendEncode(b, s)
 	}
 	return b
 }
@@ -206,17 +198,14 @@ var errWrongSum = errors.New("wrong checksum")
 
 // cutSum takes the checksum off a line, which is without its LF.
 func cutSum(line []byte) (sum uint32, rest []byte, err error) {
-	if len(line) < sumDigits+1 || line[sumDigits] != ' ' {
+	if len(line) < sumDigits+1 || line[sumDigits] != ' ' || !isHex(line[:sumDigits]) {
 		return 0, nil, errors.New("no checksum")
 	}
-	for _, c := range line[:sumDigits] {
-		digit := strings.IndexByte(hexDigits, c)
-		if digit < 0 {
-			return 0, nil, errors.New("no checksum")
-		}
-		sum = sum<<4 | uint32(digit)
+	var bytes [sumDigits / 2]byte
+	if _, err := hex.Decode(bytes[:], line[:sumDigits]); err != nil {
+		return 0, nil, err
 	}
-	return sum, line[sumDigits+1:], nil
+	return binary.BigEndian.Uint32(bytes[:]), line[sumDigits+1:], nil
 }
 
 // fields are those of a line; the slices are parts of it.
@@ -244,10 +233,7 @@ func parse(rest []byte) (f fields, err error) {
 	case fileLetter:
 		f.size = s.size("size")
 		f.mtime, f.ctime = s.time(), s.time()
-		f.list = s.word()
-		if !validDigests(f.list) {
-			s.fail("no digests")
-		}
+		f.list = s.digests()
 		f.path = s.path()
 	case partialLetter, writtenLetter:
 		f.offset, f.size = s.size("offset"), s.size("size")
@@ -293,13 +279,14 @@ func parseHeader(rest []byte) (h Header, err error) {
 	if !validOptions(options) {
 		s.fail("no options")
 	}
-	if n, _, ok := unescapedLen(s.rest); !ok || n == 0 || n > MaxPath {
+	source, ok := unescape(s.rest)
+	if !ok || source == "" || len(source) > MaxPath {
 		s.fail("no source")
 	}
 	if s.err != nil {
 		return Header{}, s.err
 	}
-	h.ID, h.Options, h.Source = string(id), string(options), unescape(s.rest)
+	h.ID, h.Options, h.Source = string(id), string(options), source
 	return h, nil
 }
 
@@ -339,25 +326,21 @@ func (s *scanner) time() fsys.Time { return s.parseTime(s.word()) }
 // lastTime is one up to the end of the line.
 func (s *scanner) lastTime() fsys.Time { return s.parseTime(s.rest) }
 
-func (s *scanner) parseTime(text []byte) (t fsys.Time) {
-	sec, nsec, ok := bytes.Cut(text, []byte{'.'})
-	if ok && len(nsec) == 9 {
-		t.Sec, ok = parseInt(sec)
-		for _, c := range nsec {
-			ok = ok && '0' <= c && c <= '9'
-			t.Nsec = t.Nsec*10 + int64(c-'0')
-		}
-		if ok {
-			return t
-		}
+func (s *scanner) parseTime(text []byte) fsys.Time {
+	sec, nsec, _ := strings.Cut(string(text), ".")
+	t, err := fsys.Time{}, error(nil)
+	if t.Sec, err = strconv.ParseInt(sec, 10, 64); err == nil {
+		t.Nsec, err = strconv.ParseInt(nsec, 10, 64)
 	}
-	s.fail("no time")
-	return fsys.Time{}
+	if err != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
+		s.fail("no time")
+	}
+	return t
 }
 
 // path is up to the end of the line, and stays escaped.
 func (s *scanner) path() []byte {
-	if n, nul, ok := unescapedLen(s.rest); !ok || nul || n > MaxPath || !validPath(s.rest) {
+	if path, ok := unescape(s.rest); !ok || len(path) > MaxPath || !validPath(path) {
 		s.fail("no path")
 	}
 	return s.rest
@@ -370,60 +353,13 @@ func parseInt(text []byte) (int64, bool) {
 	return n, err == nil && bytes.Equal(strconv.AppendInt(again[:0], n, 10), text)
 }
 
-// unescapedLen is the length of an escaped path without its escapes, and says
-// whether one of them is a NUL; not ok if it is not what appendEscaped makes.
-func unescapedLen(path []byte) (n int, nul, ok bool) {
-	for i := 0; i < len(path); i++ {
-		switch path[i] {
-		case '\n', '\r', 0:
-			return 0, false, false
-		case '\\':
-			if i++; i == len(path) || strings.IndexByte(`\nr0`, path[i]) < 0 {
-				return 0, false, false
-			}
-			nul = nul || path[i] == '0'
-		}
-		n++
+// digests is a word, and stays encoded.
+func (s *scanner) digests() []byte {
+	list := s.word()
+	if digests, err := decodeDigests(list); err != nil || !bytes.Equal(appendDigests(nil, digests), list) {
+		s.fail("no digests")
 	}
-	return n, nul, true
-}
-
-func unescape(path []byte) string {
-	if bytes.IndexByte(path, '\\') < 0 {
-		return string(path)
-	}
-	raw := make([]byte, 0, len(path))
-	for i := 0; i < len(path); i++ {
-		c := path[i]
-		if c == '\\' && i+1 < len(path) {
-			i++
-			switch c = path[i]; c {
-			case 'n':
-				c = '\n'
-			case 'r':
-				c = '\r'
-			case '0':
-				c = 0
-			}
-		}
-		raw = append(raw, c)
-	}
-	return string(raw)
-}
-
-// validDigests says whether decodeDigests can take list.
-func validDigests(list []byte) bool {
-	if string(list) == "-" {
-		return true
-	}
-	for more := true; more; {
-		var d []byte
-		d, list, more = bytes.Cut(list, []byte{','})
-		if len(d) == 0 || len(d)%2 != 0 || !isHex(d) {
-			return false
-		}
-	}
-	return true
+	return list
 }
 
 func decodeDigests(list []byte) (hash.Digests, error) {
@@ -433,13 +369,15 @@ func decodeDigests(list []byte) (hash.Digests, error) {
 	var digests hash.Digests
 	for d := range bytes.SplitSeq(list, []byte{','}) {
 		digest, err := hex.AppendDecode(nil, d)
-		if err != nil {
-			return nil, err
+		if err != nil || len(digest) == 0 {
+			return nil, errors.New("no digests")
 		}
 		digests = append(digests, digest)
 	}
 	return digests, nil
 }
+
+var errNoStates = errors.New("no states")
 
 func decodeStates(list []byte) ([][]byte, error) {
 	if string(list) == "." {
@@ -451,12 +389,14 @@ func decodeStates(list []byte) ([][]byte, error) {
 			states = append(states, nil)
 			continue
 		}
-		// The decoder passes over CR and LF.
-		state, err := base64Encoding.AppendDecode(nil, s)
-		if err != nil || len(state) == 0 || bytes.IndexByte(s, '\r') >= 0 {
-			return nil, errors.New("no states")
+		state, err := base64.RawURLEncoding.AppendDecode(nil, s)
+		if err != nil {
+			return nil, errNoStates
 		}
 		states = append(states, state)
+	}
+	if !bytes.Equal(appendStates(nil, states), list) { // another spelling
+		return nil, errNoStates
 	}
 	return states, nil
 }

@@ -75,16 +75,16 @@ func Read(r io.ReaderAt, size int64) (*Log, error) { return read(r, size, nil) }
 func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 	l := &Log{lines: lookup.New(r, size, hash), partials: map[string]partial{}, written: map[string]partial{}}
 	l.scratch.New = func() any { return &buffers{} }
-	in := lineReader{in: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), bufferSize)}
+	in := bufio.NewReaderSize(io.NewSectionReader(r, 0, size), int(min(size+1, maxLine)))
 	for l.Size < size && l.Why == nil {
-		line, err := in.next()
+		line, err := in.ReadSlice('\n')
 		switch ended := errors.Is(err, io.EOF); {
+		case errors.Is(err, bufio.ErrBufferFull):
+			l.Why = errors.New("line is too long")
 		case ended && l.Size+int64(len(line)) < size:
 			return nil, fmt.Errorf("journal: read: %w", io.ErrUnexpectedEOF)
 		case err != nil && !ended:
 			return nil, fmt.Errorf("journal: read: %w", err)
-		case len(line) > maxLine:
-			l.Why = errors.New("line is too long")
 		case ended:
 			l.Why = errors.New("line has no end")
 		default:
@@ -122,7 +122,8 @@ func (l *Log) take(line []byte) error {
 	case partialLetter, writtenLetter:
 		return l.takePartial(f, len(line))
 	case doneLetter:
-		l.drop(unescape(f.path))
+		path, _ := unescape(f.path)
+		l.drop(path)
 	case checkpointLetter:
 		if f.offset > l.Size || f.offset < l.upto {
 			return errors.New("checkpoint out of range")
@@ -187,7 +188,7 @@ func (l *Log) takePartial(f fields, length int) error {
 	if err != nil {
 		return err
 	}
-	path := unescape(f.path)
+	path, _ := unescape(f.path)
 	in := l.partials
 	if f.letter == writtenLetter {
 		in = l.written
@@ -281,7 +282,8 @@ func (l *Log) Loose() iter.Seq2[string, error] {
 				yield("", err)
 				return
 			}
-			if !yield(unescape(f.path), nil) {
+			path, _ := unescape(f.path)
+			if !yield(path, nil) {
 				return
 			}
 		}
@@ -330,28 +332,4 @@ func (b *buffers) read(l *Log, offset int64) (fields, error) {
 
 func changedAt(offset int64) error {
 	return fmt.Errorf("journal: line at byte %d changed since it was read", offset)
-}
-
-// lineReader reads lines of at most a little more than maxLine bytes.
-type lineReader struct {
-	in   *bufio.Reader
-	long []byte // one that does not fit into the buffer of in
-}
-
-// next returns the next line with its LF, or what there is of it: with an error
-// if that is met, without if it is too long. It is valid until the next call.
-func (r *lineReader) next() ([]byte, error) {
-	line, err := r.in.ReadSlice('\n')
-	if !errors.Is(err, bufio.ErrBufferFull) {
-		return line, err
-	}
-	r.long = append(r.long[:0], line...)
-	for errors.Is(err, bufio.ErrBufferFull) && len(r.long) <= maxLine {
-		line, err = r.in.ReadSlice('\n')
-		r.long = append(r.long, line...)
-	}
-	if errors.Is(err, bufio.ErrBufferFull) {
-		err = nil
-	}
-	return r.long, err
 }

@@ -70,3 +70,15 @@ func TestReadLine(t *testing.T) {
 	_, err := f.ReadLine(nil, 6, 4000)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
+
+func TestSet(t *testing.T) {
+	var s Set
+	require.False(t, s.Has(""))
+	for _, text := range []string{"b", "a", "", "b"} {
+		s.Add(text)
+		require.True(t, s.Has(text))
+		require.False(t, s.Has("c"))
+	}
+	require.True(t, s.Has("a"))
+	require.Equal(t, 4, s.Len())
+}

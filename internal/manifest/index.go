@@ -120,20 +120,11 @@ func (ix *Index) MayList(path string) bool {
 // was indexed. The digest belongs to the caller. Lookup may be called from
 // several goroutines if the ReadAt of the source may.
 func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
-	disputed := false
-	err = ix.find(path, func(_ int, f fields) (more bool) {
-		switch {
-		case ok && !bytes.Equal(f.digest, digest):
-			disputed = true
-		case !ok:
-			digest, ok = bytes.Clone(f.digest), true
-		}
-		return !disputed
-	})
-	if err != nil || disputed {
+	p, err := ix.Promised(path)
+	if err != nil || len(p.Digests) != 1 {
 		return nil, false, err
 	}
-	return digest, ok, nil
+	return p.Digests[0], true, nil
 }
 
 // find calls yield for each entry of path, in the order of the file, until it

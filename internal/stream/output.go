@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -30,8 +31,10 @@ type output struct {
 	failed  bool
 	listed  bool // it holds the stream and nothing else
 
-	mu     sync.Mutex
-	unsafe error // of writing back, told by the device's goroutine
+	mu struct {
+		sync.Mutex
+		unsafe error // of writing back, told by the device's goroutine
+	}
 }
 
 // prepare truncates the file. A fifo may have kept the run waiting since it was
@@ -154,15 +157,13 @@ func (o *output) force() error {
 func (o *output) writtenBack() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.unsafe
+	return o.mu.unsafe
 }
 
 func (o *output) loseUnwritten(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.unsafe == nil {
-		o.unsafe = err
-	}
+	o.mu.unsafe = cmp.Or(o.mu.unsafe, err)
 }
 
 // fail gives the output up.

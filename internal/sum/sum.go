@@ -194,7 +194,7 @@ func (r *run) hash(ctx context.Context, args []argument) {
 	// Each may be of another path, whose directory stays open for it.
 	r.jobs = make(chan job, min(64, fsys.OpenLimit()/16))
 	r.results = make(chan result, 64)
-	stop := r.startScan(ctx, args)
+	stop := r.counters.CountAhead(ctx, func(ctx context.Context) bool { return r.scan(ctx, args) })
 	var workers, collector sync.WaitGroup
 	collector.Go(r.collect)
 	for range r.workers {

@@ -7,13 +7,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// links are the files that may have several names, of which one counts. They are
-// spread over shards, so that goroutines seldom meet at one.
-type links [64]shard
-
-type shard struct {
-	mu    sync.Mutex
-	files map[fsys.ID]*link // that were met; countsAlready: that count
+// links are the files that may have several names, of which one counts.
+type links struct {
+	mu struct {
+		sync.Mutex
+		files map[fsys.ID]*link // that were met; countsAlready: that count
+	}
 }
 
 // countsAlready stands for a file of which a name counts.
@@ -29,55 +28,51 @@ type link struct {
 	bytes uint64
 }
 
-func (l *links) shard(id fsys.ID) *shard { return &l[(id.Ino^id.Ino>>6^id.Dev)%uint64(len(l))] }
-
 // first reports whether the file does not count yet. It does from then on.
 func (l *links) first(id fsys.ID) bool {
-	s := l.shard(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.files[id] != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.files[id] != nil {
 		return false
 	}
-	s.put(id, countsAlready)
+	l.put(id, countsAlready)
 	return true
 }
 
 // meet notes a name, unless the file counts already.
 func (l *links) meet(id fsys.ID, name link) {
-	s := l.shard(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name.next = s.files[id]; name.next != countsAlready {
-		s.put(id, &name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if name.next = l.mu.files[id]; name.next != countsAlready {
+		l.put(id, &name)
 	}
 }
 
-func (s *shard) put(id fsys.ID, name *link) {
-	if s.files == nil {
-		s.files = map[fsys.ID]*link{}
+// put is called with the lock held.
+func (l *links) put(id fsys.ID, name *link) {
+	if l.mu.files == nil {
+		l.mu.files = map[fsys.ID]*link{}
 	}
-	s.files[id] = name
+	l.mu.files[id] = name
 }
 
 // settle calls f with the name that du meets first, of each file that was noted. The
 // files count from then on.
 func (l *links) settle(f func(*link)) {
-	for i := range l {
-		files := l[i].files
-		for id, name := range files {
-			if name == countsAlready {
-				continue
-			}
-			best := name
-			for name = name.next; name != nil; name = name.next {
-				if name.compare(best) < 0 {
-					best = name
-				}
-			}
-			f(best)
-			files[id] = countsAlready
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, name := range l.mu.files {
+		if name == countsAlready {
+			continue
 		}
+		best := name
+		for name = name.next; name != nil; name = name.next {
+			if name.compare(best) < 0 {
+				best = name
+			}
+		}
+		f(best)
+		l.mu.files[id] = countsAlready
 	}
 }
 

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"strings"
 	"sync"
@@ -14,9 +13,11 @@ import (
 // top keeps the largest entries of a tree.
 type top struct {
 	size  int
-	least atomic.Uint64 // what is smaller is not among them; 0 while there is room
-	mu    sync.Mutex
-	heap  candidates
+	least atomic.Uint64 // what is smaller is not among them; 0 while there is space
+	mu    struct {
+		sync.Mutex
+		list []candidate // the first size of them are sorted, if there are so many
+	}
 }
 
 // candidate is an entry that may be among the largest.
@@ -38,17 +39,31 @@ func (t *top) offer(c candidate) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.heap) == t.size {
-		if compareCandidates(c, t.heap[0]) >= 0 {
-			return
-		}
-		heap.Pop(&t.heap)
+	if len(t.mu.list) >= t.size && compareCandidates(c, t.mu.list[t.size-1]) >= 0 {
+		return
 	}
 	c.name = strings.Clone(c.name)
-	heap.Push(&t.heap, c)
-	if len(t.heap) == t.size {
-		t.least.Store(t.heap[0].bytes)
+	t.mu.list = append(t.mu.list, c)
+	if n := len(t.mu.list); n == t.size || n == 2*t.size {
+		t.cut()
 	}
+}
+
+// cut sorts the list and leaves the largest entries. It is called with the lock held.
+func (t *top) cut() {
+	slices.SortFunc(t.mu.list, compareCandidates)
+	if len(t.mu.list) >= t.size {
+		t.mu.list = t.mu.list[:t.size]
+		t.least.Store(t.mu.list[t.size-1].bytes)
+	}
+}
+
+// largest returns the largest entries, in order.
+func (t *top) largest() []candidate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut()
+	return t.mu.list
 }
 
 // tellTop tells the path and its largest entries.
@@ -57,15 +72,14 @@ func (t *tree) tellTop() {
 	t.root.each(func(n *node) {
 		t.top.offer(candidate{n.parent, n.name, fsys.Directory, n.bytes.Load()})
 	})
-	slices.SortFunc(t.top.heap, compareCandidates)
-	for _, c := range t.top.heap {
+	for _, c := range t.top.largest() {
 		t.run.tell(Entry{Path: t.join(c.path()), Kind: c.kind, Bytes: c.bytes, Depth: c.dir.depth + 1})
 	}
 }
 
 // each calls f for the directories below n that are told.
 func (n *node) each(f func(*node)) {
-	for _, c := range n.children {
+	for _, c := range n.mu.children {
 		f(c)
 		c.each(f)
 	}
@@ -109,22 +123,4 @@ func comparePaths(a, b candidate) int {
 		nameB += "/"
 	}
 	return strings.Compare(nameA, nameB)
-}
-
-// candidates is a heap with the last in their order on top.
-type candidates []candidate
-
-func (h candidates) Len() int           { return len(h) }
-func (h candidates) Less(i, j int) bool { return compareCandidates(h[i], h[j]) > 0 }
-func (h candidates) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *candidates) Push(x any) { *h = append(*h, x.(candidate)) }
-
-// Pop implements heap.Interface.
-func (h *candidates) Pop() any {
-	last := len(*h) - 1
-	c := (*h)[last]
-	*h = (*h)[:last]
-	return c
 }

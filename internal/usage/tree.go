@@ -34,9 +34,11 @@ type node struct {
 	entries int  // how many it has
 	byInode bool // du would sort a large directory here by inode
 
-	mu       sync.Mutex
-	children []*node // that are told
-	files    []file  // that are told
+	mu struct {
+		sync.Mutex
+		children []*node // that are told
+		files    []file  // that are told
+	}
 }
 
 // file is a line of its own.
@@ -119,7 +121,7 @@ func (t *tree) adopt(parent, n *node, d *walk.Dir) {
 	n.name, n.place = strings.Clone(d.Name), d.Place
 	if t.told(n.depth) {
 		parent.mu.Lock()
-		parent.children = append(parent.children, n)
+		parent.mu.children = append(parent.mu.children, n)
 		parent.mu.Unlock()
 	}
 }
@@ -162,7 +164,7 @@ func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, byte
 		t.top.offer(candidate{n, name, kind, bytes})
 	case t.run.opts.Files:
 		n.mu.Lock()
-		n.files = append(n.files, file{name, kind, place, bytes})
+		n.mu.files = append(n.mu.files, file{name, kind, place, bytes})
 		n.mu.Unlock()
 	}
 }
@@ -216,7 +218,7 @@ func (t *tree) settle() {
 
 // total adds up what is told below n.
 func (n *node) total() uint64 {
-	for _, c := range n.children {
+	for _, c := range n.mu.children {
 		n.bytes.grow(c.total())
 	}
 	return n.bytes.Load()
@@ -228,10 +230,10 @@ func (t *tree) tellNode(n *node, path []byte) {
 	if len(path) > 0 && path[len(path)-1] != '/' {
 		below = append(path, '/')
 	}
-	slices.SortFunc(n.children, func(a, b *node) int { return n.compare(a.place, b.place) })
-	slices.SortFunc(n.files, func(a, b file) int { return n.compare(a.place, b.place) })
-	files := n.files
-	for _, c := range n.children {
+	slices.SortFunc(n.mu.children, func(a, b *node) int { return n.compare(a.place, b.place) })
+	slices.SortFunc(n.mu.files, func(a, b file) int { return n.compare(a.place, b.place) })
+	files := n.mu.files
+	for _, c := range n.mu.children {
 		for len(files) > 0 && n.compare(files[0].place, c.place) < 0 {
 			files = t.tellFile(n, files, below)
 		}
@@ -240,7 +242,7 @@ func (t *tree) tellNode(n *node, path []byte) {
 	for len(files) > 0 {
 		files = t.tellFile(n, files, below)
 	}
-	n.children, n.files = nil, nil
+	n.mu.children, n.mu.files = nil, nil
 	t.run.tell(Entry{Path: string(path), Kind: fsys.Directory, Bytes: n.bytes.Load(), Depth: n.depth})
 }
 

@@ -74,7 +74,7 @@ func Run(ctx context.Context, o *Options) (*Summary, error) {
 	// Each has up to three directories open, and others need some ten descriptors.
 	r.workers = min(r.workers, max(fsys.OpenLimit()/4-3, 1))
 	if len(o.Paths) > 1 && !o.CountLinks {
-		r.dirs = map[fsys.ID]bool{}
+		r.mu.dirs = map[fsys.ID]bool{}
 	}
 	paths := r.look()
 	for _, p := range paths {
@@ -94,10 +94,12 @@ type run struct {
 	errors  atomic.Int64
 
 	links links
+	files map[fsys.ID]bool // that were named as one of several paths
 	// What several paths may have in common is counted once.
-	mu    sync.Mutex
-	dirs  map[fsys.ID]bool // directories that were met; nil for a single path
-	files map[fsys.ID]bool // files that were named
+	mu struct {
+		sync.Mutex
+		dirs map[fsys.ID]bool // that were met; nil for a single path
+	}
 
 	byInode sync.Map // device → bool: du visits large directories there by inode
 }
@@ -118,7 +120,7 @@ func (r *run) look() (paths []path) {
 			continue
 		}
 		paths = append(paths, path{name, info})
-		if info.Kind != fsys.Directory && r.dirs != nil {
+		if info.Kind != fsys.Directory && r.mu.dirs != nil {
 			if r.files == nil {
 				r.files = map[fsys.ID]bool{}
 			}
@@ -227,13 +229,13 @@ func (s *sum) grow(n uint64) {
 
 // once reports whether the directory has not been met by way of another path.
 func (r *run) once(id fsys.ID) bool {
-	if r.dirs == nil {
+	if r.mu.dirs == nil {
 		return true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	met := r.dirs[id]
-	r.dirs[id] = true
+	met := r.mu.dirs[id]
+	r.mu.dirs[id] = true
 	return !met
 }
 

@@ -278,9 +278,8 @@ func TestTopOfEqualEntries(t *testing.T) {
 			}
 			top.offer(candidate{at, name, fsys.Regular, 7})
 		}
-		slices.SortFunc(top.heap, compareCandidates)
 		var got []string
-		for _, c := range top.heap {
+		for _, c := range top.largest() {
 			got = append(got, c.path())
 		}
 		require.Equal(t, []string{"c", "d", "e", "m/a"}, got)

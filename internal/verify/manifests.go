@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"io/fs"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -30,7 +30,7 @@ type tree struct {
 	manifests []*source
 	signs     []incomplete.Sign // of an unfinished copy
 	notes     []note            // to tell before anything else
-	listed    *listed
+	listed    *lookup.Set       // the paths that the manifests mean; nil if nothing asks for it
 }
 
 // note is something to tell that is not about a line.
@@ -77,7 +77,6 @@ func (r *run) openTrees(ctx context.Context) error {
 	if named != nil {
 		r.named, named.file = named.file, nil
 	}
-	seed := maphash.MakeSeed()
 	for _, dir := range r.opts.Dirs {
 		t := &tree{given: dir}
 		r.trees = append(r.trees, t)
@@ -104,7 +103,7 @@ func (r *run) openTrees(ctx context.Context) error {
 			return failure.Refuse("%s: %s", quote.Name(dir), err)
 		}
 		if r.opts.Unlisted {
-			t.listed = &listed{seed: seed}
+			t.listed = &lookup.Set{}
 		}
 		switch {
 		case named != nil:

@@ -3,8 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
-	"path"
 	"slices"
 	"strings"
 
@@ -14,28 +12,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
-
-// listed is the set of the paths that a tree's manifests mean, 8 bytes each: a hash of
-// 64 bits. That two paths of ten million share one is a matter of one in 400,000
-// trees.
-type listed struct {
-	seed   maphash.Seed
-	hashes []uint64
-	sorted bool
-}
-
-func (s *listed) add(name string) {
-	s.hashes = append(s.hashes, maphash.String(s.seed, path.Clean(name)))
-}
-
-func (s *listed) has(path string) bool {
-	if !s.sorted {
-		slices.Sort(s.hashes)
-		s.sorted = true
-	}
-	_, found := slices.BinarySearch(s.hashes, maphash.String(s.seed, path))
-	return found
-}
 
 // findUnlisted reports the files of a tree that no manifest names, in order.
 func (r *run) findUnlisted(ctx context.Context, t *tree) {
@@ -80,7 +56,7 @@ func (v *unlistedVisitor) Leave(*walk.Dir)        {}
 
 func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	path := d.Join(name)
-	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.has(path) || v.isManifest(d, name) {
+	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.Has(path) || v.isManifest(d, name) {
 		return
 	}
 	v.run.unlisted(v.tree, Unlisted, path, nil)

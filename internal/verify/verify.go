@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path"
 	"path/filepath"
 	"sync"
 	"time"
@@ -159,7 +160,7 @@ func (r *run) check(ctx context.Context) {
 		jobs    = make(chan *job, 4*r.workers)
 		results = make(chan *job, 4*r.workers)
 		order   = newOrder(r.number())
-		stop    = r.startScan(ctx)
+		stop    = r.counters.CountAhead(ctx, r.scan)
 		workers sync.WaitGroup
 	)
 	go func() {
@@ -193,7 +194,7 @@ func (r *run) check(ctx context.Context) {
 			}
 		}
 		if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
-			listed.add(j.meant)
+			listed.Add(path.Clean(j.meant))
 		}
 		j.each(func(p *part) {
 			if p.silent || !r.account(p) {

@@ -1,0 +1,133 @@
+package catalog
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// composer writes the content of a manifest.
+type composer func(io.Writer) (manifest.Counts, error)
+
+// equals reports whether compose writes byte for byte what is in the file f, whose
+// SHA-256 in hexadecimal it returns then. The digest is "" if it does not.
+func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, digest string, err error) {
+	want := bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	sum := sha256.New()
+	n, err = compose(io.MultiWriter(&comparer{want: want}, sum))
+	if err == nil {
+		if _, err = want.ReadByte(); errors.Is(err, io.EOF) {
+			return n, hex.EncodeToString(sum.Sum(nil)), nil
+		}
+	}
+	if errors.Is(err, errDiffers) {
+		err = nil
+	}
+	return n, "", err
+}
+
+// replacement is a manifest that gets its name when it is complete.
+type replacement struct {
+	home     *fsys.Dir
+	name     string
+	replaces *own // what has the name; nil if nothing has
+	like     *own // whose owner, attributes and mode it gets; nil for the defaults
+	durable  bool // it is synced
+	compose  composer
+}
+
+// write writes the manifest, and returns its SHA-256 in hexadecimal. One without lines is
+// not written, because no program accepts it. The error is fs.ErrExist if another process
+// has created a file of this name.
+func (r replacement) write() (n manifest.Counts, digest string, err error) {
+	p, err := r.home.Create(false)
+	if err != nil {
+		return n, "", err
+	}
+	defer p.Abort()
+	sum := sha256.New()
+	if n, err = r.compose(io.MultiWriter(&fsys.Writer{File: &p.File}, sum)); err != nil || n.Lines == 0 {
+		return n, "", err
+	}
+	if err := takeAttributes(p, r.like); err != nil {
+		return n, "", err
+	}
+	if r.durable {
+		if err := p.Sync(); err != nil {
+			return n, "", err
+		}
+	}
+	if r.replaces == nil {
+		err = p.Commit(r.name)
+	} else if err = stillSame(r.home, r.name, r.replaces); err == nil {
+		r.replaces.close() // its lines are taken over; Windows replaces no open file on FAT
+		err = p.CommitReplacing(r.name)
+	}
+	return n, hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// takeAttributes gives a new manifest the owner, the attributes and the mode of the one that it
+// replaces.
+func takeAttributes(p *fsys.Pending, prev *own) error {
+	if prev == nil {
+		return fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
+	}
+	if err := fsys.IgnoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
+		return err
+	}
+	list, err := prev.file.Xattrs(keepsXattr)
+	if fsys.IgnoreRefusal(err) != nil {
+		return err
+	}
+	for _, x := range list {
+		if err := fsys.IgnoreRefusal(p.SetXattr(x.Name, x.Value)); err != nil {
+			return err
+		}
+	}
+	return fsys.IgnoreRefusal(p.Chmod(prev.info.Mode & 0o777))
+}
+
+// keepsXattr leaves out the attributes that are about one inode or its content.
+func keepsXattr(name string) bool {
+	return name != "security.ima" && name != "security.evm" &&
+		!strings.HasPrefix(name, "trusted.overlay.") && !strings.HasPrefix(name, "lustre.")
+}
+
+// stillSame returns an error if what is about to be replaced is not the manifest that
+// was there when the run began.
+func stillSame(home *fsys.Dir, name string, prev *own) error {
+	now, err := home.Lstat(name)
+	if err == nil && (now.ID != prev.info.ID || now.Size != prev.info.Size || now.Mtime != prev.info.Mtime) {
+		err = errors.New("another process has changed the manifest meanwhile")
+	}
+	return err
+}
+
+// isInPlace reports whether what has the manifest's name is still the manifest.
+func (o *own) isInPlace() bool { return stillSame(o.home, o.name, o) == nil }
+
+var errDiffers = errors.New("differs")
+
+// comparer is a writer that fails at the first byte that want does not have.
+type comparer struct {
+	want *bufio.Reader
+	have []byte
+}
+
+func (c *comparer) Write(p []byte) (int, error) {
+	if cap(c.have) < len(p) {
+		c.have = make([]byte, len(p))
+	}
+	have := c.have[:len(p)]
+	if _, err := io.ReadFull(c.want, have); err != nil || !bytes.Equal(have, p) {
+		return 0, errDiffers
+	}
+	return len(p), nil
+}
