@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/stream"
@@ -41,6 +42,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root := newRootCmd(
 		newCopyCmd(engine.Run),
 		newVerifyCmd(verify.Run),
+		newCompareCmd(compare.Run),
 		newSumCmd(sum.Run),
 		newDuCmd(usage.Run),
 		newStreamCmd(stream.Run),

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
@@ -68,12 +69,13 @@ const (
 // Event is one thing worth telling.
 type Event struct {
 	Verdict Verdict
-	Path    string // raw bytes, relative to the trees; "" for the root; a directory of OnlyIn ends in a slash
-	Trees   []int  // those that have it, for OnlyIn; else the one that the event is about
-	Reason  string // names and texts in it are quoted
-	Whole   bool   // the entry is a directory that stands for all that is in it
-	Files   int64  // regular files in it, where Whole
-	Bytes   int64  // in them; else the size of a regular file of OnlyIn
+	Path    string        // raw bytes, relative to the trees; "" for the root; a directory of OnlyIn ends in a slash
+	Trees   []int         // those that have it, for OnlyIn; else the one that the event is about
+	Reason  string        // names and texts in it are quoted
+	Whole   bool          // the entry is a directory that stands for all that is in it
+	Files   int64         // regular files in it, where Whole
+	Bytes   int64         // in them; else the size of a regular file of OnlyIn
+	Stage   failure.Stage // of Unreadable
 	Err     error
 }
 

@@ -62,6 +62,7 @@ func run(t *testing.T, o compare.Options) (lines []string, s *compare.Summary) {
 	require.NoError(t, err)
 	return lines, s
 }
+
 var _ = context.Background
 var _ = errors.New
 var _ fsys.Kind

@@ -141,7 +141,7 @@ func (s *side) compareBlock(off int64, first, own []byte, size int64) {
 		of = fmt.Sprintf(" of %d", size)
 	}
 	s.differs = true
-	s.why = append(s.why, fmt.Sprintf("content differs from byte %d%s", off+int64(same)+1, of))
+	s.why = append(s.why, fmt.Sprintf("content in %s differs from byte %d%s", Letter(s.tree), off+int64(same)+1, of))
 }
 
 // long compares files block by block. Each is read by a goroutine of its own, which is

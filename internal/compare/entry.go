@@ -33,7 +33,7 @@ type job struct {
 }
 
 func (j *job) fail(tree int, path string, stage failure.Stage, err error) {
-	j.events = append(j.events, Event{Verdict: Unreadable, Path: path, Trees: []int{tree}, Err: fmt.Errorf("%s: %w", stage, err)})
+	j.events = append(j.events, Event{Verdict: Unreadable, Path: path, Trees: []int{tree}, Stage: stage, Err: err})
 }
 
 // worker compares one name after another.

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/compare"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// comparer reports what a comparison finds.
+type comparer struct {
+	teller
+	trees []string    // as the user named them
+	stop  func(error) // ends the run
+
+	differences []differenceJSON // guarded by teller.mu
+}
+
+// event is compare.Options.Report.
+func (c *comparer) event(e compare.Event) {
+	switch e.Verdict {
+	case compare.Unreadable:
+		c.say(quote.Name(c.place(e)) + ": " + string(e.Stage) + ": " + quotedError(e.Err))
+		c.log.failure("failed", e.Path, c.trees[e.Trees[0]], e.Stage, e.Err)
+		c.record(&c.errors, e.Path, c.trees[e.Trees[0]], e.Stage, errorText(e.Err))
+	case compare.Incomplete:
+		c.say(quote.Name(c.place(e)) + ": " + quotedError(e.Err))
+		c.log.failure("incomplete", e.Path, c.trees[e.Trees[0]], "check", e.Err)
+		c.record(&c.mismatches, e.Path, c.trees[e.Trees[0]], "check", errorText(e.Err))
+	default:
+		c.difference(e)
+	}
+}
+
+// place is the path of an entry in its tree.
+func (c *comparer) place(e compare.Event) string {
+	tree := c.trees[e.Trees[0]]
+	if e.Path == "" {
+		return tree
+	}
+	return strings.TrimRight(tree, "/") + "/" + e.Path
+}
+
+// letters lists trees: "A", or "A, C".
+func letters(trees []int) string {
+	var names []string
+	for _, i := range trees {
+		names = append(names, compare.Letter(i))
+	}
+	return strings.Join(names, ", ")
+}
+
+// difference prints one line about an entry: the verdict, the path and the reason.
+func (c *comparer) difference(e compare.Event) {
+	verdict, reason := verdictText(e)
+	if e.Verdict != compare.Equal {
+		c.log.line(slog.LevelWarn, verdict, e.Path, "", "reason", quote.Text(reason))
+	}
+	line := fmt.Sprintf("%-16s  %s", verdict, quote.Plain(e.Path))
+	if reason != "" {
+		line += " (" + quote.Text(reason) + ")"
+	}
+	switch {
+	case c.results != nil:
+		if err := c.results.Line(line); err != nil {
+			c.stop(err)
+		}
+	default:
+		c.screen.Line(line)
+	}
+	if c.keep && e.Verdict != compare.Equal {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.differences = append(c.differences, newDifference(e))
+	}
+}
+
+func verdictText(e compare.Event) (verdict, reason string) {
+	switch e.Verdict {
+	case compare.Equal:
+		return "equal", ""
+	case compare.Differs:
+		return "differs", e.Reason
+	case compare.TypeDiffers:
+		return "type differs", e.Reason
+	case compare.MetadataDiffers:
+		return "metadata differs", e.Reason
+	}
+	switch {
+	case e.Whole && e.Files == 0:
+		reason = "a directory without files"
+	case e.Whole:
+		reason = plural(e.Files, "file") + ", " + progress.Size(e.Bytes)
+	case e.Bytes > 0:
+		reason = progress.Size(e.Bytes)
+	}
+	return "only in " + letters(e.Trees), reason
+}
+
+// finish reports how the run ended, and what that means for the exit code.
+func (c *comparer) finish(s *compare.Summary, err error) outcome {
+	result := c.cutShort(err, "")
+	failures, mismatches := c.told()
+	result.failed = result.failed || failures > 0 || s.Unreadable > 0
+	result.mismatched = mismatches > 0 || s.Incomplete > 0 || s.Differences() > 0
+	c.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes,
+		"differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
+	return result
+}
+
+// printCompareSummary writes the account of a comparison for people: first the verdict.
+func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, result outcome) {
+	var t table
+	for i, tree := range o.Trees {
+		t.row(compare.Letter(i), quote.Name(tree))
+	}
+	compared := []string{plural(s.Files, "file")}
+	if s.Directories > 0 {
+		compared = append(compared, plural(s.Directories, "directory"))
+	}
+	if s.Others > 0 {
+		compared = append(compared, plural(s.Others, "other entry"))
+	}
+	t.row("compared", strings.Join(compared, ", "))
+	if o.Quick {
+		t.row("content", "not read, because of --quick")
+		t.row("time", duration(s.Elapsed))
+	} else {
+		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
+	}
+	t.counts([]count{{"differ", s.Differ}, {"types", s.TypeDiffers}, {"metadata", s.MetadataDiffers}})
+	for _, only := range s.Only {
+		if len(o.Trees) == 2 {
+			t.row("only in "+letters(only.Trees), onlyText(only))
+		} else {
+			t.row("only in", letters(only.Trees)+": "+onlyText(only))
+		}
+	}
+	t.counts([]count{{"unreadable", s.Unreadable}, {"incomplete", s.Incomplete}})
+	if s.LeftOut > 0 {
+		t.row("left out", entries(s.LeftOut)+" of A, by filters")
+	}
+	if s.Own > 0 {
+		t.row("skipped", entries(s.Own)+" that A lacks: manifests and journals of Sealift")
+	}
+	if s.Cached > 0 && o.Cache != pipe.CacheAuto {
+		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
+	}
+	t.stopped(result)
+	_, _ = io.WriteString(w, compareVerdict(o, s, result)+"\n"+t.String())
+}
+
+func entries(n int64) string { return plural(n, "entry") }
+
+func onlyText(o compare.Only) string {
+	var parts []string
+	if o.Files > 0 {
+		parts = append(parts, plural(o.Files, "file"), progress.Size(o.Bytes))
+	}
+	if o.Others > 0 {
+		parts = append(parts, plural(o.Others, "other entry"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// compareVerdict is the first line of the summary.
+func compareVerdict(o *compare.Options, s *compare.Summary, result outcome) string {
+	others := "B"
+	if n := len(o.Trees); n > 2 {
+		others = "B to " + compare.Letter(n-1)
+	}
+	var bad []string
+	if n := s.Differences(); n > 0 {
+		bad = append(bad, entries(n)+" differ or are missing")
+	}
+	if s.Incomplete > 0 {
+		bad = append(bad, "a copy is incomplete")
+	}
+	if s.Unreadable > 0 {
+		bad = append(bad, entries(s.Unreadable)+" could not be compared")
+	}
+	why := strings.Join(bad, "; ")
+	switch {
+	case result.mismatched:
+		return "NOT EQUAL: " + why
+	case result.signal != nil, result.failed:
+		if why == "" {
+			why = "stopped before the end"
+		}
+		return "NOT COMPARED COMPLETELY: " + why
+	case o.Quick && o.OneWay:
+		return "equal in size and time: " + others + " has everything that is in A, but no content was read"
+	case o.Quick:
+		return "equal in size and time: A and " + others + ", but no content was read"
+	case o.OneWay:
+		return "equal: " + others + " has everything that is in A"
+	}
+	return "equal: A and " + others
+}
