@@ -152,7 +152,11 @@ func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, re
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	t.stopped(result)
-	_, _ = io.WriteString(w, compareVerdict(o, s, result)+"\n"+t.String())
+	text := compareVerdict(o, s, result) + "\n" + t.String()
+	if o.Verbose || s.Differences() > 0 {
+		text = "\n" + text // apart from the list
+	}
+	_, _ = io.WriteString(w, text)
 }
 
 func entries(n int64) string { return plural(n, "entry") }

@@ -69,7 +69,7 @@ const (
 // Event is one thing worth telling.
 type Event struct {
 	Verdict Verdict
-	Path    string        // raw bytes, relative to the trees; "" for the root; a directory of OnlyIn ends in a slash
+	Path    string        // raw bytes, relative to the trees; "" for the root; a directory ends in a slash
 	Trees   []int         // those that have it, for OnlyIn; else the one that the event is about
 	Reason  string        // names and texts in it are quoted
 	Whole   bool          // the entry is a directory that stands for all that is in it

@@ -63,6 +63,9 @@ func (w *worker) do(ctx context.Context, j *job) {
 		return
 	}
 	path := j.dir.join(j.name)
+	if j.kinds[0] == fsys.Directory {
+		path += "/"
+	}
 	for k := range j.events {
 		e := &j.events[k]
 		if e.Path = path; e.Verdict == OnlyIn {

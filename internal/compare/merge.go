@@ -45,13 +45,8 @@ func (d *folder) join(name string) string {
 	return strings.Join(names, "/")
 }
 
-// path is "" for the roots.
-func (d *folder) path() string {
-	if d.parent == nil {
-		return ""
-	}
-	return d.parent.join(d.name)
-}
+// path ends in a slash; that of the roots is "".
+func (d *folder) path() string { return d.join("") }
 
 func (d *folder) hold() { d.pending.Add(1) }
 
@@ -298,12 +293,20 @@ func kindOf(l *fsys.Listing, name string, isDir bool) fsys.Kind {
 
 // entry makes the job of one name, of which kinds says what it is in each tree, and merges
 // the directory of that name. Where it is a directory in one tree and not in another, it
-// comes twice, and counts when it is what it is in A.
+// comes twice: as what it is in A, where the types are reported, and as the other.
 func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	r := m.run
 	inA := kinds[0] != fsys.Unknown
 	if inA && isDir != (kinds[0] == fsys.Directory) {
-		return
+		if !isDir {
+			return // reported with the directory of A
+		}
+		inA = false // what is in it is not in A
+		for i, k := range kinds {
+			if k != fsys.Directory {
+				kinds[i] = fsys.Unknown
+			}
+		}
 	}
 	if d.counts() {
 		m.send(d, &job{name: strings.Clone(name), kinds: kinds})

@@ -107,5 +107,5 @@ func times(a, b fsys.Time, at string) string {
 	if a.Sec == b.Sec {
 		format += ".000000000"
 	}
-	return fmt.Sprintf("%s in A, %s in %s (UTC)", shown(a, format), shown(b, format), at)
+	return fmt.Sprintf("%s UTC in A, %s in %s", shown(a, format), shown(b, format), at)
 }

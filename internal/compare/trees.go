@@ -84,15 +84,17 @@ func reason(err error) string {
 	return quote.Text(err.Error())
 }
 
-// walkFirst visits what is compared of A in a walk of its own.
-func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) {
+// walkFirst visits what is compared of A in a walk of its own. It returns false if the root
+// cannot be opened again, which the merge reports.
+func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) bool {
 	root, err := r.trees[0].root.OpenDir(".")
 	if err != nil {
-		return // the merge reports it
+		return false
 	}
 	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/16, 4), 64))
 	o.Workers, o.Filter, o.Only, o.OneFileSystem = 1, r.opts.Filter, r.opts.Only, r.opts.OneFileSystem
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), r.trees[0].info, v), o)
+	return true
 }
 
 // refuseEmpty refuses A if nothing of it is a file: perhaps it is the place of a card that
@@ -101,10 +103,10 @@ func (r *run) refuseEmpty(ctx context.Context) error {
 	look, found := context.WithCancel(ctx)
 	defer found()
 	s := &search{found: found}
-	r.walkFirst(look, s, walk.Options{})
+	opened := r.walkFirst(look, s, walk.Options{})
 	given := quote.Name(r.trees[0].given)
 	switch {
-	case look.Err() != nil || s.failed:
+	case look.Err() != nil || !opened || s.failed:
 		return nil // a file was found, the run was stopped, or the merge reports why none was
 	case r.opts.Filter != nil || r.opts.Only != nil:
 		return failure.Refuse("the filters leave no file of A (%s) to compare", given)
@@ -149,8 +151,7 @@ func (r *run) startScan(ctx context.Context) (stop func()) {
 	var scan sync.WaitGroup
 	scan.Go(func() {
 		counter := walk.Counter{Counters: c, Times: times}
-		r.walkFirst(ctx, counter, walk.Options{Found: counter.Found})
-		if ctx.Err() == nil {
+		if r.walkFirst(ctx, counter, walk.Options{Found: counter.Found}) && ctx.Err() == nil {
 			c.ScanDone.Store(true)
 		}
 	})
