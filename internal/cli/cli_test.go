@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -61,11 +62,12 @@ func commandTo(t *testing.T, stdout io.Writer, run engineThat, stdin string, arg
 
 // runs stand in for what the commands do; those that are nil succeed.
 type runs struct {
-	copy   runCopy
-	verify runVerify
-	sum    runSum
-	du     runDu
-	stream runStream
+	copy    runCopy
+	verify  runVerify
+	compare runCompare
+	sum     runSum
+	du      runDu
+	stream  runStream
 }
 
 // rootThat makes the whole program of them.
@@ -76,6 +78,11 @@ func rootThat(r runs) *cobra.Command {
 	if r.verify == nil {
 		r.verify = func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error) {
 			return &verify.Summary{}, nil
+		}
+	}
+	if r.compare == nil {
+		r.compare = func(context.Context, *compare.Options, *counters.Set) (*compare.Summary, error) {
+			return &compare.Summary{}, nil
 		}
 	}
 	if r.sum == nil {
@@ -91,7 +98,7 @@ func rootThat(r runs) *cobra.Command {
 			return &stream.Summary{}, nil
 		}
 	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newCompareCmd(r.compare), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
 		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 

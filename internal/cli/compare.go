@@ -21,10 +21,10 @@ func newCompareCmd(run runCompare) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] A B [C ...]",
 		Short: "Compare trees by content, before a card is formatted for example",
-		Long: `Compares every entry of the directory A with that of the same name in B (and C
-...): type, size, content, and the targets of symbolic links. Files are read from
-the devices, not from memory, on all trees at the same time. Differences are
-printed on standard output, in path order. Nothing is written.
+		Long: `Compares every entry of the directory A with the entry of that name in B (and C):
+type, size, content, and the target of a symbolic link. Files are read from the
+devices, not from memory, in all trees at the same time. Differences are printed
+on standard output, in path order. Nothing is written.
 
 Manifests and journals of Sealift are not compared where A lacks them. Markers
 (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are reported; the
@@ -95,7 +95,7 @@ func compareAndReport(cmd *cobra.Command, flags *compareFlags, options *compare.
 	case flags.json:
 		printJSON(stdout, newCompareReport(options, summary, c, result))
 	case !flags.quiet:
-		printCompareSummary(stdout, options, summary, result)
+		printCompareSummary(stdout, options, summary, c, result)
 	}
 	return result.err()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/compare"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -17,6 +18,7 @@ type comparer struct {
 	teller
 	trees []string    // as the user named them
 	stop  func(error) // ends the run
+	ended bool        // before everything was compared
 
 	differences []differenceJSON // guarded by teller.mu
 }
@@ -26,15 +28,21 @@ func (c *comparer) event(e compare.Event) {
 	switch e.Verdict {
 	case compare.Unreadable:
 		c.say(quote.Name(c.place(e)) + ": " + string(e.Stage) + ": " + quotedError(e.Err))
-		c.log.failure("failed", e.Path, c.trees[e.Trees[0]], e.Stage, e.Err)
-		c.record(&c.errors, e.Path, c.trees[e.Trees[0]], e.Stage, errorText(e.Err))
+		c.failed(&c.errors, "failed", e)
 	case compare.Incomplete:
 		c.say(quote.Name(c.place(e)) + ": " + quotedError(e.Err))
-		c.log.failure("incomplete", e.Path, c.trees[e.Trees[0]], "check", e.Err)
-		c.record(&c.mismatches, e.Path, c.trees[e.Trees[0]], "check", errorText(e.Err))
+		e.Stage = failure.StageCheck
+		c.failed(&c.mismatches, "incomplete", e)
 	default:
 		c.difference(e)
 	}
+}
+
+// failed logs and counts what is no difference, but keeps the trees from being equal.
+func (c *comparer) failed(n *int64, title string, e compare.Event) {
+	tree := c.trees[e.Trees[0]]
+	c.log.line(slog.LevelError, title, e.Path, "", "tree", quote.Plain(tree), "stage", string(e.Stage), "error", quotedError(e.Err))
+	c.record(n, e.Path, tree, e.Stage, errorText(e.Err))
 }
 
 // place is the path of an entry in its tree.
@@ -105,6 +113,7 @@ func verdictText(e compare.Event) (verdict, reason string) {
 // finish reports how the run ended, and what that means for the exit code.
 func (c *comparer) finish(s *compare.Summary, err error) outcome {
 	result := c.cutShort(err, "")
+	c.ended = err != nil
 	failures, mismatches := c.told()
 	result.failed = result.failed || failures > 0 || s.Unreadable > 0
 	result.mismatched = mismatches > 0 || s.Incomplete > 0 || s.Differences() > 0
@@ -114,7 +123,7 @@ func (c *comparer) finish(s *compare.Summary, err error) outcome {
 }
 
 // printCompareSummary writes the account of a comparison for people: first the verdict.
-func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, result outcome) {
+func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c *comparer, result outcome) {
 	var t table
 	for i, tree := range o.Trees {
 		t.row(compare.Letter(i), quote.Name(tree))
@@ -152,7 +161,7 @@ func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, re
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	t.stopped(result)
-	text := compareVerdict(o, s, result) + "\n" + t.String()
+	text := compareVerdict(o, s, c.ended) + "\n" + t.String()
 	if o.Verbose || s.Differences() > 0 {
 		text = "\n" + text // apart from the list
 	}
@@ -172,31 +181,37 @@ func onlyText(o compare.Only) string {
 	return strings.Join(parts, ", ")
 }
 
-// compareVerdict is the first line of the summary.
-func compareVerdict(o *compare.Options, s *compare.Summary, result outcome) string {
+// compareVerdict is the first line of the summary. ended says that the run did not come to
+// its end.
+func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) string {
 	others := "B"
 	if n := len(o.Trees); n > 2 {
 		others = "B to " + compare.Letter(n-1)
 	}
 	var bad []string
-	if n := s.Differences(); n > 0 {
+	switch n := s.Differences(); n {
+	case 0:
+	case 1:
+		bad = append(bad, "1 entry differs or is missing")
+	default:
 		bad = append(bad, entries(n)+" differ or are missing")
 	}
 	if s.Incomplete > 0 {
 		bad = append(bad, "a copy is incomplete")
 	}
+	verdict := "NOT EQUAL: "
+	if bad == nil {
+		verdict = "NOT COMPARED COMPLETELY: "
+	}
 	if s.Unreadable > 0 {
 		bad = append(bad, entries(s.Unreadable)+" could not be compared")
 	}
-	why := strings.Join(bad, "; ")
+	if ended {
+		bad = append(bad, "stopped before the end")
+	}
 	switch {
-	case result.mismatched:
-		return "NOT EQUAL: " + why
-	case result.signal != nil, result.failed:
-		if why == "" {
-			why = "stopped before the end"
-		}
-		return "NOT COMPARED COMPLETELY: " + why
+	case bad != nil:
+		return verdict + strings.Join(bad, "; ")
 	case o.Quick && o.OneWay:
 		return "equal in size and time: " + others + " has everything that is in A, but no content was read"
 	case o.Quick:
