@@ -80,6 +80,7 @@ func TestCompletionInShells(t *testing.T) {
 				{"sealift copy --verify=fu\t", "copy:--verify=full"},
 				{"sealift verify --manifest lis\t", "verify:--manifest:listed.txt"},
 				{"sealift verify tr\t", "verify:tree"}, // and not trunk.txt
+				{"sealift compare --cache dir\ttr\t", "compare:--cache:direct:tree"},
 				{"sealift copy lis\ttr\t", "copy:listed.txt:tree"},
 				{"sealift completion fi\t", "completion:fish"},
 			} {

@@ -21,7 +21,7 @@ func newCompareCmd(run runCompare) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] A B [C ...]",
 		Short: "Compare trees by content, before a card is formatted for example",
-		Long: `Compares every entry of the directory A with the entry of that name in B (and C):
+		Long: `Compares every entry of the directory A with the one of that name in B (and C):
 type, size, content, and the target of a symbolic link. Files are read from the
 devices, not from memory, in all trees at the same time. Differences are printed
 on standard output, in path order. Nothing is written.

@@ -10,9 +10,7 @@ import (
 func (r *run) account(j *job) {
 	s := r.summary
 	if g := j.ends; g != nil {
-		if !r.opts.Verbose {
-			r.report(g.event)
-		}
+		r.endGroup(g, j)
 		return
 	}
 	if j.own {
@@ -39,7 +37,7 @@ func (r *run) account(j *job) {
 	if j.kinds == nil {
 		return
 	}
-	if g := j.group; g != nil {
+	if g := j.group; g != nil && !g.implied {
 		r.countOnly(g.event.Trees, j)
 		if r.opts.Verbose || !g.only {
 			e := g.event
@@ -55,9 +53,23 @@ func (r *run) account(j *job) {
 	}
 }
 
+// endGroup reports a directory that some trees lack, with what is in it.
+func (r *run) endGroup(g *group, j *job) {
+	if g.implied && g.entries == 0 {
+		return
+	}
+	if g.implied {
+		r.countOnly(g.event.Trees, j)
+	}
+	if !r.opts.Verbose {
+		r.report(g.event)
+	}
+}
+
 // countIn counts an entry of a directory that some trees lack.
 func (r *run) countIn(g *group, j *job) {
 	r.countOnly(g.event.Trees, j)
+	g.entries++
 	if j.kind() == fsys.Regular {
 		g.event.Files++
 		g.event.Bytes += j.size

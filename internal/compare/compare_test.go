@@ -211,6 +211,20 @@ func TestFilters(t *testing.T) {
 	require.Equal(t, []string{"only in B d/c"}, lines)
 	require.Equal(t, int64(3), s.LeftOut)
 
+	// Directories that are only on the way to something are no difference.
+	var include filter.List
+	require.NoError(t, include.Include("*.mov"))
+	more := trees(t, file{"a.mov": treetest.File("1"), "x": file{"y": file{"b.tmp": treetest.File("1")}}, "z": file{"e": file{}, "c.mov": treetest.File("12")}}, file{"a.mov": treetest.File("1")})
+	for _, verbose := range []bool{false, true} {
+		lines, s = run(t, compare.Options{Trees: more, Filter: &include, Verbose: verbose})
+		want := []string{"only in A z/ (1 files, 2 bytes)"}
+		if verbose {
+			want = []string{"equal a.mov", "only in A z/c.mov"}
+		}
+		require.Equal(t, want, lines)
+		require.Equal(t, []compare.Only{{Trees: []int{0}, Files: 1, Bytes: 2, Others: 1}}, s.Only)
+	}
+
 	only, err := filter.ReadOnly(strings.NewReader("a.mov\nskip/f\nnowhere\nd/e/f\n"), false)
 	require.NoError(t, err)
 	lines, s = run(t, compare.Options{Trees: paths, Only: only})

@@ -52,7 +52,7 @@ func newWorker(r *run) *worker {
 
 // do compares the entry that j names.
 func (w *worker) do(ctx context.Context, j *job) {
-	if j.kinds == nil {
+	if j.kinds == nil || j.ends != nil {
 		return // only something to report
 	}
 	w.examine(ctx, j)

@@ -32,8 +32,10 @@ type folder struct {
 // group is a directory that some trees lack. If only is true, nothing in it is compared,
 // because A lacks it or no other tree has it: its entries are counted.
 type group struct {
-	event Event
-	only  bool
+	event   Event
+	only    bool
+	implied bool  // the directory itself is not compared, only what the filters want in it
+	entries int64 // in it, those that are implied themselves left out
 }
 
 func (d *folder) join(name string) string {
@@ -308,8 +310,11 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 			}
 		}
 	}
+	implied := isDir && (m.wants(d, name, fsys.Directory) == filter.Traverse || !d.only.Child(name).All())
 	if d.counts() {
-		m.send(d, &job{name: strings.Clone(name), kinds: kinds})
+		if !implied {
+			m.send(d, &job{name: strings.Clone(name), kinds: kinds})
+		}
 		if isDir {
 			m.descend(d, name, kinds, d.group)
 		}
@@ -339,7 +344,9 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 		}
 	}
 	if len(have) == len(d.trees) {
-		m.send(d, j)
+		if !implied {
+			m.send(d, j)
+		}
 		m.descend(d, name, kinds, nil)
 		return
 	}
@@ -347,10 +354,11 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 		event: Event{Verdict: OnlyIn, Path: d.join(name) + "/", Trees: have, Whole: true},
 		only:  !inA || len(have) == 1,
 	}
+	j.group.implied = implied && j.group.only
 	m.send(d, j)
 	m.descend(d, name, kinds, j.group)
 	if j.group.only {
-		m.send(d, &job{ends: j.group})
+		m.send(d, &job{name: j.name, kinds: kinds, ends: j.group})
 	}
 }
 

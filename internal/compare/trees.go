@@ -117,7 +117,7 @@ func (r *run) refuseEmpty(ctx context.Context) error {
 // search is a visitor that ends the walk at the first regular file.
 type search struct {
 	found  context.CancelFunc
-	failed bool // something could not be listed; the walk has one goroutine
+	failed bool // something could not be read; the walk has one goroutine
 }
 
 // Entry implements walk.Visitor.
@@ -133,8 +133,10 @@ func (s *search) Enter(*walk.Dir) bool { return true }
 // Leave implements walk.Visitor.
 func (s *search) Leave(*walk.Dir) {}
 
-// Failed implements walk.Visitor.
-func (s *search) Failed(*walk.Dir, string, error) { s.failed = true }
+// Failed implements walk.Visitor. A path of --files-from that does not exist is no file.
+func (s *search) Failed(_ *walk.Dir, _ string, err error) {
+	s.failed = s.failed || !fsys.NoSuchFile(err)
+}
 
 // startScan adds up the files of A, ahead of the work, if progress is shown. stop ends it
 // and waits for it.
