@@ -1,4 +1,4 @@
-// Package cli is the command line: flags become the options of engine, verify,
+// Package cli is the command line: flags become the options of engine, verify, compare,
 // sum, usage and stream, what these report becomes messages and lines, outcomes become
 // exit codes.
 //
