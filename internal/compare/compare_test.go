@@ -341,7 +341,7 @@ func TestAFileThatChangesWhileItIsReadIsNoDifference(t *testing.T) {
 			content := string(treetest.Pattern(size, 1))
 			paths := trees(t, file{"f": treetest.File(content), "g": treetest.File("x")}, file{"f": treetest.File(content), "g": treetest.File("y")})
 			var once sync.Once
-			var changed error = fs.ErrNotExist
+			changed := fs.ErrNotExist
 			sys := &fsys.FS{Fault: func(call fsys.Call) error {
 				if call.Op == fsys.OpRead && filepath.Base(call.Path) == "f" {
 					once.Do(func() { changed = overwriteEnd(filepath.Join(paths[tree], "f"), size) })
