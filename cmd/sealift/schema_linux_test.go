@@ -32,7 +32,7 @@ func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 6)
+	require.Len(t, files, 7)
 	schemas := map[string]*documented{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -175,7 +175,9 @@ mkdir named; echo x >"$(printf 'named/\376')"; printf '%064d  \376\n%064d  dir\n
 mkdir "$(printf 'dir \377')"; printf '%064d  missing\nnonsense\n' 0 >"$(printf 'dir \377/SHA256SUMS')"
 cp "$(printf 'dir \377/SHA256SUMS')" "$(printf 'dir \377/\376.sha256')"
 mkdir tagged; (cd tagged; echo a >a; sealift sum --tag --hash sha256,blake3 a >SHA256SUMS)
-printf '%064d  ../etc/passwd\n' 0 >hostile`)
+printf '%064d  ../etc/passwd\n' 0 >hostile
+cp -a src changed; (cd changed; echo other >deep/c; rm link; mkdir link; chmod 600 a; mkdir "$(printf '\376')"; touch "$(printf '\376/x')")
+mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 
 	raw := "\xff"
 	runs := []struct {
@@ -210,6 +212,12 @@ printf '%064d  ../etc/passwd\n' 0 >hostile`)
 		{"verify", 3, `verify --json --unlisted named`},
 		{"verify", 3, `verify --json 'dir ` + raw + `'`},
 		{"verify", 1, `verify --json --manifest hostile kept`},
+		{"compare", 0, `compare --json src one`},
+		{"compare", 0, `compare --json --one-way --quick --metadata --exclude line* src one two`},
+		{"compare", 3, `compare --json src 'to ` + raw + `' changed`},
+		{"compare", 3, `compare --json mine half`},
+		{"compare", 1, `compare --json --log-file /dev/full src one`},
+		{"compare", 130, `compare --json --workers 1 --bwlimit 1MB large stopped`},
 		{"du", 0, `du --json`},
 		{"du", 0, `du --json -a --apparent-size src kept`},
 		{"du", 0, `du --json --top 3 src`},
@@ -237,6 +245,9 @@ printf '%064d  ../etc/passwd\n' 0 >hostile`)
 		{"refusal", 2, `verify --json --silent kept`},
 		{"refusal", 2, `verify --workers 0 --json kept`},
 		{"refusal", 2, `verify --json --manifest nowhere kept`},
+		{"refusal", 2, `compare --json src src`},
+		{"refusal", 2, `compare --json nowhere src`},
+		{"refusal", 2, `compare --json src`},
 		{"refusal", 2, `du --json --null`},
 		{"refusal", 2, `du --json ''`},
 		{"refusal", 2, `du --block-size x --json`},
@@ -258,6 +269,8 @@ printf '%064d  ../etc/passwd\n' 0 >hostile`)
 		switch {
 		case strings.Contains(run.line, "large full"):
 			command = "ulimit -f 2000; " + command // blocks of 512 bytes, or of 1024
+		case run.code == 130 && strings.HasPrefix(run.line, "compare"):
+			command = "timeout --preserve-status -s INT 1 sealift " + run.line
 		case run.code == 130:
 			command = "exec signal INT stopped/a sealift " + run.line
 		}

@@ -80,6 +80,7 @@ func TestCompletionInShells(t *testing.T) {
 				{"sealift copy --verify=fu\t", "copy:--verify=full"},
 				{"sealift verify --manifest lis\t", "verify:--manifest:listed.txt"},
 				{"sealift verify tr\t", "verify:tree"}, // and not trunk.txt
+				{"sealift compare --cache dir\ttr\t", "compare:--cache:direct:tree"},
 				{"sealift copy lis\ttr\t", "copy:listed.txt:tree"},
 				{"sealift completion fi\t", "completion:fish"},
 			} {
@@ -184,7 +185,7 @@ func TestManPagesAreSane(t *testing.T) {
 	shell(t, dir, "sealift man pages")
 	pages, err := filepath.Glob(filepath.Join(dir, "pages", "*.1"))
 	require.NoError(t, err)
-	assert.Len(t, pages, 9)
+	assert.Len(t, pages, 10)
 	for _, page := range pages {
 		_, complaints, _ := program(t, dir, "mandoc -T lint -W warning "+page)
 		for complaint := range strings.Lines(complaints) {

@@ -52,6 +52,15 @@ var completedValues = map[string]string{
 	"verify --cache":          "auto drop direct " + thenNothing,
 	"verify --workers":        "auto " + thenNothing,
 	"verify --progress":       progressList,
+	"compare --include":       thenFiles,
+	"compare --exclude":       thenFiles,
+	"compare --exclude-from":  thenFiles,
+	"compare --files-from":    thenFiles,
+	"compare --cache":         "keep drop direct " + thenNothing,
+	"compare --workers":       "auto " + thenNothing,
+	"compare --bwlimit":       "off " + thenNothing,
+	"compare --progress":      progressList,
+	"compare --log-file":      thenFiles,
 	"sum --include":           thenFiles,
 	"sum --exclude":           thenFiles,
 	"sum --exclude-from":      thenFiles,
@@ -118,6 +127,8 @@ func TestCompletionOfListsAndArguments(t *testing.T) {
 		"verify ":                              thenDirectories,
 		"verify a ":                            thenDirectories,
 		"verify --manifest m ":                 thenDirectories,
+		"compare ":                             thenDirectories,
+		"compare a b ":                         thenDirectories,
 		"sum a ":                               thenFiles,
 		"du a ":                                thenFiles,
 		"stream a ":                            thenFiles,
@@ -127,7 +138,7 @@ func TestCompletionOfListsAndArguments(t *testing.T) {
 		"man a ":                               thenNothing,
 		"version ":                             thenNothing,
 		"help copy ":                           thenNothing,
-		"":                                     "copy verify sum du stream completion man version help :4",
+		"":                                     "copy verify compare sum du stream completion man version help :4",
 	} {
 		assert.Equal(t, want, completed(t, strings.Split(line, " ")...), line)
 	}

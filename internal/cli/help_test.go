@@ -17,7 +17,7 @@ import (
 )
 
 func TestHelpBeginsWithExamplesAndEndsWithExitCodes(t *testing.T) {
-	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "sum --help", "help sum", "du --help", "help du", "stream --help"} {
+	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "compare --help", "sum --help", "help sum", "du --help", "help du", "stream --help"} {
 		r := command(t, succeeds, "", strings.Fields(line)...)
 		if r.code != 0 || r.stderr != "" || r.options != nil {
 			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
@@ -30,7 +30,7 @@ func TestHelpBeginsWithExamplesAndEndsWithExitCodes(t *testing.T) {
 		switch {
 		case strings.Contains(line, "copy") || line == "help" || line == "--help":
 			want = "0 1 2 3 4 130 143"
-		case strings.Contains(line, "verify"):
+		case strings.Contains(line, "verify"), strings.Contains(line, "compare"):
 			want = "0 1 2 3 130 143"
 		case strings.Contains(line, "sum"), strings.Contains(line, "du"), strings.Contains(line, "stream"):
 			want = "0 1 2 130 143"
@@ -123,7 +123,7 @@ func TestHelpListsEveryCommandInOrder(t *testing.T) {
 	for line := range strings.Lines(list) {
 		names = append(names, strings.Fields(line)[0])
 	}
-	if got := strings.Join(names, " "); got != "copy verify sum du stream completion man version help" {
+	if got := strings.Join(names, " "); got != "copy verify compare sum du stream completion man version help" {
 		t.Errorf("commands: %s", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestEachShellHasItsCompletionScript(t *testing.T) {
 		"__complete copy --inc":                  "--include\tcopy what matches the gitignore-style PATTERN;",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
-		"__complete help ":                       "copy\nverify\nsum\ndu\nstream\ncompletion\n",
+		"__complete help ":                       "copy\nverify\ncompare\nsum\ndu\nstream\ncompletion\n",
 		"__complete copy --verify=":              "off\ndest\nfull\n",
 		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/stream"
@@ -29,10 +30,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The functions that tests put in the place of [engine.Run] and the like.
 type (
-	runCopy   = runner[engine.Options, engine.Summary]
-	runVerify = runner[verify.Options, verify.Summary]
-	runSum    = runner[sum.Options, sum.Summary]
-	runStream = runner[stream.Options, stream.Summary]
+	runCopy    = runner[engine.Options, engine.Summary]
+	runVerify  = runner[verify.Options, verify.Summary]
+	runCompare = runner[compare.Options, compare.Summary]
+	runSum     = runner[sum.Options, sum.Summary]
+	runStream  = runner[stream.Options, stream.Summary]
 )
 
 // ends does nothing and returns what it is given.
@@ -126,11 +128,12 @@ func duCommandTo(t *testing.T, stdout io.Writer, run runDu, args ...string) resu
 
 // runs stand in for what the commands do; those that are nil succeed.
 type runs struct {
-	copy   runCopy
-	verify runVerify
-	sum    runSum
-	du     runDu
-	stream runStream
+	copy    runCopy
+	verify  runVerify
+	compare runCompare
+	sum     runSum
+	du      runDu
+	stream  runStream
 }
 
 // rootThat makes the whole program of them.
@@ -141,6 +144,9 @@ func rootThat(r runs) *cobra.Command {
 	if r.verify == nil {
 		r.verify = ends[verify.Options](&verify.Summary{}, nil)
 	}
+	if r.compare == nil {
+		r.compare = ends[compare.Options](&compare.Summary{}, nil)
+	}
 	if r.sum == nil {
 		r.sum = ends[sum.Options](&sum.Summary{}, nil)
 	}
@@ -150,7 +156,7 @@ func rootThat(r runs) *cobra.Command {
 	if r.stream == nil {
 		r.stream = ends[stream.Options](&stream.Summary{}, nil)
 	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newCompareCmd(r.compare), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
 		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 

@@ -1,5 +1,5 @@
 // Package cli is the command line: it turns flags into the options of engine, verify,
-// sum, usage and stream, their reports into messages and lines, and outcomes into exit
+// compare, sum, usage and stream, their reports into messages and lines, and outcomes into exit
 // codes.
 //
 // A command is one file with a constructor, and one line in [Main]. The constructor
@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -45,6 +46,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root := newRootCmd(
 		newCopyCmd(engine.Run),
 		newVerifyCmd(verify.Run),
+		newCompareCmd(compare.Run),
 		newSumCmd(sum.Run),
 		newDuCmd(usage.Run),
 		newStreamCmd(stream.Run),

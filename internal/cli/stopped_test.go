@@ -63,6 +63,7 @@ func TestStoppedAtAnyInstant(t *testing.T) {
 		copies(), copies("--verify", "--sync=file"), copies("--hash=none"), copies("--cache=drop", "--workers=1"),
 		copies("--reflink=never", "--memory=1M", "-o", second), copies("--bwlimit=200MB", "--hash=sha256,blake3"),
 		{"verify", checked}, {"verify", "--cache=direct", "--json", checked},
+		{"compare", src, checked}, {"compare", "--cache=direct", "--metadata", src, checked},
 		{"sum", src}, {"sum", "--manifest", out, src}, {"du", "-a", src}, {"du", "--top", "3", src},
 		{"stream", filepath.Join(src, "large"), out}, {"stream", "--block-size=4K", filepath.Join(src, "large"), out, second},
 	}

@@ -210,13 +210,15 @@ func TestUsageErrorsOfSum(t *testing.T) {
 	}
 }
 
-func TestHelpOfVerifyAndSumListsTheirFlags(t *testing.T) {
+func TestHelpOfVerifyCompareAndSumListsTheirFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags    string
 		headings []string
 	}{
 		"verify": {"--manifest --unlisted --ignore-missing --strict --no-convert-paths --cache --workers -v, --verbose --silent --no-summary --progress --json",
 			[]string{"Usage:", "What to check:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
+		"compare": {"--one-way --metadata --quick --include --exclude --exclude-from --files-from --from0 -x, --cache --workers --bwlimit -q, --quiet -v, --verbose --log-file --progress --json",
+			[]string{"Usage:", "What to compare:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
 		"sum": {"--include --exclude --exclude-from --files-from --from0 -x, --one-file-system --hash --manifest --tag -z, --zero --workers -q, --quiet --progress",
 			[]string{"Usage:", "What to hash:", "Manifest:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
 	} {

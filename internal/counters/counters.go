@@ -18,6 +18,7 @@ const (
 	PhaseFlushing  // waiting for the device
 	PhaseVerifying // reading back what was copied, or checking manifests
 	PhaseHashing
+	PhaseComparing
 	PhaseDone
 	PhaseStopped // before the end
 )
@@ -31,7 +32,7 @@ func End(stopped bool) Phase {
 }
 
 func (p Phase) String() string {
-	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "done", "stopped"}[p]
+	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "comparing", "done", "stopped"}[p]
 }
 
 // Set holds the counters of one run. Every field may be read at any time.

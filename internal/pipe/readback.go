@@ -13,47 +13,72 @@ import (
 // page cache holds.
 const dropUnit = 8 << 20 // bytes
 
-// ReadBack is Transfer for the digests alone, with a say about the page cache. fromDevice says that what
-// was read has come from a device and not from memory; it is never said with
-// CacheAuto.
-//
-// The clock may be nil; place is that of src.
+// ReadBack computes the digests of src, as Transfer does without sinks. The cache mode says
+// how it uses the page cache. fromDevice reports whether the bytes came from a device and
+// not from memory; it is false with CacheAuto and CacheKeep. The clock may be nil; place is
+// that of src.
 //
 // CacheDrop and CacheDirect both drop the file from the page cache first, which
 // forces what is not written yet. What other programs hold there nevertheless,
 // because they have it mapped, is read past the cache.
 func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache CacheMode, clock *timing.Clock, place timing.Place) (n int64, fromDevice bool, err error) {
 	clock.At(timing.Read, place)
-	course := Course{Clock: clock, From: place}
-	if cache == CacheAuto {
-		n, err = p.Transfer(ctx, src, info, set, nil, course)
-		return n, false, err
-	}
-	fromDevice, err = src.DropCache()
+	r, err := StartReading(src, cache, p.Pool.size%fsys.DirectAlignment == 0)
 	if err != nil {
 		return 0, false, err
 	}
-	past := cache == CacheDirect || !fromDevice && (src.DeviceBacked() || !fsys.CanDropCache)
-	if past && p.Pool.size%fsys.DirectAlignment == 0 {
+	n, err = p.Transfer(ctx, src, info, set, nil, Course{Clock: clock, From: place, Read: r.Read})
+	r.End(n)
+	return n, r.FromDevice, err
+}
+
+// Reading keeps one file that is read from its beginning to its end out of the page
+// cache, as its cache mode asks for. It belongs to the goroutine that reads.
+type Reading struct {
+	FromDevice bool // the bytes come from a device, not from memory; false with CacheAuto and CacheKeep
+
+	file    *fsys.File
+	drops   bool
+	dropped int64 // bytes from the beginning that were read and dropped
+}
+
+// StartReading prepares src for reading. aligned says that the offsets, lengths and
+// addresses of all reads will be multiples of fsys.DirectAlignment. An error is one of
+// writing what was not written yet.
+func StartReading(src *fsys.File, cache CacheMode, aligned bool) (*Reading, error) {
+	r := &Reading{file: src}
+	if cache == CacheAuto || cache == CacheKeep {
+		return r, nil
+	}
+	var err error
+	if r.FromDevice, err = src.DropCache(); err != nil {
+		return nil, err
+	}
+	if aligned && (cache == CacheDirect || !r.FromDevice && (src.DeviceBacked() || !fsys.CanDropCache)) {
 		direct, err := src.SetDirect(true)
 		switch {
 		case err == nil:
-			n, err = p.Transfer(ctx, src, info, set, nil, course)
-			return n, direct || fromDevice, err
+			r.FromDevice = direct || r.FromDevice
+			return r, nil
 		case !fsys.Unsupported(err):
-			return 0, false, err
+			return nil, err
 		}
 	}
-	dropped := int64(0)
-	course.Read = func(off int64) {
-		if off-dropped >= dropUnit {
-			src.DropCacheBehind(dropped, off-dropped)
-			dropped = off
-		}
+	r.drops = true
+	return r, nil
+}
+
+// Read drops what was read, up to off, from time to time.
+func (r *Reading) Read(off int64) {
+	if r.drops && off-r.dropped >= dropUnit {
+		r.End(off)
 	}
-	n, err = p.Transfer(ctx, src, info, set, nil, course)
-	if n > dropped {
-		src.DropCacheBehind(dropped, n-dropped)
+}
+
+// End drops the rest of what was read, up to off.
+func (r *Reading) End(off int64) {
+	if r.drops && off > r.dropped {
+		r.file.DropCacheBehind(r.dropped, off-r.dropped)
+		r.dropped = off
 	}
-	return n, fromDevice, err
 }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/compare"
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/progress"
+)
+
+func newCompareCmd(run runner[compare.Options, compare.Summary]) *cobra.Command {
+	flags := &compareFlags{}
+	cmd := &cobra.Command{
+		Use:   "compare [flags] A B [C ...]",
+		Short: "Compare trees by content, before a card is formatted for example",
+		Long: `Compares every entry of the directory A with the one of that name in B (and C):
+type, size, content, and the target of a symbolic link. Files are read from the
+devices, not from memory, in all trees at the same time. Differences are printed
+on standard output, in path order. Nothing is written.
+
+Manifests and journals of Sealift are not compared where A lacks them. Markers
+(SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are reported; the
+exit code is 3 then, as it is if the trees differ.`,
+		Example: `  sealift compare /media/card /mnt/archive
+  sealift compare --one-way /media/card /media/disk1 /media/disk2
+  sealift compare --metadata --exclude '*.tmp' project /mnt/backup`,
+		Annotations:       endsWith("0 1 2 3 130 143"),
+		ValidArgsFunction: completeDirectories,
+	}
+	addGroups(cmd, flags.groups())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		options, err := flags.compareOptions(cmd, args)
+		if err != nil {
+			return err
+		}
+		r := newReporter(cmd)
+		if r.log, err = openLog(flags.logFile); err != nil {
+			return usagef("--log-file: %s", fileError(err))
+		}
+		r.quiet, r.json = flags.quiet, flags.json
+		c := &comparer{reporter: r, trees: options.Trees}
+		options.Report = c.event
+		stdout := cmd.OutOrStdout()
+		return runCommand(cmd, job[compare.Options, compare.Summary]{
+			reporter: r,
+			progress: flags.progress,
+			quiet:    flags.quiet,
+			run: func(ctx context.Context, o *compare.Options, n *counters.Set) (*compare.Summary, error) {
+				summary, err := run(ctx, o, n)
+				c.ended = err != nil
+				return summary, err
+			},
+			options: options,
+			finish: func(s *compare.Summary, result outcome) outcome {
+				result = c.finish(s, result)
+				switch {
+				case flags.json:
+					printJSON(stdout, newCompareReport(options, s, c, result))
+				case !flags.quiet:
+					printCompareSummary(stdout, options, s, c, result)
+				}
+				return result
+			},
+		})
+	}
+	return cmd
+}
+
+// compareFlags is the command line of compare.
+type compareFlags struct {
+	options   compare.Options
+	selection selection
+
+	quiet, json bool
+	logFile     string
+	progress    progress.Mode
+}
+
+// compareCacheHelp explains the modes, as policyHelp does.
+const compareCacheHelp = "`MODE`: where files are read from\n" + `drop    the devices: files are evicted from memory
+        before and after
+keep    memory, where they are in it
+direct  the devices, past the memory`
+
+// compareCaches are the values of --cache: what is in memory is used or it is not.
+var compareCaches = pipe.CacheModes.Without(pipe.CacheAuto)
+
+func (f *compareFlags) groups() []flagGroup {
+	o := &f.options
+	return []flagGroup{
+		{"What to compare", func(s *pflag.FlagSet) {
+			s.BoolVar(&o.OneWay, "one-way", false, "report only what A has and the others lack or hold differently")
+			s.BoolVar(&o.Metadata, "metadata", false, "compare mode, owner, modification time, extended attributes and ACLs as well, except those of the roots")
+			s.BoolVar(&o.Quick, "quick", false, "compare size and modification time of files, and do not read their content")
+			f.selection.flags(s, "compare", &o.OneFileSystem)
+		}},
+		{groupSafety, func(s *pflag.FlagSet) {
+			s.Var(newValue(&o.Cache, "drop", compareCaches.Parse, compareCaches.List()...), "cache", compareCacheHelp)
+		}},
+		{groupSpeed, func(s *pflag.FlagSet) {
+			workersFlag(s, &o.Workers, "entries compared")
+			s.Var(newValue(&o.BytesPerSecond, "off", parseRate, "off"), "bwlimit", "read each tree at most at `RATE` bytes per second, such as 80MB")
+		}},
+		{groupOutput, func(s *pflag.FlagSet) {
+			s.BoolVarP(&f.quiet, "quiet", "q", false, "print only differences and failures")
+			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name equal entries as well, and each entry of a directory that is in one tree only")
+			progressFlag(s, &f.progress)
+			s.StringVar(&f.logFile, "log-file", "", "append every difference and message to `FILE`")
+			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; differences are named on standard error as well")
+		}},
+	}
+}
+
+func (f *compareFlags) compareOptions(cmd *cobra.Command, args []string) (*compare.Options, error) {
+	o := &f.options
+	switch {
+	case len(args) == 0:
+		return nil, usagef("the directories to compare are missing")
+	case len(args) == 1:
+		return nil, usagef("the directory to compare %q with is missing", args[0])
+	case len(args) > compare.MaxTrees:
+		return nil, usagef("%d directories are too many; at most %d can be compared", len(args), compare.MaxTrees)
+	case slices.Contains(args, ""):
+		return nil, usagef("the name of a directory is empty")
+	case f.quiet && o.Verbose:
+		return nil, usagef("--quiet and --verbose contradict each other")
+	case cmd.Flags().Changed("log-file") && f.logFile == "":
+		return nil, usagef("--log-file: the name is empty")
+	case o.Quick && cmd.Flags().Changed("cache"):
+		return nil, usagef("--quick reads no content, and --cache says where it is read from")
+	}
+	var err error
+	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {
+		return nil, err
+	}
+	o.Trees = args
+	return o, nil
+}

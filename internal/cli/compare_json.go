@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"math"
+
+	"github.com/seed65876f4f/sealift/internal/compare"
+)
+
+// compareReportJSON is the account of a comparison for programs.
+type compareReportJSON struct {
+	Schema      int               `json:"schema"`
+	Equal       bool              `json:"equal"` // everything was compared, and nothing differs
+	Trees       []compareTreeJSON `json:"trees"`
+	OneWay      bool              `json:"one_way"`
+	Quick       bool              `json:"quick"`
+	Metadata    bool              `json:"metadata"`
+	Counts      compareCountsJSON `json:"counts"`
+	Bytes       int64             `json:"bytes"`
+	Seconds     float64           `json:"seconds"`
+	Rate        float64           `json:"rate"` // bytes per second
+	Differences []differenceJSON  `json:"differences"`
+	Failures    []failureJSON     `json:"failures"`
+	ExitCode    int               `json:"exit_code"`
+}
+
+type compareTreeJSON struct {
+	Tree string `json:"tree"` // its letter
+	nameJSON
+}
+
+type compareCountsJSON struct {
+	Files           int64      `json:"files"`
+	Directories     int64      `json:"directories"`
+	Others          int64      `json:"others"`
+	Differ          int64      `json:"differ"`
+	TypeDiffers     int64      `json:"type_differs"`
+	MetadataDiffers int64      `json:"metadata_differs"`
+	Only            []onlyJSON `json:"only_in"`
+	Unreadable      int64      `json:"unreadable"`
+	Incomplete      int64      `json:"incomplete"`
+	LeftOut         int64      `json:"left_out"`
+	Own             int64      `json:"own"`
+	Cached          int64      `json:"compared_through_cache"` // perhaps read from memory, though the device was asked for
+}
+
+type onlyJSON struct {
+	Trees  []string `json:"trees"`
+	Files  int64    `json:"files"`
+	Bytes  int64    `json:"bytes"`
+	Others int64    `json:"others"`
+}
+
+type differenceJSON struct {
+	nameJSON
+	Verdict string   `json:"verdict"`
+	Trees   []string `json:"trees"`
+	Reason  string   `json:"reason,omitempty"`
+	Files   *int64   `json:"files,omitempty"` // of a directory
+	Bytes   *int64   `json:"bytes,omitempty"`
+}
+
+func letterList(trees []int) (list []string) {
+	for _, i := range trees {
+		list = append(list, compare.Letter(i))
+	}
+	return list
+}
+
+func newDifference(e compare.Event) differenceJSON {
+	d := differenceJSON{nameJSON: newNameJSON(e.Path), Trees: letterList(e.Trees), Reason: e.Reason}
+	switch e.Verdict {
+	case compare.Differs:
+		d.Verdict = "differs"
+	case compare.TypeDiffers:
+		d.Verdict = "type_differs"
+	case compare.MetadataDiffers:
+		d.Verdict = "metadata_differs"
+	default:
+		d.Verdict = "only_in"
+		d.Bytes = &e.Bytes
+		if e.Whole {
+			d.Files = &e.Files
+		}
+	}
+	return d
+}
+
+func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, result outcome) compareReportJSON {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	report := compareReportJSON{
+		Schema:   jsonSchema,
+		Equal:    result.code() == 0,
+		OneWay:   o.OneWay,
+		Quick:    o.Quick,
+		Metadata: o.Metadata,
+		Counts: compareCountsJSON{
+			Files:           s.Files,
+			Directories:     s.Directories,
+			Others:          s.Others,
+			Differ:          s.Differ,
+			TypeDiffers:     s.TypeDiffers,
+			MetadataDiffers: s.MetadataDiffers,
+			Only:            []onlyJSON{}, // [] and not null
+			Unreadable:      s.Unreadable,
+			Incomplete:      s.Incomplete,
+			LeftOut:         s.LeftOut,
+			Own:             s.Own,
+			Cached:          s.Cached,
+		},
+		Bytes:       s.Bytes,
+		Seconds:     s.Elapsed.Seconds(),
+		Rate:        math.Round(rate(s.Bytes, s.Elapsed)),
+		Differences: append([]differenceJSON{}, c.differences...),
+		Failures:    append([]failureJSON{}, c.mu.failures...),
+		ExitCode:    result.code(),
+	}
+	for i, tree := range o.Trees {
+		report.Trees = append(report.Trees, compareTreeJSON{compare.Letter(i), newNameJSON(tree)})
+	}
+	for _, only := range s.Only {
+		report.Counts.Only = append(report.Counts.Only, onlyJSON{letterList(only.Trees), only.Files, only.Bytes, only.Others})
+	}
+	return report
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/compare"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// comparer reports what a comparison finds.
+type comparer struct {
+	*reporter
+	trees []string // as the user named them
+	ended bool     // before everything was compared
+
+	differences []differenceJSON // guarded by reporter.mu
+}
+
+// event is compare.Options.Report.
+func (c *comparer) event(e compare.Event) {
+	switch e.Verdict {
+	case compare.Unreadable:
+		c.print(quote.Name(c.place(e)) + ": " + string(e.Stage) + ": " + quotedError(e.Err))
+		c.failed(&c.mu.errors, "failed", e)
+	case compare.Incomplete:
+		c.print(quote.Name(c.place(e)) + ": " + quotedError(e.Err))
+		e.Stage = failure.StageCheck
+		c.failed(&c.mu.mismatches, "incomplete", e)
+	default:
+		c.difference(e)
+	}
+}
+
+// failed logs and counts what is no difference, but keeps the trees from being equal.
+func (c *comparer) failed(n *int64, title string, e compare.Event) {
+	tree := c.trees[e.Trees[0]]
+	c.log.line(slog.LevelError, title, e.Path, "", "tree", quote.Plain(tree), "stage", string(e.Stage), "error", quotedError(e.Err))
+	c.record(n, newFailureJSON(e.Path, tree, e.Stage, errorText(e.Err)))
+}
+
+// place is the path of an entry in its tree.
+func (c *comparer) place(e compare.Event) string {
+	tree := c.trees[e.Trees[0]]
+	if e.Path == "" {
+		return tree
+	}
+	return strings.TrimRight(tree, "/") + "/" + e.Path
+}
+
+// letters lists trees: "A", or "A, C".
+func letters(trees []int) string {
+	var names []string
+	for _, i := range trees {
+		names = append(names, compare.Letter(i))
+	}
+	return strings.Join(names, ", ")
+}
+
+// difference prints one line about an entry: the verdict, the path and the reason.
+func (c *comparer) difference(e compare.Event) {
+	verdict, reason := verdictText(e)
+	if e.Verdict != compare.Equal {
+		c.log.line(slog.LevelWarn, verdict, e.Path, "", "reason", quote.Text(reason))
+	}
+	line := fmt.Sprintf("%-16s  %s", verdict, quote.Plain(e.Path))
+	if reason != "" {
+		line += " (" + quote.Text(reason) + ")"
+	}
+	if c.json {
+		c.screen.Line(line)
+	} else {
+		c.results.Line(line)
+	}
+	if e.Verdict != compare.Equal {
+		c.keep(func() { c.differences = append(c.differences, newDifference(e)) })
+	}
+}
+
+func verdictText(e compare.Event) (verdict, reason string) {
+	switch e.Verdict {
+	case compare.Equal:
+		return "equal", ""
+	case compare.Differs:
+		return "differs", e.Reason
+	case compare.TypeDiffers:
+		return "type differs", e.Reason
+	case compare.MetadataDiffers:
+		return "metadata differs", e.Reason
+	}
+	switch {
+	case e.Whole && e.Files == 0:
+		reason = "a directory without files"
+	case e.Whole:
+		reason = plural(e.Files, "file") + ", " + progress.Size(e.Bytes)
+	case e.Bytes > 0:
+		reason = progress.Size(e.Bytes)
+	}
+	return "only in " + letters(e.Trees), reason
+}
+
+// finish adds what the summary says to the outcome, and writes the end of the log.
+func (c *comparer) finish(s *compare.Summary, result outcome) outcome {
+	result = result.or(outcome{failed: s.Unreadable > 0, mismatched: s.Incomplete > 0 || s.Differences() > 0})
+	failures, _ := c.counts()
+	c.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes,
+		"differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
+	if err := c.log.close(); err != nil {
+		c.failure("", "", fmt.Errorf("--log-file: %w", fileError(err)))
+		result.failed = true
+	}
+	return result
+}
+
+// printCompareSummary writes the account of a comparison for people: first the verdict.
+func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c *comparer, result outcome) {
+	var t table
+	for i, tree := range o.Trees {
+		t.row(compare.Letter(i), quote.Name(tree))
+	}
+	compared := []string{plural(s.Files, "file")}
+	if s.Directories > 0 {
+		compared = append(compared, plural(s.Directories, "directory"))
+	}
+	if s.Others > 0 {
+		compared = append(compared, plural(s.Others, "other entry"))
+	}
+	t.row("compared", strings.Join(compared, ", "))
+	if o.Quick {
+		t.row("content", "not read, because of --quick")
+		t.row("time", duration(s.Elapsed))
+	} else {
+		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
+	}
+	t.counts([]count{{"differ", s.Differ}, {"types", s.TypeDiffers}, {"metadata", s.MetadataDiffers}})
+	for _, only := range s.Only {
+		if len(o.Trees) == 2 {
+			t.row("only in "+letters(only.Trees), onlyText(only))
+		} else {
+			t.row("only in", letters(only.Trees)+": "+onlyText(only))
+		}
+	}
+	t.counts([]count{{"unreadable", s.Unreadable}, {"incomplete", s.Incomplete}})
+	if s.LeftOut > 0 {
+		t.row("left out", entries(s.LeftOut)+" of A, by filters")
+	}
+	if s.Own > 0 {
+		t.row("skipped", entries(s.Own)+" that A lacks: manifests and journals of Sealift")
+	}
+	if s.Cached > 0 && o.Cache != pipe.CacheKeep {
+		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
+	}
+	verdict := compareVerdict(o, s, c.ended) + "\n"
+	if o.Verbose || s.Differences() > 0 {
+		verdict = "\n" + verdict // apart from the list
+	}
+	_, _ = io.WriteString(w, verdict)
+	t.print(w, result)
+}
+
+func entries(n int64) string { return plural(n, "entry") }
+
+func onlyText(o compare.Only) string {
+	var parts []string
+	if o.Files > 0 {
+		parts = append(parts, plural(o.Files, "file"), progress.Size(o.Bytes))
+	}
+	if o.Others > 0 {
+		parts = append(parts, plural(o.Others, "other entry"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// compareVerdict is the first line of the summary. ended says that the run did not come to
+// its end.
+func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) string {
+	others := "B"
+	if n := len(o.Trees); n > 2 {
+		others = "B to " + compare.Letter(n-1)
+	}
+	var bad []string
+	switch n := s.Differences(); n {
+	case 0:
+	case 1:
+		bad = append(bad, "1 entry differs or is missing")
+	default:
+		bad = append(bad, entries(n)+" differ or are missing")
+	}
+	if s.Incomplete > 0 {
+		bad = append(bad, "a copy is incomplete")
+	}
+	verdict := "NOT EQUAL: "
+	if bad == nil {
+		verdict = "NOT COMPARED COMPLETELY: "
+	}
+	if s.Unreadable > 0 {
+		bad = append(bad, entries(s.Unreadable)+" could not be compared")
+	}
+	if ended {
+		bad = append(bad, "stopped before the end")
+	}
+	switch {
+	case bad != nil:
+		return verdict + strings.Join(bad, "; ")
+	case o.Quick && o.OneWay:
+		return "equal in size and time: " + others + " has everything that is in A, but no content was read"
+	case o.Quick:
+		return "equal in size and time: A and " + others + ", but no content was read"
+	case o.OneWay:
+		return "equal: " + others + " has everything that is in A"
+	}
+	return "equal: A and " + others
+}

@@ -1,0 +1,123 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// account counts what a job has found, and reports it.
+func (r *run) account(j *job) {
+	s := r.summary
+	if g := j.ends; g != nil {
+		r.endGroup(g, j)
+		return
+	}
+	if j.own {
+		s.Own++
+	}
+	if j.cached {
+		s.Cached++
+	}
+	for _, e := range j.events {
+		switch e.Verdict {
+		case Differs:
+			s.Differ++
+		case TypeDiffers:
+			s.TypeDiffers++
+		case MetadataDiffers:
+			s.MetadataDiffers++
+		case Unreadable:
+			s.Unreadable++
+		case OnlyIn:
+			r.countOnly(e.Trees, j)
+		}
+		r.report(e)
+	}
+	if j.kinds == nil {
+		return
+	}
+	if g := j.group; g != nil && !g.implied {
+		r.countOnly(g.event.Trees, j)
+		if r.opts.Verbose || !g.only {
+			e := g.event
+			e.Whole = false
+			r.report(e)
+		}
+	}
+	if g := j.dir.group; g != nil && j.group == nil && !slices.ContainsFunc(j.events, func(e Event) bool { return e.Verdict == OnlyIn }) {
+		r.countIn(g, j)
+	}
+	if j.compared {
+		r.countCompared(j)
+	}
+}
+
+// endGroup reports a directory that some trees lack, with what is in it.
+func (r *run) endGroup(g *group, j *job) {
+	if g.implied && g.entries == 0 {
+		return
+	}
+	if g.implied {
+		r.countOnly(g.event.Trees, j)
+	}
+	if !r.opts.Verbose {
+		r.report(g.event)
+	}
+}
+
+// countIn counts an entry of a directory that some trees lack.
+func (r *run) countIn(g *group, j *job) {
+	r.countOnly(g.event.Trees, j)
+	g.entries++
+	if j.kind() == fsys.Regular {
+		g.event.Files++
+		g.event.Bytes += j.size
+	}
+	if r.opts.Verbose && g.only {
+		path := j.dir.join(j.name)
+		if j.kind() == fsys.Directory {
+			path += "/"
+		}
+		r.report(Event{Verdict: OnlyIn, Path: path, Trees: g.event.Trees, Bytes: j.size})
+	}
+}
+
+// kind is what the entry is in the first tree that has it.
+func (j *job) kind() fsys.Kind {
+	for _, k := range j.kinds {
+		if k != fsys.Unknown {
+			return k
+		}
+	}
+	return fsys.Unknown
+}
+
+func (r *run) countOnly(trees []int, j *job) {
+	s := r.summary
+	i := slices.IndexFunc(s.Only, func(o Only) bool { return slices.Equal(o.Trees, trees) })
+	if i < 0 {
+		i = len(s.Only)
+		s.Only = append(s.Only, Only{Trees: trees})
+	}
+	o := &s.Only[i]
+	if j.kind() != fsys.Regular {
+		o.Others++
+		return
+	}
+	o.Files++
+	o.Bytes += j.size
+}
+
+func (r *run) countCompared(j *job) {
+	s := r.summary
+	switch j.kinds[0] {
+	case fsys.Regular:
+		s.Files++
+		s.Bytes += j.bytes
+	case fsys.Directory:
+		s.Directories++
+	default:
+		s.Others++
+	}
+}

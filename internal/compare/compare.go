@@ -1,0 +1,245 @@
+// Package compare compares directory trees entry by entry, and writes nothing.
+//
+//	merge of the listings ──jobs──▶ workers: one name in all trees ──jobs──▶ one reporter, in path order
+//
+// The first tree, A, is what the others are compared with. All trees are listed and read
+// at the same time. Trees are hostile: every entry is reached through the descriptor of
+// its directory, no link is followed, and only regular files are opened.
+package compare
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+)
+
+// MaxTrees is how many trees there are letters for.
+const MaxTrees = 26
+
+// Letter is the name of a tree in texts: A is that of tree 0.
+func Letter(tree int) string { return string(rune('A' + tree)) }
+
+// Options say what to compare, and how.
+type Options struct {
+	Trees []string // as the user named them: two to MaxTrees
+
+	Quick    bool // compare size and modification time, and read no content
+	Metadata bool // compare mode, owner, modification time, extended attributes and ACLs as well
+	OneWay   bool // entries that A lacks are no differences
+	Verbose  bool // report equal entries, and every entry of a directory that is in one tree only
+
+	Filter        *filter.List // nil for everything
+	Only          *filter.Only // nil for everything
+	OneFileSystem bool         // enter no other file system
+
+	Cache          pipe.CacheMode // CacheKeep allows memory
+	Workers        int            // entries under way at once; 0 for a number that suits the machine
+	BytesPerSecond int64          // limit of the bytes read from each tree; 0 for none
+
+	FS *fsys.FS // nil for the system's own; tests give others
+
+	// Report receives what is worth telling while it happens, in path order and from one
+	// goroutine. May be nil.
+	Report func(Event)
+}
+
+// Verdict is the result for one entry.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Equal           Verdict = iota // reported with Options.Verbose only
+	Differs                        // content, link target, size or device number
+	OnlyIn                         // Trees have the entry, and another tree lacks it
+	TypeDiffers                    // a file in one tree is a directory in another
+	MetadataDiffers                // and the content is equal
+	Unreadable                     // it could not be compared; Err says why
+	Incomplete                     // Path is the marker or the journal of an unfinished copy; Err says what to do
+)
+
+// Event is one thing worth telling.
+type Event struct {
+	Verdict Verdict
+	Path    string        // raw bytes, relative to the trees; "" for the root; a directory ends in a slash
+	Trees   []int         // those that have it, for OnlyIn; else the one that the event is about
+	Reason  string        // names and texts in it are quoted
+	Whole   bool          // the entry is a directory that stands for all that is in it
+	Files   int64         // regular files in it, where Whole
+	Bytes   int64         // in them; else the size of a regular file of OnlyIn
+	Stage   failure.Stage // of Unreadable
+	Err     error
+}
+
+// Only counts the entries that some trees have and others lack.
+type Only struct {
+	Trees  []int // that have them
+	Files  int64 // regular files
+	Bytes  int64 // in them
+	Others int64 // directories, links and special files
+}
+
+// Summary is the account of a comparison. Entries that are only in some trees are not
+// among those compared.
+type Summary struct {
+	Files       int64 // of A, compared with at least one other tree
+	Bytes       int64 // of A, compared; 0 with Options.Quick
+	Directories int64 // compared; the roots do not count
+	Others      int64 // links and special files compared
+
+	Differ          int64
+	TypeDiffers     int64
+	MetadataDiffers int64
+	Only            []Only
+	Unreadable      int64
+	Incomplete      int64
+
+	LeftOut int64 // entries of A that filters left out; a directory counts once
+	Own     int64 // manifests and leftovers of Sealift that A lacks
+	Cached  int64 // files that were to be read from the device, which cannot be said of them
+	Elapsed time.Duration
+}
+
+// Differences is the number of entries that are not equal.
+func (s *Summary) Differences() int64 {
+	n := s.Differ + s.TypeDiffers + s.MetadataDiffers
+	for _, o := range s.Only {
+		n += o.Files + o.Others
+	}
+	return n
+}
+
+// run is one execution of Run.
+type run struct {
+	opts     *Options
+	counters *counters.Set
+	workers  int
+	trees    []*tree
+	limiter  *rate.Limiter // nil for none
+	large    chan struct{} // a place for each long file that is read at the same time
+	summary  *Summary
+}
+
+// Run compares as o says and reports through o.Report and c. The error is a
+// *failure.RefusedError if nothing was compared, and the cause of ctx's end if the run
+// was stopped; the summary is not nil then. When Run returns, all its goroutines have
+// ended.
+func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
+	begun := time.Now()
+	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
+	if r.workers == 0 {
+		r.workers = pipe.DefaultWorkers()
+	}
+	// Each has a file of each tree open, and directories on the way.
+	r.workers = min(r.workers, max(fsys.OpenLimit()/(8*len(o.Trees)), 1))
+	if o.BytesPerSecond > 0 {
+		r.limiter = rate.NewLimiter(rate.Limit(o.BytesPerSecond), pipe.DefaultBlockSize)
+	}
+	defer r.closeTrees()
+	if err := r.openTrees(); err != nil {
+		return nil, err
+	}
+	if err := r.refuseEmpty(ctx); err != nil {
+		return nil, err
+	}
+	r.large = make(chan struct{}, r.longAtOnce())
+	c.Phase.Store(int32(counters.PhaseComparing))
+	for i, t := range r.trees {
+		signs, _ := incomplete.Find(t.root) // a root that cannot be listed is reported by the walk
+		for _, s := range signs {
+			r.summary.Incomplete++
+			r.report(Event{Verdict: Incomplete, Path: s.Name, Trees: []int{i}, Err: s.Err})
+		}
+	}
+	r.compare(ctx)
+	c.Phase.Store(int32(counters.End(ctx.Err() != nil)))
+	r.summary.Elapsed = time.Since(begun)
+	return r.summary, context.Cause(ctx)
+}
+
+func (r *run) report(e Event) {
+	if r.opts.Report != nil {
+		r.opts.Report(e)
+	}
+}
+
+// longAtOnce is how many long files are read at the same time: one where a disk spins,
+// because moving its head between files costs more than the others gain.
+func (r *run) longAtOnce() int {
+	for _, t := range r.trees {
+		if t.root.Rotational() {
+			return 1
+		}
+	}
+	return r.workers
+}
+
+// window is how many jobs may be between the merge and the reporter: while one long file
+// is compared, others go on, and what is to be told of them waits.
+const window = 1 << 14
+
+// compare runs the merge, the workers and the reporter.
+func (r *run) compare(ctx context.Context) {
+	stop := r.startScan(ctx)
+	defer stop()
+	m := &merge{
+		run:     r,
+		ctx:     ctx,
+		jobs:    make(chan *job, 4*r.workers),
+		places:  make(chan struct{}, window),
+		results: make(chan *job, 4*r.workers),
+	}
+	go func() {
+		defer close(m.jobs)
+		m.roots()
+	}()
+	var workers sync.WaitGroup
+	for range r.workers {
+		workers.Go(func() {
+			w := newWorker(r)
+			for j := range m.jobs {
+				if ctx.Err() == nil {
+					w.do(ctx, j)
+				}
+				j.dir.done()
+				m.results <- j
+			}
+		})
+	}
+	go func() {
+		workers.Wait()
+		close(m.results)
+	}()
+	r.collect(ctx, m)
+}
+
+// collect takes the jobs in any order and accounts for them in that of the merge.
+func (r *run) collect(ctx context.Context, m *merge) {
+	early := map[int64]*job{} // done before their turn
+	next := int64(0)
+	for j := range m.results {
+		early[j.number] = j
+		for {
+			j, ok := early[next]
+			if !ok {
+				break
+			}
+			delete(early, next)
+			next++
+			if ctx.Err() == nil {
+				r.account(j)
+			}
+			<-m.places
+		}
+	}
+	r.summary.LeftOut += m.leftOut
+	r.summary.Own += m.own
+}

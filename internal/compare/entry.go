@@ -1,0 +1,325 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// job is one name in the directories of all trees, or something else to report at its
+// place in the order.
+type job struct {
+	number int64
+	dir    *folder
+	name   string
+	kinds  []fsys.Kind // by tree; Unknown where it does not exist
+	group  *group      // that it begins
+	ends   *group      // that it ends
+
+	// The results.
+	compared bool    // with at least one other tree
+	bytes    int64   // of A that were compared
+	size     int64   // of a regular file, if it was needed
+	cached   bool    // it was to be read from the device, which cannot be said of it
+	own      bool    // it is a manifest of Sealift that A lacks
+	events   []Event // in the order of the trees
+}
+
+func (j *job) fail(tree int, path string, stage failure.Stage, err error) {
+	j.events = append(j.events, Event{Verdict: Unreadable, Path: path, Trees: []int{tree}, Stage: stage, Err: err})
+}
+
+// worker compares one name after another.
+type worker struct {
+	run   *run
+	lanes []*lane // by tree
+}
+
+func newWorker(r *run) *worker {
+	w := &worker{run: r}
+	for range r.trees {
+		w.lanes = append(w.lanes, &lane{})
+	}
+	return w
+}
+
+// do compares the entry that j names.
+func (w *worker) do(ctx context.Context, j *job) {
+	if j.kinds == nil || j.ends != nil {
+		return // only something to report
+	}
+	w.examine(ctx, j)
+	if w.run.opts.Verbose && len(j.events) == 0 && j.compared {
+		j.events = append(j.events, Event{Verdict: Equal})
+	}
+	if len(j.events) == 0 {
+		return
+	}
+	path := j.dir.join(j.name)
+	if j.kinds[0] == fsys.Directory {
+		path += "/"
+	}
+	for k := range j.events {
+		e := &j.events[k]
+		if e.Path = path; e.Verdict == OnlyIn {
+			e.Bytes = j.size
+		}
+	}
+}
+
+// examine looks in which trees the entry is, and compares those that have it.
+func (w *worker) examine(ctx context.Context, j *job) {
+	if j.kinds[0] == fsys.Regular {
+		defer w.run.counters.Files.Add(1)
+	}
+	var have, same []int // trees; same: A, and those that have it as A has it
+	for _, i := range j.dir.trees {
+		if j.kinds[i] == fsys.Unknown {
+			continue
+		}
+		have = append(have, i)
+		if j.kinds[i] == j.kinds[0] {
+			same = append(same, i)
+		}
+	}
+	isDir := j.kinds[have[0]] == fsys.Directory
+	if j.dir.counts() || len(same) < 2 {
+		w.measure(j, have[0])
+	}
+	if j.dir.counts() {
+		return
+	}
+	if j.kinds[0] == fsys.Unknown {
+		if have = w.withoutManifests(j, have); len(have) == 0 {
+			j.own = true
+		} else if !isDir { // a directory is reported as a group
+			j.events = append(j.events, Event{Verdict: OnlyIn, Trees: have})
+		}
+		return
+	}
+	if len(have) < len(j.dir.trees) && !isDir {
+		j.events = append(j.events, Event{Verdict: OnlyIn, Trees: same})
+	}
+	for _, i := range have {
+		if j.kinds[i] != j.kinds[0] {
+			j.events = append(j.events, Event{Verdict: TypeDiffers, Trees: []int{i}, Reason: fmt.Sprintf("%s in A, %s in %s", j.kinds[0], j.kinds[i], Letter(i))})
+		}
+	}
+	if len(same) > 1 {
+		w.compare(ctx, j, same)
+	}
+}
+
+// measure notes the size of a regular file that is compared with no other, which is
+// progress all the same if it is of A.
+func (w *worker) measure(j *job, tree int) {
+	if j.kinds[tree] != fsys.Regular {
+		return
+	}
+	if dir, err := j.dir.handles[tree].Acquire(); err == nil { // an error says nothing of the comparison
+		if info, err := dir.Lstat(j.name); err == nil {
+			j.size = info.Size
+		}
+		j.dir.handles[tree].Release()
+	}
+	if tree == 0 {
+		w.progress(j.size)
+	}
+}
+
+// progress counts bytes of A that need not be read any more.
+func (w *worker) progress(n int64) {
+	if !w.run.opts.Quick {
+		counters.Grow(&w.run.counters.Bytes, n)
+	}
+}
+
+// side is the entry in one tree.
+type side struct {
+	tree    int
+	info    fsys.Info
+	target  string        // of a symbolic link
+	file    *fsys.File    // a regular file whose content is compared; else nil
+	object  *fsys.Object  // whose metadata is compared; nil if that is not asked for
+	close   func()        // of file or object; may be nil
+	reading *pipe.Reading // of file
+
+	dataEnd int64    // of file: up to here there is no hole
+	differs bool     // from A
+	why     []string // reasons for that
+	meta    []string // metadata that differs from A's
+	failed  bool     // which has been reported
+}
+
+// compare compares the entry in A, the first of the trees, with that in the others, which
+// have it with the same type.
+func (w *worker) compare(ctx context.Context, j *job, trees []int) {
+	sides := make([]*side, 0, len(trees))
+	defer func() {
+		for _, s := range sides {
+			if s.close != nil {
+				s.close()
+			}
+		}
+	}()
+	kind := j.kinds[0]
+	for _, i := range trees {
+		s := &side{tree: i}
+		stage, err := w.open(j, s)
+		if err == nil && s.info.Kind != kind {
+			stage, err = failure.StageCheck, fmt.Errorf("it is a %s now, and was a %s", s.info.Kind, kind)
+		}
+		sides = append(sides, s)
+		if err != nil {
+			w.failed(j, s, stage, err)
+			if i == 0 {
+				return
+			}
+		}
+	}
+	a, others := sides[0], sides[1:]
+	j.size = a.info.Size
+	for _, s := range others {
+		if s.failed {
+			continue
+		}
+		w.inspect(a, s)
+		if w.run.opts.Metadata {
+			w.compareMetadata(j, a, s)
+		}
+	}
+	if kind == fsys.Regular && !w.run.opts.Quick && !w.content(ctx, j, a, others) {
+		return
+	}
+	for _, s := range others {
+		if s.failed {
+			continue
+		}
+		j.compared = true
+		why := strings.Join(append(s.why, s.meta...), "; ")
+		switch {
+		case s.differs:
+			j.events = append(j.events, Event{Verdict: Differs, Trees: []int{s.tree}, Reason: why})
+		case why != "":
+			j.events = append(j.events, Event{Verdict: MetadataDiffers, Trees: []int{s.tree}, Reason: why})
+		}
+	}
+}
+
+func (w *worker) failed(j *job, s *side, stage failure.Stage, err error) {
+	s.failed = true
+	j.fail(s.tree, "", stage, err)
+}
+
+// open describes the entry in one tree, and opens what is needed of it.
+func (w *worker) open(j *job, s *side) (failure.Stage, error) {
+	h := j.dir.handles[s.tree]
+	dir, err := h.Acquire()
+	if err != nil {
+		return failure.StageScan, err
+	}
+	defer h.Release()
+	kind, o := j.kinds[0], w.run.opts
+	switch {
+	case kind == fsys.Regular && !o.Quick:
+		if s.file, s.info, err = dir.OpenRegular(j.name); err != nil {
+			return failure.StageOpen, err
+		}
+		s.close = s.file.Close
+		s.object = &s.file.Object
+	case o.Metadata:
+		if s.object, err = dir.OpenObject(j.name); err != nil {
+			return failure.StageOpen, err
+		}
+		s.close = s.object.Close
+		s.info, err = s.object.Stat()
+	case kind == fsys.Directory, kind == fsys.Fifo, kind == fsys.Socket:
+		s.info.Kind = kind // nothing else of it is compared
+	default:
+		s.info, err = dir.Lstat(j.name)
+	}
+	if err == nil && s.info.Kind == fsys.Symlink {
+		s.target, err = dir.Readlink(j.name)
+	}
+	if err != nil {
+		return failure.StageScan, err
+	}
+	return "", nil
+}
+
+// inspect compares everything but content.
+func (w *worker) inspect(a, s *side) {
+	differs := func(format string, args ...any) {
+		s.differs = true
+		s.why = append(s.why, fmt.Sprintf(format, args...))
+	}
+	at := Letter(s.tree)
+	quick := w.run.opts.Quick && a.info.Kind == fsys.Regular
+	switch {
+	case a.info.Kind == fsys.Symlink && a.target != s.target:
+		differs("link to %s in A, to %s in %s", quote.Name(a.target), quote.Name(s.target), at)
+	case (a.info.Kind == fsys.CharDevice || a.info.Kind == fsys.BlockDevice) && a.info.Rdev != s.info.Rdev:
+		differs("device number %#x in A, %#x in %s", a.info.Rdev, s.info.Rdev, at)
+	case a.info.Kind == fsys.Regular && a.info.Size != s.info.Size:
+		differs("%d bytes in A, %d in %s", a.info.Size, s.info.Size, at)
+	case quick && !sameTime(a.info, s.info):
+		differs("modified %s", times(a.info.Mtime, s.info.Mtime, at))
+	}
+}
+
+var errChanged = errors.New("it changed while it was read")
+
+// content compares the content of regular files. It reports whether that of A could be
+// read.
+func (w *worker) content(ctx context.Context, j *job, a *side, others []*side) bool {
+	files := []*side{a}
+	for _, s := range others {
+		if !s.failed && !s.differs {
+			files = append(files, s)
+		}
+	}
+	read := len(files) > 1 // else the sizes have said it
+	if read {
+		for _, s := range files {
+			var err error
+			s.reading, err = pipe.StartReading(s.file, w.run.opts.Cache, pipe.DefaultBlockSize%fsys.DirectAlignment == 0)
+			if err != nil {
+				w.failed(j, s, failure.StageRead, err)
+			}
+		}
+		if a.failed {
+			return false
+		}
+		n := w.contents(ctx, j, files)
+		j.bytes = n
+		w.progress(max(a.info.Size-n, 0))
+		for _, s := range files {
+			j.cached = j.cached || w.run.opts.Cache != pipe.CacheKeep && s.reading != nil && !s.reading.FromDevice
+		}
+	} else {
+		w.progress(a.info.Size)
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	for _, s := range append([]*side{a}, others...) {
+		if s.failed {
+			continue
+		}
+		now, err := s.file.Stat()
+		switch {
+		case err != nil:
+			w.failed(j, s, failure.StageRead, err)
+		case now.Size != s.info.Size || now.Mtime != s.info.Mtime || now.Ctime != s.info.Ctime:
+			w.failed(j, s, failure.StageCheck, errChanged)
+		}
+	}
+	return !a.failed
+}

@@ -1,0 +1,409 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+)
+
+// folder is a directory in several trees. It lives until nothing in it is under way.
+type folder struct {
+	parent  *folder // nil for the roots
+	name    string
+	trees   []int          // those that it is compared in, ascending
+	handles []*fsys.Handle // by tree; nil where it could not be opened, or is not compared
+	verdict filter.Verdict
+	only    *filter.Node // what --files-from wants of it
+	group   *group       // it is in some trees only; nil if it is in all of its parent's
+	pending atomic.Int64
+}
+
+// group is a directory that some trees lack. If only is true, nothing in it is compared,
+// because A lacks it or no other tree has it: its entries are counted.
+type group struct {
+	event   Event
+	only    bool
+	implied bool  // the directory itself is not compared, only what the filters want in it
+	entries int64 // in it, those that are implied themselves left out
+}
+
+func (d *folder) join(name string) string {
+	names := []string{name}
+	for ; d.parent != nil; d = d.parent {
+		names = append(names, d.name)
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/")
+}
+
+// path ends in a slash; that of the roots is "".
+func (d *folder) path() string { return d.join("") }
+
+func (d *folder) hold() { d.pending.Add(1) }
+
+// done gives one hold back. The last one closes the directory.
+func (d *folder) done() {
+	for d != nil && d.pending.Add(-1) == 0 {
+		for _, h := range d.handles {
+			if h != nil {
+				h.Close()
+			}
+		}
+		d = d.parent
+	}
+}
+
+// counts reports whether entries of the directory are counted and not compared.
+func (d *folder) counts() bool { return d.group != nil && d.group.only }
+
+// merge lists all trees, directory by directory in path order, and makes a job of each
+// name. Its methods are called from one goroutine.
+type merge struct {
+	run     *run
+	ctx     context.Context //nolint:containedctx // a merge lives as long as the run
+	jobs    chan *job
+	places  chan struct{} // one is taken for each job until the reporter has it
+	results chan *job
+	number  int64
+
+	leftOut, own int64 // see Summary; read after results is closed
+}
+
+// send hands a job in the directory d to the workers.
+func (m *merge) send(d *folder, j *job) {
+	select {
+	case m.places <- struct{}{}:
+	case <-m.ctx.Done():
+		return
+	}
+	d.hold()
+	j.dir, j.number = d, m.number
+	m.number++
+	m.jobs <- j
+}
+
+func (m *merge) fail(d *folder, tree int, path string, stage failure.Stage, err error) {
+	j := &job{}
+	j.fail(tree, path, stage, err)
+	m.send(d, j)
+}
+
+// roots merges the trees.
+func (m *merge) roots() {
+	r := m.run
+	d := &folder{handles: make([]*fsys.Handle, len(r.trees)), verdict: r.opts.Filter.Root(), only: r.opts.Only.Root()}
+	d.pending.Store(1)
+	for i := range r.trees {
+		d.trees = append(d.trees, i)
+	}
+	m.folder(d, func(i int) (*fsys.Handle, error) {
+		root, err := r.trees[i].root.OpenDir(".")
+		if err != nil {
+			return nil, err
+		}
+		return r.trees[i].handles.Root(root), nil
+	})
+	d.done()
+}
+
+// folder opens and lists a directory in all its trees at the same time, and merges the
+// listings. A tree that fails is reported and left out.
+func (m *merge) folder(d *folder, open func(tree int) (*fsys.Handle, error)) {
+	lists := make([]*fsys.Listing, len(d.handles))
+	errs := make([]error, len(d.handles))
+	notes := make([]notes, len(d.handles))
+	var all sync.WaitGroup
+	for _, i := range d.trees {
+		all.Go(func() {
+			if d.handles[i], errs[i] = open(i); errs[i] == nil {
+				lists[i], errs[i] = m.list(d, i, &notes[i])
+			}
+		})
+	}
+	all.Wait()
+	wanted := d.trees
+	d.trees = nil
+	for _, i := range wanted {
+		if errs[i] != nil {
+			if !errors.Is(errs[i], errOtherFileSystem) {
+				m.fail(d, i, d.path(), failure.StageScan, errs[i])
+				continue
+			}
+			if i == 0 {
+				m.leftOut++
+			}
+			return
+		}
+		d.trees = append(d.trees, i)
+	}
+	if len(d.trees) == 0 || !d.counts() && (d.trees[0] != 0 || len(d.trees) == 1) {
+		return // nothing is left to compare
+	}
+	for _, i := range d.trees {
+		for _, f := range notes[i].failed {
+			m.fail(d, i, d.join(f.name), failure.StageScan, f.err)
+		}
+	}
+	if d.trees[0] == 0 {
+		m.leftOut += notes[0].leftOut
+	}
+	m.names(d, lists)
+}
+
+// notes are what listing a directory of one tree has found besides names.
+type notes struct {
+	leftOut int64
+	failed  []failedName
+}
+
+type failedName struct {
+	name string
+	err  error
+}
+
+// list reads the names that the filters want, in the order of full paths.
+func (m *merge) list(d *folder, tree int, n *notes) (*fsys.Listing, error) {
+	dir, err := d.handles[tree].Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer d.handles[tree].Release()
+	listing, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	listing.Retain(func(name string, kind fsys.Kind) (fsys.Kind, bool) {
+		if kind == fsys.Unknown {
+			info, err := dir.Lstat(name)
+			if err != nil {
+				n.failed = append(n.failed, failedName{name, err})
+				return kind, false
+			}
+			kind = info.Kind
+		}
+		if m.wants(d, name, kind) == filter.Excluded {
+			n.leftOut++
+			return kind, false
+		}
+		return kind, true
+	})
+	listing.SortForManifest()
+	return listing, nil
+}
+
+// wants returns what the filters and the list of paths say of an entry.
+func (m *merge) wants(d *folder, name string, kind fsys.Kind) filter.Verdict {
+	if !d.only.All() {
+		switch node := d.only.Child(name); {
+		case node == nil, !node.All() && kind != fsys.Directory:
+			return filter.Excluded
+		}
+	}
+	path := name
+	if m.run.opts.Filter.LooksAtPaths() {
+		path = d.join(name)
+	}
+	return m.run.opts.Filter.Match(path, kind == fsys.Directory, d.verdict)
+}
+
+// names merges the listings of a directory and makes a job of each name.
+func (m *merge) names(d *folder, lists []*fsys.Listing) {
+	at := make([]int, len(lists))
+	missing := map[string]bool{} // of the names that --files-from lists
+	if !d.only.All() && !d.counts() {
+		for _, name := range d.only.Names() {
+			missing[name] = true
+		}
+	}
+	for m.ctx.Err() == nil {
+		name, isDir, more := least(d, lists, at)
+		if !more {
+			break
+		}
+		delete(missing, name)
+		kinds := make([]fsys.Kind, len(lists))
+		for _, i := range d.trees {
+			if l := lists[i]; at[i] < l.Len() && l.Name(at[i]) == name && (l.Kind(at[i]) == fsys.Directory) == isDir {
+				kinds[i] = l.Kind(at[i])
+				at[i]++
+			} else {
+				kinds[i] = kindOf(l, name, !isDir)
+			}
+		}
+		m.entry(d, name, isDir, kinds)
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		m.fail(d, 0, d.join(name), failure.StageScan, fs.ErrNotExist)
+	}
+}
+
+// least returns the first entry, in the order of full paths, that is left in a listing.
+func least(d *folder, lists []*fsys.Listing, at []int) (name string, isDir, more bool) {
+	for _, i := range d.trees {
+		l := lists[i]
+		if at[i] == l.Len() {
+			continue
+		}
+		n, dir := l.Name(at[i]), l.Kind(at[i]) == fsys.Directory
+		if !more || compareEntries(n, dir, name, isDir) < 0 {
+			name, isDir, more = n, dir, true
+		}
+	}
+	return name, isDir, more
+}
+
+// compareEntries compares two names of a directory in the order of full paths, in which a
+// directory is "name/".
+func compareEntries(a string, aDir bool, b string, bDir bool) int {
+	n := min(len(a), len(b))
+	if c := strings.Compare(a[:n], b[:n]); c != 0 {
+		return c
+	}
+	next := func(name string, dir bool) int {
+		switch {
+		case len(name) > n:
+			return int(name[n])
+		case dir:
+			return '/'
+		}
+		return 0
+	}
+	return next(a, aDir) - next(b, bDir)
+}
+
+// kindOf finds a directory, or anything else, in a sorted listing; Unknown if it is not there.
+func kindOf(l *fsys.Listing, name string, isDir bool) fsys.Kind {
+	i := sort.Search(l.Len(), func(i int) bool {
+		return compareEntries(l.Name(i), l.Kind(i) == fsys.Directory, name, isDir) >= 0
+	})
+	if i < l.Len() && l.Name(i) == name && (l.Kind(i) == fsys.Directory) == isDir {
+		return l.Kind(i)
+	}
+	return fsys.Unknown
+}
+
+// entry makes the job of one name, of which kinds says what it is in each tree, and merges
+// the directory of that name. Where it is a directory in one tree and not in another, it
+// comes twice: as what it is in A, where the types are reported, and as the other.
+func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
+	r := m.run
+	inA := kinds[0] != fsys.Unknown
+	if inA && isDir != (kinds[0] == fsys.Directory) {
+		if !isDir {
+			return // reported with the directory of A
+		}
+		inA = false // what is in it is not in A
+		for i, k := range kinds {
+			if k != fsys.Directory {
+				kinds[i] = fsys.Unknown
+			}
+		}
+	}
+	implied := isDir && (m.wants(d, name, fsys.Directory) == filter.Traverse || !d.only.Child(name).All())
+	if d.counts() {
+		if !implied {
+			m.send(d, &job{name: strings.Clone(name), kinds: kinds})
+		}
+		if isDir {
+			m.descend(d, name, kinds, d.group)
+		}
+		return
+	}
+	if !inA {
+		if r.opts.OneWay {
+			return
+		}
+		if isOwnName(name) {
+			m.own++
+			return
+		}
+		if d.parent == nil && incomplete.IsName(name) && slices.Contains(kinds, fsys.Regular) {
+			return // reported already
+		}
+	}
+	j := &job{name: strings.Clone(name), kinds: kinds}
+	if !isDir {
+		m.send(d, j)
+		return
+	}
+	var have []int
+	for _, i := range d.trees {
+		if kinds[i] == fsys.Directory {
+			have = append(have, i)
+		}
+	}
+	if len(have) == len(d.trees) {
+		if !implied {
+			m.send(d, j)
+		}
+		m.descend(d, name, kinds, nil)
+		return
+	}
+	j.group = &group{
+		event: Event{Verdict: OnlyIn, Path: d.join(name) + "/", Trees: have, Whole: true},
+		only:  !inA || len(have) == 1,
+	}
+	j.group.implied = implied && j.group.only
+	m.send(d, j)
+	m.descend(d, name, kinds, j.group)
+	if j.group.only {
+		m.send(d, &job{name: j.name, kinds: kinds, ends: j.group})
+	}
+}
+
+// descend merges the directory name of the trees in which it is one.
+func (m *merge) descend(parent *folder, name string, kinds []fsys.Kind, g *group) {
+	d := &folder{parent: parent, name: strings.Clone(name), handles: make([]*fsys.Handle, len(kinds)), group: g}
+	d.pending.Store(1)
+	parent.hold()
+	defer d.done()
+	for _, i := range parent.trees {
+		if kinds[i] == fsys.Directory {
+			d.trees = append(d.trees, i)
+		}
+	}
+	d.verdict, d.only = m.wants(parent, name, fsys.Directory), parent.only.Child(name)
+	first := d.trees[0]
+	m.folder(d, func(i int) (*fsys.Handle, error) {
+		up, err := parent.handles[i].Acquire()
+		if err != nil {
+			return nil, err
+		}
+		defer parent.handles[i].Release()
+		dir, err := up.OpenDir(name)
+		if err != nil {
+			return nil, err
+		}
+		info, err := dir.Stat()
+		if err == nil && i == first && m.run.opts.OneFileSystem && info.ID.Dev != m.run.trees[i].info.ID.Dev {
+			err = errOtherFileSystem
+		}
+		if err != nil {
+			dir.Close()
+			return nil, err
+		}
+		h := parent.handles[i].Child(name, dir, info.ID)
+		h.Release()
+		return h, nil
+	})
+}
+
+// errOtherFileSystem says that the first tree has another file system mounted there.
+var errOtherFileSystem = errors.New("it is on another file system")
+
+// isOwnName reports whether a name is that of a leftover of an unfinished copy. A file
+// that a copy has set aside because it was read back wrong is for the user to inspect.
+func isOwnName(name string) bool {
+	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, fsys.Reserved+"bad-")
+}

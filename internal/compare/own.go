@@ -1,0 +1,71 @@
+package compare
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// withoutManifests returns the trees in which the entry, which A lacks, is not a manifest
+// that Sealift wrote.
+func (w *worker) withoutManifests(j *job, have []int) []int {
+	var algorithms []hash.Algorithm
+	file := "" // beside which a manifest of one file has this name
+	for _, a := range hash.Algorithms() {
+		is, of := isManifestName(j.name, a)
+		if is {
+			algorithms, file = append(algorithms, a), of
+		}
+	}
+	if algorithms == nil {
+		return have
+	}
+	return slices.DeleteFunc(slices.Clone(have), func(tree int) bool {
+		if j.kinds[tree] != fsys.Regular {
+			return false
+		}
+		dir, err := j.dir.handles[tree].Acquire()
+		if err != nil {
+			return false
+		}
+		defer j.dir.handles[tree].Release()
+		return slices.ContainsFunc(algorithms, func(a hash.Algorithm) bool { return isOwnManifest(dir, j.name, file, a) })
+	})
+}
+
+// isManifestName reports whether Sealift gives a manifest of a hash the name: that of a
+// tree at one of its levels, or NAME.sha256 beside the file NAME.
+func isManifestName(name string, a hash.Algorithm) (is bool, file string) {
+	if name == a.FileName() {
+		return true, ""
+	}
+	stem, is := strings.CutSuffix(name, "."+a.Extension())
+	if level, numbered := strings.CutPrefix(stem, "sealift-"); is && numbered {
+		if n, err := strconv.Atoi(level); err == nil && n >= 2 {
+			return true, ""
+		}
+	}
+	if stem == "sealift" {
+		return is, ""
+	}
+	return is, stem
+}
+
+// isOwnManifest reports whether a file has exactly the form that Sealift writes. That of
+// one file lists it and nothing else.
+func isOwnManifest(dir *fsys.Dir, name, file string, a hash.Algorithm) bool {
+	f, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	index, err := manifest.BuildOwnIndex(fsys.ReaderAt{File: f}, info.Size, a)
+	if err != nil || index.Len() == 0 {
+		return false
+	}
+	return file == "" || index.Len() == 1 && index.MayList(file)
+}

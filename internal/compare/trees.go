@@ -1,0 +1,164 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// tree is one of the trees that are compared.
+type tree struct {
+	given   string // as the user named it
+	root    *fsys.Dir
+	info    fsys.Info
+	handles *fsys.Handles
+}
+
+func (r *run) closeTrees() {
+	for _, t := range r.trees {
+		t.root.Close()
+	}
+}
+
+// openTrees opens the roots, and refuses trees that are the same or inside one another.
+func (r *run) openTrees() error {
+	for i, given := range r.opts.Trees {
+		root, err := r.opts.FS.OpenRoot(given)
+		if err != nil {
+			if info, statErr := os.Stat(given); statErr == nil && !info.IsDir() {
+				return failure.Refuse("%s (%s) is not a directory; to compare two files, use cmp", Letter(i), quote.Name(given))
+			}
+			return failure.Refuse("%s (%s) cannot be opened: %s", Letter(i), quote.Name(given), reason(err))
+		}
+		t := &tree{given: given, root: root, handles: fsys.NewHandles(min(max(fsys.OpenLimit()/(4*len(r.opts.Trees)), 4), 256))}
+		r.trees = append(r.trees, t)
+		if t.info, err = root.Stat(); err != nil {
+			return failure.Refuse("%s (%s) cannot be read: %s", Letter(i), quote.Name(given), reason(err))
+		}
+	}
+	for i, t := range r.trees {
+		for k, other := range r.trees {
+			switch {
+			case k < i && t.info.ID == other.info.ID:
+				return failure.Refuse("%s (%s) and %s (%s) are the same directory", Letter(k), quote.Name(other.given), Letter(i), quote.Name(t.given))
+			case k != i && isBelow(t.given, other.given):
+				return failure.Refuse("%s (%s) is inside %s (%s)", Letter(i), quote.Name(t.given), Letter(k), quote.Name(other.given))
+			}
+		}
+	}
+	return nil
+}
+
+// isBelow reports whether the directory dir is somewhere below the directory above: by
+// identity, not by name.
+func isBelow(dir, above string) bool {
+	root, err := os.Stat(above)
+	if err != nil {
+		return false
+	}
+	if dir, err = fsys.AbsolutePath(dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	for err == nil && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		if info, statErr := os.Stat(dir); statErr == nil && os.SameFile(info, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// reason is an error without the path, which is in the message already.
+func reason(err error) string {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	return quote.Text(err.Error())
+}
+
+// walkFirst visits what is compared of A in a walk of its own. It returns false if the root
+// cannot be opened again, which the merge reports.
+func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) bool {
+	root, err := r.trees[0].root.OpenDir(".")
+	if err != nil {
+		return false
+	}
+	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/16, 4), 64))
+	o.Workers, o.Filter, o.Only, o.OneFileSystem = 1, r.opts.Filter, r.opts.Only, r.opts.OneFileSystem
+	walk.Walk(ctx, walk.NewRoot(handles.Root(root), r.trees[0].info, v), o)
+	return true
+}
+
+// refuseEmpty refuses A if nothing of it is a file: perhaps it is the place of a card that
+// is not mounted, and everything would seem to be well.
+func (r *run) refuseEmpty(ctx context.Context) error {
+	look, found := context.WithCancel(ctx)
+	defer found()
+	s := &search{found: found}
+	opened := r.walkFirst(look, s, walk.Options{})
+	given := quote.Name(r.trees[0].given)
+	switch {
+	case look.Err() != nil || !opened || s.failed:
+		return nil // a file was found, the run was stopped, or the merge reports why none was
+	case r.opts.Filter != nil || r.opts.Only != nil:
+		return failure.Refuse("the filters leave no file of A (%s) to compare", given)
+	}
+	return failure.Refuse("A (%s) contains no file; is the card mounted?", given)
+}
+
+// search is a visitor that ends the walk at the first regular file.
+type search struct {
+	found  context.CancelFunc
+	failed bool // something could not be read; the walk has one goroutine
+}
+
+// Entry implements walk.Visitor.
+func (s *search) Entry(_ *walk.Dir, _ string, kind fsys.Kind) {
+	if kind == fsys.Regular {
+		s.found()
+	}
+}
+
+// Enter implements walk.Visitor.
+func (s *search) Enter(*walk.Dir) bool { return true }
+
+// Leave implements walk.Visitor.
+func (s *search) Leave(*walk.Dir) {}
+
+// Failed implements walk.Visitor. A path of --files-from that does not exist is no file.
+func (s *search) Failed(_ *walk.Dir, _ string, err error) {
+	s.failed = s.failed || !fsys.NoSuchFile(err)
+}
+
+// startScan adds up the files of A, ahead of the work, if progress is shown. stop ends it
+// and waits for it.
+func (r *run) startScan(ctx context.Context) (stop func()) {
+	c := r.counters
+	if !c.CountTotals {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	times := int64(1)
+	if r.opts.Quick {
+		times = 0
+	}
+	var scan sync.WaitGroup
+	scan.Go(func() {
+		counter := walk.Counter{Counters: c, Times: times}
+		if r.walkFirst(ctx, counter, walk.Options{Found: counter.Found}) && ctx.Err() == nil {
+			c.ScanDone.Store(true)
+		}
+	})
+	return func() {
+		cancel()
+		scan.Wait()
+	}
+}
