@@ -99,12 +99,3 @@ func divideUp(n, by uint64) uint64 {
 	}
 	return q
 }
-
-// divideNearest rounds to the nearest number, halves to the even one.
-func divideNearest(n, by uint64) uint64 {
-	q, twice := n/by, n%by*2
-	if twice > by || twice == by && q%2 == 1 {
-		q++
-	}
-	return q
-}

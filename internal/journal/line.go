@@ -328,11 +328,11 @@ func (s *scanner) lastTime() fsys.Time { return s.parseTime(s.rest) }
 
 func (s *scanner) parseTime(text []byte) fsys.Time {
 	sec, nsec, _ := strings.Cut(string(text), ".")
-	t, err := fsys.Time{}, error(nil)
-	if t.Sec, err = strconv.ParseInt(sec, 10, 64); err == nil {
-		t.Nsec, err = strconv.ParseInt(nsec, 10, 64)
-	}
-	if err != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
+	var t fsys.Time
+	var bad, worse error
+	t.Sec, bad = strconv.ParseInt(sec, 10, 64)
+	t.Nsec, worse = strconv.ParseInt(nsec, 10, 64)
+	if bad != nil || worse != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
 		s.fail("no time")
 	}
 	return t
