@@ -15,9 +15,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// This file is the life of one entry, from top to bottom. Each step takes the transfers
-// that are in one state, for all destinations together, because the source is read once
-// for all of them:
+// This file has the steps of copying one entry, from top to bottom. Each step takes the
+// transfers that are in one state, for all destinations together, because the source is
+// read once for all of them:
 //
 //	decideAll    undecided → comparing, moving, keeping, or finished at once
 //	compare      comparing → moving, keeping, or finished

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every pair of states: what is not a transition of the table panics, so that no manifest
-// line rests on a transfer that nobody understands.
+// Every pair of states: a transition that is not in the table panics, so that no manifest
+// line rests on it.
 func TestStatesOfATransfer(t *testing.T) {
 	// A row is a state; the columns are the states that may follow, in the same order.
 	table := []struct {
