@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type Options struct {
 	Shown     string // the destination as the user would write it
 	Durable   bool   // what is written is synced
 	KeepTimes bool   // directories below the destination keep their times
-	Memory    int    // bytes that all builders together may use; 0 for the default
+	Memory    int    // bytes that the lines of the run may use; 0 for the default
 	Spill     func() (manifest.Spill, error)
 }
 
@@ -48,6 +49,8 @@ type Catalog struct {
 	lists    []*list // one for each hash
 	homes    []*fsys.Dir
 	leftover []*own // moved aside by killed runs, and of no use
+	builder  *manifest.Builder
+	err      error // the first of the builder
 
 	aside    sync.Once // moving the previous manifests aside
 	asideErr error
@@ -71,9 +74,7 @@ type list struct {
 	path      string // of the manifest, relative to the destination, at the run's level
 	prev      *own   // of an earlier run
 	given     []byte // the digest of the single file in a publisher's manifest, which stays
-	builder   *manifest.Builder
-	err       error // the first of the builder
-	copied    bool  // prev is byte for byte a file of the source
+	copied    bool   // prev is byte for byte a file of the source
 }
 
 // Interrupted knows what unfinished runs may have changed at the destination.
@@ -83,7 +84,7 @@ type Interrupted interface {
 	Touched(path string, have fsys.Info) (digests hash.Digests, touched bool)
 }
 
-// leastMemory is what each builder may use however many there are, in bytes.
+// leastMemory is what the lines of a run may use however many destinations there are, in bytes.
 const leastMemory = 2 << 20
 
 // Open decides which names the manifests of a run have at the destination root, and
@@ -116,13 +117,8 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	if err != nil {
 		return nil, err
 	}
-	memory := o.Memory
-	if memory == 0 {
-		memory = manifest.DefaultMemory
-	}
-	for _, l := range c.lists {
-		l.builder = manifest.NewBuilder(l.algorithm, o.Spill, max(memory/len(c.lists), leastMemory))
-	}
+	memory := cmp.Or(o.Memory, manifest.DefaultMemory)
+	c.builder = manifest.NewBuilder(o.Hashes, o.Spill, max(memory, leastMemory))
 	return c, nil
 }
 
@@ -501,6 +497,7 @@ func (o *own) lines() *io.SectionReader {
 type Outcome struct {
 	Path              string
 	Digests           hash.Digests // known to be those of the file that is there; nil if the run knows none
+	Size, Mtime       int64        // of the file with the digests; in bytes, and in seconds since 1970
 	Created, Replaced bool         // by this run
 	Failed            bool         // it was reported
 }
@@ -526,10 +523,8 @@ func (c *Catalog) Record(o Outcome) {
 	if c.Late(o.Path) {
 		c.arrived[o.Path] = true
 	}
-	for _, l := range c.lists {
-		if err := l.builder.Put(o.Path, o.Digests[l.slot]); err != nil && l.err == nil {
-			l.err = err
-		}
+	if len(c.lists) > 0 {
+		c.Fail(c.builder.Put(manifest.Entry{Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime}))
 	}
 }
 
@@ -537,10 +532,8 @@ func (c *Catalog) Record(o Outcome) {
 func (c *Catalog) Drop(file string) {
 	delete(c.arrived, file)
 	c.dropped = c.single()
-	for _, l := range c.lists {
-		if err := l.builder.Drop(file); err != nil && l.err == nil {
-			l.err = err
-		}
+	if len(c.lists) > 0 {
+		c.Fail(c.builder.Drop(file))
 	}
 }
 
@@ -548,40 +541,40 @@ func (c *Catalog) Drop(file string) {
 // name at the destination leads to another one.
 func (c *Catalog) DropBelow(dir string) { c.fallen = append(c.fallen, dir+"/") }
 
-// Fail says that no manifest can be written, and why.
-func (c *Catalog) Fail(err error) {
-	for _, l := range c.lists {
-		if l.err == nil {
-			l.err = err
+// Fail says that no manifest can be written, and why. An error of nil says nothing.
+func (c *Catalog) Fail(err error) { c.err = cmp.Or(c.err, err) }
+
+// Lines yields the files that the run is going to list, in the order of the manifests,
+// with the digest of the first hash, which is valid until the next one. If the temporary
+// file cannot be read, there will be no manifest.
+func (c *Catalog) Lines() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		if !c.Lists() {
+			return
+		}
+		enough := errors.New("enough")
+		err := c.builder.Each(func(e manifest.Entry) error {
+			if !yield(e.Path, e.Digests[0]) {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			c.Fail(err)
 		}
 	}
 }
 
-// Each calls yield for the files that the run is going to list, in the order of the
-// manifests, with the digest of the first hash. The error is that of yield or of the
-// temporary file.
-func (c *Catalog) Each(yield func(path string, digest []byte) error) error {
-	if len(c.lists) == 0 {
-		return nil
-	}
-	l := c.lists[0]
-	if l.err != nil {
-		return l.err
-	}
-	return l.builder.Each(yield)
-}
-
 // Lists reports whether the run lists what it copies.
-func (c *Catalog) Lists() bool { return len(c.lists) > 0 && c.lists[0].err == nil }
+func (c *Catalog) Lists() bool { return len(c.lists) > 0 && c.err == nil }
 
 // Close closes all files. Manifests that were not written are as before, or aside.
 func (c *Catalog) Close() {
 	for _, l := range c.lists {
 		l.prev.close()
-		if l.builder != nil {
-			_ = l.builder.Close() // a temporary that is not needed any more
-			l.builder = nil
-		}
+	}
+	if c.builder != nil {
+		_ = c.builder.Close() // a temporary that is not needed any more
 	}
 	for _, home := range c.homes {
 		home.Close()

@@ -41,14 +41,14 @@ func (f files) tree() treetest.Dir {
 // sums is a manifest in the form that Sealift writes. Its arguments are paths, each
 // followed by the content of which the digest is listed.
 func sums(a hash.Algorithm, pathsAndContents ...string) string {
-	b := manifest.NewBuilder(a, nil, 0)
+	b := manifest.NewBuilder([]hash.Algorithm{a}, nil, 0)
 	for i := 0; i < len(pathsAndContents); i += 2 {
-		if err := b.Put(pathsAndContents[i], digestsOf(pathsAndContents[i+1], a)[0]); err != nil {
+		if err := b.Put(manifest.Entry{Path: pathsAndContents[i], Digests: digestsOf(pathsAndContents[i+1], a)}); err != nil {
 			panic(err)
 		}
 	}
 	var text strings.Builder
-	if _, err := b.Write(&text, manifest.Carry{}); err != nil {
+	if _, err := b.Write(&text, manifest.Document{}); err != nil {
 		panic(err)
 	}
 	return text.String()

@@ -30,17 +30,18 @@ type FileOptions struct {
 	// Base is the directory that the names of the lines are relative to; "" for the
 	// working directory.
 	Base string
-	// Hashes and Builders are those of the lines. The lines of each builder are a
-	// block of the file. Several builders have a Style with a tag.
-	Hashes   []hash.Algorithm
-	Builders []*manifest.Builder
+	// Builder has the lines, which have the digests of Hashes and are written as Format,
+	// which is BSD for several hashes.
+	Builder *manifest.Builder
+	Hashes  []hash.Algorithm
+	Format  manifest.Sums
 	// Hint says how the user can go on after a refusal.
 	Hint string
 	// Refuse returns an error if an existing file must not be replaced for a reason of
 	// the caller's; may be nil.
 	Refuse func(fsys.Info) error
-	// Changed reports whether the run has changed the content of a file that no
-	// builder lists; may be nil.
+	// Changed reports whether the run has changed the content of a file that the
+	// Builder does not list; may be nil.
 	Changed func(fsys.Info) bool
 }
 
@@ -53,7 +54,7 @@ type File struct {
 	homeID fsys.ID
 	name   string
 	prev   *own
-	blocks []*io.SectionReader // of prev, one for each builder; nil without lines
+	blocks []io.ReadSeeker // of prev, one for each hash; nil without lines
 }
 
 // OpenFile finds the place of the manifest and applies rule 3 to the file that is
@@ -110,16 +111,12 @@ func (f *File) load() (err error) {
 	if f.prev.info.Size == 0 {
 		return nil
 	}
-	switch style := f.opts.Builders[0].Style; {
-	case style.Zero:
-		return &notOwnError{"it would be replaced by lines that end in NUL bytes, and such lines cannot be read back"}
-	case style.Tag == "": // other hashes have lines of the same form
-		a, _ := manifest.AlgorithmIn(f.name)
-		if a != "" && a != string(f.opts.Hashes[0]) {
+	if f.opts.Format == manifest.GNU { // other hashes have lines of the same form
+		if a, _ := manifest.AlgorithmIn(f.name); a != "" && a != f.opts.Hashes[0] {
 			return &notOwnError{fmt.Sprintf("its name says that its lines are of %s, not of %s", a, f.opts.Hashes[0])}
 		}
 	}
-	f.blocks, err = manifest.OwnBlocks(fsys.ReaderAt{File: f.prev.file}, f.prev.info.Size, f.opts.Builders...)
+	f.blocks, err = manifest.OwnBlocks(fsys.ReaderAt{File: f.prev.file}, f.prev.info.Size, f.opts.Format, f.opts.Builder.Named, f.opts.Hashes...)
 	return otherForm(err)
 }
 
@@ -133,7 +130,7 @@ func (f *File) Is(dir fsys.ID, name string, file fsys.ID) bool {
 	return name == f.name || f.prev != nil && file == f.prev.info.ID && strings.EqualFold(name, f.name)
 }
 
-// Write writes the lines of the builders and those of the previous manifest for other
+// Write writes the lines of the Builder and those of the previous manifest for other
 // paths, while a regular file has that name. A manifest that would not change is left
 // alone. The file is complete, synced and has its name, or else what was there stays.
 func (f *File) Write() (Written, error) {
@@ -207,28 +204,18 @@ func (f *File) commit(p *fsys.Pending) error {
 	return p.CommitReplacing(f.name)
 }
 
-func (f *File) compose(to io.Writer) (total manifest.Counts, err error) {
+func (f *File) compose(to io.Writer) (manifest.Counts, error) {
 	out := bufio.NewWriterSize(to, 256<<10)
-	for i, b := range f.opts.Builders {
-		carry := manifest.Carry{Keep: f.keep}
-		if f.blocks != nil && f.blocks[i] != nil {
-			if _, err := f.blocks[i].Seek(0, io.SeekStart); err != nil {
-				return total, err
-			}
-			carry.Previous = f.blocks[i]
-		}
-		n, err := b.Write(out, carry)
-		if err != nil {
-			return total, err
-		}
-		total.Lines, total.Dropped = total.Lines+n.Lines, total.Dropped+n.Dropped
+	n, err := f.opts.Builder.Write(out, manifest.Document{Format: f.opts.Format, Previous: f.blocks, Keep: f.keep})
+	if err != nil {
+		return n, err
 	}
-	return total, out.Flush()
+	return n, out.Flush()
 }
 
 // keep applies rule 5 to the line of a path that the run does not list.
 func (f *File) keep(file string, digest []byte) ([]byte, error) {
-	if file == standardInput && f.opts.Builders[0].Named {
+	if file == standardInput && f.opts.Builder.Named {
 		return nil, nil
 	}
 	name := filepath.FromSlash(file)

@@ -29,24 +29,17 @@ import (
 // a file whose content is that path.
 type fileTest struct {
 	FileOptions
-	style manifest.Style
-	tree  bool // names are those of a tree
+	tree bool // names are those of a tree
 }
 
 func (o fileTest) open() (*File, error) {
 	if o.Hashes == nil {
 		o.Hashes = []hash.Algorithm{hash.SHA256}
 	}
-	for _, a := range o.Hashes {
-		b := manifest.NewBuilder(a, nil, 0)
-		b.Named = !o.tree
-		if o.style != (manifest.Style{}) {
-			b.Style = o.style
-		}
-		if len(o.Hashes) > 1 {
-			b.Style.Tag = manifest.Tags(string(a))[0]
-		}
-		o.Builders = append(o.Builders, b)
+	o.Builder = manifest.NewBuilder(o.Hashes, nil, 0)
+	o.Builder.Named = !o.tree
+	if len(o.Hashes) > 1 {
+		o.Format = manifest.BSD
 	}
 	if o.Path == "" {
 		o.Path = "M"
@@ -63,13 +56,8 @@ func (o fileTest) write(t require.TestingT, puts ...string) (Written, error) {
 }
 
 func writeTo(t require.TestingT, f *File, puts ...string) (Written, error) {
-	for i, b := range f.opts.Builders {
-		set := hash.NewSet(f.opts.Hashes[i : i+1])
-		for _, path := range puts {
-			set.Reset()
-			set.Write([]byte(path))
-			require.NoError(t, b.Put(path, set.Digests()[0]))
-		}
+	for _, path := range puts {
+		require.NoError(t, f.opts.Builder.Put(manifest.Entry{Path: path, Digests: digestsOf(path, f.opts.Hashes...)}))
 	}
 	return f.Write()
 }
@@ -207,11 +195,9 @@ func TestFileReplacesNothingElse(t *testing.T) {
 		"another order": {before: linesOf("b", "a"), want: "line 2 is not in ascending order"},
 		"more":          {before: linesOf("a") + "# noted by hand\n", want: "line 2 is not a line of this kind of manifest"},
 		"tagged":        {before: tagged("a"), want: "line 1 is not written as Sealift writes it"},
-		"untagged":      {fileTest: fileTest{style: manifest.Style{Tag: "SHA256"}}, before: linesOf("a"), want: "line 1 is not written as Sealift writes it"},
+		"untagged":      {fileTest: fileTest{FileOptions: FileOptions{Format: manifest.BSD}}, before: linesOf("a"), want: "line 1 is not written as Sealift writes it"},
 		"one of two hashes": {fileTest: fileTest{FileOptions: FileOptions{Hashes: []hash.Algorithm{hash.SHA256, hash.MD5}}}, before: tagged("a"),
 			want: "line 1 is the last one, and there is none of MD5"},
-		"lines with NUL":     {fileTest: fileTest{style: manifest.Style{Zero: true}}, before: strings.ReplaceAll(linesOf("a"), "\n", "\x00"), want: "it would be replaced by lines that end in NUL bytes, and such lines cannot be read back; choose another name"},
-		"in place of others": {fileTest: fileTest{style: manifest.Style{Zero: true}}, before: linesOf("a"), want: "such lines cannot be read back"},
 		"a name of another hash": {fileTest: fileTest{FileOptions: FileOptions{Path: "b3.blake3"}}, make: func() error { return os.WriteFile("b3.blake3", []byte(linesOf("a")), 0o600) },
 			want: "its name says that its lines are of blake3, not of sha256; choose another name"},
 		"signed, .asc":  {before: linesOf("a"), make: func() error { return os.WriteFile("M.asc", nil, 0o600) }, want: "there is a signature of it, 'M.asc'; choose another name"},
@@ -243,14 +229,11 @@ func TestFileReplacesNothingElse(t *testing.T) {
 	}
 }
 
-// Lines with NUL bytes are written where there is nothing to lose.
+// An empty file may be replaced.
 func TestFileWithoutPredecessor(t *testing.T) {
 	inPlace(t)
-	_, err := fileTest{style: manifest.Style{Zero: true}}.write(t, "a")
-	require.NoError(t, err)
-	require.Equal(t, strings.ReplaceAll(linesOf("a"), "\n", "\x00"), content(t, "M"))
 	require.NoError(t, os.WriteFile("M", nil, 0o640))
-	_, err = fileTest{}.write(t, "a")
+	_, err := fileTest{}.write(t, "a")
 	require.NoError(t, err)
 	require.Equal(t, linesOf("a"), content(t, "M"))
 }
@@ -457,8 +440,7 @@ func TestFileAgainstMap(t *testing.T) {
 			var want []byte
 			for _, name := range names { // they are sorted
 				if listed[name] {
-					sum := sha256.Sum256([]byte(name))
-					want = manifest.AppendLine(want, sum[:], name)
+					want = append(want, sha(name, name)...)
 				}
 			}
 			require.Equal(t, string(want), content(t, "M"))

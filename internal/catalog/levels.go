@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // names are the names that the manifests of one run can have. Those of one level are
@@ -24,12 +23,12 @@ type names struct {
 // at returns the path of the manifest of hash a at a level: the usual one at level 0,
 // then sealift.sha256, sealift-2.sha256 and so on.
 func (n names) at(level int, a hash.Algorithm) string {
-	extension := "." + manifest.Extension(string(a))
+	extension := "." + a.Extension()
 	switch {
 	case level == 0 && n.usual != "":
 		return n.usual
 	case level == 0:
-		return manifest.FileName(string(a))
+		return a.FileName()
 	case level == 1:
 		return "sealift" + extension
 	}
@@ -204,13 +203,10 @@ const wasPrefix = fsys.Reserved + "was-"
 
 // wasName is that name of the manifest called name.
 func wasName(name string) string {
-	if len(wasPrefix)+len(name) > maxName {
+	if len(wasPrefix)+len(name) > fsys.MaxName {
 		set := hash.NewSet([]hash.Algorithm{hash.XXH128})
 		set.Write([]byte(name))
-		name = strings.ToValidUTF8(name[:maxName/2], "") + "-" + hexString(set.Digests()[0])
+		name = strings.ToValidUTF8(name[:fsys.MaxName/2], "") + "-" + hexString(set.Digests()[0])
 	}
 	return wasPrefix + name
 }
-
-// maxName is the longest name of a directory entry on the file systems of note.
-const maxName = 255 // bytes

@@ -167,7 +167,7 @@ func TestNameOfWhatIsMovedAside(t *testing.T) {
 	}
 	long := strings.Repeat("\u00e4", 120)
 	one, two := wasName(long+"1"), wasName(long+"2")
-	if one == two || len(one) > maxName || !strings.HasPrefix(one, wasPrefix) {
+	if one == two || len(one) > fsys.MaxName || !strings.HasPrefix(one, wasPrefix) {
 		t.Errorf("%q and %q", one, two)
 	}
 }

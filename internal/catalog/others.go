@@ -99,7 +99,7 @@ func (c *Catalog) others() ([]string, error) {
 	if c.opts.File != "" {
 		for _, a := range hash.Algorithms() {
 			n := usualNames(a)
-			for _, name := range append(n, c.opts.File+"."+manifest.Extension(string(a))) {
+			for _, name := range append(n, c.opts.File+"."+a.Extension()) {
 				add(name)
 			}
 		}
@@ -137,8 +137,8 @@ func (c *Catalog) outdated(name string) (int, error) {
 		return 0, err
 	}
 	defer f.Close()
-	slot := slices.Index(c.names.hashes, hash.Algorithm(algorithm))
-	lines := manifest.NewCheckReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), format, hash.Algorithm(algorithm))
+	slot := slices.Index(c.names.hashes, algorithm)
+	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), format, algorithm)
 	count := 0
 	for {
 		l, err := lines.Next()

@@ -105,7 +105,7 @@ func openHome(root *fsys.Dir, file string, create bool) (*fsys.Dir, error) {
 			d.Close()
 		}
 		if err == nil && made {
-			err = ignoreRefusal(next.Chmod(0o777 &^ fsys.Umask()))
+			err = fsys.IgnoreRefusal(next.Chmod(0o777 &^ fsys.Umask()))
 		}
 		if err != nil {
 			if next != nil {
@@ -116,11 +116,4 @@ func openHome(root *fsys.Dir, file string, create bool) (*fsys.Dir, error) {
 		d = next
 	}
 	return d, nil
-}
-
-func ignoreRefusal(err error) error {
-	if fsys.Unsupported(err) || fsys.NotPermitted(err) {
-		return nil
-	}
-	return err
 }

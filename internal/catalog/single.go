@@ -29,7 +29,7 @@ func (c *Catalog) openSingle() error {
 		return err
 	}
 	for _, l := range c.lists {
-		l.path = c.opts.File + "." + manifest.Extension(string(l.algorithm))
+		l.path = c.opts.File + "." + l.algorithm.Extension()
 		var foreign *notOwnError
 		err = c.findPrevious(l, []place{{l.path, false}, {l.path, true}})
 		switch {
@@ -89,7 +89,7 @@ func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool
 	if digest, ok := a.AppendDigest(nil, bytes.TrimSpace(content)); bare && ok && len(digest) == a.Size() {
 		return digest, true, nil
 	}
-	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.FormatSums, a)
+	index, err := manifest.BuildCheckIndex(bytes.NewReader(content), int64(len(content)), manifest.GNU, a)
 	if err != nil {
 		return nil, false, err
 	}

@@ -91,7 +91,7 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
 	if o.File == "" {
 		err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 			if algorithm, format, ok := manifest.Recognize(string(name)); ok {
-				if slot := slices.Index(o.Hashes, hash.Algorithm(algorithm)); slot >= 0 {
+				if slot := slices.Index(o.Hashes, algorithm); slot >= 0 {
 					found = append(found, candidate{string(name), slot, format})
 				}
 			}
@@ -104,11 +104,11 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
 	}
 	for slot, a := range o.Hashes {
 		if o.File != "" {
-			found = append(found, candidate{o.File + "." + manifest.Extension(string(a)), slot, manifest.FormatSums})
+			found = append(found, candidate{o.File + "." + a.Extension(), slot, manifest.GNU})
 		}
 		for _, name := range o.Names {
 			if !slices.ContainsFunc(found, func(c candidate) bool { return c.name == name && c.slot == slot }) {
-				found = append(found, candidate{name, slot, manifest.FormatSums})
+				found = append(found, candidate{name, slot, manifest.GNU})
 			}
 		}
 	}

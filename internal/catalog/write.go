@@ -32,6 +32,9 @@ type Written struct {
 // manifest that would not change is left alone. After an error the previous manifests
 // are in place or aside, where the next run finds them.
 func (c *Catalog) Write() (written []Written, err error) {
+	if c.err != nil {
+		return nil, c.err
+	}
 	level := c.level
 	if c.joined, err = c.isSource(); err != nil {
 		return nil, err
@@ -40,9 +43,6 @@ func (c *Catalog) Write() (written []Written, err error) {
 		level = c.top
 	}
 	for _, l := range c.lists {
-		if l.err != nil {
-			return written, l.err
-		}
 		if stays, err := c.stays(l); err != nil {
 			return written, err
 		} else if stays {
@@ -76,9 +76,6 @@ func (c *Catalog) isSource() (bool, error) {
 			continue
 		}
 		l := c.lists[claim.slot]
-		if l.err != nil {
-			return false, l.err
-		}
 		if !c.arrived[claim.path] && !(l.copied && l.prev != nil && l.prev.path == claim.path) {
 			return false, nil
 		}
@@ -121,12 +118,15 @@ func (c *Catalog) equals(l *list, level int, f *fsys.File, size int64, also io.W
 func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, error) {
 	look := fsys.NewFinder(c.root, 64)
 	defer look.Close()
-	carry := manifest.Carry{Omit: func(file string) bool { return c.isManifest(file, level) }}
-	if l.prev != nil && c.opts.Outside == "" {
-		carry.Previous = l.prev.lines()
-		carry.Keep = func(file string, digest []byte) ([]byte, error) { return c.keep(l, look, file, digest) }
+	doc := manifest.Document{
+		Hashes: []hash.Algorithm{l.algorithm},
+		Omit:   func(file string) bool { return c.isManifest(file, level) },
 	}
-	return l.builder.Write(w, carry)
+	if l.prev != nil && c.opts.Outside == "" {
+		doc.Previous = []io.ReadSeeker{l.prev.lines()}
+		doc.Keep = func(file string, digest []byte) ([]byte, error) { return c.keep(l, look, file, digest) }
+	}
+	return c.builder.Write(w, doc)
 }
 
 // isManifest reports whether a path is that of a manifest of this run, at a level or
@@ -320,21 +320,21 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 // replaces.
 func dress(p *fsys.Pending, prev *own) error {
 	if prev == nil {
-		return ignoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
+		return fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
 	}
-	if err := ignoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
+	if err := fsys.IgnoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
 		return err
 	}
 	list, err := prev.file.Xattrs(keepsXattr)
-	if ignoreRefusal(err) != nil {
+	if fsys.IgnoreRefusal(err) != nil {
 		return err
 	}
 	for _, x := range list {
-		if err := ignoreRefusal(p.SetXattr(x.Name, x.Value)); err != nil {
+		if err := fsys.IgnoreRefusal(p.SetXattr(x.Name, x.Value)); err != nil {
 			return err
 		}
 	}
-	return ignoreRefusal(p.Chmod(prev.info.Mode & 0o777))
+	return fsys.IgnoreRefusal(p.Chmod(prev.info.Mode & 0o777))
 }
 
 // keepsXattr leaves out the attributes that are about one inode or its content.
@@ -367,7 +367,7 @@ func (c *Catalog) removeSame(home *fsys.Dir, name string, prev *own) error {
 // settleHome restores the times of a directory of the copy, and makes its names durable.
 func (c *Catalog) settleHome(home *fsys.Dir, before fsys.Info) error {
 	if home != c.root && c.opts.Outside == "" && c.opts.KeepTimes {
-		if err := ignoreRefusal(home.SetTimes(before.Atime, before.Mtime, before.Btime)); err != nil {
+		if err := fsys.IgnoreRefusal(home.SetTimes(before.Atime, before.Mtime, before.Btime)); err != nil {
 			return err
 		}
 	}

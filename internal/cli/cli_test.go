@@ -3,117 +3,20 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/stream"
-	"github.com/seed65876f4f/sealift/internal/sum"
-	"github.com/seed65876f4f/sealift/internal/usage"
-	"github.com/seed65876f4f/sealift/internal/verify"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// result is what one command line came to.
-type result struct {
-	code           int
-	stdout, stderr string
-	options        *engine.Options // what the engine was asked, nil if it was not
-}
-
-// engineThat stands in for the engine.
-type engineThat func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error)
-
-func succeeds(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-	return &engine.Summary{}, nil
-}
-
-// command runs a command line with that engine.
-func command(t *testing.T, run engineThat, stdin string, args ...string) result {
-	t.Helper()
-	var stdout bytes.Buffer
-	r := commandTo(t, &stdout, run, stdin, args...)
-	r.stdout = stdout.String()
-	return r
-}
-
-func commandTo(t *testing.T, stdout io.Writer, run engineThat, stdin string, args ...string) result {
-	t.Helper()
-	var r result
-	spy := func(ctx context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
-		r.options = o
-		return run(ctx, o, c)
-	}
-	var stderr bytes.Buffer
-	r.code = execute(t.Context(), rootThat(runs{copy: spy}), args, strings.NewReader(stdin), stdout, &stderr)
-	r.stderr = stderr.String()
-	return r
-}
-
-// runs stand in for what the commands do; those that are nil succeed.
-type runs struct {
-	copy   runCopy
-	verify runVerify
-	sum    runSum
-	du     runDu
-	stream runStream
-}
-
-// rootThat makes the whole program of them.
-func rootThat(r runs) *cobra.Command {
-	if r.copy == nil {
-		r.copy = succeeds
-	}
-	if r.verify == nil {
-		r.verify = func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error) {
-			return &verify.Summary{}, nil
-		}
-	}
-	if r.sum == nil {
-		r.sum = func(context.Context, *sum.Options, *counters.Set) (*sum.Summary, error) {
-			return &sum.Summary{}, nil
-		}
-	}
-	if r.du == nil {
-		r.du = func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }
-	}
-	if r.stream == nil {
-		r.stream = func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
-			return &stream.Summary{}, nil
-		}
-	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
-		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
-}
-
-// fullDisk takes some bytes and then fails.
-type fullDisk struct{ room int }
-
-func (d *fullDisk) Write(p []byte) (int, error) {
-	if len(p) > d.room {
-		n := d.room
-		d.room = 0
-		return n, &os.PathError{Op: "write", Path: "/dev/stdout", Err: errors.New("no space left on device")}
-	}
-	d.room -= len(p)
-	return len(p), nil
-}
 
 func TestAFailedWriteToStandardOutputFailsTheRun(t *testing.T) {
 	conflicts := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{Conflicts: 1}, nil
 	}
 	for name, c := range map[string]struct {
-		run  engineThat
+		run  runCopy
 		args []string
 	}{
 		"summary":    {succeeds, []string{"copy", "a", "b"}},
@@ -137,7 +40,7 @@ func TestAFailedWriteToStandardOutputFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestMainIsAFunction(t *testing.T) {
+func TestMainReturnsTheExitCode(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := Main(t.Context(), []string{"--version"}, strings.NewReader(""), &stdout, &stderr); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &stderr)
@@ -155,7 +58,7 @@ func TestMainIsAFunction(t *testing.T) {
 	}
 }
 
-func TestUsageErrors(t *testing.T) {
+func TestUsageErrorsOfCopyAndOthers(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		want string // part of standard error
@@ -274,7 +177,7 @@ func TestMessagesCannotReachTheTerminalUnescaped(t *testing.T) {
 	}
 }
 
-func TestRefusalAsJSON(t *testing.T) {
+func TestARefusalIsAlsoJSONIfAskedFor(t *testing.T) {
 	refuses := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return nil, &failure.RefusedError{Reason: "destination 'b' is the source or inside it"}
 	}

@@ -1,27 +1,16 @@
 package cli
 
 import (
-	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// shells maps each shell to what writes its completion script.
-var shells = []struct {
-	name  string
-	write func(*cobra.Command, io.Writer) error
-}{
-	{"bash", func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) }},
-	{"zsh", func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) }},
-	{"fish", func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) }},
-	{"powershell", func(root *cobra.Command, w io.Writer) error { return root.GenPowerShellCompletionWithDesc(w) }},
-}
+// shells are the arguments of the completion command.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func newCompletionCmd() *cobra.Command {
-	names := make([]string, len(shells))
-	for i, s := range shells {
-		names[i] = s.name
-	}
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a completion script for a shell",
@@ -36,15 +25,21 @@ their values. For bash, the package bash-completion must be installed.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return shells, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, s := range shells {
-				if s.name == args[0] {
-					return s.write(cmd.Root(), cmd.OutOrStdout())
-				}
+			root, w := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(w, true)
+			case "zsh":
+				return root.GenZshCompletion(w)
+			case "fish":
+				return root.GenFishCompletion(w, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(w)
 			}
-			return usagef("there is no completion for %q; known shells are bash, zsh, fish and powershell%s", args[0], didYouMean(nearest(args[0], names)))
+			return usagef("there is no completion for %q; known shells are %s%s", args[0], inWords(shells), didYouMean(nearest(args[0], shells)))
 		},
 	}
 }
@@ -60,4 +55,59 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// complete sets how shells complete the value of a flag.
+func complete(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, by); err != nil {
+		panic(err) // a flag is misspelt in the program; every test of the command would show it
+	}
+}
+
+// listCompletions completes the last item of a comma-separated list of names,
+// or one of the words that replace the whole list.
+func listCompletions(alone, names []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		comma := strings.LastIndexByte(typed, ',')
+		if comma < 0 {
+			return slices.Concat(alone, names), directive
+		}
+		before := strings.Split(typed[:comma], ",")
+		var found []string
+		for _, name := range names {
+			if !slices.Contains(before, name) {
+				found = append(found, typed[:comma+1]+name)
+			}
+		}
+		return found, directive
+	}
+}
+
+// completeDirectories makes shells offer directories as arguments.
+func completeDirectories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeOneDirectory offers directories as the only argument.
+func completeOneDirectory(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeArgs offers anything for the source, which may be a file, and directories
+// for the destination.
+func (f *copyFlags) completeArgs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if f.input != "" {
+		args = append([]string{f.input}, args...)
+	}
+	switch len(args) {
+	case 0:
+		return nil, cobra.ShellCompDirectiveDefault
+	case 1:
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }

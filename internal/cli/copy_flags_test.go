@@ -11,19 +11,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // parsed returns what the engine is asked by a command line of copy.
-func parsed(t *testing.T, stdin string, args ...string) *engine.Options {
-	t.Helper()
-	r := command(t, succeeds, stdin, append([]string{"copy"}, args...)...)
-	if r.code != 0 || r.options == nil {
-		t.Fatalf("%q: exit code %d, stderr %q", args, r.code, r.stderr)
-	}
-	return r.options
-}
-
-func TestDefaults(t *testing.T) {
+func TestDefaultsOfCopy(t *testing.T) {
 	o := parsed(t, "", "a", "b")
 	if o.Report == nil {
 		t.Error("nobody listens to events")
@@ -42,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestEachFlagReachesItsOption(t *testing.T) {
+func TestEachFlagOfCopyReachesItsOption(t *testing.T) {
 	for _, c := range []struct {
 		flag string
 		get  func(*engine.Options) any
@@ -72,10 +64,10 @@ func TestEachFlagReachesItsOption(t *testing.T) {
 		{"--dirty-window=1MiB", func(o *engine.Options) any { return o.DirtyWindow }, int64(1 << 20)},
 		{"--dirty-window=off", func(o *engine.Options) any { return o.DirtyWindow }, engine.DirtyWindowOff},
 		{"--dirty-window=auto", func(o *engine.Options) any { return o.DirtyWindow }, engine.DirtyWindowAuto},
-		{"--cache=auto", func(o *engine.Options) any { return o.Cache }, engine.CacheAuto},
-		{"--cache=keep", func(o *engine.Options) any { return o.Cache }, engine.CacheKeep},
-		{"--cache=drop", func(o *engine.Options) any { return o.Cache }, engine.CacheDrop},
-		{"--cache=direct", func(o *engine.Options) any { return o.Cache }, engine.CacheDirect},
+		{"--cache=auto", func(o *engine.Options) any { return o.Cache }, pipe.CacheAuto},
+		{"--cache=keep", func(o *engine.Options) any { return o.Cache }, pipe.CacheKeep},
+		{"--cache=drop", func(o *engine.Options) any { return o.Cache }, pipe.CacheDrop},
+		{"--cache=direct", func(o *engine.Options) any { return o.Cache }, pipe.CacheDirect},
 		{"-n", func(o *engine.Options) any { return o.DryRun }, true},
 		{"--dry-run", func(o *engine.Options) any { return o.DryRun }, true},
 		{"--verify", func(o *engine.Options) any { return o.Verify }, engine.VerifyDest},
@@ -91,7 +83,7 @@ func TestEachFlagReachesItsOption(t *testing.T) {
 	}
 }
 
-func TestSourceAndDestinations(t *testing.T) {
+func TestArgumentsBecomeTheSourceAndTheDestinations(t *testing.T) {
 	for _, c := range []struct {
 		args    []string
 		source  string
@@ -145,7 +137,7 @@ func TestRulesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestFilesFrom(t *testing.T) {
+func TestFilesFromReadsFilesAndStandardInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "list")
 	if err := os.WriteFile(file, []byte("x\ny/z\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 	}, nil
 }
 
-func TestMessages(t *testing.T) {
+func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 	const (
 		skip     = "up to date 'old'\n"
 		warning  = "sealift: warning: 'dst': no \\u202eACLs here\n"
@@ -96,7 +96,7 @@ sha256      0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 given up    'dst2': no space left on device
 `
 
-func TestSummary(t *testing.T) {
+func TestSummaryOfCopy(t *testing.T) {
 	if r := command(t, eventful, "", "copy", "src", "dst"); r.stdout != goldenSummary {
 		t.Errorf("got\n%swant\n%s", r.stdout, goldenSummary)
 	}
@@ -118,7 +118,7 @@ func TestSummary(t *testing.T) {
 }
 
 // A file may be continued in its middle, and files may be empty.
-func TestSummaryTellsWhatWasContinued(t *testing.T) {
+func TestSummaryShowsWhatWasResumed(t *testing.T) {
 	for _, c := range []struct {
 		files, bytes int64
 		want         string
@@ -142,7 +142,7 @@ func TestSummaryTellsWhatWasContinued(t *testing.T) {
 	}
 }
 
-func TestSummaryFormats(t *testing.T) {
+func TestCountsAndDurationsAreWrittenForPeople(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1234: "-1,234", -123: "-123"} {
 		if got := grouped(n); got != want {
 			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
@@ -158,7 +158,7 @@ func TestSummaryFormats(t *testing.T) {
 	}
 }
 
-func TestJSONReport(t *testing.T) {
+func TestJSONOfCopyHasEveryField(t *testing.T) {
 	r := command(t, eventful, "", "copy", "--json", "src", "dst", "-o", "dst2")
 	const want = `{
   "schema": 1,
@@ -325,7 +325,7 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 }
 
 // The number of errors is that of the list, whoever made them.
-func TestErrorsAreAsManyAsFailures(t *testing.T) {
+func TestTheCountOfErrorsIsTheLengthOfTheList(t *testing.T) {
 	manifest := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(engine.Event{Kind: engine.EventFailed, Target: "b", Err: &failure.FileError{Target: "b", Stage: failure.StageManifest, Err: errors.New("no")}})
 		return &engine.Summary{Errors: 1}, nil
@@ -338,7 +338,7 @@ func TestErrorsAreAsManyAsFailures(t *testing.T) {
 		return nil, errors.New("broken")
 	}
 	for name, c := range map[string]struct {
-		run   engineThat
+		run   runCopy
 		flags string
 		want  int
 	}{
@@ -390,7 +390,7 @@ func TestASCIIJSONMeansTheSame(t *testing.T) {
 	}
 }
 
-func TestInterruptStillReports(t *testing.T) {
+func TestAnInterruptedCopyPrintsItsSummary(t *testing.T) {
 	for s, code := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
 		stopped := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1}, Interrupt{s}
@@ -426,7 +426,7 @@ func TestTheContextReachesTheEngine(t *testing.T) {
 	}
 }
 
-func TestConflictsAndOtherErrors(t *testing.T) {
+func TestExitCodesOfCopy(t *testing.T) {
 	for _, c := range []struct {
 		summary *engine.Summary
 		err     error
@@ -449,7 +449,7 @@ func TestConflictsAndOtherErrors(t *testing.T) {
 	}
 }
 
-func TestLogFile(t *testing.T) {
+func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(name, []byte("earlier\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -507,7 +507,7 @@ func TestAFullLogFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestProgressFollowsTheFlags(t *testing.T) {
+func TestProgressOfCopyFollowsTheFlags(t *testing.T) {
 	slow := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {
 		c.Bytes.Store(5e6)
 		time.Sleep(600 * time.Millisecond)
@@ -528,7 +528,7 @@ func TestProgressFollowsTheFlags(t *testing.T) {
 	}
 }
 
-func TestTotalsAreCountedOnlyIfSomebodyLooks(t *testing.T) {
+func TestCopyCountsTotalsOnlyForProgress(t *testing.T) {
 	for flags, want := range map[string]bool{"": true, "--progress=bar": true, "--progress=none": false, "-q": false} {
 		var counted bool
 		look := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {

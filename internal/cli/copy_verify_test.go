@@ -15,7 +15,7 @@ import (
 
 // verifies is a run that has read back so many files at each destination, of
 // which so many perhaps came from memory.
-func verifies(verified, cached int64) engineThat {
+func verifies(verified, cached int64) runCopy {
 	return func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		s := &engine.Summary{DryRun: o.DryRun}
 		for _, name := range o.Targets {
@@ -77,7 +77,7 @@ func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
 
 // Mismatches are counted by themselves: the list of failures holds them and the
 // errors, and each number is that of its part of the list.
-func TestMismatchesOfACopy(t *testing.T) {
+func TestMismatchesOfACopyAreCountedApartFromErrors(t *testing.T) {
 	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		for i := range 3 {
 			path := fmt.Sprintf("m%d", i)

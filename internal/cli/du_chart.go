@@ -30,9 +30,9 @@ const (
 	styleOff    = "\x1b[m"
 )
 
-// duChart draws each path and its largest entries. What is inside a directory
-// that is drawn itself stands below it, indented, so that no bar looks as if its
-// bytes came on top of those of another; among siblings the largest is first.
+// duChart draws each path and its largest entries. Entries inside a directory that is
+// drawn itself are below it, indented, so that no bar seems to add its bytes to those of
+// another. Among siblings the largest is first.
 type duChart struct {
 	results *results
 	unit    unit
@@ -42,13 +42,13 @@ type duChart struct {
 	colour  bool
 	unicode bool // block characters can be shown
 
-	entries []usage.Entry // of the path that is being told, which comes first
+	entries []usage.Entry // of the present path, which comes first
 	drawn   bool          // some chart
 }
 
 func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 	columns, redraws := terminal(stdout)
-	if f := fileOf(stdout); f == nil || !isTerminal(f) {
+	if !isTerminal(stdout) {
 		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 			columns = func() int { return min(n, maxColumns) }
 		}
@@ -68,7 +68,7 @@ func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 	return c
 }
 
-// speaksUTF8 tells whether the user's locale is one of UTF-8, which on Windows
+// speaksUTF8 reports whether the user's locale is one of UTF-8, which on Windows
 // Go translates for the console.
 func speaksUTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
@@ -79,7 +79,7 @@ func speaksUTF8() bool {
 	return runtime.GOOS == "windows"
 }
 
-func (c *duChart) entry(e usage.Entry) error {
+func (c *duChart) entry(e usage.Entry) {
 	if e.Depth == 0 {
 		c.draw()
 	}
@@ -87,21 +87,20 @@ func (c *duChart) entry(e usage.Entry) error {
 	if len(c.entries) > c.top {
 		c.draw() // no more can come, and the next path may take its time
 	}
-	return c.results.Err()
 }
 
-func (c *duChart) finish(s *usage.Summary, whole bool) {
+func (c *duChart) finish(s *usage.Summary, complete bool) {
 	c.draw()
-	if c.total && whole {
+	if c.total && complete {
 		c.gap()
-		_ = c.results.Line(c.unit.format(s.Bytes) + "  total") // an error shows in the results
+		c.results.Line(c.unit.format(s.Bytes) + "  total")
 	}
 }
 
 // gap separates a chart from the one above.
 func (c *duChart) gap() {
 	if c.drawn {
-		_ = c.results.Line("")
+		c.results.Line("")
 	}
 	c.drawn = true
 }
@@ -114,7 +113,7 @@ type chartRow struct {
 	name  string  // relative to the innermost of these
 }
 
-// draw draws what was told, if anything.
+// draw draws the entries so far, if there are any.
 func (c *duChart) draw() {
 	if len(c.entries) == 0 {
 		return
@@ -129,9 +128,9 @@ func (c *duChart) draw() {
 	for _, row := range rows {
 		sizeWidth = max(sizeWidth, len(row.size))
 	}
-	room := c.columns() - sizeWidth - len("  100%  ") // for a bar and a name
-	barWidth := max(room/3, 1)
-	nameWidth := max(room-barWidth, minNameWidth)
+	space := c.columns() - sizeWidth - len("  100%  ") // for a bar and a name
+	barWidth := max(space/3, 1)
+	nameWidth := max(space-barWidth, minNameWidth)
 
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%*s  %s\n", sizeWidth, total, c.styled(styleHeader, quote.Plain(path.Path)))
@@ -141,7 +140,7 @@ func (c *duChart) draw() {
 		fmt.Fprintf(&sb, "%*s  %3.0f%% %s %s%s\n", sizeWidth, row.size, row.share*100, c.bar(row.share, barWidth),
 			strings.Repeat(" ", indent), c.cut(row.name, nameWidth-indent))
 	}
-	_, _ = io.WriteString(c.results, sb.String()) // an error shows in the results
+	_, _ = io.WriteString(c.results, sb.String()) // which remembers the error
 }
 
 // rows puts the entries into the order of the chart.
@@ -187,7 +186,7 @@ func (c *duChart) rows() []chartRow {
 // parentOf returns what is before the last slash, "" if there is none.
 func parentOf(name string) string { return name[:max(strings.LastIndexByte(name, '/'), 0)] }
 
-// bar draws a share of a width, padded to it. What is not nothing can be seen.
+// bar draws a share of a width, padded to it. Every share above zero can be seen.
 func (c *duChart) bar(share float64, width int) string {
 	full, rest := "#", []string{""}
 	if c.unicode {
@@ -201,8 +200,8 @@ func (c *duChart) bar(share float64, width int) string {
 	return c.styled(styleBar, bar) + strings.Repeat(" ", width-uniseg.StringWidth(bar))
 }
 
-// cut takes the middle out of a name that is wider than so many columns: its
-// beginning and its end tell most.
+// cut takes the middle out of a name that is wider than so many columns. Its beginning
+// and its end say most.
 func (c *duChart) cut(name string, width int) string {
 	if uniseg.StringWidth(name) <= width {
 		return name
@@ -213,18 +212,15 @@ func (c *duChart) cut(name string, width int) string {
 	}
 	var clusters []string
 	var widths []int
-	for rest, state := name, -1; rest != ""; {
-		var cluster string
-		var n int
-		cluster, rest, n, state = uniseg.FirstGraphemeClusterInString(rest, state)
-		clusters, widths = append(clusters, cluster), append(widths, n)
+	for g := uniseg.NewGraphemes(name); g.Next(); {
+		clusters, widths = append(clusters, g.Str()), append(widths, g.Width())
 	}
-	room, used := width-uniseg.StringWidth(mark), 0
+	space, used := width-uniseg.StringWidth(mark), 0
 	head, tail := 0, len(clusters)
-	for ; used+widths[head] <= (room+1)/2; head++ {
+	for ; used+widths[head] <= (space+1)/2; head++ {
 		used += widths[head]
 	}
-	for ; used+widths[tail-1] <= room; tail-- {
+	for ; used+widths[tail-1] <= space; tail-- {
 		used += widths[tail-1]
 	}
 	return strings.Join(clusters[:head], "") + mark + strings.Join(clusters[tail:], "")

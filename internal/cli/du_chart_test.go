@@ -2,8 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +32,7 @@ var chartedTree = []usage.Entry{
 }
 
 // A number that no terminal has makes no line of that length.
-func TestChartOfAbsurdColumns(t *testing.T) {
+func TestChartIsDrawnForAnyNumberOfColumns(t *testing.T) {
 	for _, columns := range []string{"99999999999", "9223372036854775807", "70000", "1", "0", "-5", "80x"} {
 		t.Setenv("COLUMNS", columns)
 		r := duCommand(t, measures(chartedTree...), "--top=3")
@@ -78,7 +76,7 @@ func FuzzCut(f *testing.F) {
 	})
 }
 
-func TestChartsAreGolden(t *testing.T) {
+func TestChartsEqualTheGoldenFiles(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	for _, columns := range []string{"40", "80", "200"} {
 		t.Setenv("COLUMNS", columns)
@@ -97,24 +95,7 @@ func TestChartsAreGolden(t *testing.T) {
 }
 
 // compareGolden compares with a file in testdata, which UPDATE_GOLDEN=1 writes.
-func compareGolden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s:\n%swant\n%s", name, got, want)
-	}
-}
-
-func TestChartsOfLittle(t *testing.T) {
+func TestChartsOfEmptyPathsAndTinyShares(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	t.Setenv("COLUMNS", "34")
 	for name, c := range map[string]struct {
@@ -140,12 +121,12 @@ func TestChartsOfLittle(t *testing.T) {
 }
 
 // Each chart is there when its last entry is told: the next path may take long.
-func TestChartsDoNotWaitForTheNext(t *testing.T) {
+func TestAChartIsDrawnBeforeTheNextPathIsRead(t *testing.T) {
 	var out bytes.Buffer
 	r := newResults(&out, &printer{})
 	c := &duChart{results: r, unit: unitHuman, top: 1, columns: func() int { return 40 }}
-	_ = c.entry(directory("d", 2, 0))
-	_ = c.entry(file("d/a", 1, 1))
+	c.entry(directory("d", 2, 0))
+	c.entry(file("d/a", 1, 1))
 	r.Flush()
 	if want := "2  d\n1   50% #####      a\n"; out.String() != want {
 		t.Errorf("%q, want %q", &out, want)
@@ -157,8 +138,8 @@ func TestChartsHaveColoursOnTerminalsOnly(t *testing.T) {
 	var out bytes.Buffer
 	r := newResults(&out, &printer{})
 	c := &duChart{results: r, unit: unitHuman, top: 1, columns: func() int { return 40 }, colour: true, unicode: true}
-	_ = c.entry(directory("d", 2, 0))
-	_ = c.entry(file("d/a", 1, 1))
+	c.entry(directory("d", 2, 0))
+	c.entry(file("d/a", 1, 1))
 	r.Close()
 	if want := "2  \x1b[1md\x1b[m\n1   50% \x1b[36m█████\x1b[m      a\n"; out.String() != want {
 		t.Errorf("%q, want %q", &out, want)
@@ -168,7 +149,7 @@ func TestChartsHaveColoursOnTerminalsOnly(t *testing.T) {
 	}
 }
 
-func TestWhatLocalesCanShow(t *testing.T) {
+func TestOnlyUTF8LocalesGetBlockCharacters(t *testing.T) {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		t.Setenv(name, "")
 	}
@@ -190,7 +171,7 @@ func TestWhatLocalesCanShow(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestALongNameKeepsItsBeginningAndEnd(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		width int
@@ -218,14 +199,14 @@ func TestCut(t *testing.T) {
 
 // No line is wider than the terminal, each entry has its own, and no control
 // character is in any.
-func TestChartsFit(t *testing.T) {
+func TestNoLineOfAChartIsWiderThanTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(30, 250).Draw(t, "columns")
 		c := &duChart{unit: unitHuman, top: 1000, columns: func() int { return width }, unicode: rapid.Bool().Draw(t, "unicode")}
 		var out bytes.Buffer
 		c.results = newResults(&out, &printer{})
 		const total = 1 << 40
-		_ = c.entry(directory("p", total, 0))
+		c.entry(directory("p", total, 0))
 		paths, sizes := []string{"p"}, []uint64{total}
 		seen := map[string]bool{}
 		for range rapid.IntRange(0, 20).Draw(t, "entries") {
@@ -238,7 +219,7 @@ func TestChartsFit(t *testing.T) {
 			seen[path] = true
 			size := rapid.Uint64Range(0, sizes[i]).Draw(t, "size")
 			paths, sizes = append(paths, path), append(sizes, size)
-			_ = c.entry(usage.Entry{Path: path, Kind: rapid.SampledFrom([]fsys.Kind{fsys.Directory, fsys.Regular}).Draw(t, "kind"), Bytes: size, Depth: strings.Count(path, "/")})
+			c.entry(usage.Entry{Path: path, Kind: rapid.SampledFrom([]fsys.Kind{fsys.Directory, fsys.Regular}).Draw(t, "kind"), Bytes: size, Depth: strings.Count(path, "/")})
 		}
 		c.finish(&usage.Summary{}, true)
 		c.results.Close()

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -16,35 +14,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/usage"
 )
-
-// duResult is what one command line of du came to.
-type duResult struct {
-	code           int
-	stdout, stderr string
-	options        *usage.Options // what was asked for, nil if nothing was
-}
-
-// duCommand runs du with that run.
-func duCommand(t *testing.T, run runDu, args ...string) duResult {
-	t.Helper()
-	var stdout bytes.Buffer
-	r := duCommandTo(t, &stdout, run, args...)
-	r.stdout = stdout.String()
-	return r
-}
-
-func duCommandTo(t *testing.T, stdout io.Writer, run runDu, args ...string) duResult {
-	t.Helper()
-	var r duResult
-	spy := func(ctx context.Context, o *usage.Options) (*usage.Summary, error) {
-		r.options = o
-		return run(ctx, o)
-	}
-	var stderr bytes.Buffer
-	r.code = execute(t.Context(), rootThat(runs{du: spy}), append([]string{"du"}, args...), strings.NewReader(""), stdout, &stderr)
-	r.stderr = stderr.String()
-	return r
-}
 
 // measures is a run that tells these entries; all of them together is the sum of
 // what the user has named.
@@ -244,7 +213,7 @@ func TestUsageErrorsOfDu(t *testing.T) {
 	}
 }
 
-func TestHelpOfDu(t *testing.T) {
+func TestHelpOfDuListsItsFlags(t *testing.T) {
 	help := duCommand(t, measures(), "--help").stdout
 	for _, flag := range strings.Fields(`-s, --summarize -d, --max-depth -a, --all -b, --bytes --apparent-size -c, --total -h, --human-readable -k,
 		-B, --block-size -x, --one-file-system -l, --count-links -0, --null --exclude --top --json --workers --help`) {
@@ -264,7 +233,7 @@ func TestHelpOfDu(t *testing.T) {
 	}
 }
 
-func TestJSONOfDu(t *testing.T) {
+func TestJSONOfDuHasEveryField(t *testing.T) {
 	r := duCommand(t, eventfulDu, "--json", "-abch")
 	want := `{"schema":1,"apparent":true,"paths":[` +
 		`{"path":"d","kind":"directory","bytes":1536000,"entries":[{"path":"d/e\n","kind":"directory","bytes":4096,"depth":1}]},` +

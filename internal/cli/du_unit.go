@@ -23,7 +23,7 @@ var (
 )
 
 // parseUnit reads what --block-size of GNU takes. A unit without a number, such
-// as M, KiB or GB, also stands behind each size.
+// as M, KiB or GB, is also written behind each size.
 func parseUnit(s string) (unit, error) {
 	switch s {
 	case "human-readable":
@@ -61,35 +61,8 @@ func (u unit) append(b []byte, n uint64) []byte {
 		b = strconv.AppendUint(b, divideUp(n, u.size), 10)
 		return append(b, u.suffix...)
 	}
-	power, size := 0, uint64(1)
-	for n/size >= u.base {
-		power, size = power+1, size*u.base
-	}
-	if power == 0 {
-		return strconv.AppendUint(b, n, 10)
-	}
-	whole := divideUp(n, size)
-	// One decimal below 10, unless it rounds up to that.
-	if tenths := n/size*10 + divideUp(n%size*10, size); tenths < 100 {
-		b = strconv.AppendUint(b, tenths/10, 10)
-		b = append(b, '.', '0'+byte(tenths%10))
-	} else if whole == u.base {
-		b, power = append(b, "1.0"...), power+1
-	} else {
-		b = strconv.AppendUint(b, whole, 10)
-	}
-	if power == 1 && u.base == 1000 {
-		return append(b, 'k')
-	}
-	return append(b, "KMGTPE"[power-1])
+	b, power := appendHuman(b, n, u.base, divideUp)
+	return append(b, unitLetter(power, u.base)...)
 }
 
 func (u unit) format(bytes uint64) string { return string(u.append(nil, bytes)) }
-
-func divideUp(n, by uint64) uint64 {
-	q := n / by
-	if n%by != 0 {
-		q++
-	}
-	return q
-}

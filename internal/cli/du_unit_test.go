@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestUnits(t *testing.T) {
+func TestSizesInEachUnit(t *testing.T) {
 	for _, c := range []struct {
 		unit  string
 		bytes uint64

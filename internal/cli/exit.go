@@ -14,12 +14,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-// outcome is what counts for the exit code. The zero outcome is success.
+// outcome is what counts for the exit code. The zero outcome is success. It is also the
+// error of a command that has reported everything itself.
 type outcome struct {
 	signal     os.Signal // that ended the work early
 	refused    bool      // before anything was written
-	mismatched bool      // content is not what a digest promised, or is not there
-	failed     bool      // some of the work, or telling about it
+	mismatched bool      // content differs from its expected digest, or is missing
+	failed     bool      // some of the work, or its report
 	conflicts  bool      // names left alone by the overwrite policy
 }
 
@@ -62,8 +63,8 @@ func (o outcome) or(p outcome) outcome {
 	return o
 }
 
-// exitAnnotation names the rows of the table that a command can end with; "all"
-// stands for all of them.
+// exitAnnotation names the rows of the table that a command can end with; "all" means
+// all of them.
 const exitAnnotation = "sealift_exit_codes"
 
 // endsWith makes the annotation for a list of codes, separated by spaces.
@@ -118,28 +119,24 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// err is what a command returns that has told everything itself.
+func (o outcome) Error() string { return fmt.Sprintf("exit code %d", o.code()) }
+
+// err returns the outcome as the error of a command, nil if it is success.
 func (o outcome) err() error {
 	if o.code() == 0 {
 		return nil
 	}
-	return &ended{o}
+	return o
 }
 
-// ended is the error of a command that has told everything itself; only the
-// outcome is left.
-type ended struct{ outcome }
-
-func (e *ended) Error() string { return fmt.Sprintf("exit code %d", e.code()) }
-
-// outcomeOf tells what a command's error means for the exit code, and whether
-// the error is still to be told.
-func outcomeOf(err error) (o outcome, tell bool) {
+// outcomeOf returns what the error of a command means for the exit code, and whether
+// the error is still to be reported.
+func outcomeOf(err error) (o outcome, report bool) {
 	if err == nil {
 		return outcome{}, false
 	}
-	if e, ok := errors.AsType[*ended](err); ok {
-		return e.outcome, false
+	if o, ok := errors.AsType[outcome](err); ok {
+		return o, false
 	}
 	if e, ok := errors.AsType[Interrupt](err); ok {
 		return outcome{signal: e.Signal}, true

@@ -10,7 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-func TestExitCodes(t *testing.T) {
+func TestTheFirstRowThatHoldsDecidesTheExitCode(t *testing.T) {
 	for _, c := range []struct {
 		o    outcome
 		want int
@@ -40,11 +40,11 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestOutcomeOfErrors(t *testing.T) {
+func TestEachErrorHasItsExitCodeAndIsReportedOnce(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		code int
-		tell bool
+		err    error
+		code   int
+		report bool
 	}{
 		{nil, 0, false},
 		{errors.New("disk on fire"), 1, true},
@@ -52,11 +52,11 @@ func TestOutcomeOfErrors(t *testing.T) {
 		{usagef("no"), 2, true},
 		{Interrupt{os.Interrupt}, 130, true},
 		{fmt.Errorf("scan: %w", Interrupt{syscall.SIGTERM}), 143, true},
-		{&ended{outcome{conflicts: true}}, 4, false},
+		{outcome{conflicts: true}, 4, false},
 	} {
-		o, tell := outcomeOf(c.err)
-		if o.code() != c.code || tell != c.tell {
-			t.Errorf("%v: exit code %d, tell %v; want %d, %v", c.err, o.code(), tell, c.code, c.tell)
+		o, report := outcomeOf(c.err)
+		if o.code() != c.code || report != c.report {
+			t.Errorf("%v: exit code %d, report %v; want %d, %v", c.err, o.code(), report, c.code, c.report)
 		}
 	}
 }

@@ -26,8 +26,9 @@ type flagGroup struct {
 	add   func(*pflag.FlagSet)
 }
 
-// addGroups defines flags in groups, which help shows in that order. It takes
-// the back quotes out of their texts, which completion shows as they are.
+// addGroups defines flags in groups, which help shows in that order, and sets how shells
+// complete their values. It takes the back quotes out of their texts, which completion
+// shows as they are.
 func addGroups(cmd *cobra.Command, groups []flagGroup) {
 	cmd.Flags().SortFlags = false
 	for _, g := range groups {
@@ -40,39 +41,42 @@ func addGroups(cmd *cobra.Command, groups []flagGroup) {
 			f.Annotations = map[string][]string{groupAnnotation: {g.title}, valueAnnotation: {value}}
 		})
 		cmd.Flags().AddFlagSet(set)
-	}
-}
-
-// flagsByGroup returns the visible flags of a command under their headings;
-// those of no group come last.
-func flagsByGroup(cmd *cobra.Command) (titles []string, sets map[string]*pflag.FlagSet) {
-	const others = "Other flags"
-	sets = make(map[string]*pflag.FlagSet)
-	add := func(title string, f *pflag.Flag) {
-		if sets[title] == nil {
-			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
-			sets[title].SortFlags = false
-			titles = append(titles, title)
-		}
-		sets[title].AddFlag(f)
-	}
-	cmd.LocalFlags().SortFlags = false
-	for _, grouped := range []bool{true, false} {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			title := f.Annotations[groupAnnotation]
-			switch {
-			case f.Hidden:
-			case grouped && title != nil:
-				add(title[0], f)
-			case !grouped && title == nil:
-				add(others, f)
+		set.VisitAll(func(f *pflag.Flag) {
+			if v, ok := f.Value.(interface{ completions() cobra.CompletionFunc }); ok {
+				complete(cmd, f.Name, v.completions())
 			}
 		})
 	}
-	if len(titles) == 1 && titles[0] == others {
-		titles, sets["Flags"] = []string{"Flags"}, sets[others]
+}
+
+// flagSection is a heading of help with the visible flags under it.
+type flagSection struct {
+	title string
+	flags []*pflag.Flag
+}
+
+// flagSections returns the flags of a command under their headings, in the order in which
+// they were defined.
+func flagSections(cmd *cobra.Command) (sections []flagSection) {
+	const others = "Other flags"
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		title := others
+		if group := f.Annotations[groupAnnotation]; group != nil {
+			title = group[0]
+		}
+		if len(sections) == 0 || sections[len(sections)-1].title != title {
+			sections = append(sections, flagSection{title: title})
+		}
+		last := &sections[len(sections)-1]
+		last.flags = append(last.flags, f)
+	})
+	if len(sections) == 1 && sections[0].title == others {
+		sections[0].title = "Flags"
 	}
-	return titles, sets
+	return sections
 }
 
 // Headings under which help lists flags, in this order; those of the first group
@@ -101,10 +105,9 @@ func printHelp(cmd *cobra.Command) {
 			}
 		}
 	}
-	titles, sets := flagsByGroup(cmd)
-	for _, title := range titles {
-		fmt.Fprintf(&sb, "\n%s:\n", title)
-		printFlags(&sb, sets[title])
+	for _, section := range flagSections(cmd) {
+		fmt.Fprintf(&sb, "\n%s:\n", section.title)
+		printFlags(&sb, section.flags)
 	}
 	sb.WriteString("\nExit codes:\n")
 	for _, row := range exitCodesOf(cmd) {
@@ -122,7 +125,7 @@ func useLine(cmd *cobra.Command) string {
 }
 
 // printFlags writes flags and their texts in two columns.
-func printFlags(sb *strings.Builder, flags *pflag.FlagSet) {
+func printFlags(sb *strings.Builder, flags []*pflag.Flag) {
 	left := func(f *pflag.Flag) string {
 		short := "    "
 		if f.Shorthand != "" {
@@ -131,8 +134,12 @@ func printFlags(sb *strings.Builder, flags *pflag.FlagSet) {
 		return "  " + short + "--" + f.Name + valueSyntax(f, valueOf(f))
 	}
 	width := 0
-	flags.VisitAll(func(f *pflag.Flag) { width = max(width, len(left(f))) })
-	flags.VisitAll(func(f *pflag.Flag) { columns(sb, fmt.Sprintf("%-*s  ", width, left(f)), flagText(f)) })
+	for _, f := range flags {
+		width = max(width, len(left(f)))
+	}
+	for _, f := range flags {
+		columns(sb, fmt.Sprintf("%-*s  ", width, left(f)), flagText(f))
+	}
 }
 
 // valueOf returns the word for a flag's value, "" if it takes none.
@@ -170,8 +177,8 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// columns writes text beside what stands left of it. Lines of the text stay as
-// they are if they fit, and are broken between words if not.
+// columns writes text to the right of left. A line of the text that does not fit is
+// broken between words.
 func columns(sb *strings.Builder, left, text string) {
 	indent := strings.Repeat(" ", len(left))
 	space := helpWidth - len(left)

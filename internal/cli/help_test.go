@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 func TestHelpBeginsWithExamplesAndEndsWithExitCodes(t *testing.T) {
@@ -50,7 +51,7 @@ func TestHelpBeginsWithExamplesAndEndsWithExitCodes(t *testing.T) {
 	}
 }
 
-func TestHelpOfCopy(t *testing.T) {
+func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 	help := command(t, succeeds, "", "copy", "--help").stdout
 	for _, flag := range strings.Fields(`-i, -o, -x, -n, -q, -v, --input --output --hash --manifest --overwrite-policy --sync --sparse --reflink
 		--preserve --include --exclude --exclude-from --files-from --from0 --one-file-system --block-size --queue-size --workers
@@ -66,7 +67,7 @@ func TestHelpOfCopy(t *testing.T) {
 			t.Errorf("%q is not about speed and memory", want)
 		}
 	}
-	for _, mode := range engine.CacheNames() {
+	for _, mode := range pipe.CacheModes.List() {
 		if !regexp.MustCompile(`(?m)^ {27}` + mode + ` +[a-z]`).MatchString(speed) {
 			t.Errorf("cache mode %s is not explained", mode)
 		}
@@ -79,7 +80,7 @@ func TestHelpOfCopy(t *testing.T) {
 		}
 		last = at
 	}
-	for _, policy := range engine.PolicyNames() {
+	for _, policy := range engine.Policies.List() {
 		if !regexp.MustCompile(`(?m)^ {30,}` + policy + ` +(skip|touch|replace) `).MatchString(help) {
 			t.Errorf("policy %s is not explained", policy)
 		}
@@ -94,27 +95,27 @@ func TestHelpOfCopy(t *testing.T) {
 
 // Each flag stands under a heading that says what it is about, and the headings of
 // all commands are the same, but for the first.
-func TestFlagsStandUnderTheSameHeadings(t *testing.T) {
+func TestFlagsHaveTheSameHeadingsInEveryCommand(t *testing.T) {
 	order := []string{groupManifest, groupSafety, groupSpeed, groupOutput, "Sizes in the output"}
 	for _, c := range rootThat(runs{}).Commands() {
-		titles, sets := flagsByGroup(c)
-		for _, name := range flagNames(sets[titles[len(titles)-1]]) {
-			if name != "help" {
-				t.Errorf("%s: --%s has no heading", c.Name(), name)
+		sections := flagSections(c)
+		for _, f := range sections[len(sections)-1].flags {
+			if f.Name != "help" {
+				t.Errorf("%s: --%s has no heading", c.Name(), f.Name)
 			}
 		}
 		last := -1
-		for i, title := range titles[:len(titles)-1] {
-			at := slices.Index(order, title)
-			if at <= last && !(i == 0 && strings.HasPrefix(title, "What to ")) {
-				t.Errorf("%s: heading %q", c.Name(), title)
+		for i, section := range sections[:len(sections)-1] {
+			at := slices.Index(order, section.title)
+			if at <= last && !(i == 0 && strings.HasPrefix(section.title, "What to ")) {
+				t.Errorf("%s: heading %q", c.Name(), section.title)
 			}
 			last = max(last, at)
 		}
 	}
 }
 
-func TestCommandsThatExist(t *testing.T) {
+func TestHelpListsEveryCommandInOrder(t *testing.T) {
 	help := command(t, succeeds, "", "--help").stdout
 	_, list, _ := strings.Cut(help, "\nCommands:\n")
 	list, _, _ = strings.Cut(list, "\n\n")
@@ -127,7 +128,7 @@ func TestCommandsThatExist(t *testing.T) {
 	}
 }
 
-func TestCompletion(t *testing.T) {
+func TestEachShellHasItsCompletionScript(t *testing.T) {
 	for shell, want := range map[string]string{
 		"bash":       "# bash completion V2 for sealift",
 		"zsh":        "#compdef sealift",
@@ -176,7 +177,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestManPages(t *testing.T) {
+func TestManPagesSayWhatHelpSays(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "man1")
 	if r := command(t, succeeds, "", "man", dir); r.code != 0 || r.stdout != "" || r.stderr != "" {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", r.code, r.stdout, r.stderr)
@@ -236,7 +237,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersionPrintsTheBuild(t *testing.T) {
 	info := &debug.BuildInfo{
 		Main: debug.Module{Version: "v0.1.0"},
 		Settings: []debug.BuildSetting{

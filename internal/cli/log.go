@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -24,7 +22,7 @@ type fileLog struct {
 	logger *slog.Logger
 }
 
-// openLog opens a log for appending; no name, no log.
+// openLog opens a log for appending; without a name there is none.
 func openLog(name string) (*fileLog, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // a nil log is a log
@@ -51,46 +49,6 @@ func (l *fileLog) close() error {
 	return err
 }
 
-func (l *fileLog) started(o *engine.Options) {
-	l.line(slog.LevelInfo, "start", "", "", "source", quote.Plain(o.Source), "dry_run", o.DryRun)
-	for _, t := range o.Targets {
-		l.line(slog.LevelInfo, "destination", "", t)
-	}
-}
-
-func (l *fileLog) action(e engine.Event) {
-	l.line(slog.LevelInfo, e.Action, e.Path, e.Target, "bytes", e.Bytes)
-}
-
-func (l *fileLog) conflict(e engine.Event, hint string) {
-	l.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
-}
-
-func (l *fileLog) warning(path, target string, err error) {
-	l.line(slog.LevelWarn, "warning", path, target, "error", quotedError(err))
-}
-
-func (l *fileLog) targetLost(e engine.Event) {
-	l.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
-}
-
-func (l *fileLog) failure(title, path, target string, stage failure.Stage, err error) {
-	l.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
-}
-
-func (l *fileLog) refused(err error) {
-	l.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
-}
-
-func (l *fileLog) finished(s *engine.Summary, failures, mismatches int64, o outcome) {
-	attrs := []any{"exit_code", o.code()}
-	if s != nil {
-		attrs = append(attrs, "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
-			"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)
-	}
-	l.line(slog.LevelInfo, "finish", "", "", attrs...)
-}
-
 // line writes one line about an entry and a destination, either of which may
 // be "".
 func (l *fileLog) line(level slog.Level, message, path, target string, attrs ...any) {
@@ -107,6 +65,9 @@ func (l *fileLog) line(level slog.Level, message, path, target string, attrs ...
 	l.logger.Log(context.Background(), level, message, append(about, attrs...)...)
 }
 
+// logError is an error of the log.
+func logError(err error) error { return fmt.Errorf("--log-file: %w", fileError(err)) }
+
 func quotedError(err error) string { return quote.Text(errorText(err)) }
 
 // fileError is an error of a file that the user has named: the name, quoted,
@@ -116,13 +77,4 @@ func fileError(err error) error {
 		return fmt.Errorf("%s: %w", quote.Name(e.Path), e.Err)
 	}
 	return err
-}
-
-// plainError drops the operation and the file name from an error of a file
-// that has no name for the user.
-func plainError(err error) string {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return err.Error()
 }

@@ -1,6 +1,10 @@
-// Package cli is the command line: flags become the options of engine, verify,
-// sum, usage and stream, what these report becomes messages and lines, outcomes become
-// exit codes.
+// Package cli is the command line: it turns flags into the options of engine, verify,
+// sum, usage and stream, their reports into messages and lines, and outcomes into exit
+// codes.
+//
+// A command is one file with a constructor, and one line in [Main]. The constructor
+// describes the command and its flags. A command that works for long calls [runCommand],
+// which shows progress and reports how the work has ended.
 //
 // Results go to standard output, everything else to standard error through
 // one printer per run. Names and texts from elsewhere are quoted where they
@@ -19,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
@@ -26,10 +31,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// gcPercent is by how much the heap may grow between two collections, in percent of
-// what is in use. What is large in it, names and tables, has no pointers and costs a
-// collection nothing; so half of Go's default saves a quarter of the memory for 0.3 %
-// of the time.
+// gcPercent is how much the heap may grow between two collections, in percent of the
+// memory in use. Names and tables, the large part, have no pointers and cost a collection
+// nothing. So half of Go's default saves a quarter of the memory for 0.3 % of the time.
 const gcPercent = 50
 
 // Main runs the program with the arguments behind its name, and returns its
@@ -51,7 +55,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return execute(ctx, root, args, stdin, stdout, stderr)
 }
 
-// execute runs one command line on root, tells its error, and turns the
+// execute runs one command line on root, reports its error, and turns the
 // outcome into the exit code.
 func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &checkedWriter{w: stdout}
@@ -60,19 +64,19 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	result, tell := outcomeOf(err)
-	if tell && (out.err == nil || !errors.Is(err, out.err)) {
-		tellError(cmd, err, result, args)
+	result, report := outcomeOf(err)
+	if report && (out.err == nil || !errors.Is(err, out.err)) {
+		reportError(cmd, err, result, args)
 	}
 	if out.err != nil {
-		fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(plainError(out.err)))
+		fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(fsys.BareError(out.err).Error()))
 		result = result.or(outcome{failed: true})
 	}
 	return result.code()
 }
 
-// tellError prints an error that the command itself has not told.
-func tellError(cmd *cobra.Command, err error, result outcome, args []string) {
+// reportError prints an error that the command itself has not reported.
+func reportError(cmd *cobra.Command, err error, result outcome, args []string) {
 	stderr := cmd.ErrOrStderr()
 	fmt.Fprintf(stderr, "sealift: %s\n", quote.Text(err.Error()))
 	if _, ok := errors.AsType[*usageError](err); ok {
@@ -95,8 +99,8 @@ func wantsJSON(cmd *cobra.Command, args []string) bool {
 	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
-// checkedWriter remembers the first error, so that nobody has to check each
-// line of a summary, and tries no further.
+// checkedWriter remembers the first error and writes nothing after it, so that callers
+// need not check each line of a summary.
 type checkedWriter struct {
 	w   io.Writer
 	err error

@@ -69,13 +69,15 @@ func manPage(c *cobra.Command, b build) string {
 			}
 		}
 	}
-	titles, sets := flagsByGroup(c)
+	sections := flagSections(c)
 	sb.WriteString(".SH OPTIONS\n")
-	for _, title := range titles {
-		if len(titles) > 1 {
-			fmt.Fprintf(&sb, ".SS %s\n", roff(title))
+	for _, section := range sections {
+		if len(sections) > 1 {
+			fmt.Fprintf(&sb, ".SS %s\n", roff(section.title))
 		}
-		sets[title].VisitAll(func(f *pflag.Flag) { manFlag(&sb, f) })
+		for _, f := range section.flags {
+			manFlag(&sb, f)
+		}
 	}
 	fmt.Fprintf(&sb, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
 	sb.WriteString(".SH EXIT STATUS\n")

@@ -12,16 +12,16 @@ import (
 // is left of a longer bar, and the ^C that the terminal itself has put there.
 const eraseRest = "\x1b[K"
 
-// printer owns standard error while a command runs: messages, log lines and the
-// bar come from different goroutines, and all of them go through it. The bar
-// is taken away before a line and drawn again below it, in one write.
+// printer owns standard error while a command runs: messages and the bar come from
+// different goroutines, and all of them go through it. It removes the bar before a line
+// and draws it again below, in one write.
 //
-// Errors of standard error cannot be told: there is nowhere left, and the exit
-// code tells what matters. They are remembered for results that stand there.
+// Errors of standard error cannot be reported: there is no other place, and the exit
+// code says what matters. Err returns them to a command whose results go there.
 type printer struct {
 	mu  sync.Mutex
 	w   io.Writer
-	bar string // as it stands on the screen, "" if there is none
+	bar string // on the screen, "" if there is none
 	err error  // the last one
 }
 
@@ -47,9 +47,8 @@ func (p *printer) Line(line string) {
 	}
 }
 
-// Aside calls write while the bar is away: it puts lines on the same terminal
-// by another way.
-func (p *printer) Aside(write func()) {
+// WithoutBar removes the bar while write puts lines on the same terminal in another way.
+func (p *printer) WithoutBar(write func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar == "" {
@@ -74,16 +73,16 @@ func (p *printer) Err() error {
 	return p.err
 }
 
-// terminal tells whether w is a terminal on which a line can be redrawn, and
-// how wide it is at any moment.
+// terminal reports whether w is a terminal on which a line can be redrawn, and how wide
+// it is at any moment.
 func terminal(w io.Writer) (columns func() int, ok bool) {
 	const usual = 80
-	f := fileOf(w)
-	if f == nil || !isTerminal(f) {
+	if !isTerminal(w) {
 		return func() int { return usual }, false
 	}
+	f := fileOf(w)
 	columns = func() int {
-		if n := terminalWidth(f); n > 0 {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}
 		return usual
@@ -100,13 +99,8 @@ func fileOf(w io.Writer) *os.File {
 	return f
 }
 
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
-
-// terminalWidth returns the columns of a terminal, 0 if it does not say.
-func terminalWidth(f *os.File) int {
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return columns
+// isTerminal reports whether w writes to a terminal in the end.
+func isTerminal(w io.Writer) bool {
+	f := fileOf(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }

@@ -12,15 +12,15 @@ const (
 	resultsSize  = 64 << 10               // bytes that may wait; what a pipe takes at once
 )
 
-// results carries the lines of a run to standard output: many in one write,
-// because there may be a million, and none of them late, because somebody may be
-// waiting for it. A nil *results takes no lines.
+// results writes the lines of a run to standard output: many in one write, because
+// there may be a million, and none of them late, because a user may be waiting for it.
 //
-// The first error of standard output is the answer to every later line.
+// Every line after the first error of standard output gets the same error.
 type results struct {
 	w      io.Writer
 	screen *printer
-	aside  bool // w is a terminal, perhaps the one with the bar
+	shared bool        // w is a terminal, perhaps the one with the bar
+	failed func(error) // called once, with the first error; may be nil
 
 	mu      sync.Mutex
 	pending []byte
@@ -29,18 +29,17 @@ type results struct {
 }
 
 func newResults(w io.Writer, screen *printer) *results {
-	f := fileOf(w)
-	return &results{w: w, screen: screen, aside: f != nil && isTerminal(f)}
+	return &results{w: w, screen: screen, shared: isTerminal(w)}
 }
 
-// Write takes lines, or parts of them.
+// Write adds lines, or parts of them.
 func (r *results) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
 		r.pending = append(r.pending, p...)
 		if len(r.pending) >= resultsSize {
-			r.put(r.whole())
+			r.write(r.complete())
 		} else if r.timer == nil {
 			r.timer = time.AfterFunc(resultsDelay, r.Flush)
 		}
@@ -51,50 +50,38 @@ func (r *results) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Line takes one line without its end.
-func (r *results) Line(line string) error {
-	_, err := io.WriteString(r, line+"\n")
-	return err
-}
+// Line adds one line, given without its end.
+func (r *results) Line(line string) { _, _ = io.WriteString(r, line+"\n") }
 
-// Flush writes what is pending. Half a line waits for its end: neither the bar
-// nor a message may stand beside it.
+// Flush writes the pending lines. Half a line waits for its end, so that neither the bar
+// nor a message is printed behind it.
 func (r *results) Flush() {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.put(r.whole())
+	r.write(r.complete())
 }
 
-// whole returns how much of what is pending is whole lines. They may also end in
-// NUL bytes, which no text holds, and then hold line feeds, which harms nobody: such
-// lines are not for a terminal.
-func (r *results) whole() int { return bytes.LastIndexAny(r.pending, "\n\x00") + 1 }
+// complete returns how many pending bytes are complete lines. Lines may also end in NUL
+// bytes. A line feed in such a line may split it, which is harmless: it is not for a
+// terminal.
+func (r *results) complete() int { return bytes.LastIndexAny(r.pending, "\n\x00") + 1 }
 
 // Close writes all that is left. Nothing may be written afterwards.
 func (r *results) Close() {
-	if r == nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.put(len(r.pending))
+	r.write(len(r.pending))
 }
 
 // Err returns the first error of standard output.
 func (r *results) Err() error {
-	if r == nil {
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// put writes the first n bytes of what is pending.
-func (r *results) put(n int) {
+// write writes the first n pending bytes.
+func (r *results) write(n int) {
 	if r.timer != nil {
 		r.timer.Stop()
 		r.timer = nil
@@ -103,10 +90,13 @@ func (r *results) put(n int) {
 		return
 	}
 	write := func() { _, r.err = r.w.Write(r.pending[:n]) }
-	if r.aside {
-		r.screen.Aside(write)
+	if r.shared {
+		r.screen.WithoutBar(write)
 	} else {
 		write()
+	}
+	if r.err != nil && r.failed != nil {
+		r.failed(r.err)
 	}
 	r.pending = append(r.pending[:0], r.pending[n:]...)
 }

@@ -13,35 +13,12 @@ import (
 	"time"
 )
 
-// notedWriter notes each write.
-type notedWriter struct {
-	mu     sync.Mutex
-	writes []string
-	fails  error
-}
-
-func (n *notedWriter) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.fails != nil {
-		return 0, n.fails
-	}
-	n.writes = append(n.writes, string(p))
-	return len(p), nil
-}
-
-func (n *notedWriter) noted() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.writes)
-}
-
-func TestResultsAreSoonThereAndFewWrites(t *testing.T) {
+func TestResultsAreWrittenSoonAndTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &notedWriter{}
 		r := newResults(out, &printer{w: io.Discard})
-		_ = r.Line("one")
-		_ = r.Line("two")
+		r.Line("one")
+		r.Line("two")
 		if w := out.noted(); len(w) != 0 {
 			t.Errorf("written at once: %q", w)
 		}
@@ -49,7 +26,7 @@ func TestResultsAreSoonThereAndFewWrites(t *testing.T) {
 		if w := out.noted(); !slices.Equal(w, []string{"one\ntwo\n"}) {
 			t.Errorf("after a while: %q", w)
 		}
-		_ = r.Line("three")
+		r.Line("three")
 		r.Close()
 		time.Sleep(time.Minute)
 		if w := out.noted(); !slices.Equal(w, []string{"one\ntwo\n", "three\n"}) {
@@ -62,7 +39,7 @@ func TestAMillionResultsAreFewWrites(t *testing.T) {
 	out := &notedWriter{}
 	r := newResults(out, &printer{w: io.Discard})
 	for range 100_000 {
-		_ = r.Line("a file: OK")
+		r.Line("a file: OK")
 	}
 	r.Close()
 	all := strings.Join(out.noted(), "")
@@ -106,20 +83,25 @@ func TestResultsMayEndInNUL(t *testing.T) {
 	}
 }
 
-func TestResultsRememberTheFirstError(t *testing.T) {
+func TestResultsReportTheFirstErrorOnceAndWriteNoMore(t *testing.T) {
 	out := &notedWriter{fails: errors.New("full")}
+	var failed []error
 	r := newResults(out, &printer{w: io.Discard})
-	if err := r.Line("one"); err != nil {
-		t.Errorf("a line that waits: %v", err)
+	r.failed = func(err error) { failed = append(failed, err) }
+	if n, err := io.WriteString(r, "one\n"); n != 4 || err != nil {
+		t.Errorf("a line that waits: %d bytes, %v", n, err)
 	}
 	r.Flush()
 	out.fails = nil
-	if err := r.Line("two"); err == nil || err.Error() != "full" || r.Err() == nil {
+	if _, err := io.WriteString(r, "two\n"); err == nil || err.Error() != "full" || r.Err() == nil {
 		t.Errorf("a line after that: %v, %v", err, r.Err())
 	}
 	r.Close()
 	if w := out.noted(); len(w) != 0 {
 		t.Errorf("written after the error: %q", w)
+	}
+	if len(failed) != 1 || failed[0].Error() != "full" {
+		t.Errorf("errors reported: %v", failed)
 	}
 }
 
@@ -128,19 +110,19 @@ func TestResultsRememberTheFirstError(t *testing.T) {
 func TestResultsAndBarDoNotCollide(t *testing.T) {
 	s := &screen{columns: 40}
 	p := &printer{w: s}
-	tell := &teller{screen: p, results: &results{w: s, screen: p, aside: true}}
+	reports := &reporter{screen: p, results: &results{w: s, screen: p, shared: true}}
 	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
-	_ = tell.results.Line("'a': FAILED")
-	tell.results.Flush()
+	reports.results.Line("'a': FAILED")
+	reports.results.Flush()
 	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:12" {
 		t.Errorf("below a result the bar reads %q", got)
 	}
-	_ = tell.results.Line("'b': OK")
-	tell.say("'c': verify: permission denied")
-	_ = tell.results.Line("'c': FAILED open or read")
+	reports.results.Line("'b': OK")
+	reports.print("'c': verify: permission denied")
+	reports.results.Line("'c': FAILED open or read")
 	p.Bar("46% [===>   ] 1.44 GB/s ETA 0:11")
 	p.Bar("")
-	tell.results.Close()
+	reports.results.Close()
 	want := []string{"'a': FAILED", "'b': OK", "sealift: 'c': verify: permission denied", "'c': FAILED open or read"}
 	if !slices.Equal(s.lines, want) {
 		t.Errorf("lines %q, want %q", s.lines, want)
@@ -156,7 +138,7 @@ func TestResultsThroughAPipeLeaveTheBarAlone(t *testing.T) {
 	r := newResults(&pipe, p)
 	p.Bar("bar")
 	before := bar.Len()
-	_ = r.Line("line")
+	r.Line("line")
 	r.Close()
 	if bar.Len() != before || pipe.String() != "line\n" {
 		t.Errorf("screen %q, pipe %q", &bar, &pipe)
@@ -166,13 +148,13 @@ func TestResultsThroughAPipeLeaveTheBarAlone(t *testing.T) {
 func TestResultsMayBeUsedFromSeveralGoroutines(t *testing.T) {
 	s := &screen{columns: 80}
 	p := &printer{w: s}
-	r := &results{w: s, screen: p, aside: true}
+	r := &results{w: s, screen: p, shared: true}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
 			for j := range 200 {
 				p.Bar(fmt.Sprintf("bar %d", j))
-				_ = r.Line(fmt.Sprintf("line %d", i))
+				r.Line(fmt.Sprintf("line %d", i))
 				if j%10 == 0 {
 					r.Flush()
 				}

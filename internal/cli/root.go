@@ -121,7 +121,7 @@ func ownedByACommand(root *cobra.Command, flag string) bool {
 }
 
 // nearestValue returns what a value of a flag, or the item of a list that is wrong,
-// was perhaps meant to be: one of those that shells are told of.
+// was perhaps meant to be: one of those that shells offer.
 func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
 	values, ok := cmd.GetFlagCompletionFunc(f.Name)
 	if !ok {
@@ -136,43 +136,25 @@ func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
 	return ""
 }
 
-// nearest returns the name that is at most two slips away and not another word
-// altogether, or that the word begins; empty if there is none. Case is no slip.
+// nearest returns the name that is at most two slips away (a slip for every two letters)
+// or begins with the word, by the rules of cobra's suggestions for commands; "" if there
+// is none. Few people slip at the first letter.
 func nearest(word string, names []string) string {
-	best, least := "", 6 // in halves of a slip
-	word = strings.ToLower(word)
-	for _, name := range names {
-		slips := distance(word, name)
-		if len(word) >= 3 && strings.HasPrefix(name, word) {
-			slips = min(slips, 1)
-		}
-		halves := 2 * slips
-		if word == "" || word[0] != name[0] {
-			halves++ // few slip at the first letter
-		}
-		if halves < least && 2*slips <= len(name) {
-			best, least = name, halves
-		}
+	if word == "" {
+		return ""
 	}
-	return best
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			slip := 1
-			if a[i] == b[j] {
-				slip = 0
+	for slips := 1; slips <= 2; slips++ {
+		parent := &cobra.Command{SuggestionsMinimumDistance: slips}
+		for _, name := range names {
+			onlyBegins := len(name) > len(word)+slips // which says little after one or two letters
+			if len(name) >= 2*slips && (len(word) >= 3 || !onlyBegins) {
+				parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+slip)
+		}
+		if found := parent.SuggestionsFor(word); len(found) > 0 {
+			sameLetter := slices.IndexFunc(found, func(name string) bool { return strings.EqualFold(name[:1], word[:1]) })
+			return found[max(sameLetter, 0)]
 		}
 	}
-	return row[len(b)]
+	return ""
 }

@@ -13,22 +13,16 @@ func onStatusSignal(show func()) (stop func()) {
 		return func() {}
 	}
 	asked := make(chan os.Signal, 1)
-	end := make(chan struct{})
 	var watcher sync.WaitGroup
 	signal.Notify(asked, statusSignals...)
 	watcher.Go(func() {
-		for {
-			select {
-			case <-asked:
-				show()
-			case <-end:
-				return
-			}
+		for range asked {
+			show()
 		}
 	})
 	return func() {
-		signal.Stop(asked)
-		close(end)
+		signal.Stop(asked) // which sends nothing more
+		close(asked)
 		watcher.Wait()
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-func TestStatusSignal(t *testing.T) {
+func TestTheStatusSignalPrintsOneLine(t *testing.T) {
 	for _, s := range statusSignals {
 		asked := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {
 			c.Bytes.Store(3e6)

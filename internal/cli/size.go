@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -40,7 +41,7 @@ func isDecimal(s string) bool {
 	return whole != "" && (!point || fraction != "") && !strings.Contains(fraction, ".")
 }
 
-// unitFactor returns how many bytes a unit stands for.
+// unitFactor returns how many bytes a unit has.
 func unitFactor(unit string) (factor int64, ok bool) {
 	if unit == "" || unit == "B" {
 		return 1, true
@@ -59,4 +60,51 @@ func unitFactor(unit string) (factor int64, ok bool) {
 		factor *= base
 	}
 	return factor, power > 0
+}
+
+// appendHuman writes n in the largest unit that it fills, with one decimal below ten
+// units, and returns the power of the base that this unit is. These are the numbers of
+// GNU programs (human_readable of gnulib), which differ in how they round.
+func appendHuman(b []byte, n, base uint64, divide func(n, by uint64) uint64) (_ []byte, power int) {
+	size := uint64(1)
+	for n/size >= base {
+		power, size = power+1, size*base
+	}
+	// The rest is below 2^60: ten times that is within 64 bits.
+	if tenths := n/size*10 + divide(n%size*10, size); power > 0 && tenths < 100 {
+		b = strconv.AppendUint(b, tenths/10, 10)
+		return append(b, '.', '0'+byte(tenths%10)), power
+	}
+	whole := divide(n, size)
+	if whole == base { // rounded up to the next unit
+		return append(b, "1.0"...), power + 1
+	}
+	return strconv.AppendUint(b, whole, 10), power
+}
+
+// unitLetter is the letter of a power of the base, which is 1000 or 1024.
+func unitLetter(power int, base uint64) string {
+	letters := " KMGTPE"
+	if base == 1000 {
+		letters = " kMGTPE"
+	}
+	return strings.TrimSpace(letters[power : power+1])
+}
+
+// divideUp rounds up.
+func divideUp(n, by uint64) uint64 {
+	q := n / by
+	if n%by != 0 {
+		q++
+	}
+	return q
+}
+
+// divideNearest rounds to the nearest number, halves to the even one.
+func divideNearest(n, by uint64) uint64 {
+	q, twice := n/by, n%by*2
+	if twice > by || twice == by && q%2 == 1 {
+		q++
+	}
+	return q
 }

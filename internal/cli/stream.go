@@ -2,29 +2,27 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
-// runStream is [stream.Run], or what a test puts in its place.
-type runStream func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error)
-
-func newStreamCmd(run runStream) *cobra.Command {
+func newStreamCmd(run runner[stream.Options, stream.Summary]) *cobra.Command {
 	flags := &streamFlags{}
 	cmd := &cobra.Command{
 		Use:   "stream [flags] [IN [OUT...]]",
@@ -42,69 +40,139 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
-	completeValues(cmd, map[string][]string{
-		"sync":       {"end", "none"},
-		"cache":      stream.CacheNames(),
-		"progress":   progress.ModeNames(),
-		"bwlimit":    {"off"}, // or a rate
-		"block-size": nil,
-		"count":      nil,
-		"skip":       nil,
-		"seek":       nil,
-	})
-	complete(cmd, "hash", listCompletions([]string{"none"}, hash.Names()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.streamOptions(cmd, args)
 		if err != nil {
 			return err
 		}
-		return streamAndTell(cmd, flags, options, run)
+		r := newReporter(cmd)
+		r.quiet = flags.quiet
+		options.Report = func(e stream.Event) {
+			if e.Warning {
+				r.warning("", "", e.Err)
+			} else {
+				r.failure("", "", e.Err)
+			}
+		}
+		mode := flags.progress
+		if mode == progress.ModeAuto && throughTerminal(options) {
+			mode = progress.ModeNone // a bar would be in the middle of the stream
+		}
+		started := false
+		return runCommand(cmd, job[stream.Options, stream.Summary]{
+			reporter: r,
+			progress: mode,
+			quiet:    flags.quiet,
+			options:  options,
+			run: func(ctx context.Context, o *stream.Options, c *counters.Set) (*stream.Summary, error) {
+				c.BytesOnly.Store(true)
+				s, err := run(ctx, o, c)
+				started = s != nil
+				return s, err
+			},
+			// The totals go to standard error: standard output may be where the stream goes.
+			finish: func(s *stream.Summary, result outcome) outcome {
+				if started && !flags.quiet {
+					for _, line := range streamTotals(s, options.Hashes) {
+						r.screen.Line(line)
+					}
+					result.failed = result.failed || r.screen.Err() != nil // the digest is lost
+				}
+				return result
+			},
+		})
 	}
 	return cmd
 }
 
-// streamAndTell copies and tells everything about it, on standard error: standard
-// output may be where the stream goes.
-func streamAndTell(cmd *cobra.Command, flags *streamFlags, options *stream.Options, run runStream) error {
-	screen := &printer{w: cmd.ErrOrStderr()}
-	t := &teller{screen: screen, quiet: flags.quiet}
-	options.Report = func(e stream.Event) {
-		if e.Warning {
-			t.warning("", "", "", e.Err)
-		} else {
-			t.failure("", "", "", e.Err)
-		}
-	}
+// streamCacheHelp explains the modes, as policyHelp does.
+const streamCacheHelp = "`MODE`: what the copy leaves in the page cache\n" + `auto    as keep, but as drop where more than half
+        of the memory would be filled
+keep    what the system likes
+drop    only what was there before
+direct  it is bypassed, where files and devices can`
 
-	mode := flags.progress
-	if mode == progress.ModeAuto && throughTerminal(options) {
-		mode = progress.ModeNone // a bar would stand in the middle of the stream
-	}
-	w := startWatch(cmd, screen, mode, flags.quiet)
-	defer w.close()
-	w.counters.BytesOnly.Store(true)
-	summary, err := run(cmd.Context(), options, w.counters)
-	w.bar.Stop()
-
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		return refused
-	}
-	result := t.cutShort(err, "")
-	failures, _ := t.told()
-	result.failed = result.failed || failures > 0
-	if summary != nil && !flags.quiet {
-		for _, line := range streamTotals(summary, options.Hashes) {
-			screen.Line(line)
-		}
-		result.failed = result.failed || screen.Err() != nil // nobody has the digest
-	}
-	return result.err()
+// streamFlags is the command line of stream.
+type streamFlags struct {
+	options  stream.Options
+	count    stream.Amount
+	sync     engine.SyncMode
+	quiet    bool
+	progress progress.Mode
 }
 
-// throughTerminal reports whether somebody types the stream, or looks at it.
+func (f *streamFlags) groups() []flagGroup {
+	o := &f.options
+	return []flagGroup{
+		{"What to copy", func(s *pflag.FlagSet) {
+			s.Var(newValue(&o.BlockSize, "128K", sizeBetween("1", maxBlock, "")), "block-size", "`SIZE` of a block, the unit of the numbers below and of the records that are counted")
+			s.Var(newValue(&f.count, "", parseAmount), "count", "copy only so much: `N` blocks, or a size such as 10M")
+			s.Var(newValue(&o.Skip, "", parseAmount), "skip", "pass over `N` blocks, or a size, of the input")
+			s.Var(newValue(&o.Seek, "", parseAmount), "seek", "begin to write behind `N` blocks, or a size, of each output")
+			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zeros")
+		}},
+		{groupManifest, func(s *pflag.FlagSet) {
+			hashFlag(s, &o.Hashes, ", or none", "none")
+			s.Var(&onceValue{&o.Manifest}, "manifest", "list the outputs, or else the input, in `FILE`, which appears when it is complete; lines of other files in it stay while these exist")
+		}},
+		{groupSafety, func(s *pflag.FlagSet) {
+			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep what an output holds behind what is written")
+			s.Var(newChoice(&f.sync, engine.SyncModes.Without(engine.SyncFile)), "sync", "`MODE`: when data is forced to the device: end, none")
+			s.Lookup("sync").NoOptDefVal = "end"
+		}},
+		{groupSpeed, func(s *pflag.FlagSet) {
+			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
+			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", streamCacheHelp)
+		}},
+		{groupOutput, func(s *pflag.FlagSet) {
+			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
+			progressFlag(s, &f.progress)
+		}},
+	}
+}
+
+// parseAmount reads a number of blocks, or a size, which has a unit.
+func parseAmount(s string) (stream.Amount, error) {
+	n, err := parseSize(s)
+	if err != nil {
+		return stream.Amount{}, fmt.Errorf("%q is neither a number of blocks nor a size; write it as 10, 4096B, 10M or 80MB", s)
+	}
+	return stream.Amount{N: n, Bytes: strings.Trim(s, "0123456789") != ""}, nil
+}
+
+func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.Options, error) {
+	o := &f.options
+	o.Unsynced = f.sync == engine.SyncNone
+	if cmd.Flags().Changed("count") {
+		o.Count = &f.count
+	}
+	o.Input, o.Outputs = "-", []string{"-"}
+	if len(args) > 0 {
+		o.Input = args[0]
+	}
+	if len(args) > 1 {
+		o.Outputs = args[1:]
+	}
+	switch {
+	case slices.Contains(args, ""):
+		return nil, usagef("the name of an input or output is empty")
+	case cmd.Flags().Changed("sync") && (o.Input == "end" || o.Input == "none"): // --sync none
+		return nil, usagef("the mode of --sync is written as --sync=%s; a file of that name is ./%[1]s", o.Input)
+	case standardInputs(o.Outputs) > 1:
+		return nil, usagef("- is given twice as an output")
+	case o.Manifest == "-":
+		return nil, usagef("--manifest needs a file: digests are told on standard error")
+	case o.Manifest != "" && len(o.Hashes) == 0:
+		return nil, usagef("--manifest needs a digest, and --hash none computes none")
+	}
+	o.Stdin, _ = cmd.InOrStdin().(*os.File)
+	o.Stdout = fileOf(cmd.OutOrStdout())
+	return o, nil
+}
+
+// throughTerminal reports whether the stream comes from a terminal or goes to one.
 func throughTerminal(o *stream.Options) bool {
-	return o.Input == "-" && o.Stdin != nil && isTerminal(o.Stdin) ||
-		slices.Contains(o.Outputs, "-") && o.Stdout != nil && isTerminal(o.Stdout)
+	return o.Input == "-" && isTerminal(o.Stdin) || slices.Contains(o.Outputs, "-") && isTerminal(o.Stdout)
 }
 
 // streamTotals are the lines at the end: those of dd, one for each digest, and one for
@@ -145,7 +213,7 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	seconds := elapsed.Seconds()
 	speed := "Infinity B"
 	if seconds > 0 {
-		speed = ddRate(float64(bytes) / seconds)
+		speed = ddSize(float64(bytes)/seconds, 1000, 100)
 	}
 	times := "bytes"
 	if bytes == 1 {
@@ -153,69 +221,29 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	}
 	sizes := ""
 	if bytes >= 1000 {
-		sizes = " (" + ddSize(bytes, 1000) + ")"
+		sizes = " (" + ddSize(float64(bytes), 1000, 10) + ")"
 	}
 	if bytes >= 1024 {
-		sizes = " (" + ddSize(bytes, 1000) + ", " + ddSize(bytes, 1024) + ")"
+		sizes = " (" + ddSize(float64(bytes), 1000, 10) + ", " + ddSize(float64(bytes), 1024, 10) + ")"
 	}
 	return fmt.Sprintf("%d %s%s copied, %s s, %s/s", bytes, times, sizes, strconv.FormatFloat(seconds, 'g', 6, 64), speed)
 }
 
-// ddUnit is the name of a power of the base.
-func ddUnit(exponent int, base int64) string {
-	switch {
-	case exponent == 0:
-		return "B"
-	case base == 1024:
-		return "KMGTPE"[exponent-1:exponent] + "iB"
+// ddSize writes a number of bytes in thousands of the base or more, with one decimal if it
+// is less than whole of its unit.
+func ddSize(n, base, whole float64) string {
+	units, suffix := "kMGTPE", "B"
+	if base == 1024 {
+		units, suffix = "KMGTPE", "iB"
 	}
-	return "kMGTPE"[exponent-1:exponent] + "B"
-}
-
-// ddSize writes a number of bytes as human_readable of gnulib does, rounded half to
-// even and with one decimal below ten units.
-func ddSize(bytes, base int64) string {
-	divisor, exponent := int64(1), 0
-	for bytes/divisor >= base && exponent < 6 {
-		divisor *= base
-		exponent++
+	n /= base
+	i := 0
+	for ; n >= base-0.5 && i < len(units)-1; i++ {
+		n /= base
 	}
-	for ; ; divisor, exponent = divisor*base, exponent+1 {
-		if tenths := roundHalfEven(bytes, divisor, 10); exponent > 0 && tenths < 100 {
-			return fmt.Sprintf("%d.%d %s", tenths/10, tenths%10, ddUnit(exponent, base))
-		}
-		if whole := roundHalfEven(bytes, divisor, 1); whole < base || exponent == 6 {
-			return fmt.Sprintf("%d %s", whole, ddUnit(exponent, base))
-		}
+	decimals := 0
+	if n < whole-0.05 {
+		decimals = 1
 	}
-}
-
-// roundHalfEven returns scale times bytes over divisor.
-func roundHalfEven(bytes, divisor, scale int64) int64 {
-	whole, rest := bytes/divisor*scale, bytes%divisor
-	// rest is below the divisor, which is at most 2^60: times ten, it is within 64 bits
-	// without a sign.
-	product := uint64(rest) * uint64(scale)
-	whole += int64(product / uint64(divisor))
-	switch left := product % uint64(divisor) * 2; {
-	case left > uint64(divisor), left == uint64(divisor) && whole%2 == 1:
-		whole++
-	}
-	return whole
-}
-
-// ddRate writes bytes per second, which are no whole number: at least in thousands,
-// with one decimal below a hundred of them.
-func ddRate(speed float64) string {
-	exponent := 1
-	speed /= 1000
-	for speed >= 1000 && exponent < 6 {
-		speed /= 1000
-		exponent++
-	}
-	text := strconv.FormatFloat(speed, 'f', 1, 64)
-	if len(text) > len("99.9") {
-		text = strconv.FormatFloat(math.RoundToEven(speed), 'f', 0, 64)
-	}
-	return strings.TrimSpace(text) + " " + ddUnit(exponent, 1000)
+	return strconv.FormatFloat(n, 'f', decimals, 64) + " " + units[i:i+1] + suffix
 }

@@ -20,27 +20,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
-// streamed runs a command line of stream with what stands in for the work.
-func streamed(t *testing.T, run runStream, args ...string) (r result, options *stream.Options) {
-	t.Helper()
-	spy := func(ctx context.Context, o *stream.Options, c *counters.Set) (*stream.Summary, error) {
-		options = o
-		return run(ctx, o, c)
-	}
-	var stdout, stderr bytes.Buffer
-	r.code = execute(t.Context(), rootThat(runs{stream: spy}), append([]string{"stream"}, args...), strings.NewReader(""), &stdout, &stderr)
-	r.stdout, r.stderr = stdout.String(), stderr.String()
-	return r, options
-}
-
-func streamsNothing(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
-	return &stream.Summary{}, nil
-}
-
-func TestStreamOptions(t *testing.T) {
+func TestEachFlagOfStreamReachesItsOption(t *testing.T) {
 	blocks := func(n int64) *stream.Amount { return &stream.Amount{N: n} }
 	for line, want := range map[string]func(*stream.Options){
 		"":             func(*stream.Options) {},
@@ -59,10 +43,11 @@ func TestStreamOptions(t *testing.T) {
 		"--hash none":  func(o *stream.Options) { o.Hashes = nil },
 		"--bwlimit 1K": func(o *stream.Options) { o.BytesPerSecond = 1024 },
 		"--cache drop --no-truncate --block-size 512 --manifest m": func(o *stream.Options) {
-			o.Cache, o.NoTruncate, o.BlockSize, o.Manifest = stream.CacheDrop, true, 512, "m"
+			o.Cache, o.NoTruncate, o.BlockSize, o.Manifest = pipe.CacheDrop, true, 512, "m"
 		},
 	} {
-		r, got := streamed(t, streamsNothing, strings.Fields(line)...)
+		r := streamCommand(t, ends[stream.Options](&stream.Summary{}, nil), strings.Fields(line)...)
+		got := r.options
 		require.Zero(t, r.code, "%s: %s", line, r.stderr)
 		expected := &stream.Options{
 			Input: "-", Outputs: []string{"-"}, BlockSize: stream.DefaultBlockSize, Hashes: []hash.Algorithm{hash.SHA256},
@@ -74,7 +59,7 @@ func TestStreamOptions(t *testing.T) {
 	}
 }
 
-func TestStreamUsageErrors(t *testing.T) {
+func TestUsageErrorsOfStream(t *testing.T) {
 	for line, want := range map[string]string{
 		"a - -":                      "- is given twice as an output",
 		"--manifest - a":             "--manifest needs a file",
@@ -89,17 +74,18 @@ func TestStreamUsageErrors(t *testing.T) {
 		"--block-size 0":             "--block-size: 0 is out of range; it must be 1 to 1GiB",
 		"--conv sync":                "unknown flag --conv",
 	} {
-		r, got := streamed(t, streamsNothing, strings.Fields(line)...)
+		r := streamCommand(t, ends[stream.Options](&stream.Summary{}, nil), strings.Fields(line)...)
+		got := r.options
 		require.Equal(t, 2, r.code, line)
 		require.Nil(t, got, line)
 		require.Contains(t, r.stderr, want)
 	}
-	r, _ := streamed(t, streamsNothing, "")
+	r := streamCommand(t, ends[stream.Options](&stream.Summary{}, nil), "")
 	require.Equal(t, 2, r.code)
 	require.Contains(t, r.stderr, "the name of an input or output is empty")
 }
 
-func TestStreamTells(t *testing.T) {
+func TestMessagesAndTotalsOfStream(t *testing.T) {
 	summary := &stream.Summary{
 		In: stream.Records{Full: 3, Partial: 1}, Bytes: 1 << 20, Elapsed: time.Second / 2, Complete: true,
 		Outputs: []stream.Written{{Name: "a", Records: stream.Records{Full: 3, Partial: 1}}, {Name: "b", Records: stream.Records{Full: 3, Partial: 1}}},
@@ -113,7 +99,7 @@ func TestStreamTells(t *testing.T) {
 		}
 		return summary, nil
 	}
-	r, _ := streamed(t, run, "--hash", "sha256,md5", "a", "b")
+	r := streamCommand(t, run, "--hash", "sha256,md5", "a", "b")
 	require.Zero(t, r.code)
 	require.Empty(t, r.stdout)
 	require.Equal(t, `sealift: warning: a\x1bwarning
@@ -123,20 +109,20 @@ func TestStreamTells(t *testing.T) {
 sha256  0102
 md5  03
 `, r.stderr)
-	r, _ = streamed(t, run, "--hash", "sha256,md5", "a", "b", "c")
+	r = streamCommand(t, run, "--hash", "sha256,md5", "a", "b", "c")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "sealift: 'b': write: full\n3+1 records in\n3+1 records out (to 'a')\n2+1 records out (to 'b')\n")
 	summary.Manifest, summary.Lines, summary.Dropped = "m", 5, 2
-	r, _ = streamed(t, run, "--hash", "sha256,md5", "--manifest", "m", "a", "b", "c")
+	r = streamCommand(t, run, "--hash", "sha256,md5", "--manifest", "m", "a", "b", "c")
 	require.Contains(t, r.stderr, "\nmd5  03\nmanifest 'm': 5 lines, 2 dropped (files that are gone or were replaced)\n")
-	r, _ = streamed(t, run, "-q", "a", "b", "c")
+	r = streamCommand(t, run, "-q", "a", "b", "c")
 	require.Equal(t, 1, r.code)
 	require.Equal(t, "sealift: 'b': write: full\n", r.stderr)
 }
 
-func TestStreamIsStopped(t *testing.T) {
+func TestAStoppedStreamPrintsItsTotalsIfItHasBegun(t *testing.T) {
 	for _, s := range []*stream.Summary{nil, {In: stream.Records{Full: 5}}} {
-		r, _ := streamed(t, func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
+		r := streamCommand(t, func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 			return s, Interrupt{Signal: os.Interrupt}
 		}, "a", "b")
 		require.Equal(t, 130, r.code)
@@ -147,7 +133,7 @@ func TestStreamIsStopped(t *testing.T) {
 
 // The last line is that of dd, to the letter.
 // The digest stands on standard error: without it the run has failed.
-func TestStreamFailsWhereItsDigestCannotBeTold(t *testing.T) {
+func TestStreamFailsIfItsDigestCannotBePrinted(t *testing.T) {
 	run := func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 		return &stream.Summary{Digests: hash.Digests{{1}}}, nil
 	}

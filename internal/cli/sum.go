@@ -2,25 +2,19 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
-	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
 
-// runSum is [sum.Run], or what a test puts in its place.
-type runSum func(context.Context, *sum.Options, *counters.Set) (*sum.Summary, error)
-
-func newSumCmd(run runSum) *cobra.Command {
+func newSumCmd(run runner[sum.Options, sum.Summary]) *cobra.Command {
 	flags := &sumFlags{}
 	cmd := &cobra.Command{
 		Use:   "sum [flags] [PATH...]",
@@ -35,61 +29,113 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
-	completeValues(cmd, map[string][]string{
-		"progress": progress.ModeNames(),
-		"workers":  {"auto"}, // or a number
-	})
-	complete(cmd, "hash", listCompletions(nil, hash.Names()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.sumOptions(cmd, args)
 		if err != nil {
 			return err
 		}
-		return sumAndTell(cmd, flags, options, run)
+		stdout := cmd.OutOrStdout()
+		r := newReporter(cmd)
+		r.quiet = flags.quiet
+		options.Out, options.OutFile = r.results, fileOf(stdout)
+		if isTerminal(stdout) && !options.Zero {
+			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
+		}
+		options.Report = func(e sum.Event) {
+			if e.Warning {
+				r.warning(e.Path, "", e.Err)
+			} else {
+				r.failure(e.Path, "", e.Err)
+			}
+		}
+		return runCommand(cmd, job[sum.Options, sum.Summary]{
+			reporter: r,
+			progress: flags.progress,
+			quiet:    flags.quiet,
+			run:      run,
+			options:  options,
+			finish: func(s *sum.Summary, result outcome) outcome {
+				result = result.or(outcome{failed: s.Errors > 0})
+				if options.Manifest != "" && !flags.quiet {
+					failures, _ := r.counts()
+					printSumSummary(stdout, s, failures, result)
+				}
+				return result
+			},
+		})
 	}
 	return cmd
 }
 
-// sumAndTell hashes and tells everything about it.
-func sumAndTell(cmd *cobra.Command, flags *sumFlags, options *sum.Options, run runSum) error {
-	stdout := cmd.OutOrStdout()
-	screen := &printer{w: cmd.ErrOrStderr()}
-	t := &teller{screen: screen, results: newResults(stdout, screen), quiet: flags.quiet}
-	options.Out, options.OutFile = t.results, fileOf(stdout)
-	if f := options.OutFile; f != nil && isTerminal(f) && !options.Zero {
-		options.Out = &quotedLines{w: t.results} // as du's; in a pipe names are bytes
-	}
-	options.Report = func(e sum.Event) {
-		if !e.Warning {
-			t.failure(e.Path, "", "", e.Err)
-			return
-		}
-		where := ""
-		if e.Path != "" {
-			where = quote.Name(e.Path)
-		}
-		t.warning(where, e.Path, "", e.Err)
-	}
+// sumFlags is the command line of sum.
+type sumFlags struct {
+	options   sum.Options
+	selection selection
+	quiet     bool
+	progress  progress.Mode
+}
 
-	w := startWatch(cmd, screen, flags.progress, flags.quiet)
-	defer w.close()
-	summary, err := run(cmd.Context(), options, w.counters)
-	w.bar.Stop()
-	t.results.Close()
+func (f *sumFlags) groups() []flagGroup {
+	o := &f.options
+	return []flagGroup{
+		{"What to hash", func(s *pflag.FlagSet) {
+			f.selection.flags(s, "hash", &o.OneFileSystem)
+		}},
+		{groupManifest, func(s *pflag.FlagSet) {
+			hashFlag(s, &o.Hashes, "; several need --tag")
+			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
+			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
+			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
+		}},
+		{groupSpeed, func(s *pflag.FlagSet) {
+			workersFlag(s, &o.Workers, "files hashed")
+		}},
+		{groupOutput, func(s *pflag.FlagSet) {
+			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
+			progressFlag(s, &f.progress)
+		}},
+	}
+}
 
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		return refused
+func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
+	o := &f.options
+	if o.Manifest == "-" {
+		o.Manifest = ""
 	}
-	if summary == nil {
-		summary = &sum.Summary{}
+	switch {
+	case len(o.Hashes) == 0:
+		return nil, usagef("--hash none leaves nothing to do")
+	case len(o.Hashes) > 1 && !o.Tag:
+		return nil, usagef("several hashes need --tag, so that each line says which is its own")
+	case o.Zero && o.Manifest != "":
+		return nil, usagef("--zero and --manifest contradict each other: no program checks a manifest whose lines end in NUL bytes")
+	case slices.Contains(args, ""):
+		return nil, usagef("the name of a path is empty")
+	case standardInputs(args) > 1:
+		return nil, usagef("- is given twice, and standard input can be read once")
+	case f.selection.filesFrom == "-" && slices.Contains(args, "-"):
+		return nil, usagef("--files-from - and the path - both need standard input")
 	}
-	result := t.cutShort(err, "")
-	failures, _ := t.told()
-	result.failed = result.failed || failures > 0 || summary.Errors > 0
-	if options.Manifest != "" && !flags.quiet {
-		printSumSummary(stdout, summary, failures, result)
+	var err error
+	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {
+		return nil, err
 	}
-	return result.err()
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	o.Paths = args
+	o.Stdin = cmd.InOrStdin()
+	return o, nil
+}
+
+// standardInputs counts the paths that mean standard input.
+func standardInputs(args []string) (n int) {
+	for _, arg := range args {
+		if arg == "-" {
+			n++
+		}
+	}
+	return n
 }
 
 // quotedLines passes lines on with their texts quoted, each when it is complete.
@@ -110,8 +156,7 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printSumSummary writes the account of a manifest for people, as printSummary
-// does for a copy.
+// printSumSummary writes the account of a manifest for people.
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
 	var t table
 	t.row("hashed", plural(s.Files, "file"))
@@ -121,6 +166,5 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("sha256", s.SHA256) // of the manifest itself
 	}
-	t.stopped(result)
-	_, _ = io.WriteString(w, t.String())
+	t.print(w, result)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,40 +18,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
-
-// sumResult is what one command line of sum came to.
-type sumResult struct {
-	code           int
-	stdout, stderr string
-	options        *sum.Options // what was asked for, nil if nothing was
-}
-
-// sumCommand runs sum with that run.
-func sumCommand(t *testing.T, run runSum, stdin string, args ...string) sumResult {
-	t.Helper()
-	var stdout bytes.Buffer
-	r := sumCommandTo(t, &stdout, run, stdin, args...)
-	r.stdout = stdout.String()
-	return r
-}
-
-func sumCommandTo(t *testing.T, stdout io.Writer, run runSum, stdin string, args ...string) sumResult {
-	t.Helper()
-	var r sumResult
-	spy := func(ctx context.Context, o *sum.Options, c *counters.Set) (*sum.Summary, error) {
-		r.options = o
-		return run(ctx, o, c)
-	}
-	var stderr bytes.Buffer
-	r.code = execute(t.Context(), rootThat(runs{sum: spy}), append([]string{"sum"}, args...), strings.NewReader(stdin), stdout, &stderr)
-	r.stderr = stderr.String()
-	return r
-}
-
-// sums is a run with that end.
-func sums(s *sum.Summary, err error) runSum {
-	return func(context.Context, *sum.Options, *counters.Set) (*sum.Summary, error) { return s, err }
-}
 
 // eventfulSum writes two lines, or a manifest, and fails in between.
 func eventfulSum(_ context.Context, o *sum.Options, _ *counters.Set) (*sum.Summary, error) {
@@ -95,25 +60,25 @@ func TestExitCodesOfSum(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"all well": {sums(&sum.Summary{Files: 1}, nil), 0, ""},
-		"warning":  {sums(&sum.Summary{Warnings: 1}, nil), 0, ""},
-		"failed":   {sums(&sum.Summary{Errors: 1}, nil), 1, ""},
-		"refused":  {sums(nil, failure.Refuse("no")), 2, "sealift: no\n"},
-		"broken":   {sums(&sum.Summary{}, errors.New("manifest 'x': no space left on device")), 1, "sealift: manifest 'x': no space left on device\n"},
-		"stopped":  {sums(&sum.Summary{Errors: 1}, Interrupt{os.Interrupt}), 130, "sealift: stopped by SIGINT\n"},
+		"all well": {ends[sum.Options](&sum.Summary{Files: 1}, nil), 0, ""},
+		"warning":  {ends[sum.Options](&sum.Summary{Warnings: 1}, nil), 0, ""},
+		"failed":   {ends[sum.Options](&sum.Summary{Errors: 1}, nil), 1, ""},
+		"refused":  {ends[sum.Options, sum.Summary](nil, failure.Refuse("no")), 2, "sealift: no\n"},
+		"broken":   {ends[sum.Options](&sum.Summary{}, errors.New("manifest 'x': no space left on device")), 1, "sealift: manifest 'x': no space left on device\n"},
+		"stopped":  {ends[sum.Options](&sum.Summary{Errors: 1}, Interrupt{os.Interrupt}), 130, "sealift: stopped by SIGINT\n"},
 	} {
 		if r := sumCommand(t, c.run, ""); r.code != c.code || r.stderr != c.stderr || r.stdout != "" {
 			t.Errorf("%s: exit code %d, stderr %q, stdout %q; want %d, %q", name, r.code, r.stderr, r.stdout, c.code, c.stderr)
 		}
 	}
-	r := sumCommand(t, sums(&sum.Summary{Files: 1}, Interrupt{os.Interrupt}), "", "--manifest=x")
+	r := sumCommand(t, ends[sum.Options](&sum.Summary{Files: 1}, Interrupt{os.Interrupt}), "", "--manifest=x")
 	if want := "hashed      1 file\nsize        0 B in 0 ms\nstopped     by SIGINT, before the end\n"; r.stdout != want {
 		t.Errorf("stdout %q, want %q", r.stdout, want)
 	}
 }
 
 // On a terminal lines are quoted, whatever parts of them are written at once.
-func TestQuotedLines(t *testing.T) {
+func TestLinesForATerminalAreQuoted(t *testing.T) {
 	const text = "00  a\n00  \x1b[31m\xff\n\\00  b\\n\u202e\xc3\xa9\n"
 	const want = "00  a\n00  \\x1b[31m\\xff\n\\00  b\\n\\u202e\u00e9\n"
 	for size := 1; size <= len(text); size++ {
@@ -154,7 +119,7 @@ func TestSumEndsWithItsStandardOutput(t *testing.T) {
 }
 
 func TestDefaultsOfSum(t *testing.T) {
-	o := sumCommand(t, sums(&sum.Summary{}, nil), "in").options
+	o := sumCommand(t, ends[sum.Options](&sum.Summary{}, nil), "in").options
 	if o == nil || o.Report == nil || o.Out == nil {
 		t.Fatalf("options %+v", o)
 	}
@@ -168,13 +133,13 @@ func TestDefaultsOfSum(t *testing.T) {
 }
 
 // Its own output is never listed, so sum must be told which file that is.
-func TestSumIsToldItsOutput(t *testing.T) {
+func TestSumGetsTheFileOfStandardOutput(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if r := sumCommandTo(t, f, sums(&sum.Summary{}, nil), ""); r.options.OutFile != f {
+	if r := sumCommandTo(t, f, ends[sum.Options](&sum.Summary{}, nil), ""); r.options.OutFile != f {
 		t.Errorf("it is told %v", r.options.OutFile)
 	}
 }
@@ -200,7 +165,7 @@ func TestEachFlagOfSumReachesItsOption(t *testing.T) {
 		{"--exclude=*.c", func(o *sum.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()) }, filter.Excluded},
 		{"--files-from=- --from0", func(o *sum.Options) any { return o.Only.Root().Names() }, []string{"p\nq", "r"}},
 	} {
-		r := sumCommand(t, sums(&sum.Summary{}, nil), "p\nq\x00r\x00", strings.Fields(c.line)...)
+		r := sumCommand(t, ends[sum.Options](&sum.Summary{}, nil), "p\nq\x00r\x00", strings.Fields(c.line)...)
 		if r.code != 0 || r.options == nil {
 			t.Errorf("%s: exit code %d, stderr %q", c.line, r.code, r.stderr)
 			continue
@@ -228,7 +193,7 @@ func TestUsageErrorsOfSum(t *testing.T) {
 		"--hash=sha384":            "--hash: hash sha384 is only read, by verify",
 		"--manifest=x --manifest=": "--manifest: the name is empty",
 	} {
-		r := sumCommand(t, sums(&sum.Summary{}, nil), "", strings.Fields(line)...)
+		r := sumCommand(t, ends[sum.Options](&sum.Summary{}, nil), "", strings.Fields(line)...)
 		stdout := ""
 		if line == "--json" { // who asks for JSON gets it
 			stdout = `{"schema":1,"exit_code":2,"error":"unknown flag --json"}` + "\n"
@@ -240,12 +205,12 @@ func TestUsageErrorsOfSum(t *testing.T) {
 			t.Errorf("%s: stderr %q lacks %q", line, r.stderr, want)
 		}
 	}
-	if r := sumCommand(t, sums(&sum.Summary{}, nil), "", "a", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a path is empty") {
+	if r := sumCommand(t, ends[sum.Options](&sum.Summary{}, nil), "", "a", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a path is empty") {
 		t.Errorf("empty name: exit code %d, stderr %q", r.code, r.stderr)
 	}
 }
 
-func TestHelpOfVerifyAndSum(t *testing.T) {
+func TestHelpOfVerifyAndSumListsTheirFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags    string
 		headings []string

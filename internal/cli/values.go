@@ -2,27 +2,31 @@ package cli
 
 import (
 	"fmt"
-	"os"
+	"math"
 	"strconv"
 	"strings"
 
-	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/choice"
+	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
-// This file holds the flag types (pflag.Value). Each checks its text as soon
-// as it is met, so that an error names the flag; what depends on several flags
-// is checked later.
+// This file holds the flag types (pflag.Value). Each checks its own text, so that an
+// error names the flag. Rules about several flags are checked later.
 
-// parsedValue reads its text with a function of the room that knows it.
-type parsedValue[T any] struct {
+// value reads its text with a function of the package that knows the option.
+type value[T any] struct {
 	target *T
 	text   string // as given, at first the default
 	parse  func(string) (T, error)
+	offer  cobra.CompletionFunc
 }
 
-func (v *parsedValue[T]) Set(s string) error {
+func (v *value[T]) Set(s string) error {
 	parsed, err := v.parse(s)
 	if err != nil {
 		return err
@@ -31,51 +35,85 @@ func (v *parsedValue[T]) Set(s string) error {
 	return nil
 }
 
-func (v *parsedValue[T]) String() string { return v.text }
-func (v *parsedValue[T]) Type() string   { return "value" }
+func (v *value[T]) String() string { return v.text }
+func (v *value[T]) Type() string   { return "value" }
 
-// newParsed sets the target to the default and returns the flag for it.
-func newParsed[T any](target *T, text string, parse func(string) (T, error)) *parsedValue[T] {
-	v := &parsedValue[T]{target: target, parse: parse}
-	if err := v.Set(text); err != nil {
-		panic(fmt.Sprintf("default of a flag: %v", err)) // tests define every flag
+// completions returns the function by which shells complete the value.
+func (v *value[T]) completions() cobra.CompletionFunc { return v.offer }
+
+// newValue sets the target to the default, if there is one, and returns the flag for
+// it. Shells offer the words.
+func newValue[T any](target *T, text string, parse func(string) (T, error), words ...string) *value[T] {
+	v := &value[T]{target, text, parse, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)}
+	if text != "" {
+		if err := v.Set(text); err != nil {
+			panic(fmt.Sprintf("default of a flag: %v", err)) // tests define every flag
+		}
 	}
 	return v
 }
 
-// sizeBetween reads a size within bounds, or the word for no size at all.
-func sizeBetween(least, most int64, none string) func(string) (int64, error) {
+// newChoice returns the flag for an option with a fixed set of values, of which 0 is
+// the default.
+func newChoice[T ~uint8](target *T, table choice.Table[T]) *value[T] {
+	return newValue(target, table.Name(0), table.Parse, table.List()...)
+}
+
+// newList returns the flag for a comma-separated list of names, or for one of the words
+// that replace the whole list.
+func newList[T any](target *T, text string, parse func(string) (T, error), alone, names []string) *value[T] {
+	v := newValue(target, text, parse)
+	v.offer = listCompletions(alone, names)
+	return v
+}
+
+// Bounds of the numbers that flags take.
+const (
+	minBlock   = "4KiB"  // a page, below which system calls are all the cost
+	maxBlock   = "1GiB"  // one read moves at most 2 GiB
+	maxQueue   = 1 << 16 // blocks; a queue of small blocks in every file in flight
+	maxWorkers = 1024    // files in flight; each holds a few descriptors
+	minWindow  = "1MiB"  // with less a device mostly waits for us
+)
+
+// sizeBetween reads a size within bounds, or the word for no size at all. There is no
+// upper bound if most is "".
+func sizeBetween(least, most, none string) func(string) (int64, error) {
+	low, _ := parseSize(least)
+	high, bounds := int64(math.MaxInt64), "at least "+least
+	if most != "" {
+		high, _ = parseSize(most)
+		bounds = least + " to " + most
+	}
 	return func(s string) (int64, error) {
 		if none != "" && s == none {
 			return 0, nil
 		}
 		n, err := parseSize(s)
-		if err != nil {
-			return 0, err
+		if err == nil && (n < low || n > high) {
+			err = fmt.Errorf("%s is out of range; it must be %s", s, bounds)
 		}
-		if n < least || n > most {
-			return 0, fmt.Errorf("%s is out of range; it must be %s", s, bounds(least, most))
-		}
-		return n, nil
+		return n, err
 	}
 }
 
-func bounds(least, most int64) string {
-	if most == maxSize {
-		return "at least " + binarySize(least)
+// parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
+func parseRate(s string) (int64, error) {
+	if size, ok := strings.CutSuffix(s, "/s"); ok {
+		return sizeBetween("1", "", "")(size)
 	}
-	return binarySize(least) + " to " + binarySize(most)
+	return sizeBetween("1", "", "off")(s)
 }
 
-// binarySize writes a size as the user would, exactly.
-func binarySize(n int64) string {
-	units := []string{"", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	i := 0
-	for n != 0 && n%1024 == 0 && i < len(units)-1 {
-		n /= 1024
-		i++
+// parseWindow reads how many bytes may be unwritten.
+func parseWindow(s string) (int64, error) {
+	switch s {
+	case "auto":
+		return engine.DirtyWindowAuto, nil
+	case "off":
+		return engine.DirtyWindowOff, nil
 	}
-	return strconv.FormatInt(n, 10) + units[i]
+	return sizeBetween(minWindow, "", "")(s)
 }
 
 // countBetween reads a whole number within bounds, or the word for a number
@@ -96,39 +134,8 @@ func countBetween(least, most int, auto string) func(string) (int, error) {
 	}
 }
 
-// ruleValue appends a rule to the one list that --include, --exclude and
-// --exclude-from share. pflag sets flags in the order of the command line, so
-// the list has that order, too.
-type ruleValue struct {
-	add  func(string) error
-	used *bool
-}
-
-func (v *ruleValue) Set(s string) error {
-	*v.used = true
-	return v.add(s)
-}
-
-func (v *ruleValue) String() string { return "" }
-func (v *ruleValue) Type() string   { return "value" }
-
-// excludeFrom appends the rules of a file.
-func excludeFrom(list *filter.List) func(string) error {
-	return func(name string) (err error) {
-		f, err := os.Open(name)
-		if err != nil {
-			return fileError(err)
-		}
-		defer f.Close() //nolint:errcheck // it was only read
-		if err := list.ExcludeFrom(f); err != nil {
-			return fmt.Errorf("%s: %w", quote.Name(name), err)
-		}
-		return nil
-	}
-}
-
-// onceValue is a text that may be given once only, and not be empty. The same again is
-// the same: to complete a command line, it is parsed twice.
+// onceValue is a text that may be given only once and not be empty. The same text may
+// come again: to complete a command line, cobra parses it twice.
 type onceValue struct{ target *string }
 
 func (v *onceValue) Set(s string) error {
@@ -145,9 +152,25 @@ func (v *onceValue) Set(s string) error {
 func (v *onceValue) String() string { return *v.target }
 func (v *onceValue) Type() string   { return "value" }
 
-// hashHelp is the text of --hash; then says what else holds in the command.
-func hashHelp(then string) string {
-	return "digests to compute from the one read, a comma-separated `LIST` of " + inWords(hash.Names()) + then
+// hashFlag defines --hash. Its help ends with then; the words in alone replace the list.
+func hashFlag(s *pflag.FlagSet, target *[]hash.Algorithm, then string, alone ...string) {
+	s.Var(newList(target, string(hash.SHA256), hash.Parse, alone, hash.Names()), "hash",
+		"digests to compute from the one read, a comma-separated `LIST` of "+inWords(hash.Names())+then)
+}
+
+// workersFlag defines --workers.
+func workersFlag(s *pflag.FlagSet, target *int, what string) {
+	s.Var(newValue(target, "auto", countBetween(1, maxWorkers, "auto"), "auto"), "workers", "`NUMBER`: "+what+" at once")
+}
+
+// bwlimitFlag defines --bwlimit.
+func bwlimitFlag(s *pflag.FlagSet, target *int64, what string) {
+	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", what+" `RATE` bytes per second, such as 80MB")
+}
+
+// progressFlag defines --progress.
+func progressFlag(s *pflag.FlagSet, target *progress.Mode) {
+	s.Var(newChoice(target, progress.Modes), "progress", "`MODE`: progress on standard error: "+strings.Join(progress.Modes.List(), ", "))
 }
 
 // inWords lists at least two names as a sentence does: "a, b and c".

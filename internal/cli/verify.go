@@ -1,32 +1,41 @@
 package cli
 
 import (
-	"context"
-	"errors"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// runVerify is [verify.Run], or what a test puts in its place.
-type runVerify func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error)
+// manifestNames lists names of manifests, one of each kind.
+func manifestNames() string {
+	var names []string
+	for _, kind := range manifest.AllFileNames() {
+		names = append(names, kind.Patterns[0])
+	}
+	return strings.Join(names, ", ")
+}
 
-func newVerifyCmd(run runVerify) *cobra.Command {
+func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 	flags := &verifyFlags{}
 	cmd := &cobra.Command{
 		Use:   "verify [flags] [DIR...]",
 		Short: "Check trees against their manifests",
 		Long: `Reads the files that the manifests of each DIR list (by default of the current
-directory) and compares them. Manifests are SHA256SUMS and the like, *.sha256,
-shasum.*.txt, sha256-*.txt, and manifest-*.txt of BagIt. What does not match is
-printed on standard output, in the order of the manifests. Nothing outside of
-DIR is opened, whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt)
-and journals of unfinished copies in DIR are reported; the exit code is 3 then.`,
+directory) and compares them. Manifests are files such as
+` + manifestNames() + `,
+or the same with other algorithms. What does not match is printed on standard
+output, in the order of the manifests. Nothing outside of DIR is opened,
+whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt) and journals of
+unfinished copies in DIR are reported; the exit code is 3 then.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,
@@ -35,57 +44,93 @@ and journals of unfinished copies in DIR are reported; the exit code is 3 then.`
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flag("hash-file").Hidden = true
-	completeValues(cmd, map[string][]string{
-		"cache":    pipe.CacheNames(),
-		"progress": progress.ModeNames(),
-		"workers":  {"auto"}, // or a number
-	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.verifyOptions(cmd, args)
 		if err != nil {
 			return err
 		}
-		return verifyAndTell(cmd, flags, options, run)
+		stdout := cmd.OutOrStdout()
+		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Dirs) > 1}
+		r.json = flags.json
+		options.Report = r.result
+		return runCommand(cmd, job[verify.Options, verify.Summary]{
+			reporter: r.reporter,
+			progress: flags.progress,
+			quiet:    flags.silent,
+			run:      run,
+			options:  options,
+			finish: func(s *verify.Summary, result outcome) outcome {
+				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+				switch {
+				case flags.json:
+					printJSON(stdout, newVerifyJSON(s, r, result))
+				case !flags.silent && !flags.noSummary:
+					printVerifySummary(stdout, options, s, r, result)
+				}
+				return result
+			},
+		})
 	}
 	return cmd
 }
 
-// verifyAndTell runs the check and tells everything about it. Where standard
-// output takes no more, the check ends: its results are what it is for.
-func verifyAndTell(cmd *cobra.Command, flags *verifyFlags, options *verify.Options, run runVerify) error {
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
-	stdout := cmd.OutOrStdout()
-	screen := &printer{w: cmd.ErrOrStderr()}
-	c := &checker{
-		teller:   teller{screen: screen, keep: flags.json},
-		aloud:    flags.json,
-		severals: len(options.Dirs) > 1,
-		stop:     cancel,
-	}
-	if !flags.silent && !flags.json {
-		c.results = newResults(stdout, screen)
-	}
-	options.Report = c.result
+// verifyFlags is the command line of verify.
+type verifyFlags struct {
+	options verify.Options
 
-	w := startWatch(cmd, screen, flags.progress, flags.silent)
-	defer w.close()
-	summary, err := run(ctx, options, w.counters)
-	w.bar.Stop()
-	c.results.Close()
+	literal                 bool // names with "\" are taken as they are
+	silent, noSummary, json bool
+	progress                progress.Mode
+}
 
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		return refused
+func (f *verifyFlags) groups() []flagGroup {
+	o := &f.options
+	return []flagGroup{
+		{"What to check", func(s *pflag.FlagSet) {
+			manifest := &onceValue{&o.Manifest}
+			s.Var(manifest, "manifest", "check every DIR against the manifest `FILE` (- for standard input) and not against those that are in it; FILE is looked for here, and else in each DIR; --hash-file is the same")
+			s.Var(manifest, "hash-file", "another name of --manifest, with a `FILE`")
+			s.BoolVar(&o.Unlisted, "unlisted", false, "report files that no manifest names, too; they do not change the exit code")
+			s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "do not report files that are not there")
+			s.BoolVar(&f.literal, "no-convert-paths", false, "do not try names with \\ from Windows with / where they do not exist")
+		}},
+		{groupSafety, func(s *pflag.FlagSet) {
+			s.BoolVar(&o.Strict, "strict", false, "lines of a manifest that cannot be read are errors, not warnings")
+			s.Var(newChoice(&o.Cache, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
+		}},
+		{groupSpeed, func(s *pflag.FlagSet) {
+			workersFlag(s, &o.Workers, "files checked")
+		}},
+		{groupOutput, func(s *pflag.FlagSet) {
+			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name the files that match, too")
+			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
+			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
+			progressFlag(s, &f.progress)
+			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; what does not match is named on standard error as well")
+		}},
 	}
-	if summary == nil {
-		summary = &verify.Summary{}
-	}
-	result := c.finish(summary, err)
+}
+
+func (f *verifyFlags) verifyOptions(cmd *cobra.Command, args []string) (*verify.Options, error) {
+	o := &f.options
 	switch {
-	case flags.json:
-		printJSON(stdout, newVerifyReport(summary, c, result))
-	case !flags.silent && !flags.noSummary:
-		printVerifySummary(stdout, options, summary, c, result)
+	case f.silent && o.Verbose:
+		return nil, usagef("--silent and --verbose contradict each other")
+	case f.silent && f.json:
+		return nil, usagef("--silent and --json contradict each other")
+	case slices.Contains(args, ""):
+		return nil, usagef("the name of a directory is empty")
 	}
-	return result.err()
+	for _, dir := range args {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return nil, usagef("%s is not a directory; to check one against a manifest: --manifest FILE DIR", quote.Name(dir))
+		}
+	}
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	o.Dirs = args
+	o.ConvertPaths = !f.literal
+	o.Stdin = cmd.InOrStdin()
+	return o, nil
 }

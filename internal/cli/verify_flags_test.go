@@ -12,8 +12,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-func TestDefaultsOfACheck(t *testing.T) {
-	r := verifyCommand(t, ends(&verify.Summary{}, nil), "listed")
+func TestDefaultsOfVerify(t *testing.T) {
+	r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "listed")
 	o := r.options
 	if o == nil || o.Report == nil {
 		t.Fatalf("exit code %d, stderr %q", r.code, r.stderr)
@@ -49,7 +49,7 @@ func TestEachFlagOfVerifyReachesItsOption(t *testing.T) {
 		{"--verbose --json", func(o *verify.Options) any { return o.Verbose }, true},
 		{"--ignore-missing", func(o *verify.Options) any { return o.IgnoreMissing }, true},
 	} {
-		r := verifyCommand(t, ends(&verify.Summary{Files: 1}, nil), "", strings.Fields(c.line)...)
+		r := verifyCommand(t, ends[verify.Options](&verify.Summary{Files: 1}, nil), "", strings.Fields(c.line)...)
 		if r.code != 0 || r.options == nil {
 			t.Errorf("%s: exit code %d, stderr %q", c.line, r.code, r.stderr)
 			continue
@@ -79,7 +79,7 @@ func TestUsageErrorsOfVerify(t *testing.T) {
 		"--manifest other -- ./SHA256SUMS": "'./SHA256SUMS' is not a directory",
 		"--quiet":                          "unknown flag --quiet\n",
 	} {
-		r := verifyCommand(t, ends(&verify.Summary{}, nil), "", strings.Fields(line)...)
+		r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", strings.Fields(line)...)
 		if r.code != 2 || r.options != nil {
 			t.Errorf("%s: exit code %d, options %v", line, r.code, r.options)
 		}
@@ -90,7 +90,7 @@ func TestUsageErrorsOfVerify(t *testing.T) {
 			t.Errorf("%s: stdout %q", line, r.stdout)
 		}
 	}
-	if r := verifyCommand(t, ends(&verify.Summary{}, nil), "", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a directory is empty") {
+	if r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a directory is empty") {
 		t.Errorf("empty name: exit code %d, stderr %q", r.code, r.stderr)
 	}
 }
@@ -100,7 +100,7 @@ func TestADirectoryThatIsAFileIsRefusedByItsName(t *testing.T) {
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := verifyCommand(t, ends(&verify.Summary{}, nil), "", name)
+	r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", name)
 	if r.code != 2 || strings.Contains(r.stderr, "\x1b") || !strings.Contains(r.stderr, `a\x1bfile' is not a directory`) {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}

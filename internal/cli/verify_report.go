@@ -1,69 +1,64 @@
 package cli
 
 import (
+	"io"
+	"math"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// checker tells what a check reports.
-type checker struct {
-	teller
-	aloud    bool        // lines go to standard error, because standard output is for JSON
-	severals bool        // directories, so that names begin with theirs
-	stop     func(error) // ends the run
-
-	unlisted []unlistedJSON        // guarded by teller.mu
-	origins  map[int]verify.Result // by the index of a failure in teller.failures; likewise
+// verifyReporter reports the results of a check, and its end.
+type verifyReporter struct {
+	*reporter
+	silent  bool // print no lines
+	several bool // directories, so that names begin with theirs
 }
 
 // result is verify.Options.Report.
-func (c *checker) result(v verify.Result) {
-	name := c.name(v)
+func (r *verifyReporter) result(v verify.Result) {
+	name := r.name(v)
 	switch v.Verdict {
 	case verify.Match:
-		c.line(name, "OK")
+		r.line(name, "OK")
 	case verify.Mismatch:
-		c.line(name, "FAILED")
-		c.count(&c.mismatches, v, "mismatch")
+		r.line(name, "FAILED")
+		r.recordResult(&r.mu.mismatches, v, "mismatch")
 	case verify.Missing:
-		c.line(name, "MISSING")
-		c.count(&c.mismatches, v, "missing")
+		r.line(name, "MISSING")
+		r.recordResult(&r.mu.mismatches, v, "missing")
 	case verify.Unreadable:
-		c.trouble(name, "verify: ", v)
-		if !c.aloud { // the cause has said it
-			c.line(name, "FAILED open or read")
+		r.trouble(name, "verify: ", v)
+		if !r.json { // the message above has the cause
+			r.line(name, "FAILED open or read")
 		}
 	case verify.Incomplete:
-		c.say(quoted(name) + ": " + quotedError(v.Err))
-		c.count(&c.mismatches, v, errorText(v.Err))
-		if !c.aloud {
-			c.line(name, "INCOMPLETE")
+		r.print(quoted(name) + ": " + quotedError(v.Err))
+		r.recordResult(&r.mu.mismatches, v, errorText(v.Err))
+		if !r.json {
+			r.line(name, "INCOMPLETE")
 		}
 	case verify.Unlisted:
-		c.line(name, "UNLISTED")
-		if c.keep {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.unlisted = append(c.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir})
-		}
+		r.line(name, "UNLISTED")
+		r.keep(func() { r.mu.unlisted = append(r.mu.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir}) })
 	case verify.Warning:
-		c.warning(quoted(name), v.Path, v.Dir, v.Err)
+		r.warningAt(quoted(name), v.Path, v.Dir, v.Err)
 	case verify.Failure:
-		c.trouble(name, "", v)
+		r.trouble(name, "", v)
 	}
 }
 
 // name is how a person finds what v is about; "" if it is about nothing.
-func (c *checker) name(v verify.Result) string {
+func (r *verifyReporter) name(v verify.Result) string {
 	switch {
 	case v.Path == "" && v.Dir == "":
 		return ""
 	case v.Path == "":
 		return v.Dir
-	case !c.severals:
+	case !r.several:
 		return v.Path
 	}
 	return strings.TrimRight(v.Dir, "/") + "/" + v.Path // as written: the path may be hostile
@@ -77,47 +72,150 @@ func quoted(name string) string {
 	return quote.Name(name)
 }
 
-// line tells a verdict where the results go, if anywhere.
-func (c *checker) line(name, verdict string) {
+// line prints a verdict where the results are printed, if anywhere: standard error has
+// them if standard output is for JSON.
+func (r *verifyReporter) line(name, verdict string) {
 	switch {
-	case c.results != nil:
-		if err := c.results.Line(quote.Plain(name) + ": " + verdict); err != nil {
-			c.stop(err)
-		}
-	case c.aloud && verdict == "OK":
-		c.screen.Line(quote.Name(name) + ": " + verdict)
-	case c.aloud:
-		c.say(quote.Name(name) + ": " + verdict)
+	case r.silent:
+	case !r.json:
+		r.results.Line(quote.Plain(name) + ": " + verdict)
+	case verdict == "OK":
+		r.screen.Line(quote.Name(name) + ": " + verdict)
+	default:
+		r.print(quote.Name(name) + ": " + verdict)
 	}
 }
 
-// trouble tells why something could not be checked.
-func (c *checker) trouble(name, stage string, v verify.Result) {
+// trouble reports why something could not be checked.
+func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
 	if name = quoted(name); name != "" {
 		name += ": "
 	}
-	c.say(name + stage + quotedError(v.Err))
-	c.count(&c.errors, v, errorText(v.Err))
+	r.print(name + stage + quotedError(v.Err))
+	r.recordResult(&r.mu.errors, v, errorText(v.Err))
 }
 
-// count is record with what only verify has to say.
-func (c *checker) count(n *int64, v verify.Result, text string) {
-	c.record(n, v.Path, v.Dir, failure.StageVerify, text)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.keep {
-		if c.origins == nil {
-			c.origins = map[int]verify.Result{}
+// recordResult is record for a line of a manifest.
+func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string) {
+	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
+	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
+	r.record(count, f)
+}
+
+// maxManifestRows is how many manifests a summary names; a directory may hold
+// one for every file.
+const maxManifestRows = 10
+
+// printVerifySummary writes the account of a check for people.
+func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
+	failures, _ := r.counts()
+	var t table
+	t.row("checked", plural(s.Files, "file"))
+	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
+	t.row("matches", grouped(s.Matches))
+	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
+	if s.Malformed > 0 {
+		t.row("malformed", plural(s.Malformed, "line"))
+	}
+	t.counts([]count{{"warnings", s.Warnings}})
+	if s.Cached > 0 && o.Cache != pipe.CacheAuto {
+		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
+	}
+	t.manifests(s.Manifests)
+	t.print(w, result)
+}
+
+func (t *table) manifests(used []verify.ManifestSummary) {
+	shown := used
+	if len(used) > maxManifestRows {
+		shown = used[:maxManifestRows-1]
+	}
+	for _, m := range shown {
+		t.row("manifest", quote.Name(m.Path)+", "+plural(m.Lines, "line"))
+	}
+	if rest := used[len(shown):]; len(rest) > 0 {
+		lines := int64(0)
+		for _, m := range rest {
+			lines += m.Lines
 		}
-		c.origins[len(c.failures)-1] = v
+		t.row("manifests", grouped(int64(len(rest)))+" more, "+plural(lines, "line"))
 	}
 }
 
-// finish tells how the run as a whole ended, and what that means.
-func (c *checker) finish(s *verify.Summary, err error) outcome {
-	result := c.cutShort(err, "")
-	failures, mismatches := c.told()
-	result.failed = result.failed || failures > 0 || s.Errors > 0
-	result.mismatched = mismatches > 0 || s.Mismatches > 0 || s.Missing > 0
-	return result
+// verifyJSON is the account of a check for programs.
+type verifyJSON struct {
+	Schema    int                  `json:"schema"`
+	Counts    verifyCountsJSON     `json:"counts"`
+	Bytes     int64                `json:"bytes"`
+	Seconds   float64              `json:"seconds"`
+	Rate      float64              `json:"rate"` // bytes per second
+	Manifests []verifyManifestJSON `json:"manifests"`
+	Failures  []failureJSON        `json:"failures"`
+	Unlisted  []unlistedJSON       `json:"unlisted"`
+	Warnings  []warningJSON        `json:"warnings"`
+	ExitCode  int                  `json:"exit_code"`
+}
+
+type verifyCountsJSON struct {
+	Files      int64 `json:"files"`
+	Matches    int64 `json:"matches"`
+	Mismatches int64 `json:"mismatches"`
+	Missing    int64 `json:"missing"`
+	Errors     int64 `json:"errors"`
+	Unlisted   int64 `json:"unlisted"`
+	Incomplete int64 `json:"incomplete"`
+	Malformed  int64 `json:"malformed"`
+	Warnings   int64 `json:"warnings"`
+	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory, though the device was asked for
+}
+
+type verifyManifestJSON struct {
+	nameJSON
+	Target    string `json:"target"`    // the directory that it was used for
+	Algorithm string `json:"algorithm"` // "" where each line says its own
+	Lines     int64  `json:"lines"`
+}
+
+type unlistedJSON struct {
+	nameJSON
+	Target string `json:"target"`
+}
+
+func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := verifyJSON{
+		Schema: jsonSchema,
+		Counts: verifyCountsJSON{
+			Files:      s.Files,
+			Matches:    s.Matches,
+			Mismatches: s.Mismatches,
+			Missing:    s.Missing,
+			Errors:     r.mu.errors,
+			Unlisted:   s.Unlisted,
+			Incomplete: s.Incomplete,
+			Malformed:  s.Malformed,
+			Warnings:   s.Warnings,
+			Cached:     s.Cached,
+		},
+		Bytes:     s.Bytes,
+		Seconds:   s.Elapsed.Seconds(),
+		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
+		Manifests: []verifyManifestJSON{},
+		Failures:  list(r.mu.failures),
+		Unlisted:  list(r.mu.unlisted),
+		Warnings:  list(r.mu.warnings),
+		ExitCode:  result.code(),
+	}
+	manifests := map[string]int{} // by directory
+	for _, m := range s.Manifests {
+		manifests[m.Dir]++
+		report.Manifests = append(report.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})
+	}
+	for i := range report.Failures {
+		if f := &report.Failures[i]; manifests[f.Target] <= 1 {
+			f.Manifest, f.Algorithm = "", ""
+		}
+	}
+	return report
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -19,60 +18,26 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// verifyResult is what one command line of verify came to.
-type verifyResult struct {
-	code           int
-	stdout, stderr string
-	options        *verify.Options // what was asked for, nil if nothing was
-}
-
-// verifyCommand runs verify with that check.
-func verifyCommand(t *testing.T, run runVerify, stdin string, args ...string) verifyResult {
-	t.Helper()
-	var stdout bytes.Buffer
-	r := verifyCommandTo(t, &stdout, run, stdin, args...)
-	r.stdout = stdout.String()
-	return r
-}
-
-func verifyCommandTo(t *testing.T, stdout io.Writer, run runVerify, stdin string, args ...string) verifyResult {
-	t.Helper()
-	var r verifyResult
-	spy := func(ctx context.Context, o *verify.Options, c *counters.Set) (*verify.Summary, error) {
-		r.options = o
-		return run(ctx, o, c)
-	}
-	var stderr bytes.Buffer
-	r.code = execute(t.Context(), rootThat(runs{verify: spy}), append([]string{"verify"}, args...), strings.NewReader(stdin), stdout, &stderr)
-	r.stderr = stderr.String()
-	return r
-}
-
-// ends is a check with that end.
-func ends(s *verify.Summary, err error) runVerify {
-	return func(context.Context, *verify.Options, *counters.Set) (*verify.Summary, error) { return s, err }
-}
-
 // eventfulCheck is one in which everything happens.
 func eventfulCheck(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 	dir := o.Dirs[0]
-	tell := func(v verify.Verdict, path string, err error) {
+	report := func(v verify.Verdict, path string, err error) {
 		o.Report(verify.Result{Verdict: v, Dir: dir, Manifest: dir + "/SHA256SUMS", Path: path, Algorithm: hash.SHA256, Err: err})
 	}
 	match := func(path string) {
 		if o.Verbose {
-			tell(verify.Match, path, nil)
+			report(verify.Match, path, nil)
 		}
 	}
-	tell(verify.Warning, "SHA256SUMS", errors.New("2 lines are \u202eimproperly formatted"))
+	report(verify.Warning, "SHA256SUMS", errors.New("2 lines are \u202eimproperly formatted"))
 	match("a b")
-	tell(verify.Mismatch, "bad\xff", nil)
-	tell(verify.Missing, "../\x1b[2J", nil)
+	report(verify.Mismatch, "bad\xff", nil)
+	report(verify.Missing, "../\x1b[2J", nil)
 	match("c")
-	tell(verify.Unreadable, "it's", errors.New("permission denied"))
-	tell(verify.Failure, "", errors.New("the directory was moved"))
-	tell(verify.Incomplete, "SEALIFT-INCOMPLETE-\x1b.txt", errors.New("run \u202eagain"))
-	tell(verify.Unlisted, "new", nil)
+	report(verify.Unreadable, "it's", errors.New("permission denied"))
+	report(verify.Failure, "", errors.New("the directory was moved"))
+	report(verify.Incomplete, "SEALIFT-INCOMPLETE-\x1b.txt", errors.New("run \u202eagain"))
+	report(verify.Unlisted, "new", nil)
 	return &verify.Summary{
 		Files: 20_001, Bytes: 27_123_456_789, Matches: 20_000, Mismatches: 1, Missing: 1, Errors: 2,
 		Unlisted: 1, Incomplete: 1, Malformed: 2, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
@@ -126,7 +91,7 @@ func TestVerdictsAndMessages(t *testing.T) {
 }
 
 // With JSON, standard error says what standard output says otherwise.
-func TestVerdictsBesideJSON(t *testing.T) {
+func TestVerdictsGoToStandardErrorWithJSON(t *testing.T) {
 	const failures = "sealift: $'bad\\377': FAILED\n" + "sealift: $'../\\x1b[2J': MISSING\n"
 	for flags, want := range map[string]string{
 		"":   checkWarning + failures + checkTrouble + "sealift: 'new': UNLISTED\n",
@@ -172,12 +137,12 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestSummaryOfAQuietCheck(t *testing.T) {
+func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 	s := &verify.Summary{Files: 3, Bytes: 731, Matches: 3, Cached: 2, Elapsed: time.Second}
 	const plain = "checked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
 	const cached = plain + "cached      2 files, perhaps read from memory and not from the device\n"
 	for flags, want := range map[string]string{"": plain, "--cache=auto": plain, "--cache=drop": cached, "--cache=direct": cached} {
-		r := verifyCommand(t, ends(s, nil), "", strings.Fields(flags)...)
+		r := verifyCommand(t, ends[verify.Options](s, nil), "", strings.Fields(flags)...)
 		if r.code != 0 || r.stdout != want || r.stderr != "" {
 			t.Errorf("%q: exit code %d, stderr %q, stdout\n%swant\n%s", flags, r.code, r.stderr, r.stdout, want)
 		}
@@ -185,13 +150,13 @@ func TestSummaryOfAQuietCheck(t *testing.T) {
 	for i := range 5000 {
 		s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: fmt.Sprintf("%d.sha256", i), Lines: 1})
 	}
-	r := verifyCommand(t, ends(s, nil), "")
+	r := verifyCommand(t, ends[verify.Options](s, nil), "")
 	if n := strings.Count(r.stdout, "\n"); n != 13 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
 }
 
-func TestJSONOfACheck(t *testing.T) {
+func TestJSONOfVerifyHasEveryField(t *testing.T) {
 	r := verifyCommand(t, eventfulCheck, "", "--json", "dir")
 	const want = `{
   "schema": 1,
@@ -294,12 +259,12 @@ func TestJSONOfACheck(t *testing.T) {
 	if strings.Count(r.stdout, "\n") != 1 || r.code != 3 {
 		t.Errorf("exit code %d, stdout %q", r.code, r.stdout)
 	}
-	if r := verifyCommand(t, ends(&verify.Summary{}, nil), "", "--json"); strings.Contains(r.stdout, "null") {
+	if r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", "--json"); strings.Contains(r.stdout, "null") {
 		t.Errorf("stdout %s", r.stdout)
 	}
 }
 
-func TestExitCodesOfACheck(t *testing.T) {
+func TestExitCodesOfVerify(t *testing.T) {
 	reports := func(s *verify.Summary, verdicts ...verify.Verdict) runVerify {
 		return func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 			for _, v := range verdicts {
@@ -322,13 +287,13 @@ func TestExitCodesOfACheck(t *testing.T) {
 		"warning":              {reports(some, verify.Warning), nil, 0},
 		"unlisted":             {reports(some, verify.Unlisted), nil, 0},
 		"unreadable, mismatch": {reports(some, verify.Unreadable, verify.Mismatch), nil, 3},
-		"only in the summary":  {ends(&verify.Summary{Missing: 1, Errors: 1}, nil), nil, 3},
-		"an error there":       {ends(&verify.Summary{Errors: 1}, nil), nil, 1},
-		"nothing to check":     {ends(nil, failure.Refuse("there is no manifest")), nil, 2},
-		"interrupt":            {ends(&verify.Summary{Mismatches: 1}, Interrupt{os.Interrupt}), nil, 130},
-		"SIGTERM":              {ends(&verify.Summary{}, Interrupt{syscall.SIGTERM}), nil, 143},
-		"broken":               {ends(nil, errors.New("broken")), nil, 1},
-		"no line to check":     {ends(&verify.Summary{}, nil), nil, 0},
+		"only in the summary":  {ends[verify.Options](&verify.Summary{Missing: 1, Errors: 1}, nil), nil, 3},
+		"an error there":       {ends[verify.Options](&verify.Summary{Errors: 1}, nil), nil, 1},
+		"nothing to check":     {ends[verify.Options, verify.Summary](nil, failure.Refuse("there is no manifest")), nil, 2},
+		"interrupt":            {ends[verify.Options](&verify.Summary{Mismatches: 1}, Interrupt{os.Interrupt}), nil, 130},
+		"SIGTERM":              {ends[verify.Options](&verify.Summary{}, Interrupt{syscall.SIGTERM}), nil, 143},
+		"broken":               {ends[verify.Options, verify.Summary](nil, errors.New("broken")), nil, 1},
+		"no line to check":     {ends[verify.Options](&verify.Summary{}, nil), nil, 0},
 	} {
 		for _, mode := range []string{"--no-summary", "--silent", "--json"} {
 			if r := verifyCommand(t, c.run, "", append(c.args, mode)...); r.code != c.code {
@@ -339,7 +304,7 @@ func TestExitCodesOfACheck(t *testing.T) {
 }
 
 // Where there is one manifest, nobody needs to be told which it was.
-func TestJSONOfACheckWithOneManifest(t *testing.T) {
+func TestJSONNamesTheManifestOnlyIfThereAreSeveral(t *testing.T) {
 	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
 		for _, dir := range o.Dirs {
@@ -357,7 +322,7 @@ func TestJSONOfACheckWithOneManifest(t *testing.T) {
 	}
 }
 
-func TestAStoppedCheckStillReports(t *testing.T) {
+func TestAnInterruptedVerifyPrintsItsSummary(t *testing.T) {
 	stopped := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
 		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
@@ -369,8 +334,8 @@ func TestAStoppedCheckStillReports(t *testing.T) {
 	}
 }
 
-func TestNothingToCheckAsJSON(t *testing.T) {
-	r := verifyCommand(t, ends(nil, failure.Refuse("there is no manifest in '.'")), "", "--json")
+func TestVerifyWithoutAManifestIsARefusalInJSON(t *testing.T) {
+	r := verifyCommand(t, ends[verify.Options, verify.Summary](nil, failure.Refuse("there is no manifest in '.'")), "", "--json")
 	if want := `{"schema":1,"exit_code":2,"error":"there is no manifest in '.'"}` + "\n"; r.stdout != want || r.code != 2 {
 		t.Errorf("exit code %d, stdout %q", r.code, r.stdout)
 	}
@@ -380,7 +345,7 @@ func TestNothingToCheckAsJSON(t *testing.T) {
 }
 
 // A check whose results nobody takes ends, and says so once.
-func TestACheckEndsWithItsStandardOutput(t *testing.T) {
+func TestVerifyEndsWithItsStandardOutput(t *testing.T) {
 	endless := func(ctx context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
 		for deadline := time.Now().Add(10 * time.Second); ctx.Err() == nil; s.Files++ {
@@ -403,12 +368,12 @@ func TestACheckEndsWithItsStandardOutput(t *testing.T) {
 	if r := verifyCommandTo(t, &fullDisk{}, mismatch, ""); r.code != 3 || r.stderr != "sealift: standard output: no space left on device\n" {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}
-	if r := verifyCommandTo(t, &fullDisk{room: 5}, ends(&verify.Summary{}, nil), "", "--json"); r.code != 1 {
+	if r := verifyCommandTo(t, &fullDisk{room: 5}, ends[verify.Options](&verify.Summary{}, nil), "", "--json"); r.code != 1 {
 		t.Errorf("JSON: exit code %d, stderr %q", r.code, r.stderr)
 	}
 }
 
-func TestProgressOfACheck(t *testing.T) {
+func TestProgressOfVerifyFollowsTheFlags(t *testing.T) {
 	slow := func(_ context.Context, o *verify.Options, c *counters.Set) (*verify.Summary, error) {
 		c.Phase.Store(int32(counters.PhaseVerifying))
 		c.Bytes.Store(5e6)
@@ -430,7 +395,7 @@ func TestProgressOfACheck(t *testing.T) {
 	}
 }
 
-func TestTotalsOfACheckAreCountedOnlyIfSomebodyLooks(t *testing.T) {
+func TestVerifyCountsTotalsOnlyForProgress(t *testing.T) {
 	for flags, want := range map[string]bool{"": true, "--progress=none": false, "--silent": false, "--silent --progress=plain": true} {
 		var counted bool
 		look := func(_ context.Context, _ *verify.Options, c *counters.Set) (*verify.Summary, error) {

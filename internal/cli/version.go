@@ -42,18 +42,12 @@ func buildFrom(info *debug.BuildInfo, linked string) build {
 		if b.Version == "" {
 			b.Version = info.Main.Version
 		}
+		settings := map[string]string{}
 		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Commit = s.Value
-			case "vcs.time":
-				if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
-					b.Time = t
-				}
-			case "vcs.modified":
-				b.Modified = s.Value == "true"
-			}
+			settings[s.Key] = s.Value
 		}
+		b.Commit, b.Modified = settings["vcs.revision"], settings["vcs.modified"] == "true"
+		b.Time, _ = time.Parse(time.RFC3339, settings["vcs.time"]) // zero if it is not known
 	}
 	if b.Version == "" {
 		b.Version = "(devel)"

@@ -16,7 +16,7 @@ import (
 
 // Whatever stands on a command line, what is said about it reaches a terminal or a
 // log without a character that does something there.
-func TestWildCommandLines(t *testing.T) {
+func TestNoCommandLineReachesTheTerminalUnquoted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("file", []byte("[\n"), 0o600))
 	tame := func(args ...string) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,11 +20,11 @@ import (
 func (r *run) openManifests() {
 	o := catalog.SourceOptions{
 		Hashes: r.opts.Hashes,
-		File:   r.route.name,
+		File:   r.route.Name,
 		Check:  r.opts.SourceManifest != SourceManifestIgnore && !r.opts.DryRun,
 	}
-	for _, d := range r.route.targets {
-		if usual, _ := d.manifestPlace(r.opts.Manifest); usual != "" && !slices.Contains(o.Names, usual) {
+	for _, d := range r.route.Destinations {
+		if usual, _ := d.ManifestPlace(r.opts.Manifest); usual != "" && !slices.Contains(o.Names, usual) {
 			o.Names = append(o.Names, usual)
 		}
 	}
@@ -36,42 +35,18 @@ func (r *run) openManifests() {
 	}
 }
 
-// manifestPlace resolves the value of --manifest: usual is its path below the
-// destination, outside is where it is if it is not there.
-func (d *destination) manifestPlace(file string) (usual, outside string) {
-	if file == "" {
-		return "", ""
-	}
-	rel := filepath.Clean(file)
-	outside = filepath.Join(d.dir, file)
-	if filepath.IsAbs(file) {
-		outside = file
-		anchor, rest, err := anchorOf(file)
-		if err == nil {
-			rel, err = filepath.Rel(d.dir, filepath.Join(anchor, rest))
-		}
-		if err != nil {
-			return "", outside
-		}
-	}
-	if rel = filepath.ToSlash(rel); rel == ".." || strings.HasPrefix(rel, "../") {
-		return "", outside
-	}
-	return rel, ""
-}
-
 // openCatalog finds out which manifests the run writes at the destination.
 func (t *target) openCatalog(r *run) (err error) {
 	o := catalog.Options{
 		Hashes:    r.opts.Hashes,
-		File:      t.name,
-		Shown:     t.shown,
+		File:      t.Name,
+		Shown:     t.Shown,
 		Durable:   r.opts.Sync != SyncNone,
 		KeepTimes: r.opts.Preserve&PreserveTimes != 0,
-		Memory:    manifest.DefaultMemory / len(r.route.targets),
+		Memory:    manifest.DefaultMemory / len(r.route.Destinations),
 		Spill:     t.newSpill,
 	}
-	o.Usual, o.Outside = t.manifestPlace(r.opts.Manifest)
+	o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)
 	if t.catalog, err = catalog.Open(t.root, r.manifests, o); err != nil {
 		return err
 	}
@@ -84,20 +59,20 @@ func (t *target) openCatalog(r *run) (err error) {
 // checkGiven refuses to replace a single file if a manifest beside it, which Sealift has
 // not written, would be wrong then. Both files are read for that, once more than usual.
 func (r *run) checkGiven(t *target) error {
-	src, digests, err := r.digestFile(r.source, r.route.name)
+	src, digests, err := r.digestFile(r.source, r.route.Name)
 	if err != nil {
 		return nil //nolint:nilerr // copying the file reports it
 	}
-	have, err := t.root.Lstat(t.name)
+	have, err := t.root.Lstat(t.Name)
 	if err != nil {
 		return nil //nolint:nilerr // the same
 	}
-	v, err := r.decide(t.system, src, have, nil)
-	if err != nil || v.act != actReplace && (v.act != actCompare || v.differs != actReplace) {
-		return err
+	d := decide(r.observed(t.system, src, have))
+	if d.act != actReplace && (d.act != actCompare || d.different != actReplace) {
+		return nil
 	}
-	if v.act == actCompare {
-		if _, old, err := r.digestFile(t.root, t.name); err != nil || digests.Equal(old) {
+	if d.act == actCompare {
+		if _, old, err := r.digestFile(t.root, t.Name); err != nil || digests.Equal(old) {
 			return nil //nolint:nilerr // the same
 		}
 	}
@@ -108,8 +83,8 @@ func (r *run) checkGiven(t *target) error {
 // journal of unfinished runs has been read.
 func (t *target) startCatalog() error {
 	var unfinished catalog.Interrupted
-	if t.ledger.unsettled {
-		unfinished = t.ledger
+	if t.log.Interrupted {
+		unfinished = t.log
 	}
 	t.catalog.Resume(unfinished)
 	return t.catalog.Start()
@@ -164,13 +139,13 @@ func (r *run) copyLate() {
 func (r *run) warnStale(t *target) {
 	stale, err := t.catalog.Stale()
 	if err != nil {
-		r.report(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
+		r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
 	}
 	for _, s := range stale {
 		lines := "1 of its lines is"
 		if s.Lines > 1 {
 			lines = fmt.Sprintf("%d of its lines are", s.Lines)
 		}
-		r.report(Event{Kind: EventWarning, Path: s.Path, Target: t.given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
+		r.report(Event{Kind: EventWarning, Path: s.Path, Target: t.Given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
 	}
 }

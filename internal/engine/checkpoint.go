@@ -7,25 +7,8 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
-)
-
-// When a checkpoint is due. What an interruption costs is to stay a small part of
-// what was done: of the time, between the first two, and of the bytes, between the
-// others. And forcing the log must not become a part of the work itself.
-const (
-	leastInterval = 250 * time.Millisecond
-	mostInterval  = 3 * time.Second
-	leastVolume   = 16 << 20               // bytes
-	mostVolume    = 256 << 20              // bytes
-	partLost      = 32                     // one part in so many may be lost
-	forceShare    = 50                     // one part of the time in so many may go into forcing the log
-	forceFree     = 300 * time.Millisecond // and so much at the beginning
-
-	markEvery    = 4 << 20  // bytes of a large file between two points where it can be continued
-	writtenEvery = 16 << 20 // bytes of it between two lines that say how far it has come
 )
 
 // tendEvery is the time between two checks whether a checkpoint is due.
@@ -53,7 +36,7 @@ func (t *target) tend(r *run) {
 			}
 			continue
 		}
-		if !asked && !t.ledger.due(now) {
+		if !asked && !t.log.Due(now) {
 			continue
 		}
 		clock.At(timing.Flush, t.place())
@@ -77,9 +60,7 @@ func (t *target) writeDown(r *run) {
 		case <-ticker.C:
 		}
 		if !t.isDropped() {
-			if err := t.ledger.writeDown(); err != nil {
-				t.ledger.fail(err)
-			}
+			t.log.Flush()
 			r.reportLog(t)
 		}
 	}
@@ -93,69 +74,37 @@ func (t *target) dropUnwritten(r *run, path string, err error) {
 	t.drop(r, path, fmt.Errorf("what was written cannot be forced to the device: %w", err))
 }
 
-// due reports whether a checkpoint would list enough.
-func (l *ledger) due(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil || l.target.logErr != nil {
-		return false
-	}
-	parts := int64(0)
-	for _, f := range l.inFlight {
-		if m, ok := f.sink.Reached(); ok {
-			parts += m.Off - f.noted
-		}
-	}
-	if l.noted == 0 && parts == 0 {
-		return false
-	}
-	since := now.Sub(l.last)
-	if since >= mostInterval {
-		return true
-	}
-	if l.forcing > forceFree+now.Sub(l.begin)/forceShare {
-		return false
-	}
-	if since >= max(now.Sub(l.begin)/partLost, leastInterval) {
-		return true
-	}
-	return l.bytes+parts >= min(max((l.total+parts)/partLost, leastVolume), mostVolume)
-}
-
-// checkpoint forces to the device what was copied so far, and notes that it is
-// there. flush asks for everything, whether there is something to note or not.
+// checkpoint flushes to the device what was copied so far, and records that it is there.
+// flush asks for everything, whether there is something to record or not.
 func (t *target) checkpoint(r *run, flush bool) error {
-	l := t.ledger
-	l.flushing.Lock()
-	defer l.flushing.Unlock()
-	c, err := l.begins()
-	defer c.release()
-	if err != nil {
-		l.fail(err)
+	err := t.log.Checkpoint(func(g *resume.Group) error {
+		if err := t.force(g, flush); err != nil {
+			return err
+		}
+		if t.behind != nil && !g.Empty() {
+			// The kernel reports a writeback error once, and that may have been to the
+			// device's goroutine.
+			t.behind.Drain()
+		}
+		if t.unwritten.Load() {
+			return errReported
+		}
+		return nil
+	})
+	if errors.Is(err, errReported) {
+		return nil
 	}
-	if err := t.force(c, flush); err != nil {
-		return err
+	if err == nil {
+		r.reportLog(t)
 	}
-	if t.behind != nil && (c.noted > 0 || len(c.parts) > 0) {
-		// An error of writing back is told to one, who may have been the device's
-		// goroutine, and not to those who asked after it.
-		t.behind.Drain()
-	}
-	if t.unwritten.Load() {
-		return nil // which was told
-	}
-	if err := l.ends(c, r.opts.Sync != SyncNone); err != nil {
-		l.fail(err)
-	}
-	r.reportLog(t)
-	return nil
+	return err
 }
 
 // force makes the group durable.
-func (t *target) force(c *checkpointing, flush bool) (err error) {
-	whole := t.wholeFS && (c.noted > 0 || flush)
+func (t *target) force(g *resume.Group, flush bool) (err error) {
+	whole := t.wholeFS && (g.Files > 0 || flush)
 	if whole {
-		// As a whole, because many files are meant; few are forced each by itself,
+		// Completely, because many files are meant; a few are synced separately,
 		// because the file system has other programs' data, too.
 		var mark int64
 		if t.group != nil {
@@ -173,101 +122,20 @@ func (t *target) force(c *checkpointing, flush bool) (err error) {
 		}
 	}
 	if err == nil {
-		err = c.syncParts(whole)
+		err = g.SyncParts(whole)
 	}
 	if err == nil {
-		err = t.syncDirs(c.dirs)
-	}
-	if err == nil {
-		err = t.syncDrives()
+		err = t.forceNames(g)
 	}
 	return err
 }
 
-// settle notes, when everything else is on the device, that it is; last says that
-// the note has to last. The first error is one of forcing the names of files.
-func (l *ledger) settle(last bool) (unforced, err error) {
-	l.flushing.Lock()
-	defer l.flushing.Unlock()
-	c, err := l.begins()
-	defer c.release()
-	unforced = l.target.syncDirs(c.dirs)
-	if unforced == nil {
-		unforced = l.target.syncDrives()
+// forceNames makes the names of files durable that were synced separately.
+func (t *target) forceNames(g *resume.Group) error {
+	if err := t.syncDirs(g.Dirs); err != nil {
+		return err
 	}
-	if unforced != nil || err != nil {
-		return unforced, err
-	}
-	return nil, l.ends(c, last)
-}
-
-// checkpointing is one checkpoint under way.
-type checkpointing struct {
-	ledger *ledger
-	upto   int64 // lines of the log that begin before are meant
-	at     fsys.Time
-	noted  int64
-	dirs   map[string]string
-	parts  []part
-}
-
-type part struct {
-	*inFlight
-	from int64 // what is there already
-	mark pipe.Mark
-	each bool // no flush of its file system covers it
-}
-
-// begins closes the group of what the checkpoint is about.
-func (l *ledger) begins() (*checkpointing, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := &checkpointing{ledger: l, dirs: l.dirs}
-	l.dirs = map[string]string{}
-	if l.file == nil || l.target.logErr != nil {
-		return c, nil
-	}
-	// The time of the log's last change is that of the destination's clock, and not
-	// before the changes of the files that its lines list.
-	if err := l.w.Flush(); err != nil {
-		return c, err
-	}
-	info, err := l.file.Stat()
-	if err != nil {
-		return c, err
-	}
-	c.upto, c.at, c.noted = l.w.Size(), info.Mtime, l.noted
-	l.noted, l.bytes = 0, 0
-	for p, f := range l.inFlight {
-		if m, ok := f.sink.Reached(); ok && m.Off > f.noted {
-			f.users++
-			c.parts = append(c.parts, part{f, f.noted, m, p.dd.system.syncEach})
-		}
-	}
-	return c, nil
-}
-
-func (c *checkpointing) release() {
-	c.ledger.mu.Lock()
-	defer c.ledger.mu.Unlock()
-	for _, p := range c.parts {
-		p.release()
-	}
-	c.parts = nil
-}
-
-// syncParts syncs the large files that are on their way. flushed says that the file
-// systems were flushed that can be.
-func (c *checkpointing) syncParts(flushed bool) error {
-	for _, p := range c.parts {
-		if flushed && !p.each {
-			continue
-		}
-		if err := p.file.SyncPart(p.from, p.mark.Off-p.from); err != nil {
-			return fmt.Errorf("%s: %w", quote.Name(p.line.Path), err)
-		}
-	}
-	return nil
+	return t.syncDrives()
 }
 
 // syncDirs forces the names of files that were forced each by itself. in has a
@@ -347,39 +215,4 @@ func (t *target) syncMounts() error {
 		}
 	}
 	return nil
-}
-
-// ends writes down that the group is on the device.
-func (l *ledger) ends(c *checkpointing, force bool) error {
-	l.mu.Lock()
-	if l.file == nil || l.target.logErr != nil {
-		l.mu.Unlock()
-		return nil
-	}
-	var err error
-	for _, p := range c.parts {
-		if p.users > 1 && err == nil { // the worker is still at it
-			err = l.w.Partial(p.at(p.mark))
-			l.total += p.mark.Off - p.noted
-			p.noted = p.mark.Off
-			p.written = max(p.written, p.noted)
-		}
-	}
-	if err == nil && c.noted > 0 {
-		err = l.w.Checkpoint(c.upto, c.at)
-	}
-	if err == nil {
-		err = l.w.Flush()
-	}
-	file := l.file
-	l.mu.Unlock()
-	begin := time.Now()
-	if err == nil && force {
-		err = file.Sync()
-	}
-	l.mu.Lock()
-	l.last = time.Now()
-	l.forcing += l.last.Sub(begin)
-	l.mu.Unlock()
-	return err
 }

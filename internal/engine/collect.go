@@ -9,7 +9,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -38,14 +37,13 @@ type result struct {
 }
 
 type targetResult struct {
-	target  *target
-	done    outcome
-	name    string       // how the manifest lists it
-	alias   string       // another spelling of it, which the destination takes for the same; "" if there is none
-	digests hash.Digests // to be listed; nil if none are known
-	fresh   bool         // this run knows that it is the source's: the journal is to list it
-	known   bool         // the journal of an interrupted run listed it
-	each    bool         // it was synced separately
+	target   *target
+	done     outcome
+	conflict *conflictError // for outConflict
+	content                 // that the manifest and the journal list
+	name     string         // how the manifest lists it
+	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
+	each     bool           // it was synced separately
 }
 
 // collect runs until notes is closed. It alone writes the summary and the
@@ -116,14 +114,14 @@ func (r *run) account(f *result) {
 		}
 		if c := t.target.catalog; c != nil {
 			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests,
+				Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)
 			}
 		}
-		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.given, Bytes: f.size}
+		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size}
 		switch t.done {
 		case outCreated:
 			e.Action, copied = "create", true
@@ -168,41 +166,33 @@ func (r *run) account(f *result) {
 	}
 }
 
-// note lists a file in the journal of a destination. That it cannot be is told by
-// others: the collector must not send to itself.
+// note lists a file in the log of a destination. The goroutines that make checkpoints
+// report an error of that, because the collector must not send to itself.
 func (r *run) note(f *result, t targetResult) {
-	err := t.target.ledger.note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
-	if err != nil {
-		t.target.ledger.fail(err)
-	}
+	t.target.log.Note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 }
 
-// settle sends the result of an entry to the collector and completes the progress
+// sendResult sends the result of an entry to the collector and completes the progress
 // counters, which count a file whatever became of it, unless the run was stopped.
-func (r *run) settle(e *entry) {
+func (r *run) sendResult(e *entry) {
 	f := &result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
 	}
 	f.targets = make([]targetResult, len(e.transfers))
 	cut := r.stopped() // in the middle of the file
 	for i, p := range e.transfers {
-		cut = cut && p.done == outNothing
-		t := targetResult{target: p.target, done: p.done, name: e.manifestPath(p)}
-		if p.done == outConflict {
-			r.conflict(p.target, e.path, p.conflict)
-		}
-		settled := p.done != outNothing && p.done != outConflict
-		if e.kind == fsys.Regular && !r.opts.DryRun && settled {
-			if len(r.opts.Hashes) > 0 {
-				t.digests = p.digests
+		t := p.result
+		t.target, t.name, t.each = p.target, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
+		switch t.done {
+		case outConflict:
+			r.conflict(p.target, e.path, t.conflict)
+		case outNothing, outLeft:
+		default:
+			if other, ok := p.dd.aliasFor(p.name); ok {
+				t.alias = e.dir.Join(other)
 			}
-			made := p.done == outCreated || p.done == outReplaced || p.done == outLinked
-			t.fresh = p.equal || made && (p.digests != nil || len(r.opts.Hashes) == 0)
-			t.known, t.each = p.known, p.dd.system.syncEach
 		}
-		if other, ok := p.dd.aliasFor(p.name); ok && settled && p.done != outLeft {
-			t.alias = e.dir.Join(other)
-		}
+		cut = cut && t.done == outNothing
 		f.targets[i] = t
 	}
 	select {
@@ -229,8 +219,8 @@ func (r *run) report(e Event) {
 // run has left of it at a destination keeps its line in the manifest there.
 func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	for _, p := range e.transfers {
-		if p.done == outNothing {
-			p.act, p.failed = actNone, true
+		if p.state != stateFinished && p.state != stateFailed {
+			p.become(stateFailed)
 		}
 	}
 	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
@@ -259,7 +249,7 @@ func (r *run) reportSource(path string, stage failure.Stage, err error) {
 
 // failTransfer reports that an entry cannot be copied to one destination.
 func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error) {
-	p.act, p.failed = actNone, true
+	p.become(stateFailed)
 	r.failTarget(p.target, e.path, stage, err)
 }
 
@@ -278,11 +268,11 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 		err = fmt.Errorf("the destination does not take this name: %w", err)
 	}
 	r.report(Event{
-		Kind: EventFailed, Path: path, Target: t.given,
-		Err: &failure.FileError{Path: path, Target: t.given, Stage: stage, Err: err},
+		Kind: EventFailed, Path: path, Target: t.Given,
+		Err: &failure.FileError{Path: path, Target: t.Given, Stage: stage, Err: err},
 	})
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {
-	r.report(Event{Kind: EventConflict, Path: path, Target: t.given, Err: c, Hint: c.policy()})
+	r.report(Event{Kind: EventConflict, Path: path, Target: t.Given, Err: c, Hint: c.policy()})
 }

@@ -10,16 +10,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// compare settles the transfers whose action depends on content: the source is
-// read once, and every destination's file beside it until it differs. What is
-// equal to the end gets the digests. It returns what was compared, or that the source
-// changed; the error is the source's.
-func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) {
+// compare ends the comparing of transfers: the source is read once, and every
+// destination's file beside it until it differs. Nothing is taken for equal if the source
+// does not match its manifests. The error is the source's.
+func (r *run) compare(e *entry) error {
 	var open []*comparison
-	for _, p := range e.transfers {
-		if !p.open() || p.act != actCompare {
-			continue
-		}
+	for p := range e.in(stateComparing) {
 		e.clock.At(timing.Read, p.target.place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
@@ -27,17 +23,17 @@ func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) 
 			continue
 		}
 		defer f.Close()
-		differs := info.Kind != fsys.Regular || info.Size != e.meta.info.Size
-		if p.suspect && !differs {
+		c := &comparison{transfer: p, file: f, differs: info.Kind != fsys.Regular || info.Size != e.meta.info.Size}
+		if p.decision.torn && !c.differs {
 			// What memory holds may not be what the device has. What the device did not
 			// take, or gives back only as an error, is copied again.
 			if _, err := f.DropCache(); err != nil {
-				differs = true
+				c.differs = true
 			}
 		}
-		if p.promised != nil && !differs {
-			if proved, err := r.provePromised(e, p, f, info); err != nil {
-				return nil, false, err
+		if p.decision.written != nil && !c.differs {
+			if proved, err := r.proveWhole(e, c, info); err != nil {
+				return err
 			} else if proved {
 				continue
 			}
@@ -45,96 +41,95 @@ func (r *run) compare(e *entry) (compared []*transfer, changed bool, err error) 
 		if r.drops() {
 			f.SetUncached(true)
 		}
-		compared = append(compared, p)
-		open = append(open, &comparison{transfer: p, file: f, differs: differs})
+		open = append(open, c)
 	}
 	if len(open) == 0 {
-		return nil, false, nil
+		return nil
 	}
 	digests, err := r.readBeside(e, open)
+	if err == nil {
+		err = e.unchanged()
+	}
+	if err == nil {
+		err = e.agree(digests)
+	}
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	if changed, err := e.changed(); changed || err != nil {
-		return nil, changed, err
-	}
-	if !e.agree(digests) {
-		return nil, true, nil
-	}
+	broken := e.digests != nil && !r.isExpected(e, e.digests)
 	for _, c := range open {
-		p := c.transfer
-		switch {
-		case c.err != nil && p.suspect:
-			p.act = p.differs.act
-		case c.err != nil:
-			r.failTransfer(e, p, failure.StageRead, c.err)
-		case !c.differs:
-			e.clock.At(timing.Commit, p.target.place())
-			if err := p.forceEqual(c.file); err != nil {
-				r.failTransfer(e, p, failure.StageSync, err)
-				continue
-			}
-			if len(e.digests) > 0 {
-				p.digests = e.digests
-			}
-			p.equal, p.line = true, nil
-			p.act = actKeep
-			if r.opts.Policy == PolicyNever {
-				p.act, p.done = actLeave, outLeft
-			}
-		default:
-			p.act = p.differs.act
-			switch {
-			case p.damaged(e.digests):
-				p.act = actReplace
-			case p.act == actConflict:
-				p.fail(p.differs.conflict)
-			case p.act == actLeave:
-				p.done = outLeft
-				if p.suspect {
-					p.target.warnTorn(r, e.path)
-				}
-			}
+		r.endStep(e, c.transfer, r.endComparison(e, c, broken))
+	}
+	for _, p := range e.transfers {
+		if broken && p.open() {
+			p.become(stateFailed)
 		}
 	}
-	return compared, false, nil
+	return nil
+}
+
+// endComparison does what the decision says. broken: the source does not match its
+// manifests, which was reported.
+func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
+	p := c.transfer
+	switch {
+	case c.err != nil && !p.decision.torn:
+		return inStage(failure.StageRead, c.err)
+	case p.decision.damaged(e.digests) && c.differs:
+		r.follow(e, p, actReplace)
+		return nil
+	case c.differs || c.err != nil:
+		r.follow(e, p, p.decision.different)
+		return nil
+	case broken:
+		return errReported
+	}
+	e.clock.At(timing.Commit, p.target.place())
+	if err := p.forceEqual(c.file); err != nil {
+		return inStage(failure.StageSync, err)
+	}
+	if p.decision.equal == actKeep {
+		if err := r.accepts(e, p); err != nil {
+			return err
+		}
+	}
+	if !r.opts.DryRun {
+		p.content = content{digests: e.digests, fresh: true}
+	}
+	r.follow(e, p, p.decision.equal)
+	return nil
 }
 
 // damaged reports whether an earlier manifest lists the file with the digests of the
 // source: what differs from the source then is not what was once read or written there.
-func (p *transfer) damaged(source hash.Digests) bool {
-	for i, digest := range p.line {
+func (d *decision) damaged(source hash.Digests) bool {
+	for i, digest := range d.line {
 		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
 			return false
 		}
 	}
-	return p.line.Any()
+	return d.line.Any()
 }
 
-// provePromised reads what an interrupted run has written from the device and
-// compares it with the digests of what that run read. The source need not be read
-// then. Whatever is wrong shows when it is compared with the source; the error is
-// that the run was stopped.
-func (r *run) provePromised(e *entry, p *transfer, f *fsys.File, info fsys.Info) (proved bool, err error) {
+// proveWhole reads what an interrupted run has written from the device and compares it
+// with the digests of what that run read. The source need not be read then. Whatever is
+// wrong shows when it is compared with the source; the error is that the run was stopped.
+func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
+	p := c.transfer
 	// Not counted: the progress is that of the source.
 	quiet := pipe.Pipe{Pool: r.pipe.Pool, QueueSize: r.pipe.QueueSize}
-	_, _, err = quiet.ReadBack(r.ctx, f, info, set, pipe.CacheDrop, e.clock, p.target.place())
+	_, _, err = quiet.ReadBack(r.ctx, c.file, info, set, pipe.CacheDrop, e.clock, p.target.place())
 	if stopped := r.ctx.Err(); stopped != nil {
 		return false, stopped
 	}
-	if err != nil || !set.Digests().Equal(p.promised) {
+	if err != nil || !set.Digests().Equal(p.decision.written) || p.forceEqual(c.file) != nil {
 		return false, nil
 	}
-	if p.forceEqual(f) != nil {
-		return false, nil
-	}
-	p.digests, p.act, p.equal, p.known = p.promised, actKeep, true, true
-	if r.opts.Policy == PolicyNever {
-		p.act, p.done = actLeave, outLeft
-	}
+	p.content = content{digests: p.decision.written, fresh: true, known: true}
+	r.follow(e, p, p.decision.equal)
 	return true, nil
 }
 
@@ -179,7 +174,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	for off := int64(0); ; {
 		going := false
 		for _, c := range open {
-			going = going || c.err == nil && (!c.differs || c.transfer.line.Any())
+			going = going || c.err == nil && (!c.differs || c.transfer.decision.line.Any())
 		}
 		if !going {
 			return nil, nil

@@ -11,249 +11,210 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// copyRegular decides, compares where content decides, and moves the data once
-// for all destinations that need it. changed says that the source's file is not as it
-// was described; see tryEntry.
-func (r *run) copyRegular(e *entry) (changed bool) {
-	for _, p := range e.transfers {
-		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
-			continue
+// This file is the life of one entry, from top to bottom. Each step takes the transfers
+// that are in one state, for all destinations together, because the source is read once
+// for all of them:
+//
+//	decideAll    undecided → comparing, moving, keeping, or finished at once
+//	compare      comparing → moving, keeping, or finished
+//	unshareKept  keeping → moving, where the metadata of other names would change
+//	move         moving → finished; undecided if another process took the name
+//	doubtKept    keeping → comparing, where what was read contradicts an earlier run
+//	keepAll      keeping → finished
+//
+// In each step a transfer can fail. The source's errors end the attempt.
+
+// copyOnce takes the open transfers through the steps.
+func (r *run) copyOnce(e *entry, group *linkGroup) error {
+	r.decideAll(e, group)
+	if !anyOpen(e.transfers) {
+		return nil
+	}
+	if err := r.prepareSource(e); err != nil {
+		return inStage(failure.StageMetadata, err)
+	}
+	if err := r.compare(e); err != nil {
+		return err
+	}
+	r.unshareKept(e)
+	if err := r.move(e); err != nil {
+		return err
+	}
+	if e.doubtKept() {
+		if err := r.compare(e); err != nil {
+			return err
 		}
-		p.again = false
+	}
+	r.keepAll(e, group)
+	return nil
+}
+
+// decideAll decides about the transfers that are undecided, and links what can be linked.
+func (r *run) decideAll(e *entry, group *linkGroup) {
+	for p := range e.in(stateUndecided) {
 		e.clock.At(timing.Create, p.target.place())
-		v, err := r.lookUp(p, e.meta.info, nil)
+		r.endStep(e, p, r.decideOne(e, p, group))
+	}
+}
+
+func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
+	o, err := r.observe(e, p)
+	if err != nil {
+		return inStage(failure.StageCreate, err)
+	}
+	if group.linkable(e, p) {
+		o.linkable = true
+		linked, err := r.linkTo(e, p, group, decide(o).act)
 		if err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
+			return err
 		}
-		r.judge(e, p, v)
+		if linked.done != outNothing {
+			p.finish(linked)
+			return nil
+		}
+		o.linkable = false
+	}
+	p.decision = decide(o)
+	p.content = p.decision.content
+	r.follow(e, p, p.decision.act)
+	if e.kind == fsys.Irregular && p.open() {
+		return inStage(failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
+	}
+	return nil
+}
+
+// follow brings the transfer to the state in which the action is carried out.
+func (r *run) follow(e *entry, p *transfer, act action) {
+	switch act {
+	case actCreate, actReplace:
+		p.become(stateMoving)
+	case actKeep:
+		p.become(stateKeeping)
+	case actCompare:
+		p.become(stateComparing)
+	case actConflict:
+		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
+	case actLeave:
+		if p.decision.torn && !p.content.fresh {
+			p.target.warnTorn(r, e.path)
+		}
+		p.finish(targetResult{done: outLeft, content: p.content})
+	}
+}
+
+var (
+	// errNameTaken ends a step: another process has given the name to a file.
+	errNameTaken = errors.New("the name is taken")
+	// errReported ends a step or a checkpoint because of an error that was reported.
+	errReported = errors.New("reported")
+)
+
+// endStep deals with the error of a step of one transfer, if it is not nil.
+func (r *run) endStep(e *entry, p *transfer, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, errNameTaken):
+		p.become(stateUndecided)
+	case errors.Is(err, errReported):
+		p.become(stateFailed)
+	default:
+		stage, err := splitStage(err)
+		r.failTransfer(e, p, stage, err)
+	}
+}
+
+// prepareSource reads the metadata that a description lacks, and prepares a regular file
+// for the way in which it is read.
+func (r *run) prepareSource(e *entry) error {
+	if e.kind != fsys.Regular {
+		return r.readSpecialXattrs(e)
 	}
 	e.clock.At(timing.Read, timing.Source)
-	if !r.opts.DryRun {
-		r.openCache(e)
-		if err := r.readXattrs(&e.file.Object, e.path, e.meta); err != nil {
-			r.failSource(e, failure.StageMetadata, err)
-			return false
-		}
-	}
-	if r.compareAll(e) {
-		return true
-	}
-	for _, p := range e.transfers {
-		if p.open() && p.act == actKeep {
-			e.clock.At(timing.Create, p.target.place())
-			r.unshare(e, p)
-		}
-	}
-	if r.moveData(e) {
-		return true
-	}
-	// What was read shows whether digests of earlier runs are still those of the source.
-	if e.doubtKept() && r.compareAll(e) {
-		return true
-	}
-	for _, p := range e.transfers {
-		if p.open() && p.act == actKeep {
-			r.keep(e, p)
-		}
-	}
-	return false
-}
-
-// compareAll compares what is to be compared, and lets nothing stand for the source
-// that does not match its manifest.
-func (r *run) compareAll(e *entry) (changed bool) {
-	compared, changed, err := r.compare(e)
-	if err != nil {
-		r.failSource(e, failure.StageRead, err)
-	}
-	if changed || err != nil {
-		return changed
-	}
-	if len(compared) > 0 && e.digests != nil && !r.isExpected(e, e.digests) {
-		for _, p := range e.transfers {
-			if p.open() || p.digests != nil && slices.Contains(compared, p) {
-				p.act, p.done, p.digests, p.failed = actNone, outNothing, nil, true
-			}
-		}
-	}
-	for _, p := range compared {
-		if p.open() && p.equal && !r.accepts(e, p) {
-			p.digests = nil
-		}
-	}
-	return false
-}
-
-// accepts reports whether what was read matches a manifest at the destination that is
-// not Sealift's to change. It reports a mismatch.
-func (r *run) accepts(e *entry, p *transfer) bool {
-	if p.target.catalog == nil { // in a dry run
-		return true
-	}
-	err := p.target.catalog.Accepts(e.digests)
-	if err != nil {
-		p.act, p.failed = actNone, true
-		r.mismatch(p.target, e.path, err)
-	}
-	return err == nil
-}
-
-// doubtKept lets the transfers be compared that would keep digests of an earlier run
-// which are not those that were read of the source.
-func (e *entry) doubtKept() (any bool) {
-	for _, p := range e.transfers {
-		if p.open() && p.act == actKeep && e.contradicts(p.digests) {
-			p.act, p.differs, p.digests, p.promised, any = actCompare, sameTimes, nil, nil, true
-		}
-	}
-	return any
-}
-
-// contradicts reports whether digests are not those that were read of the source.
-func (e *entry) contradicts(digests hash.Digests) bool {
-	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
-}
-
-// moveData reads the file once and writes it wherever it has to be. changed says that
-// what was read is not one state of the file: nothing is committed then.
-func (r *run) moveData(e *entry) (changed bool) {
-	var movers []*transfer
-	for _, p := range e.transfers {
-		if p.open() && (p.act == actCreate || p.act == actReplace) {
-			movers = append(movers, p)
-		}
-	}
-	if len(movers) == 0 {
-		return false
-	}
 	if r.opts.DryRun {
-		for _, p := range movers {
-			p.done = created(p.act)
-		}
-		return false
+		return nil
 	}
-	changed, err := r.tryMove(e, movers)
+	r.openCache(e)
+	return r.readXattrs(&e.file.Object, e.path, e.meta)
+}
+
+// unshareKept gives the transfers a file of their own where bringing the metadata up to
+// date would change other names too.
+func (r *run) unshareKept(e *entry) {
+	for p := range e.in(stateKeeping) {
+		e.clock.At(timing.Create, p.target.place())
+		shares, err := r.sharesInode(e, p)
+		if shares {
+			p.become(stateMoving)
+		}
+		r.endStep(e, p, inStage(failure.StageMetadata, err))
+	}
+}
+
+// move gives the transfers' names to the source's content.
+func (r *run) move(e *entry) error {
+	movers := slices.Collect(e.in(stateMoving))
+	if e.kind == fsys.Regular && !r.opts.DryRun && len(movers) > 0 {
+		return r.moveData(e, movers)
+	}
 	for _, p := range movers {
-		if err == nil && !changed && p.open() && r.mayCommit(e, p) {
-			r.commit(e, p)
+		if r.opts.DryRun {
+			p.finish(targetResult{done: p.created()})
+			continue
+		}
+		e.clock.At(timing.Create, p.target.place())
+		r.endStep(e, p, r.makeSpecial(e, p))
+	}
+	return nil
+}
+
+// moveData reads the file once and writes it to all movers. Nothing is committed if what
+// was read is not one state of the file.
+func (r *run) moveData(e *entry, movers []*transfer) error {
+	err := r.fill(e, movers)
+	for _, p := range movers {
+		if err == nil && p.open() {
+			r.endStep(e, p, r.commit(e, p))
 		}
 		r.giveUp(e, p) // nothing after a commit
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errSourceChanged) {
 		r.counters.Bytes.Add(-e.counted)
 		e.counted = 0
-		r.failSource(e, failure.StageRead, err)
 	}
-	return changed
+	return err
 }
 
-// mayCommit reports whether what was read matches the manifests of the source, and one
-// that is at the destination already.
-func (r *run) mayCommit(e *entry, p *transfer) bool {
-	if !r.isExpected(e, e.digests) {
-		p.act, p.failed = actNone, true
-		return false
-	}
-	return r.accepts(e, p)
-}
-
-// giveUp ends the transfer's temporary, unless it is committed or kept.
-func (r *run) giveUp(e *entry, p *transfer) {
-	if p.sink.File != nil {
-		p.target.ledger.untrack(p)
-		if p.sink.Behind != nil {
-			p.sink.Behind.Finish()
-		}
-		if p.sink.File.Abort() {
-			p.target.keepLog.Store(true) // for a later run, which removes it
-		}
-		r.forget(e, p)
-	}
-	p.sink = pipe.Sink{}
-}
-
-// forget notes that the transfer's temporary is not there any more.
-func (r *run) forget(e *entry, p *transfer) {
-	if !p.noted {
-		return
-	}
-	p.noted = false
-	if err := p.target.ledger.done(e.manifestPath(p)); err != nil {
-		p.target.ledger.fail(err)
-	}
-}
-
-func created(act action) outcome {
-	if act == actReplace {
-		return outReplaced
-	}
-	return outCreated
-}
-
-// tryMove is one reading of the file into new temporaries, or, at the first attempt,
-// into those that an interrupted run has left. changed says that what was read
-// is not one state of the file.
-func (r *run) tryMove(e *entry, movers []*transfer) (changed bool, err error) {
+// fill is one reading of the file into new temporaries, or, at the first attempt, into
+// those that an interrupted run has left.
+func (r *run) fill(e *entry, movers []*transfer) error {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
-	var start int64
-	if e.attempt == 1 && e.meta.info.Size > leastPartial && r.opts.Reflink != ReflinkAlways {
-		if start, err = r.continuePartial(e, movers, set); err != nil {
-			return false, err
-		}
-		if start == 0 {
-			set.Reset() // what was tried has left its traces
-		}
-		if start%fsys.DirectAlignment != 0 && e.direct {
-			if _, err := e.file.SetDirect(false); err != nil {
-				return false, err
-			}
-		}
+	start, err := r.continueLeft(e, movers, set)
+	if err != nil {
+		return err
 	}
 	if e.evict != nil {
 		e.evict.Restart()
 	}
-	var sinks []*pipe.Sink
-	for _, p := range movers {
-		if !p.open() {
-			continue
-		}
-		e.clock.At(timing.Create, p.target.place())
-		err := p.sink.Err
-		if start == 0 {
-			err = r.create(e, p)
-		}
-		if err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
-		}
-		if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
-			r.writeBehind(e, p)
-		}
-		if err := p.target.ledger.track(e, p, start); err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
-		}
-		e.clock.Count(timing.Create, p.target.place(), 0)
-		sinks = append(sinks, &p.sink)
-	}
+	sinks := r.openSinks(e, movers, start)
 	if len(sinks) == 0 {
-		return false, nil
+		return nil
 	}
 	course := pipe.Course{Start: start}
-	if e.meta.info.Size > leastPartial {
-		course.MarkEvery = markEvery
+	if e.meta.info.Size > resume.LeastPartial {
+		course.MarkEvery = resume.MarkEvery
 	}
 	if e.evict != nil {
 		course.Read = e.evict.Read
 	}
 	e.resumed = start
-	r.countMoved(e, start)
+	e.counted += start
+	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, course)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
@@ -263,57 +224,107 @@ func (r *run) tryMove(e *entry, movers []*transfer) (changed bool, err error) {
 		if r.ctx.Err() != nil {
 			r.leavePartial(e, movers, total, set)
 		}
-		return false, err
+		return err
 	}
 	for _, p := range movers {
 		if p.open() && p.sink.Err != nil {
 			r.failTransfer(e, p, failure.StageWrite, p.sink.Err)
 		}
 	}
-	if changed, err := e.changed(); changed || err != nil {
-		return changed, err
+	if err := e.unchanged(); err != nil {
+		return err
 	}
 	if !anyOpen(movers) { // reading stopped when the last destination failed
-		return false, nil
+		return nil
 	}
 	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
-		return false, fmt.Errorf("it ended after %d of %d bytes", total, size)
+		return fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
-	if !e.agree(set.Digests()) {
-		return true, nil
+	if err := e.agree(set.Digests()); err != nil {
+		return err
 	}
 	if total != e.meta.info.Size { // more than 0 for what says 0, as in /proc, less than a page in sysfs
 		meta := *e.meta
 		meta.info.Size = total
 		e.meta = &meta
 	}
-	return false, nil
+	return nil
 }
 
-// countMoved counts bytes that need not be moved any more.
-func (r *run) countMoved(e *entry, n int64) {
-	counters.Grow(&r.counters.Bytes, n)
-	e.counted += n
-}
-
-func anyOpen(transfers []*transfer) bool {
-	for _, p := range transfers {
-		if p.open() {
-			return true
-		}
+// continueLeft continues the temporaries that an interrupted run has left, if it can. It
+// returns the offset from which the source is to be read.
+func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
+	if e.attempts > 1 || e.meta.info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
+		return 0, nil
 	}
-	return false
+	start, err = r.continuePartial(e, movers, set)
+	if err != nil {
+		return 0, err
+	}
+	if start == 0 {
+		set.Reset() // what was tried has left its traces
+	}
+	if start%fsys.DirectAlignment != 0 && e.direct {
+		_, err = e.file.SetDirect(false)
+	}
+	return start, err
+}
+
+// openSinks makes the temporaries, unless they are continued at start, and returns those
+// that can be written.
+func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pipe.Sink) {
+	for _, p := range movers {
+		if !p.open() {
+			continue
+		}
+		e.clock.At(timing.Create, p.target.place())
+		err := p.sink.Err
+		if start == 0 {
+			err = r.create(e, p)
+		}
+		if err == nil {
+			if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
+				r.writeBehind(e, p)
+			}
+			err = p.track(e, start)
+		}
+		if err != nil {
+			r.failTransfer(e, p, failure.StageCreate, err)
+			continue
+		}
+		e.clock.Count(timing.Create, p.target.place(), 0)
+		sinks = append(sinks, &p.sink)
+	}
+	return sinks
+}
+
+// accepts returns errReported if what was read does not match a manifest at the
+// destination that is not Sealift's to change.
+func (r *run) accepts(e *entry, p *transfer) error {
+	if p.target.catalog == nil { // in a dry run
+		return nil
+	}
+	if err := p.target.catalog.Accepts(e.digests); err != nil {
+		r.mismatch(p.target, e.path, err)
+		return errReported
+	}
+	return nil
 }
 
 // commit completes the temporary and gives it the final name.
-func (r *run) commit(e *entry, p *transfer) {
+func (r *run) commit(e *entry, p *transfer) error {
+	if !r.isExpected(e, e.digests) {
+		return errReported
+	}
+	if err := r.accepts(e, p); err != nil {
+		return err
+	}
 	s, place := &p.sink, p.target.place()
 	e.clock.At(timing.Commit, place)
 	if s.Finish(e.meta.info.Size); s.Err != nil {
-		r.failTransfer(e, p, failure.StageWrite, s.Err)
-		return
+		return inStage(failure.StageWrite, s.Err)
 	}
-	p.target.ledger.untrack(p)
+	p.inFlight.Stop()
 	if s.Behind != nil {
 		s.Behind.Finish()
 		s.Behind = nil
@@ -324,51 +335,86 @@ func (r *run) commit(e *entry, p *transfer) {
 		_, err = r.apply(p.dd.system, &s.File.Object, e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
-		r.failTransfer(e, p, failure.StageMetadata, err)
-		return
+		return inStage(failure.StageMetadata, err)
 	}
 	if p.dd.system.syncEach {
 		if err := p.target.sync(s.File); err != nil {
 			p.target.keepLog.Store(true)
-			r.failTransfer(e, p, failure.StageSync, err)
-			return
+			return inStage(failure.StageSync, err)
 		}
 	}
 	if err = p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
-		r.failTransfer(e, p, failure.StageJournal, err)
-		return
+		return inStage(failure.StageJournal, err)
 	}
-	if p.act == actReplace {
+	if p.exists {
 		err = s.File.CommitReplacing(p.name)
-	} else {
-		err = s.File.Commit(p.name)
-		if errors.Is(err, fs.ErrExist) {
-			r.nameTaken(e, p)
-			return
-		}
+	} else if err = s.File.Commit(p.name); errors.Is(err, fs.ErrExist) {
+		return r.nameTaken(e, p)
 	}
 	if err != nil {
-		r.failTransfer(e, p, failure.StageCommit, err)
-		return
+		return inStage(failure.StageCommit, err)
 	}
-	p.digests, p.done = e.digests, created(p.act)
+	p.finish(targetResult{done: p.created(), content: content{digests: e.digests, fresh: true}})
 	e.clock.Count(timing.Commit, place, 0)
-	r.forget(e, p)
+	p.forget()
 	r.wrote(e, p)
+	return nil
 }
 
 // nameTaken finds out why a name that was free is taken: the transfer is decided
-// anew, or fails because names fall together.
-func (r *run) nameTaken(e *entry, p *transfer) {
-	if err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info); err != nil {
-		var collision *collisionError
-		if errors.As(err, &collision) {
-			r.notes <- note{folded: p.target, file: e.manifestPath(p)}
-		}
-		r.failTransfer(e, p, failure.StageCheck, err)
-		return
+// again, or fails because names fall together.
+func (r *run) nameTaken(e *entry, p *transfer) error {
+	err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info)
+	if err == nil {
+		return errNameTaken
 	}
-	p.again = true
+	var collision *collisionError
+	if errors.As(err, &collision) {
+		r.notes <- note{folded: p.target, file: e.manifestPath(p)}
+	}
+	return inStage(failure.StageCheck, err)
+}
+
+// giveUp ends the transfer's temporary, unless it is committed or kept.
+func (r *run) giveUp(e *entry, p *transfer) {
+	if p.sink.File != nil {
+		p.inFlight.Stop()
+		if p.sink.Behind != nil {
+			p.sink.Behind.Finish()
+		}
+		if p.sink.File.Abort() {
+			p.target.keepLog.Store(true) // for a later run, which removes it
+		}
+		p.forget()
+	}
+	p.temporary = temporary{}
+}
+
+// forget records that the transfer's temporary does not exist any more.
+func (p *transfer) forget() {
+	p.inFlight.Gone()
+	p.inFlight = nil
+}
+
+// doubtKept lets the transfers be compared that would keep digests of an earlier run
+// which are not those that were read of the source.
+func (e *entry) doubtKept() (anyDoubt bool) {
+	for p := range e.in(stateKeeping) {
+		if e.contradicts(p.content.digests) {
+			p.decision = p.decision.doubted()
+			p.content = content{}
+			p.become(stateComparing)
+			anyDoubt = true
+		}
+	}
+	return anyDoubt
+}
+
+// keepAll finishes the transfers whose names have the source's content already.
+func (r *run) keepAll(e *entry, group *linkGroup) {
+	for p := range e.in(stateKeeping) {
+		r.endStep(e, p, r.keep(e, p, group))
+	}
 }
 
 // freshInfo is what a new file in the directory has before anything is set. The

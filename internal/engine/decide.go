@@ -2,9 +2,11 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -12,21 +14,62 @@ import (
 type action uint8
 
 const (
-	actUndecided action = iota
-	actNone             // nothing can be done; it was reported
-	actCreate           // the name is free
-	actReplace          // what has the name is replaced
-	actKeep             // what has the name is up to date; its metadata may not be
-	actLeave            // policy "never": nothing is touched
-	actCompare          // the content decides between actKeep and what differs says
-	actConflict         // left alone and reported
+	actNone     action = iota
+	actCreate          // the name is free
+	actReplace         // what has the name is replaced
+	actKeep            // what has the name is up to date; its metadata may not be
+	actLeave           // policy "never": nothing is touched
+	actCompare         // the content decides between two other actions
+	actConflict        // what has the name is left alone, and reported
 )
 
-// verdict is an action and, for actCompare, what a difference leads to.
-type verdict struct {
-	act      action
-	differs  action
-	conflict *conflictError
+// observation is what Sealift knows of an entry of the source, and of what has its name at
+// a destination, before it compares any content. The zero value says that the name is free.
+type observation struct {
+	policy  Policy
+	hashing bool // the run computes digests
+	dryRun  bool
+
+	exists   bool      // something has the name
+	source   fsys.Kind // of the entry
+	have     fsys.Kind // of what has the name
+	sameSize bool
+	sameTime bool // as far as the destination's file system can tell
+	newer    bool // what has the name is newer than the entry
+	sameNode bool // of two entries without data: links to one target, devices of one number
+	ours     bool // this run has given the name to an earlier state of the file
+	linkable bool // another name of the source's file is at the destination, with its content
+
+	journal   journalView
+	line      hash.Digests // of the previous manifests; see catalog.Kept
+	lineHolds bool         // it is complete, and the source's own manifests list nothing else
+}
+
+// journalView is what the journal of an interrupted run says of a file at the destination.
+type journalView struct {
+	listed  bool         // it was copied or found equal, was flushed, and has not changed since, nor has the source's
+	digests hash.Digests // of a listed file
+	torn    bool         // it has changed since that run began: whatever its size and time are, a power cut may have damaged it
+	written hash.Digests // what that run read of the source when it wrote the file, which need not be on the device; nil if unknown
+}
+
+// decision is what happens to an entry at one destination.
+type decision struct {
+	act       action
+	equal     action         // what equal content leads to, for actCompare
+	different action         // what other content leads to, for actCompare
+	conflict  *conflictError // why the entry is left alone, where one of the actions is actConflict
+	content   content        // what is known of the content of what has the name
+	line      hash.Digests   // of the previous manifests: where they list the source's digests, a difference is damage
+	torn      bool           // compare what the device has, not what memory has
+	written   hash.Digests   // for actCompare: a file that has these digests is equal, too
+}
+
+// content is what Sealift knows of the content of a file at a destination.
+type content struct {
+	digests hash.Digests // which the manifest lists; nil if they are unknown
+	fresh   bool         // this run has found that they are the source's: the journal lists the file
+	known   bool         // the journal of an interrupted run lists the file
 }
 
 // conflictError says why an entry is left alone, and which policy would replace it.
@@ -45,121 +88,191 @@ func (e *conflictError) policy() string {
 	return e.hint.String()
 }
 
-// decide applies the overwrite policy to an entry of the source and what has
-// its name at the destination. same tells whether two entries that are not
-// regular files are equal; it is not called for others.
-func (r *run) decide(s *fileSystem, src, have fsys.Info, same func() (bool, error)) (verdict, error) {
-	if r.opts.Policy == PolicyNever {
-		return verdict{act: actLeave}, nil
+// decide decides what happens to an entry at one destination. It depends on nothing but
+// the observation.
+func decide(o observation) decision {
+	switch {
+	case !o.exists:
+		return decision{act: actCreate}
+	case o.ours:
+		return decision{act: actReplace}
 	}
-	if have.Kind == fsys.Directory {
-		return conflict("a directory is in the way", PolicyDefault), nil
-	}
-	if src.Kind != have.Kind {
-		if r.opts.Policy == PolicyDefault {
-			return conflict("a "+have.Kind.String()+" is in the way", PolicyAlways), nil
-		}
-		return verdict{act: actReplace}, nil
-	}
-	if src.Kind != fsys.Regular {
-		equal, err := same()
+	d := o.byPolicy()
+	if o.source == fsys.Regular && o.have == fsys.Regular && !o.dryRun {
 		switch {
-		case err != nil:
-			return verdict{}, err
-		case r.opts.Policy == PolicyAlways:
-			return verdict{act: actReplace}, nil
-		case equal:
-			return verdict{act: actKeep}, nil
-		case r.opts.Policy == PolicyDefault:
-			return r.newer(s, src, have), nil
+		case o.journal.listed:
+			d = o.listedBefore(d)
+		case o.journal.torn:
+			d = o.tornBefore(d)
+		case d.act == actKeep && o.hashing && !o.linkable: // a link has the line of the name that it is linked to
+			d = o.keepLine()
 		}
-		return verdict{act: actReplace}, nil
 	}
-	sameSize, sameTime := src.Size == have.Size, s.sameTime(src.Mtime, have.Mtime)
-	switch r.opts.Policy {
-	case PolicyUpdate:
-		if sameSize && sameTime {
-			return verdict{act: actKeep}, nil
-		}
-	case PolicyChecksum:
-		if sameSize {
-			return verdict{act: actCompare, differs: actReplace}, nil
-		}
-	case PolicyDefault:
-		v := r.newer(s, src, have)
-		switch {
-		case sameSize && sameTime:
-			return verdict{act: actKeep}, nil
-		case sameSize:
-			return verdict{act: actCompare, differs: v.act, conflict: v.conflict}, nil
-		}
-		return v, nil
+	if o.linkable && d.act == actCompare && d.different == actReplace {
+		return decision{act: actReplace} // equal or not, the link has the source's content
 	}
-	return verdict{act: actReplace}, nil
+	return d
 }
 
-// newer replaces what is not newer than the source.
-func (r *run) newer(s *fileSystem, src, have fsys.Info) verdict {
-	if s.sameTime(src.Mtime, have.Mtime) || have.Mtime.Compare(src.Mtime) < 0 {
-		return verdict{act: actReplace}
+// byPolicy applies the overwrite policy to what has the name.
+func (o *observation) byPolicy() decision {
+	switch {
+	case o.policy == PolicyNever:
+		return decision{act: actLeave}
+	case o.have == fsys.Directory:
+		return conflict("a directory is in the way", PolicyDefault)
+	case o.source != o.have && o.policy == PolicyDefault:
+		return conflict("a "+o.have.String()+" is in the way", PolicyAlways)
+	case o.source != o.have || o.policy == PolicyAlways:
+		return decision{act: actReplace}
+	case o.upToDate():
+		return decision{act: actKeep}
 	}
-	return conflict("the destination is newer than the source and differs", PolicyUpdate)
+	d := decision{act: actReplace}
+	if o.policy == PolicyDefault && o.newer {
+		d = conflict("the destination is newer than the source and differs", PolicyUpdate)
+	}
+	if o.source == fsys.Regular && o.sameSize && o.policy != PolicyUpdate {
+		d.act, d.equal, d.different = actCompare, actKeep, d.act
+	}
+	return d
 }
 
-func conflict(why string, hint Policy) verdict {
-	return verdict{act: actConflict, conflict: &conflictError{why: why, hint: hint}}
+// upToDate reports whether the policy takes two entries of one kind for equal without
+// comparing content.
+func (o *observation) upToDate() bool {
+	if o.source != fsys.Regular {
+		return o.sameNode
+	}
+	return o.sameSize && o.sameTime && (o.policy == PolicyDefault || o.policy == PolicyUpdate)
 }
 
-// lookUp finds what has the transfer's name at the destination and decides.
-func (r *run) lookUp(p *transfer, src fsys.Info, same func() (bool, error)) (verdict, error) {
+// listedBefore decides about a file that the journal lists. It is up to date, whatever
+// the policy says.
+func (o *observation) listedBefore(d decision) decision {
+	act := actKeep
+	if d.act == actLeave {
+		act = actLeave
+	}
+	return decision{act: act, content: content{digests: o.journal.digests, known: true}}
+}
+
+// tornBefore decides about a file that a power cut may have damaged. Its size and time
+// prove nothing, and replacing it needs no permission by the policy: the interrupted run
+// wrote it. Policy "never" leaves even such a file, but may find that it is complete.
+func (o *observation) tornBefore(d decision) decision {
+	torn := decision{act: d.act, torn: true, written: o.journal.written}
+	switch {
+	case o.sameSize && d.act == actLeave:
+		torn.act, torn.equal, torn.different = actCompare, actLeave, actLeave
+	case o.sameSize && d.act != actReplace:
+		torn.act, torn.equal, torn.different = actCompare, actKeep, actReplace
+	case d.act != actLeave:
+		torn.act = actReplace
+	}
+	return torn
+}
+
+// keepLine decides about a file that is up to date by size and time. It keeps the line of
+// an earlier manifest. Without one, or with one that the source's own manifests contradict,
+// the content decides.
+func (o *observation) keepLine() decision {
+	if o.lineHolds {
+		return decision{act: actKeep, content: content{digests: o.line}, line: o.line}
+	}
+	d := decision{act: actKeep, line: o.line}
+	return d.doubted()
+}
+
+// doubted lets the content decide about a file that is up to date by size and time.
+func (d decision) doubted() decision {
+	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: d.line, torn: d.torn}
+}
+
+func conflict(why string, hint Policy) decision {
+	return decision{act: actConflict, conflict: &conflictError{why: why, hint: hint}}
+}
+
+// errSameTimes is a difference where size and time say that there is none.
+var errSameTimes = &conflictError{why: "it differs from the source, although size and modification time are equal", hint: PolicyChecksum}
+
+// observe finds out what has the transfer's name at the destination.
+func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
-	if p.dir == nil || !p.dd.maybeExists(p.name) {
-		return verdict{act: actCreate}, nil
+	if p.dir == nil || !p.made && !p.dd.maybeExists(p.name) {
+		return o, nil
 	}
 	have, err := p.dir.Lstat(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return verdict{act: actCreate}, nil
+		return o, nil
 	}
 	if err != nil {
-		return verdict{}, err
+		return o, err
 	}
 	p.have, p.exists = have, true
-	return r.decide(p.dd.system, src, have, same)
-}
-
-// judge turns a verdict into the transfer's action. A file that is up to date by size
-// and time keeps the line of an earlier manifest; without one, or with one that the
-// source's own manifest contradicts, it is compared.
-func (r *run) judge(e *entry, p *transfer, v verdict) {
-	p.act = v.act
-	p.differs = verdict{act: v.differs, conflict: v.conflict}
-	regular := e.kind == fsys.Regular && p.exists && p.have.Kind == fsys.Regular
-	if p.made && p.exists {
-		p.act = actReplace
-		return
-	}
-	if regular && !r.opts.DryRun && r.judgeInterrupted(e, p, v) {
-		return
-	}
+	o = r.observed(p.dd.system, e.meta.info, have)
+	o.ours = p.made
 	switch {
-	case v.act == actConflict:
-		p.fail(v.conflict)
-	case v.act == actLeave:
-		p.done = outLeft
-	case v.act == actKeep && regular && !r.opts.DryRun && len(r.opts.Hashes) > 0:
-		line, ok := p.target.catalog.Kept(e.manifestPath(p))
-		if p.line = line; ok && e.expected.Met(line) {
-			p.digests = line
-			return
+	case o.source != o.have:
+	case o.source != fsys.Regular:
+		if o.policy != PolicyNever {
+			o.sameNode, err = e.sameNode(p)
 		}
-		p.act, p.differs = actCompare, sameTimes
+	case !o.dryRun:
+		o.journal = r.observeJournal(e, p)
+		if o.hashing && o.upToDate() {
+			o.line, o.lineHolds = p.target.catalog.Kept(e.manifestPath(p))
+			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
+		}
 	}
+	return o, err
 }
 
-// fail leaves the transfer's name alone.
-func (p *transfer) fail(c *conflictError) { p.act, p.done, p.conflict = actConflict, outConflict, c }
+// observed is what the descriptions of an entry and of what has its name say.
+func (r *run) observed(s *fileSystem, src, have fsys.Info) observation {
+	o := observation{
+		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0, dryRun: r.opts.DryRun,
+		exists: true, source: src.Kind, have: have.Kind,
+		sameSize: src.Size == have.Size, sameTime: s.sameTime(src.Mtime, have.Mtime),
+	}
+	o.newer = !o.sameTime && have.Mtime.Compare(src.Mtime) > 0
+	return o
+}
 
-// sameTimes is what a difference leads to where size and time say that there is none.
-var sameTimes = conflict("it differs from the source, although size and modification time are equal", PolicyChecksum)
+// sameNode reports whether an entry without data is equal to what has its name, which is
+// of the same kind.
+func (e *entry) sameNode(p *transfer) (bool, error) {
+	switch e.kind {
+	case fsys.Symlink:
+		target, err := p.dir.Readlink(p.name)
+		if err != nil { // sshfs refuses to read some
+			err = fmt.Errorf("reading the link that stands there: %w", err)
+		}
+		return target == e.link, err
+	case fsys.CharDevice, fsys.BlockDevice:
+		return p.have.Rdev == e.meta.info.Rdev, nil
+	}
+	return true, nil
+}
+
+// observeJournal finds out what the journal of an interrupted run says of a file. Digests
+// that the source's own manifests contradict prove nothing.
+func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
+	log, path := p.target.log, e.manifestPath(p)
+	left := log.Judge(path, e.meta.info, p.have, p.dd.system.timeStamps())
+	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
+		if len(left.Digests) > 0 {
+			j.digests = left.Digests
+		}
+		return j
+	}
+	j.torn = left.MayBeIncomplete && !(log.Certified && p.target.catalog.Settled(path))
+	if j.torn {
+		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
+			j.written = digests
+		}
+	}
+	return j
+}
 
 func quoteName(s string) string { return quote.Name(s) }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -20,88 +20,172 @@ func allPolicies() []Policy {
 	return []Policy{PolicyDefault, PolicyNever, PolicyAlways, PolicyUpdate, PolicyChecksum}
 }
 
-// The table of SPEC's overwrite policies: for each policy, what happens to a
-// name that exists.
-func TestDecide(t *testing.T) {
+// situation is what is at the destination, and what each overwrite policy makes of it.
+type situation struct {
+	name      string
+	src, have fsys.Info
+	sameNode  bool
+	want      string // for each of allPolicies: see spell
+}
+
+// situations are all that the policies tell apart.
+func situations() []situation {
 	at := func(sec int64) fsys.Time { return fsys.Time{Sec: sec} }
 	regular := func(size, sec int64) fsys.Info {
 		return fsys.Info{Kind: fsys.Regular, Size: size, Mtime: at(sec)}
 	}
 	other := func(kind fsys.Kind, sec int64) fsys.Info { return fsys.Info{Kind: kind, Mtime: at(sec)} }
-	// A row's outcomes are in the order of allPolicies: keep, Leave, Replace,
-	// !conflict, and ?x: compare, and x if the content differs.
-	for _, c := range []struct {
-		name      string
-		src, have fsys.Info
-		equal     bool
-		want      string
-	}{
-		{"same size, same time", regular(5, 100), regular(5, 100), false, "k L R k ?R"},
-		{"same size, older", regular(5, 100), regular(5, 50), false, "?R L R R ?R"},
-		{"same size, newer", regular(5, 100), regular(5, 200), false, "?! L R R ?R"},
-		{"other size, same time", regular(5, 100), regular(6, 100), false, "R L R R R"},
-		{"other size, older", regular(5, 100), regular(6, 50), false, "R L R R R"},
-		{"other size, newer", regular(5, 100), regular(6, 200), false, "! L R R R"},
-		{"empty, same time", regular(0, 100), regular(0, 100), false, "k L R k ?R"},
-		{"equal links", other(fsys.Symlink, 100), other(fsys.Symlink, 200), true, "k L R k k"},
-		{"other link, older", other(fsys.Symlink, 100), other(fsys.Symlink, 50), false, "R L R R R"},
-		{"other link, same time", other(fsys.Symlink, 100), other(fsys.Symlink, 100), false, "R L R R R"},
-		{"other link, newer", other(fsys.Symlink, 100), other(fsys.Symlink, 200), false, "! L R R R"},
-		{"fifos", other(fsys.Fifo, 100), other(fsys.Fifo, 50), true, "k L R k k"},
-		{"link in a file's way", regular(5, 100), other(fsys.Symlink, 50), false, "! L R R R"},
-		{"file in a link's way", other(fsys.Symlink, 100), regular(5, 50), false, "! L R R R"},
-		{"fifo in a file's way", regular(5, 100), other(fsys.Fifo, 50), false, "! L R R R"},
-		{"device in a fifo's way", other(fsys.Fifo, 100), other(fsys.CharDevice, 100), false, "! L R R R"},
-		{"directory in a file's way", regular(5, 100), other(fsys.Directory, 50), false, "! L ! ! !"},
-		{"directory in a link's way", other(fsys.Symlink, 100), other(fsys.Directory, 50), false, "! L ! ! !"},
-	} {
-		wants := strings.Fields(c.want)
+	return []situation{
+		{"same size, same time", regular(5, 100), regular(5, 100), false, "keep leave replace keep ?keep:replace"},
+		{"same size, older", regular(5, 100), regular(5, 50), false, "?keep:replace leave replace replace ?keep:replace"},
+		{"same size, newer", regular(5, 100), regular(5, 200), false, "?keep:conflict leave replace replace ?keep:replace"},
+		{"other size, same time", regular(5, 100), regular(6, 100), false, "replace leave replace replace replace"},
+		{"other size, older", regular(5, 100), regular(6, 50), false, "replace leave replace replace replace"},
+		{"other size, newer", regular(5, 100), regular(6, 200), false, "conflict leave replace replace replace"},
+		{"empty, same time", regular(0, 100), regular(0, 100), false, "keep leave replace keep ?keep:replace"},
+		{"equal links", other(fsys.Symlink, 100), other(fsys.Symlink, 200), true, "keep leave replace keep keep"},
+		{"other link, older", other(fsys.Symlink, 100), other(fsys.Symlink, 50), false, "replace leave replace replace replace"},
+		{"other link, same time", other(fsys.Symlink, 100), other(fsys.Symlink, 100), false, "replace leave replace replace replace"},
+		{"other link, newer", other(fsys.Symlink, 100), other(fsys.Symlink, 200), false, "conflict leave replace replace replace"},
+		{"fifos", other(fsys.Fifo, 100), other(fsys.Fifo, 50), true, "keep leave replace keep keep"},
+		{"other device, newer", other(fsys.CharDevice, 100), other(fsys.CharDevice, 200), false, "conflict leave replace replace replace"},
+		{"link in a file's way", regular(5, 100), other(fsys.Symlink, 50), false, "conflict leave replace replace replace"},
+		{"file in a link's way", other(fsys.Symlink, 100), regular(5, 50), false, "conflict leave replace replace replace"},
+		{"fifo in a file's way", regular(5, 100), other(fsys.Fifo, 50), false, "conflict leave replace replace replace"},
+		{"device in a fifo's way", other(fsys.Fifo, 100), other(fsys.CharDevice, 100), false, "conflict leave replace replace replace"},
+		{"directory in a file's way", regular(5, 100), other(fsys.Directory, 50), false, "conflict leave conflict conflict conflict"},
+		{"directory in a link's way", other(fsys.Symlink, 100), other(fsys.Directory, 50), false, "conflict leave conflict conflict conflict"},
+	}
+}
+
+// spell writes a decision as one word. "?a:b" compares: a if the content is equal, b if not.
+func spell(d decision) string {
+	names := map[action]string{
+		actCreate: "create", actReplace: "replace", actKeep: "keep", actLeave: "leave", actConflict: "conflict",
+	}
+	if d.act == actCompare {
+		return "?" + names[d.equal] + ":" + names[d.different]
+	}
+	return names[d.act]
+}
+
+// observed is a situation as observe finds it.
+func (s *situation) observed(o Options) observation {
+	r := &run{opts: &o}
+	seen := r.observed(&fileSystem{granularity: 1}, s.src, s.have)
+	seen.sameNode = s.sameNode
+	return seen
+}
+
+// afterInterruption is what the journal of an interrupted run makes of what the policy says
+// about a regular file: docs/guarantees.md, "When a copy was interrupted". A file that the
+// journal lists is up to date. Any other that has changed since is compared and replaced if
+// it differs, and one of another size differs. Policy never leaves it.
+var afterInterruption = map[string]struct{ listed, tornSameSize, tornOtherSize string }{
+	"keep":           {"keep", "?keep:replace", ""},
+	"leave":          {"leave", "?leave:leave", "leave"},
+	"replace":        {"keep", "replace", "replace"},
+	"conflict":       {"keep", "", "replace"},
+	"?keep:replace":  {"keep", "?keep:replace", ""},
+	"?keep:conflict": {"keep", "?keep:replace", ""},
+}
+
+// Every combination of the policy, what has the name, the earlier line, what the journal of
+// an interrupted run says, and hard links: SPEC section 2, "Overwrite policy" and "The
+// manifest", rule 4.
+func TestDecideEveryCombination(t *testing.T) {
+	line, listed, written := hash.Digests{{1}}, hash.Digests{{2}}, hash.Digests{{3}}
+	journals := map[string]journalView{
+		"none": {}, "listed": {listed: true, digests: listed}, "listed, no hash": {listed: true},
+		"torn": {torn: true}, "torn, written": {torn: true, written: written},
+	}
+	cases := 0
+	for _, s := range situations() {
 		for i, policy := range allPolicies() {
-			t.Run(c.name+"/"+policy.String(), func(t *testing.T) {
-				r := &run{opts: &Options{Policy: policy}}
-				v, err := r.decide(&fileSystem{granularity: 1}, c.src, c.have, func() (bool, error) {
-					require.NotEqual(t, fsys.Regular, c.src.Kind)
-					return c.equal, nil
-				})
-				require.NoError(t, err)
-				require.Equal(t, wants[i], spell(v), "%+v", v)
-				if v.conflict != nil {
-					require.NotEmpty(t, v.conflict.Error())
-					if c.have.Kind == fsys.Directory {
-						require.Equal(t, PolicyDefault, v.conflict.hint, "no policy replaces a directory")
-					} else {
-						require.NotEqual(t, PolicyDefault, v.conflict.hint)
+			word := strings.Fields(s.want)[i]
+			files := s.src.Kind == fsys.Regular && s.have.Kind == fsys.Regular
+			for what, journal := range journals {
+				for _, lineIs := range []string{"none", "meets", "contradicts"} {
+					for bits := range 16 {
+						hashing, dryRun, ours, linkable := bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0
+						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, dryRun, ours, linkable)
+						o := s.observed(Options{Policy: policy, DryRun: dryRun})
+						o.hashing, o.ours, o.linkable, o.journal = hashing, ours, linkable, journal
+						if lineIs != "none" {
+							o.line, o.lineHolds = line, lineIs == "meets"
+						}
+
+						want, known := word, content{}
+						judged := files && !dryRun
+						torn := judged && journal.torn && !ours
+						switch {
+						case ours:
+							want = "replace"
+						case judged && journal.listed:
+							want, known = afterInterruption[word].listed, content{digests: journal.digests, known: true}
+						case torn && s.src.Size == s.have.Size:
+							want = afterInterruption[word].tornSameSize
+						case torn:
+							want = afterInterruption[word].tornOtherSize
+						case judged && hashing && word == "keep" && linkable: // its line is that of the other name
+						case judged && hashing && word == "keep" && lineIs == "meets":
+							known.digests = line
+						case judged && hashing && word == "keep":
+							want = "?keep:conflict"
+						}
+						if linkable && strings.HasSuffix(want, ":replace") {
+							want = "replace"
+						}
+
+						d := decide(o)
+						require.NotEmpty(t, want, name)
+						require.Equal(t, want, spell(d), name)
+						require.Equal(t, known, d.content, name)
+						require.Equal(t, strings.Contains(want, "conflict"), d.conflict != nil, name)
+						if torn && strings.HasPrefix(want, "?") {
+							require.True(t, d.torn, name)
+							require.Equal(t, journal.written, d.written, name)
+						} else if strings.HasPrefix(want, "?") {
+							require.False(t, d.torn, name)
+							require.Nil(t, d.written, name)
+						}
+						if want == "leave" {
+							require.Equal(t, torn, d.torn, "a warning: "+name)
+						}
+						if judged && want == "?keep:conflict" && word == "keep" {
+							require.Equal(t, o.line, d.line, name)
+						}
+						cases++
 					}
 				}
-			})
+			}
 		}
 	}
+	require.Equal(t, 19*5*5*3*16, cases)
+	require.Equal(t, "create", spell(decide(observation{})), "nothing has the name")
+	require.Equal(t, "create", spell(decide(observation{linkable: true, ours: true})), "nor is it there any more")
 }
 
-func spell(v verdict) string {
-	s := map[action]string{actKeep: "k", actLeave: "L", actReplace: "R", actConflict: "!", actCompare: "?"}[v.act]
-	if v.act == actCompare {
-		s += spell(verdict{act: v.differs})
-	}
-	return s
-}
-
-// The advice that a conflict gives must be true: that policy replaces.
-func TestDecideAdvice(t *testing.T) {
-	for _, have := range []fsys.Info{
-		{Kind: fsys.Regular, Size: 6, Mtime: fsys.Time{Sec: 200}},
-		{Kind: fsys.Regular, Size: 5, Mtime: fsys.Time{Sec: 200}},
-		{Kind: fsys.Symlink, Mtime: fsys.Time{Sec: 200}},
-	} {
-		src := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: fsys.Time{Sec: 100}}
-		r := &run{opts: &Options{}}
-		v, err := r.decide(&fileSystem{granularity: 1}, src, have, nil)
-		require.NoError(t, err)
-		require.NotNil(t, v.conflict)
-		r.opts.Policy = v.conflict.hint
-		v, err = r.decide(&fileSystem{granularity: 1}, src, have, nil)
-		require.NoError(t, err)
-		require.Equal(t, actReplace, v.act)
+// The policies of SPEC without anything else, by situation.
+func TestDecideByPolicy(t *testing.T) {
+	for _, s := range situations() {
+		for i, policy := range allPolicies() {
+			t.Run(s.name+"/"+policy.String(), func(t *testing.T) {
+				d := decide(s.observed(Options{Policy: policy}))
+				require.Equal(t, strings.Fields(s.want)[i], spell(d))
+				if d.conflict == nil {
+					return
+				}
+				require.NotEmpty(t, d.conflict.Error())
+				if s.have.Kind == fsys.Directory {
+					require.Equal(t, PolicyDefault, d.conflict.hint, "no policy replaces a directory")
+					return
+				}
+				// The advice must be true: that policy replaces.
+				advised := decide(s.observed(Options{Policy: d.conflict.hint}))
+				require.Equal(t, actReplace, advised.act)
+			})
+		}
 	}
 }
 
@@ -124,23 +208,46 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 		{2e9, fsys.Time{Sec: 98}, actReplace},
 	} {
 		r := &run{opts: &Options{Policy: PolicyUpdate}}
-		v, err := r.decide(&fileSystem{granularity: c.granularity}, src, fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}, nil)
-		require.NoError(t, err)
-		require.Equal(t, c.want, v.act, "%+v", c)
+		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}
+		d := decide(r.observed(&fileSystem{granularity: c.granularity}, src, have))
+		require.Equal(t, c.want, d.act, "%+v", c)
+		if c.want == actKeep { // of another size, it is not newer either
+			r.opts.Policy, have.Size = PolicyDefault, 6
+			d = decide(r.observed(&fileSystem{granularity: c.granularity}, src, have))
+			require.Equal(t, actReplace, d.act, "%+v", c)
+		}
 	}
 }
 
-func TestDecidePassesErrorsOn(t *testing.T) {
-	broken := errors.New("broken")
+// A symbolic link at the destination that cannot be read fails that entry, except under
+// policy never, which does not read it.
+func TestALinkAtTheDestinationThatCannotBeRead(t *testing.T) {
 	for _, policy := range allPolicies() {
-		r := &run{opts: &Options{Policy: policy}}
-		link := fsys.Info{Kind: fsys.Symlink}
-		_, err := r.decide(&fileSystem{granularity: 1}, link, link, func() (bool, error) { return false, broken })
-		if policy == PolicyNever {
-			require.NoError(t, err)
-			continue
+		dir := t.TempDir()
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		for _, in := range []string{src, dst} {
+			require.NoError(t, os.Mkdir(in, 0o755))
+			if err := os.Symlink("target", filepath.Join(in, "link")); err != nil {
+				t.Skip("needs symbolic links:", err)
+			}
 		}
-		require.ErrorIs(t, err, broken, policy)
+		readings := 0
+		sys := faultfs.New(func(op fsys.Op, name string) error {
+			if op == fsys.OpReadlink && name == "link" {
+				if readings++; readings > 1 { // the first is of the source
+					return errors.New("broken")
+				}
+			}
+			return nil
+		})
+		s, err := Run(t.Context(), &Options{Source: src, Targets: []string{dst}, Policy: policy, FS: sys, Workers: 1}, &counters.Set{})
+		require.NoError(t, err)
+		if policy == PolicyNever {
+			require.Zero(t, s.Errors)
+			require.Equal(t, 1, readings)
+		} else {
+			require.EqualValues(t, 1, s.Errors, policy)
+		}
 	}
 }
 
@@ -171,128 +278,5 @@ func TestModeFor(t *testing.T) {
 		r := &run{opts: &Options{Preserve: c.preserve}}
 		got := r.modeFor(fsys.Info{Kind: c.kind, Mode: c.src}, fsys.Info{Mode: c.have}, c.isNew, c.owns)
 		require.Equal(t, c.want, got, "%+v: %o, want %o", c, got, c.want)
-	}
-}
-
-func TestJournalName(t *testing.T) {
-	require.Equal(t, ".sealift-journal", journalName(""))
-	require.Equal(t, ".sealift-a b.journal", journalName("a b"))
-	seen := map[string]string{}
-	for n := 200; n <= 255; n++ {
-		for _, last := range []string{"a", "b", "\xff", "/"[:0]} {
-			file := strings.Repeat("x", n-len(last)) + last
-			name := journalName(file)
-			require.LessOrEqual(t, len(name), 255)
-			require.True(t, strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".journal"), name)
-			if other, taken := seen[name]; taken {
-				require.Equal(t, other, file, "two files, one journal")
-			}
-			seen[name] = file
-		}
-	}
-	long := strings.Repeat("n", maxName-len(".sealift-.journal"))
-	require.Equal(t, ".sealift-"+long+".journal", journalName(long), "as long as may be")
-}
-
-func TestResolveRefuses(t *testing.T) {
-	dir := t.TempDir()
-	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
-	require.NoError(t, os.MkdirAll(at("src", "sub"), 0o755))
-	require.NoError(t, os.MkdirAll(at("other"), 0o755))
-	require.NoError(t, os.WriteFile(at("file"), nil, 0o644))
-	require.NoError(t, os.WriteFile(at("file2"), nil, 0o644))
-	links := os.Symlink(at("src", "sub"), at("into-src")) == nil
-	if _, err := os.Lstat(at("into-src")); err != nil {
-		links = false // Wine takes the call, and makes none
-	}
-	if links {
-		require.NoError(t, os.Symlink(at("nothing"), at("dangling")))
-		require.NoError(t, os.Symlink(at("other"), at("other-link")))
-	}
-	hardLinks := os.Link(at("file"), at("file-link")) == nil
-	sha := []hash.Algorithm{hash.SHA256}
-	list := &filter.List{}
-	slash := string(filepath.Separator)
-	for name, c := range map[string]struct {
-		o    Options
-		skip bool
-	}{
-		"nothing":                       {o: Options{}},
-		"no target":                     {o: Options{Source: at("src")}},
-		"empty target":                  {o: Options{Source: at("src"), Targets: []string{""}}},
-		"no source":                     {o: Options{Source: at("none"), Targets: []string{at("new")}}},
-		"itself":                        {o: Options{Source: at("src"), Targets: []string{at("src")}}},
-		"itself, spelled otherwise":     {o: Options{Source: at("src"), Targets: []string{at("src") + slash + "sub" + slash + ".."}}},
-		"inside":                        {o: Options{Source: at("src"), Targets: []string{at("src", "sub")}}},
-		"inside, new":                   {o: Options{Source: at("src"), Targets: []string{at("src", "x", "y")}}},
-		"inside through a link":         {o: Options{Source: at("src"), Targets: []string{at("into-src", "new")}}, skip: !links},
-		"the second inside":             {o: Options{Source: at("src"), Targets: []string{at("new"), at("src", "new")}}},
-		"twice":                         {o: Options{Source: at("src"), Targets: []string{at("other"), at("other")}}},
-		"twice, new":                    {o: Options{Source: at("src"), Targets: []string{at("new"), at("new") + slash}}},
-		"twice, through a link":         {o: Options{Source: at("src"), Targets: []string{at("other"), at("other-link")}}, skip: !links},
-		"twice, new, through a link":    {o: Options{Source: at("src"), Targets: []string{at("other", "x"), at("other-link", "x")}}, skip: !links},
-		"twice, one file":               {o: Options{Source: at("file"), Targets: []string{at("other"), at("other", "file")}}},
-		"file in a directory's place":   {o: Options{Source: at("src"), Targets: []string{at("file")}}},
-		"dangling link":                 {o: Options{Source: at("src"), Targets: []string{at("dangling")}}, skip: !links},
-		"below a file":                  {o: Options{Source: at("src"), Targets: []string{at("file", "x")}}},
-		"a file to itself":              {o: Options{Source: at("file"), Targets: []string{at("file")}}},
-		"a file to its directory":       {o: Options{Source: at("file"), Targets: []string{dir}}},
-		"a file to its hard link":       {o: Options{Source: at("file"), Targets: []string{at("file-link")}}, skip: !hardLinks},
-		"a file with a slash":           {o: Options{Source: at("file"), Targets: []string{at("file2") + slash}}},
-		"a file below a file":           {o: Options{Source: at("file"), Targets: []string{at("file2", "x")}}},
-		"a file with a filter":          {o: Options{Source: at("file"), Targets: []string{at("new")}, Filter: list}},
-		"device":                        {o: Options{Source: at("src"), Targets: []string{os.DevNull}}, skip: slash != "/"},
-		"from a device":                 {o: Options{Source: os.DevNull, Targets: []string{at("new")}}, skip: slash != "/"},
-		"manifest without hash":         {o: Options{Source: at("src"), Targets: []string{at("new")}, Manifest: "m"}},
-		"manifest of two hashes":        {o: Options{Source: at("src"), Targets: []string{at("new")}, Manifest: "m", Hashes: []hash.Algorithm{hash.SHA256, hash.MD5}}},
-		"absolute manifest, two places": {o: Options{Source: at("src"), Targets: []string{at("new"), at("new2")}, Manifest: at("m"), Hashes: sha}},
-		"manifest is a directory":       {o: Options{Source: at("src"), Targets: []string{at("other")}, Manifest: at("src"), Hashes: sha}},
-		"manifest ends in a slash":      {o: Options{Source: at("src"), Targets: []string{at("new")}, Manifest: "m" + slash, Hashes: sha}},
-		"manifest is the destination":   {o: Options{Source: at("file"), Targets: []string{at("new")}, Manifest: "new", Hashes: sha}},
-		"no room for the manifest":      {o: Options{Source: at("file"), Targets: []string{at(strings.Repeat("n", 250))}, Hashes: sha}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if c.skip {
-				t.Skip("needs links, or a system with device files")
-			}
-			_, err := resolve(&c.o)
-			var refused *failure.RefusedError
-			require.ErrorAs(t, err, &refused)
-			require.NotContains(t, refused.Reason, "\n")
-			for _, made := range []string{at("new"), at("new2"), at("src", "x")} {
-				require.NoFileExists(t, made)
-				require.NoDirExists(t, made)
-			}
-		})
-	}
-}
-
-func TestResolveAccepts(t *testing.T) {
-	dir := t.TempDir()
-	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
-	require.NoError(t, os.MkdirAll(at("src"), 0o755))
-	require.NoError(t, os.MkdirAll(at("other"), 0o755))
-	require.NoError(t, os.MkdirAll(at("src-2"), 0o755))
-	require.NoError(t, os.WriteFile(at("file"), nil, 0o644))
-	slash := string(filepath.Separator)
-	for _, c := range []struct {
-		source, target string
-		dir, name      string
-		exists         bool
-	}{
-		{at("src"), at("new", "deep"), at("new", "deep"), "", false},
-		{at("src"), at("other"), at("other"), "", true},
-		{at("src"), dir, dir, "", true}, // the source is in it, which is another thing
-		{at("src"), at("src-2"), at("src-2"), "", true},
-		{at("file"), at("other"), at("other"), "file", true},
-		{at("file"), at("other", "name"), at("other"), "name", true},
-		{at("file"), at("new") + slash, at("new") + slash, "file", false},
-		{at("file"), at("new", "name"), at("new"), "name", false},
-	} {
-		rt, err := resolve(&Options{Source: c.source, Targets: []string{c.target}})
-		require.NoError(t, err, fmt.Sprint(c))
-		require.Len(t, rt.targets, 1)
-		d := rt.targets[0]
-		require.Equal(t, []any{c.target, filepath.Clean(c.dir), c.name, c.exists}, []any{d.given, filepath.Clean(d.dir), d.name, d.exists})
 	}
 }

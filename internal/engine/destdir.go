@@ -253,13 +253,13 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 			}
 		}
 	}
-	if t.name != "" && !r.opts.DryRun && t.ledger.unsettled {
+	if t.Name != "" && !r.opts.DryRun && t.log.Interrupted {
 		if err = dd.list(r, dir, nil); err != nil {
 			return fail(err)
 		}
 	}
 	// A single file is looked up by name; its directory may be huge.
-	if !dd.fresh && t.name == "" {
+	if !dd.fresh && t.Name == "" {
 		dd.existing = &nameSet{seed: r.names}
 		if err = dd.list(r, dir, dd.existing); err != nil {
 			return fail(err)
@@ -285,7 +285,7 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	if err != nil || r.opts.DryRun {
 		return err
 	}
-	err = dd.target.ledger.clean(dir, reserved)
+	err = dd.target.log.RemoveTemporaries(dir, reserved)
 	if fsys.NotPermitted(err) { // of a directory that may only be appended to, for instance
 		dd.target.keepLog.Store(true)
 		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing what an interrupted copy has left: %w", err))
@@ -302,7 +302,7 @@ func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
 	}
 	list, err := dir.Xattrs(func(name string) bool { return name == aclDefault || dd.fresh && name == aclAccess })
 	if err != nil {
-		return false, ignoreRefusal(err)
+		return false, fsys.IgnoreRefusal(err)
 	}
 	if !dd.fresh {
 		return len(list) > 0, nil

@@ -66,7 +66,7 @@ func (r *run) startTending() {
 	r.memory = fsys.Memory()
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
-		if t.ledger == nil || t.isDropped() {
+		if t.log == nil || t.isDropped() {
 			continue
 		}
 		t.untended = make(chan struct{})

@@ -51,7 +51,7 @@ func newTurns(t *testing.T, disks int) *turns {
 // file is a long file on its way to the destinations.
 func (s *turns) file(to ...int) (movers []*transfer) {
 	for _, i := range to {
-		movers = append(movers, &transfer{target: s.run.targets[i], act: actCreate})
+		movers = append(movers, &transfer{target: s.run.targets[i], state: stateMoving})
 	}
 	return movers
 }
@@ -85,7 +85,7 @@ func TestLongFilesTakeTurns(t *testing.T) {
 
 		clone, failed := s.file(one), s.file(one, fast)
 		clone[0].sink.Clone = true
-		failed[0].act = actNone
+		failed[0].state = stateFailed
 		for what, movers := range map[string][]*transfer{"clone": clone, "failed": failed} {
 			taken, give, ended := s.take(movers)
 			require.True(t, taken.Load(), what)

@@ -16,23 +16,27 @@
 // any more; that is deepest first by itself. At the end everything is forced to
 // the device and the manifests get their names, in this order.
 //
+// Parts of it are packages: route resolves the paths, catalog owns the manifests, readback
+// reads the destinations again.
+//
 // # Five rules of the pipeline
 //
 //  1. The sender closes its channel, once, in the function that made it, on
 //     every path.
 //  2. Only producers watch the context. Consumers drain until close, even after
-//     an error of their own, and release every block.
-//  3. A block has one writer until it is sent; from then on it is read-only; the
-//     last release sends it home.
-//  4. Nobody waits for a second block while holding one, so the smallest pool
-//     cannot deadlock.
+//     their own error, and release every block.
+//  3. A block has one writer until it is sent. From then on it is read-only; the
+//     last release returns it to the pool.
+//  4. No goroutine waits for a second block while holding one, so the smallest
+//     pool cannot deadlock.
 //  5. No goroutine outlives Run.
 //
 // # Glossary
 //
 //   - entry: one thing in the source that is not a directory
 //   - target: a destination
-//   - transfer: the copy of one entry to one target
+//   - transfer: the copy of one entry to one target; transfer.go has its states
+//   - observation, decision: what is known before content is compared, and what follows
 //   - sink: where the bytes of a transfer are written
 //   - lane: a channel and the goroutine that drains it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole

@@ -18,7 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -90,7 +90,7 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 		_, err := Run(ctx, &o, &counters.Set{})
 		require.ErrorIs(t, err, context.Canceled)
 		require.True(t, flushed.Load())
-		names, err := filepath.Glob(filepath.Join(dir, journalName("dst"), logPrefix+"*"))
+		names, err := filepath.Glob(filepath.Join(dir, resume.JournalName("dst"), "log.*"))
 		require.NoError(t, err)
 		require.Len(t, names, 1)
 		log, err := os.ReadFile(names[0])
@@ -123,30 +123,4 @@ func TestDrivesOfMountsAreFlushed(t *testing.T) {
 	d.drivesLater = false
 	require.NoError(t, d.syncDrives())
 	require.Equal(t, 2, flushed, "--sync=file has flushed them")
-}
-
-// A checkpoint that has flushed file systems still syncs the large files on those where
-// a flush is not reliable.
-func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
-	synced := 0
-	root, err := faultfs.New(func(op fsys.Op, _ string) error {
-		if op == fsys.OpSync {
-			synced++
-		}
-		return nil
-	}).OpenRoot(t.TempDir())
-	require.NoError(t, err)
-	defer root.Close()
-	c := &checkpointing{}
-	for _, each := range []bool{false, true} {
-		f, err := root.Create(true)
-		require.NoError(t, err)
-		defer f.Abort()
-		require.NoError(t, f.WriteAt([]byte("x"), 0))
-		c.parts = append(c.parts, part{inFlight: &inFlight{file: &f.File}, mark: pipe.Mark{Off: 1}, each: each})
-	}
-	require.NoError(t, c.syncParts(true))
-	require.Equal(t, 1, synced)
-	require.NoError(t, c.syncParts(false))
-	require.Equal(t, 3, synced)
 }

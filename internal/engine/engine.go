@@ -10,14 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -26,7 +25,7 @@ import (
 type run struct {
 	opts       *Options
 	counters   *counters.Set
-	route      *route
+	route      *route.Route
 	source     *fsys.Dir
 	sourceGone atomic.Bool // which was told
 	sourceInfo fsys.Info   // of the directory, as it was at the start
@@ -85,7 +84,10 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
-	rt, err := resolve(opts)
+	rt, err := route.Resolve(route.Options{
+		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
+		Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +95,13 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		return nil, err
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
-	if r.source, r.sourceInfo, err = rt.openSource(o.FS); err != nil {
-		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), reason(err))
+	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
+		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	r.sheet = timing.NewSheet(len(rt.targets))
+	r.sheet = timing.NewSheet(len(rt.Destinations))
 	r.clock = r.sheet.Clock()
 	r.pipe = &pipe.Pipe{
 		Pool:      pipe.NewPool(opts.BlockSize, opts.Memory),
@@ -109,10 +111,10 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	}
 	r.sets.New = func() any { return hash.NewSet(opts.Hashes) }
 	if opts.BytesPerSecond > 0 {
-		r.pipe.Limiter = rate.NewLimiter(rate.Limit(opts.BytesPerSecond), opts.BlockSize)
+		r.pipe.Limiter = pipe.NewLimiter(opts.BytesPerSecond, opts.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.targets), opts.pendingLinksMemory, r.newPendingLinksFile)
+	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.Destinations), opts.pendingLinksMemory, r.newPendingLinksFile)
 	r.jobs = make(chan job, jobsAhead)
 	r.notes = make(chan note, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
@@ -208,7 +210,7 @@ const minHandles = 4
 // a destination. Each has a budget of its own, because on the way up from a deep
 // directory two trees that share one would keep evicting each other's.
 func (r *run) newHandles() *fsys.Handles {
-	targets := len(r.route.targets)
+	targets := len(r.route.Destinations)
 	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)
 	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
 }
@@ -216,9 +218,9 @@ func (r *run) newHandles() *fsys.Handles {
 // openTargets locks and examines the destinations, all of them before anything
 // is written to one.
 func (r *run) openTargets() error {
-	r.targetsLeft.Store(int64(len(r.route.targets)))
-	for i, d := range r.route.targets {
-		r.targets = append(r.targets, &target{destination: d, index: i})
+	r.targetsLeft.Store(int64(len(r.route.Destinations)))
+	for i, d := range r.route.Destinations {
+		r.targets = append(r.targets, &target{Destination: d, index: i})
 	}
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
@@ -246,7 +248,7 @@ func (r *run) openTargets() error {
 			continue
 		}
 		r.clock.At(timing.Create, t.place())
-		if err := t.openLedger(r); err != nil {
+		if err := t.openLog(r); err != nil {
 			t.drop(r, "", fmt.Errorf("the journal cannot be written: %w", err))
 			t.leaveAsFound()
 			continue
@@ -261,11 +263,11 @@ func (r *run) openTargets() error {
 // learnOwner finds out whether another run made the root and left it to this one
 // meanwhile.
 func (r *run) learnOwner(t *target) {
-	if t.journal == nil || t.name != "" || t.rootOurs || t.isDropped() {
+	if t.journal == nil || t.Name != "" || t.rootOurs || t.isDropped() {
 		return
 	}
 	var err error
-	if t.rootOurs, err = t.journal.ownsRoot(false, false); err != nil {
+	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
 		r.failTarget(t, "", failure.StageJournal, err)
 	}
 }
@@ -293,10 +295,10 @@ func (r *run) work() {
 	for range r.opts.Workers {
 		workers.Go(r.worker)
 	}
-	if r.route.name != "" {
+	if r.route.Name != "" {
 		r.Enter(root)
 		root.Hold()
-		r.jobs <- job{dir: root, name: r.route.name, kind: fsys.Regular}
+		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
 		root.Done()
 	} else {
 		walk.Walk(r.ctx, root, walk.Options{
@@ -360,7 +362,7 @@ func (r *run) Enter(d *walk.Dir) bool {
 				dd.state = destRefused
 			}
 			err := errors.New("it is a destination of this copy, reached through the source")
-			r.report(Event{Kind: EventFailed, Path: d.Path(), Err: &failure.FileError{Path: d.Path(), Stage: failure.StageScan, Err: err}})
+			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, err))
 			return false
 		}
 	}
@@ -419,11 +421,11 @@ func (r *run) close() {
 		if t.catalog != nil {
 			t.catalog.Close()
 		}
-		if t.ledger != nil {
-			t.ledger.close()
+		if t.log != nil {
+			t.log.Close()
 		}
 		if t.journal != nil {
-			t.journal.close()
+			t.journal.Close()
 		}
 		t.fileSystems.close()
 		t.giveBack(r)

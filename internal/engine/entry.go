@@ -21,78 +21,31 @@ type entry struct {
 	path string // relative to the source's root
 	kind fsys.Kind
 
-	clock *timing.Clock // of the goroutine that works on it
-	// meta describes the source's file. It is never changed: when the file turns out to
-	// be another one or to have changed, the entry gets a new description, and every
-	// destination is judged anew.
-	meta      *metadata
-	file      *fsys.File // open while a regular file is worked on
-	link      string     // a symbolic link's target
-	digests   hash.Digests
+	clock     *timing.Clock // of the goroutine that works on it
 	transfers []*transfer
-	counted   int64               // bytes that the progress counter has of it
-	evict     *pipe.Eviction      // drops what was read from the page cache; nil if that is not wanted
-	direct    bool                // it is read past the page cache
-	resumed   int64               // bytes that an interrupted run had written already
-	attempt   int                 // at reading one state of the file, from 1
+	attempts  int                 // descriptions with which it was taken to the destinations
 	expected  catalog.Expectation // what the source's own manifests list for it
 	broken    bool                // it does not match them, which was reported
+
+	description
 }
 
-// transfer is the way of one entry to one destination.
-type transfer struct {
-	target *target
-	dd     *destDir
-	dir    *fsys.Dir // nil in a dry run where the directory would be made
-	name   string    // at the destination
-	have   fsys.Info // what has the name, if exists
-	exists bool
-
-	act      action
-	differs  verdict        // what a difference leads to, for actCompare
-	conflict *conflictError // for outConflict
-	line     hash.Digests   // of earlier manifests, for what has the name
-	failed   bool           // which was reported; it is not judged again
-	made     bool           // this run has given the name to an earlier state of the file
-	sink     pipe.Sink
-	done     outcome
-	digests  hash.Digests // known to be those of what stands at the destination
-	suspect  bool         // it may be what an interrupted run has left, torn by a power cut
-	promised hash.Digests // of an interrupted run: what it wrote, perhaps not to the device
-	equal    bool         // found equal by comparing
-	known    bool         // the journal of an interrupted run lists it
-	bypass   bool         // what is written bypasses the page cache
-	noted    bool         // the journal may know the temporary
-	again    bool         // the name has appeared meanwhile: decide anew
+// description is one state of the source's file, and what was read of it. When the file
+// turns out to be another one or to have changed, the entry gets a new description, and
+// every destination is judged anew.
+type description struct {
+	meta    *metadata      // of the source
+	file    *fsys.File     // open while a regular file is worked on
+	link    string         // a symbolic link's target
+	digests hash.Digests   // nil until the file was read to its end
+	counted int64          // bytes that the progress counter has of it
+	resumed int64          // bytes that an interrupted run had written already
+	evict   *pipe.Eviction // drops what was read from the page cache; nil if that is not wanted
+	direct  bool           // it is read past the page cache
 }
-
-// outcome is what became of a transfer.
-type outcome uint8
-
-const (
-	outNothing   outcome = iota // not attempted, or failed and reported
-	outCreated                  // new
-	outReplaced                 // new, in place of another
-	outLinked                   // a hard link
-	outUpToDate                 // equal already
-	outRefreshed                // equal already, metadata brought up to date
-	outLeft                     // not looked at
-	outConflict                 // reported
-)
 
 // maxAttempts is how often a file that changes while it is read is read.
 const maxAttempts = 3
-
-// startAgain forgets what was decided from a description that is not right any more.
-func (p *transfer) startAgain() {
-	if p.failed {
-		return
-	}
-	*p = transfer{
-		target: p.target, dd: p.dd, dir: p.dir, name: p.name,
-		made: p.made || p.done == outCreated || p.done == outReplaced || p.done == outLinked,
-	}
-}
 
 // process takes one entry of the source to all destinations. The entry's
 // directory is held by the caller.
@@ -102,12 +55,7 @@ func (r *run) process(j job, clock *timing.Clock) {
 		r.failSource(e, failure.StageOpen, err)
 		return
 	}
-	r.take(e)
-}
-
-// take takes an opened entry to all destinations and closes it.
-func (r *run) take(e *entry) {
-	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.name == "" {
+	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" {
 		r.processLinked(e)
 		return
 	}
@@ -157,15 +105,18 @@ func (e *entry) close() {
 }
 
 var (
-	errVanished = errors.New("it vanished after it was listed")
+	errVanished = failure.ErrVanished
 	errChanged  = fmt.Errorf("it changed while being read, %d times in a row", maxAttempts)
 	errNoTarget = errors.New("no destination is left")
+
+	// errSourceChanged ends an attempt: the source's file is not as it was described.
+	errSourceChanged = errors.New("the source changed")
 )
 
 // copyEntry takes the entry to all destinations, except that it is linked where
 // group knows it under another name already.
 func (r *run) copyEntry(e *entry, group *linkGroup) {
-	defer r.settle(e)
+	defer r.sendResult(e)
 	if r.findExpected(e); e.broken {
 		return
 	}
@@ -181,122 +132,109 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		}
 		defer dd.release(dir)
 		name := e.name
-		if r.route.name != "" {
-			name = dd.target.name
+		if r.route.Name != "" {
+			name = dd.target.Name
 		}
 		p := &transfer{target: r.targets[i], dd: dd, dir: dir, name: name}
 		e.transfers = append(e.transfers, p)
 	}
-	for r.tryEntry(e, group) {
-		if e.attempt == maxAttempts {
-			r.failSource(e, failure.StageCheck, errChanged)
-			break
+	for {
+		err := r.attempt(e, group)
+		if errors.Is(err, errSourceChanged) {
+			if err = r.describeAgain(e); err == nil {
+				continue
+			}
 		}
-		if err := r.describeAgain(e); err != nil {
-			r.failSource(e, failure.StageRead, err)
-			break
+		if err != nil {
+			stage, err := splitStage(err)
+			r.failSource(e, stage, err)
 		}
+		break
 	}
 	if group != nil {
 		r.afterLinked(e, group)
 	}
 }
 
-// tryEntry takes the entry, as it is described, to all destinations. changed says that
-// the description was not right to the end: what is known of the file then, and what was
-// decided for each destination, is worth nothing.
-func (r *run) tryEntry(e *entry, group *linkGroup) (changed bool) {
-	e.attempt++
-	for _, p := range e.transfers {
-		if group != nil && !p.failed {
-			r.linkTo(e, p, group)
-		}
-	}
-	for round := 0; round < maxAttempts; round++ {
-		if round > 0 && !e.anyAgain() {
-			break
-		}
-		if e.kind != fsys.Regular {
-			r.copySpecial(e)
-		} else if changed = r.copyRegular(e); changed {
-			return true
+// attempt takes the entry, as it is described, to all destinations. A transfer whose name
+// was taken meanwhile is decided again, with the next round. The error is the source's:
+// errSourceChanged if the description was not right to the end.
+func (r *run) attempt(e *entry, group *linkGroup) error {
+	e.attempts++
+	for round := 0; round < maxAttempts && anyOpen(e.transfers); round++ {
+		if err := r.copyOnce(e, group); err != nil {
+			return err
 		}
 	}
 	if group != nil && group.contradicted(e) {
-		return true
+		return errSourceChanged
 	}
 	for _, p := range e.transfers {
-		if p.again {
+		if p.open() {
 			r.failTransfer(e, p, failure.StageCommit, errExchanged)
 		}
 	}
-	return false
+	return nil
 }
 
 // describeAgain describes the file as it is now, which is opened if another one has its
 // name, and lets every destination be judged anew.
 func (r *run) describeAgain(e *entry) error {
+	if e.attempts == maxAttempts {
+		return inStage(failure.StageCheck, errChanged)
+	}
 	r.counters.Bytes.Add(-e.counted)
-	e.counted, e.resumed, e.digests = 0, 0, nil
 	for _, p := range e.transfers {
 		p.startAgain()
 	}
 	e.close()
-	e.evict, e.direct = nil, false // they are about the file that was open
+	e.description = description{}
 	return e.openSource()
 }
 
 // agree notes digests that were read of the file. All that are read in one run must be
 // equal: otherwise it changed without a trace in its times.
-func (e *entry) agree(digests hash.Digests) bool {
-	if e.digests != nil && digests != nil && !e.digests.Equal(digests) {
-		return false
+func (e *entry) agree(digests hash.Digests) error {
+	if len(digests) == 0 { // it was not read to its end, or nothing is hashed
+		return nil
 	}
-	if digests != nil {
-		e.digests = digests
+	if e.contradicts(digests) {
+		return errSourceChanged
 	}
-	return true
+	e.digests = digests
+	return nil
 }
 
-func (e *entry) anyAgain() bool {
-	for _, p := range e.transfers {
-		if p.again {
-			return true
-		}
-	}
-	return false
-}
-
-// open reports whether the transfer still has to be taken.
-func (p *transfer) open() bool {
-	return p.done == outNothing && p.act != actNone && !p.target.isDropped()
+// contradicts reports whether digests are not those that were read of the source.
+func (e *entry) contradicts(digests hash.Digests) bool {
+	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
 }
 
 // manifestPath is how a manifest of the transfer's destination names the entry.
 func (e *entry) manifestPath(p *transfer) string {
-	if p.target.name != "" {
-		return p.target.name
+	if p.target.Name != "" {
+		return p.target.Name
 	}
 	return e.path
 }
 
-// changed reports whether the file is not what it was when it was described. It
-// checks the name, not the open file: what was renamed over it counts.
-func (e *entry) changed() (bool, error) {
+// unchanged returns errSourceChanged if the file is not what it was when it was
+// described. It checks the name, not the open file: what was renamed over it counts.
+func (e *entry) unchanged() error {
 	e.clock.At(timing.Read, timing.Source)
 	dir, err := e.dir.Acquire()
 	if err != nil {
-		return false, err
+		return err
 	}
 	now, err := dir.Lstat(e.name)
 	e.dir.Release()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, errVanished
-	case err != nil:
-		return false, err
+		return errVanished
+	case err == nil && !sameState(e.meta.info, now):
+		return errSourceChanged
 	}
-	return !sameState(e.meta.info, now), nil
+	return err
 }
 
 // sameState reports whether nothing has been done to a file between two looks.

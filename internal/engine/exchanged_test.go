@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -60,7 +61,7 @@ func TestDestinationPlantedMeanwhile(t *testing.T) {
 	victim := filepath.Join(dir, "victim")
 	require.NoError(t, os.Mkdir(victim, 0o777))
 	require.NoError(t, os.Symlink(victim, filepath.Join(dir, "dst")))
-	planted := &target{destination: destination{given: "dst", dir: filepath.Join(dir, "dst"), anchor: dir}}
+	planted := &target{Destination: route.Destination{Given: "dst", Dir: filepath.Join(dir, "dst"), Anchor: dir}}
 	require.ErrorIs(t, planted.makeRoot(), fs.ErrExist)
 	require.Nil(t, planted.root)
 }

@@ -21,9 +21,9 @@ var errBroken = errors.New("source does not match its manifest")
 func (r *run) reportNote(n catalog.Note) {
 	switch {
 	case n.Severity == catalog.Failure:
-		r.report(Event{Kind: EventFailed, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageManifest, Err: n.Err}})
+		r.report(fileEvent(EventFailed, n.Path, "", failure.StageManifest, n.Err))
 	case n.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
-		r.report(Event{Kind: EventMismatch, Path: n.Path, Err: &failure.FileError{Path: n.Path, Stage: failure.StageVerify, Err: n.Err}})
+		r.report(fileEvent(EventMismatch, n.Path, "", failure.StageVerify, n.Err))
 	default:
 		r.report(Event{Kind: EventWarning, Path: n.Path, Err: n.Err})
 	}
@@ -57,7 +57,7 @@ func (r *run) isExpected(e *entry, digests hash.Digests) bool {
 }
 
 func (r *run) reportBroken(e *entry, err error) {
-	r.report(Event{Kind: EventMismatch, Path: e.path, Err: &failure.FileError{Path: e.path, Stage: failure.StageVerify, Err: err}})
+	r.report(fileEvent(EventMismatch, e.path, "", failure.StageVerify, err))
 }
 
 // namesShown is how many absent files a warning names.
@@ -66,7 +66,7 @@ const namesShown = 3
 // findAbsent reports the files that the manifests of the source list and the source
 // lacks.
 func (r *run) findAbsent() {
-	if r.route.name != "" || r.opts.DryRun {
+	if r.route.Name != "" || r.opts.DryRun {
 		return // the others in the directory were not asked for
 	}
 	look := newFinder(r.source)
@@ -81,7 +81,7 @@ func (r *run) findAbsent() {
 		}
 		if r.opts.SourceManifest == SourceManifestStrict {
 			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-			r.report(Event{Kind: EventMismatch, Path: file, Err: &failure.FileError{Path: file, Stage: failure.StageVerify, Err: err}})
+			r.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
 			return nil
 		}
 		absent.add(list, file)
@@ -90,7 +90,7 @@ func (r *run) findAbsent() {
 	absent.warn()
 	var bad *catalog.ListError
 	if errors.As(err, &bad) {
-		r.report(Event{Kind: EventFailed, Path: bad.Name, Err: &failure.FileError{Path: bad.Name, Stage: failure.StageManifest, Err: bad.Err}})
+		r.report(fileEvent(EventFailed, bad.Name, "", failure.StageManifest, bad.Err))
 	}
 }
 

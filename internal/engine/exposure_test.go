@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -64,7 +65,7 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 		"acl":      treetest.File("x", treetest.Mode(0o640), his, treetest.Xattr(aclAccess, acl(4, 4))),
 		"narrowed": treetest.File("new", treetest.Mode(0o600), his),
 		"known":    treetest.File("same", treetest.Mode(0o4700), his),
-		"long":     treetest.Sparse(leastPartial+1, map[int64]string{0: "x"}, treetest.Mode(0o640), his),
+		"long":     treetest.Sparse(resume.LeastPartial+1, map[int64]string{0: "x"}, treetest.Mode(0o640), his),
 		"first":    treetest.File("linked", treetest.Mode(0o604), his, treetest.Linked("l")),
 		"second":   treetest.File("linked", treetest.Mode(0o604), his, treetest.Linked("l")),
 		"closed": treetest.Directory(treetest.Dir{

@@ -88,7 +88,7 @@ var mayBeSilent = map[string]string{
 	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
 	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
 	"pipe.tellsHoles":                 "asks whether holes are told; what matters is asked again",
-	"engine.(*ledger).close":          "closes the journal's log, of which what counts was forced",
+	"resume.(*Log).Close":             "closes the journal's log, of which what counts was forced",
 }
 
 // excuse returns the function of mayBeSilent that is in this stack, "" if there is none.
@@ -214,7 +214,7 @@ func makeSweepTarget(t require.TestingT, root string) {
 		if name != "d/unproven" {
 			set := hash.NewSet([]hash.Algorithm{hash.SHA256})
 			set.Write(content)
-			lines = manifest.AppendLine(lines, set.Digests()[0], name)
+			lines = fmt.Appendf(lines, "%x  %s\n", set.Digests()[0], name)
 		}
 	}
 	require.NoError(t, os.Link(filepath.Join(root, "d/old-link1"), filepath.Join(root, "d/old-link2")))
@@ -408,7 +408,7 @@ func readManifest(t require.TestingT, content string) map[string]string {
 }
 
 func readManifestOf(t require.TestingT, a hash.Algorithm, content string) map[string]string {
-	r := manifest.NewReader(bytes.NewReader([]byte(content)), a)
+	r := manifest.NewReader(bytes.NewReader([]byte(content)), manifest.GNU, a)
 	lines := map[string]string{}
 	for {
 		l, err := r.Next()

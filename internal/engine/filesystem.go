@@ -29,10 +29,32 @@ type fileSystem struct {
 
 	syncEach bool // sync each file and directory separately
 
-	mu struct {
+	followsLinks answer // what a symbolic link points to gets the link's metadata
+	tellsLinks   answer // hard links have one inode number
+	mu           struct {
 		sync.Mutex
 		lacks map[string]bool // kinds of metadata that it cannot store
 	}
+}
+
+// answer is a property that is found out when it is first needed.
+type answer struct {
+	mu struct {
+		sync.Mutex
+		known, yes bool
+	}
+}
+
+// get returns what ask has returned before, or calls it. An error is not remembered.
+func (a *answer) get(ask func() (bool, error)) (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.known {
+		return a.mu.yes, nil
+	}
+	yes, err := ask()
+	a.mu.known, a.mu.yes = err == nil, yes
+	return yes && err == nil, err
 }
 
 // fileSystems holds the file systems of one destination by device number.
@@ -164,7 +186,7 @@ func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
 	if err := p.SetTimes(odd, odd, odd); err != nil {
 		s.granularity = coarsest
-		err = ignoreRefusal(err)
+		err = fsys.IgnoreRefusal(err)
 		s.probed = err == nil
 		return err
 	}
@@ -197,7 +219,7 @@ func granularityOf(got, set fsys.Time) int64 {
 // times back: the policy may be to change nothing in it.
 func (s *fileSystem) removeProbe(dir *fsys.Dir, p *fsys.Pending, before fsys.Info) {
 	named := p.Name() != ""
-	if p.Abort() && s.target.ledger != nil {
+	if p.Abort() && s.target.log != nil {
 		s.target.keepLog.Store(true) // a later run finds it by the journal's id and removes it
 	}
 	if named {
@@ -227,20 +249,6 @@ var errNotTried = errors.New("not tried")
 
 // sameTime compares modification times at the granularity of the file system.
 func (s *fileSystem) sameTime(a, b fsys.Time) bool { return a.Within(b, s.granularity) }
-
-// before reports whether a time stamp of this file system is certainly earlier than at,
-// a time stamp of the root's file system, whose clock and granularity may differ.
-func (s *fileSystem) before(stamp, at fsys.Time) bool {
-	if stamp.Compare(at) >= 0 {
-		return false
-	}
-	stamp.Sec += int64(s.slack / time.Second)
-	stamp.Nsec += int64(s.slack % time.Second)
-	if stamp.Nsec >= 1e9 {
-		stamp.Sec, stamp.Nsec = stamp.Sec+1, stamp.Nsec-1e9
-	}
-	return stamp.Compare(at) < 0
-}
 
 // warn reports, once for each kind and destination, metadata that the file system does
 // not store. If it can store none of the kind, nothing tries again on this file system;

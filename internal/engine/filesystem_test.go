@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,14 +10,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -46,18 +42,27 @@ func TestAGuessIsTheCoarsestUnlessTheChangeTimeIsFiner(t *testing.T) {
 	require.EqualValues(t, coarsest, guessGranularity(fsys.Info{}))
 }
 
-// A time stamp of a mount counts as earlier than one of the root only if neither a
-// coarser granularity nor a clock that is behind can explain the difference.
-func TestTimesOfTwoFileSystemsAreComparedWithSlack(t *testing.T) {
-	at := fsys.Time{Sec: 100, Nsec: 5e8}
-	same := &fileSystem{}
-	require.True(t, same.before(fsys.Time{Sec: 100, Nsec: 499999999}, at))
-	require.False(t, same.before(at, at))
-	other := &fileSystem{slack: 1600 * time.Millisecond}
-	require.True(t, other.before(fsys.Time{Sec: 98, Nsec: 899999999}, at))
-	require.False(t, other.before(fsys.Time{Sec: 98, Nsec: 9e8}, at))
-	require.False(t, other.before(fsys.Time{Sec: 100}, at))
-	require.False(t, other.before(fsys.Time{Sec: 1<<63 - 1}, at), "no time is so late that it counts as early")
+// A property of a file system is asked for once, and again after an error only.
+func TestAnAnswerIsRemembered(t *testing.T) {
+	for _, yes := range []bool{false, true} {
+		var a answer
+		asked := 0
+		ask := func() (bool, error) {
+			if asked++; asked == 1 {
+				return true, syscall.EIO
+			}
+			return yes, nil
+		}
+		got, err := a.get(ask)
+		require.ErrorIs(t, err, syscall.EIO)
+		require.False(t, got)
+		for range 3 {
+			got, err = a.get(ask)
+			require.NoError(t, err)
+			require.Equal(t, yes, got)
+		}
+		require.Equal(t, 2, asked)
+	}
 }
 
 // metTarget has a root and three directories below it, of which a test says which file
@@ -206,47 +211,5 @@ func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
 		s, err := d.meet(r, dirs[0], on(t, dirs[0], uint64(10+i)))
 		require.NoError(t, err)
 		require.Equal(t, c.want, s.syncEach, "%+v", c)
-	}
-}
-
-// A change time shows whether a file was changed since a run was interrupted, or since
-// its last checkpoint, only if the file's own file system protects it from programs.
-func TestInterruptedFilesAreJudgedByTheirOwnFileSystem(t *testing.T) {
-	digests := hash.Digests{make([]byte, hash.SHA256.Size())}
-	src := fsys.Info{Size: 5, Mtime: fsys.Time{Sec: 50}, Ctime: fsys.Time{Sec: 60}}
-	var text bytes.Buffer
-	w, err := journal.Create(&text, journal.Header{ID: journal.NewID(), Options: "hash=sha256", Source: "/src", Begun: fsys.Time{Sec: 100}})
-	require.NoError(t, err)
-	require.NoError(t, w.File(&journal.File{Path: "f", Size: src.Size, Mtime: src.Mtime, Ctime: src.Ctime, Digests: digests}))
-	require.NoError(t, w.Flush())
-	require.NoError(t, w.Checkpoint(w.Size(), fsys.Time{Sec: 200}))
-	require.NoError(t, w.Flush())
-	known, err := journal.Read(bytes.NewReader(text.Bytes()), int64(text.Len()))
-	require.NoError(t, err)
-	l := &ledger{known: known, unsettled: true, begun: fsys.Time{Sec: 100}, hashes: []hash.Algorithm{hash.SHA256}}
-	r := &run{opts: &Options{Hashes: []hash.Algorithm{hash.SHA256}, Preserve: PreserveTimes}}
-
-	holds := &fileSystem{probed: true, ctimeHolds: true, granularity: 1}
-	behind := &fileSystem{probed: true, ctimeHolds: true, granularity: 1, slack: time.Second}
-	settable := &fileSystem{probed: true, granularity: 2e9}
-	guessed := &fileSystem{granularity: 2e9}
-	for _, c := range []struct {
-		name         string
-		system       *fileSystem
-		ctime        fsys.Time
-		torn, listed bool
-	}{
-		{"before the run", holds, fsys.Time{Sec: 99, Nsec: 5e8}, false, true},
-		{"before the checkpoint", holds, fsys.Time{Sec: 199, Nsec: 5e8}, true, true},
-		{"after the checkpoint", holds, fsys.Time{Sec: 201}, true, false},
-		{"perhaps before the run", behind, fsys.Time{Sec: 99, Nsec: 5e8}, true, true},
-		{"perhaps before the checkpoint", behind, fsys.Time{Sec: 199, Nsec: 5e8}, true, false},
-		{"set by a program", settable, src.Mtime, true, false},
-		{"nothing is known", guessed, src.Mtime, true, false},
-	} {
-		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: src.Mtime, Ctime: c.ctime}
-		require.Equal(t, c.torn, l.torn(c.system, src, have), c.name)
-		_, listed := l.listed(c.system, "f", src, have, r)
-		require.Equal(t, c.listed, listed, c.name)
 	}
 }

@@ -92,7 +92,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		return nil
 	}
 	if r.ctx.Err() == nil {
-		if err := dd.target.ledger.dropLeft(dir, dd.src); err != nil {
+		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (r *run) finish() (stopped bool) {
 	stopped = r.stopped()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.given, Verified: t.verified, Cached: t.cached}
+		s := TargetSummary{Path: t.Given, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
 		}
@@ -198,7 +198,7 @@ func (r *run) finish() (stopped bool) {
 
 // failEnd reports what goes wrong with a destination as a whole.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
-	r.report(Event{Kind: EventFailed, Target: t.given, Err: &failure.FileError{Target: t.given, Stage: stage, Err: err}})
+	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }
 
 // flushTarget makes what was copied to one destination durable. If that fails,
@@ -225,19 +225,17 @@ func (r *run) flushTarget(t *target) bool {
 	if t.group != nil {
 		t.group.Flushed(t.group.Mark())
 	}
-	if t.ledger != nil {
-		// Reading back takes long, and may be interrupted; the rest does not.
-		unforced, err := t.ledger.settle(r.opts.Verify != VerifyOff && r.opts.Sync != SyncNone)
-		if unforced != nil {
-			t.unwritten.Store(true)
-			r.failEnd(t, failure.StageSync, unforced)
-			return false
-		}
-		if err != nil {
-			t.ledger.fail(err)
-		}
-		r.reportLog(t)
+	if r.opts.Verify == VerifyOff {
+		err = t.log.LastCheckpoint(t.forceNames)
+	} else { // reading back takes long, and may be interrupted
+		err = t.log.Checkpoint(t.forceNames)
 	}
+	if err != nil {
+		t.unwritten.Store(true)
+		r.failEnd(t, failure.StageSync, err)
+		return false
+	}
+	r.reportLog(t)
 	return !t.unwritten.Load()
 }
 
@@ -260,18 +258,15 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	r.mark(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, nobody would know whose the directory is.
-	stays := t.unmarked || t.keepLog.Load() || t.logErr != nil || t.rootOurs && t.rootMeta == nil
-	err = nil
-	if t.ledger != nil {
-		err = t.ledger.dropLeft(nil, nil)
-		stays = stays || t.ledger.unsettled && r.leavesOut(t)
-		if err == nil && !stays {
-			err = t.ledger.noteSettled(written)
-		}
-		t.ledger.close()
-	}
+	stays := t.unmarked || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
+		t.log.Interrupted && r.leavesOut(t)
+	err = t.removeLeftovers()
 	if err == nil && !stays {
-		err = t.journal.remove(t.isForeign)
+		err = t.certify(written)
+	}
+	t.log.Close()
+	if err == nil && !stays {
+		err = t.journal.Remove()
 	}
 	if err != nil {
 		r.failEnd(t, failure.StageJournal, err)
@@ -297,18 +292,30 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	return written
 }
 
+// removeLeftovers removes the temporaries of interrupted runs that this one has not
+// continued.
+func (t *target) removeLeftovers() error {
+	find := newFinder(t.root)
+	defer find.Close()
+	return t.log.RemoveAllLeftovers(find)
+}
+
+// certify records which manifests the run has written while unfinished copies from other
+// sources keep their logs.
+func (t *target) certify(written []catalog.Written) error {
+	digests := make([]string, len(written))
+	for i, w := range written {
+		digests[i] = w.SHA256
+	}
+	return t.log.Certify(digests)
+}
+
 // leavesOut reports whether there may be files at the destination which an
 // interrupted run has left, and this one has not looked at: they failed, were left
 // alone, or the filters leave them out that were not those of that run.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedTorn || t.ledger.asides && r.opts.part()
-}
-
-// isForeign reports whether something in the journal is of a copy from another
-// source.
-func (t *target) isForeign(name string) bool {
-	return t.ledger != nil && (t.ledger.foreign[name] || name == settledName && len(t.ledger.foreign) > 0)
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedTorn || t.log.SetAside && r.opts.part()
 }
 
 // abandon leaves the destination of a run that was stopped: without a new
@@ -318,21 +325,17 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if t.ledger != nil && !t.isDropped() && !t.unwritten.Load() && r.opts.Sync != SyncNone && t.ledger.worthKeeping() {
-		if err := t.ledger.noteKept(); err != nil {
-			t.ledger.fail(err)
-		}
+	if !t.isDropped() && !t.unwritten.Load() && r.opts.Sync != SyncNone && t.log.WorthKeeping() {
+		t.log.RecordKept()
 		if err := t.checkpoint(r, false); err != nil {
 			t.dropUnwritten(r, "", err)
 		}
 	}
-	if t.unmarked || t.rootOurs || t.ledger != nil && t.ledger.worthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
+	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return
 	}
-	if t.ledger != nil {
-		t.ledger.close()
-	}
-	_ = t.journal.remove(t.isForeign) // an empty one is as good as none
+	t.log.Close()
+	_ = t.journal.Remove() // an empty one is as good as none
 }
 
 var (

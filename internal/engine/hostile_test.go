@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -391,7 +392,7 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	hostileTree(t, src)
-	write(t, src, "private/large", treetest.Pattern(leastPartial+sweepBlock, 9), since)
+	write(t, src, "private/large", treetest.Pattern(resume.LeastPartial+sweepBlock, 9), since)
 	require.NoError(t, filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type()&fs.ModeSymlink == 0 {
 			err = os.Chmod(path, 0o777)

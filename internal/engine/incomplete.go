@@ -22,19 +22,19 @@ type undoneAt struct {
 }
 
 func (r *run) newUndone() (u undone) {
-	source, err := r.route.logSource()
-	if r.opts.DryRun || r.route.name != "" || err != nil { // without its path, openLedger drops every destination
+	source, err := r.route.SourcePath()
+	if r.opts.DryRun || r.route.Name != "" || err != nil { // without its path, openLog drops every destination
 		return nil
 	}
 	job := incomplete.Job{Source: source, Filters: incomplete.NoFilters, OpenSource: func() (*fsys.Dir, error) {
-		dir, _, err := openRoot(r.opts.FS, r.route.dir, r.sourceInfo.ID) // the copy has closed it
+		dir, _, err := r.route.OpenSource() // the copy has closed it
 		return dir, err
 	}}
 	if r.opts.part() {
 		job.Filters = fmt.Sprintf("%x,%x,%t", r.opts.Filter.Fingerprint(), r.opts.Only.Fingerprint(), r.opts.OneFileSystem)
 	}
-	for _, d := range r.route.targets {
-		u = append(u, &undoneAt{given: d.given, Job: job})
+	for _, d := range r.route.Destinations {
+		u = append(u, &undoneAt{given: d.Given, Job: job})
 	}
 	return u
 }
@@ -121,8 +121,8 @@ func (r *run) mark(t *target) {
 		return
 	}
 	journal := "the journal stays, to show that this copy is incomplete"
-	if t.journal.removed {
+	if t.journal.Removed {
 		journal = "the journal is already removed, so run the same command again"
 	}
-	r.report(Event{Kind: EventWarning, Target: t.given, Err: fmt.Errorf("%w; %s", err, journal)})
+	r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf("%w; %s", err, journal)})
 }

@@ -51,16 +51,6 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	return differs(e.meta.xattrs, list) || !e.meta.unread && differs(list, e.meta.xattrs), nil
 }
 
-// unshare gives the transfer a file of its own where sharesInode says so.
-func (r *run) unshare(e *entry, p *transfer) {
-	shares, err := r.sharesInode(e, p)
-	if err != nil {
-		r.failTransfer(e, p, failure.StageMetadata, err)
-	} else if shares {
-		p.act = actReplace
-	}
-}
-
 // differs reports whether what is at the destination lacks metadata that could be set,
 // extended attributes aside.
 func (r *run) differs(s *fileSystem, src, have fsys.Info) bool {
@@ -74,20 +64,33 @@ func (r *run) differs(s *fileSystem, src, have fsys.Info) bool {
 	return r.opts.Preserve&PreserveTimes != 0 && !s.sameTime(src.Mtime, have.Mtime)
 }
 
-// keep settles a file that is up to date.
-func (r *run) keep(e *entry, p *transfer) {
-	p.done = outUpToDate
+// keep finishes a file that is up to date: it gets the source's metadata and, if it is a
+// file of its own where the source's is a hard link, becomes one. A link that cannot be
+// made is reported; the file is up to date all the same.
+func (r *run) keep(e *entry, p *transfer, group *linkGroup) error {
+	res := targetResult{done: outUpToDate, content: p.content}
 	if r.opts.DryRun {
-		return
+		p.finish(res)
+		return nil
 	}
 	e.clock.At(timing.Commit, p.target.place())
 	changed, err := r.refresh(p, e.meta)
 	if err != nil {
-		p.done = outNothing
-		r.failTransfer(e, p, failure.StageMetadata, err)
-		return
+		return inStage(failure.StageMetadata, err)
 	}
 	if changed {
-		p.done = outRefreshed
+		res.done = outRefreshed
 	}
+	if group.linkable(e, p) {
+		linked, err := r.linkTo(e, p, group, actKeep)
+		if err != nil {
+			stage, err := splitStage(err)
+			r.failTarget(p.target, e.path, stage, err)
+		} else if linked.done != outNothing {
+			linked.fresh, linked.known = linked.fresh || res.fresh, res.known
+			res = linked
+		}
+	}
+	p.finish(res)
+	return nil
 }

@@ -122,7 +122,7 @@ func (r *run) reportCopied(e *entry, g *linkGroup) {
 	for _, l := range g.primaries {
 		if l.dd != nil && !l.expected {
 			err := fmt.Errorf("it is the same file as %s, which does not match the source's manifest, and was copied before", quoteName(e.path))
-			r.report(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.given, Err: err})
+			r.report(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.Given, Err: err})
 		}
 	}
 }
@@ -164,76 +164,50 @@ func (g *linkGroup) release() {
 	g.primaries = nil
 }
 
-// linkTo links the transfer's name to one that stands at the destination
-// already. A transfer that it leaves undecided is copied like any other: an existing
-// name under policy never, for instance.
-func (r *run) linkTo(e *entry, p *transfer, g *linkGroup) {
+// linkable reports whether the transfer's name can become a link of the group's primary
+// at its destination: the primary has the content that the source's file has now.
+func (g *linkGroup) linkable(e *entry, p *transfer) bool {
+	if g == nil || e.meta.info.ID != g.id { // exchanged while it was read
+		return false
+	}
 	l := &g.primaries[p.target.index]
 	if l.dd == nil {
-		return
+		return false
 	}
-	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime {
-		// The file has changed since, or it is another one with the same inode number.
-		l.held.Done()
-		*l = primary{}
-		return
+	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime || e.contradicts(l.digests) {
+		l.forget() // the file has changed since
+		return false
 	}
-	if l.digests != nil && !e.expected.Met(l.digests) {
-		return // only reading it tells what is wrong
-	}
-	v, err := r.lookUp(p, e.meta.info, func() (bool, error) { return true, nil })
-	if err != nil {
-		r.failTransfer(e, p, failure.StageCreate, err)
-		return
-	}
-	torn := p.exists && v.act != actLeave && p.have.Kind == fsys.Regular && !r.opts.DryRun && p.target.ledger.torn(p.dd.system, e.meta.info, p.have)
-	if torn && v.act != actCreate || v.act == actCompare && v.differs == actReplace {
-		v.act = actReplace // equal or not, the primary is the source's content
-	}
-	switch v.act {
-	case actKeep:
-		r.restoreLink(e, p, g)
-	case actCreate, actReplace:
-		r.link(e, p, g, v.act)
-	}
+	return l.digests == nil || e.expected.Met(l.digests) // only reading it tells what is wrong
 }
 
-// restoreLink links the transfer's name, which is up to date, to the group's primary
-// if it is a file of its own. Where that cannot be told it stays as it is, or every
-// run would link anew.
-func (r *run) restoreLink(e *entry, p *transfer, g *linkGroup) {
-	told, err := true, error(nil)
-	if !r.opts.DryRun && p.have.ID != g.primaries[p.target.index].id { // a dry run makes nothing to find out
-		told, err = p.linksTold()
+// linkTo links the transfer's name to the group's primary, if that is what the action
+// means for a name that can be linked. The result is that of the transfer; outNothing says
+// that the entry has to be copied like any other: an existing name under policy never, for
+// instance.
+func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetResult, error) {
+	if act != actCreate && act != actReplace && act != actKeep {
+		return targetResult{}, nil
 	}
-	switch {
-	case err != nil:
-		r.failTransfer(e, p, failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
-	case told:
-		r.link(e, p, g, actKeep)
+	primary := &g.primaries[p.target.index]
+	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run makes nothing to find out
+		told, err := p.dd.system.tellsLinks.get(func() (bool, error) { return tellsLinks(p.dir) })
+		if err != nil {
+			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
+		}
+		if !told { // every run would link anew
+			return targetResult{}, nil
+		}
 	}
+	done, err := r.link(e, p, g, act)
+	if err != nil || done == outNothing || e.kind != fsys.Regular || r.opts.DryRun {
+		return targetResult{done: done}, err
+	}
+	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
 }
 
-// linksTold reports whether the names of one file have one inode number at the
-// transfer's file system; sshfs makes one up for each. Each device is asked once.
-func (p *transfer) linksTold() (told bool, err error) {
-	t, device := p.target, p.have.ID.Dev
-	t.linksMu.Lock()
-	defer t.linksMu.Unlock()
-	told, known := t.linksTold[device]
-	if known {
-		return told, nil
-	}
-	if told, err = tellsLinks(p.dir); err != nil {
-		return false, err
-	}
-	if t.linksTold == nil {
-		t.linksTold = map[uint64]bool{}
-	}
-	t.linksTold[device] = told
-	return told, nil
-}
-
+// tellsLinks reports whether the names of one file have one inode number in dir's file
+// system; sshfs makes one up for each.
 func tellsLinks(dir *fsys.Dir) (bool, error) {
 	if dir.SyncFSReliable() { // all of these do
 		return true, nil
@@ -259,68 +233,57 @@ func tellsLinks(dir *fsys.Dir) (bool, error) {
 	return first.ID == second.ID, err
 }
 
-// link makes the transfer's name a further link of the group's primary there.
-func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) {
+// link makes the transfer's name a further link of the group's primary there. It returns
+// outNothing if the primary, or what has the name, takes no further link.
+func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, error) {
 	l := &g.primaries[p.target.index]
-	if act != actCreate && p.have.ID == l.id {
-		p.done, p.digests = outUpToDate, l.digests
-		return
+	if p.exists && p.have.ID == l.id {
+		return outUpToDate, nil
 	}
 	if r.opts.DryRun {
-		p.done = outLinked
-		return
+		return outLinked, nil
 	}
 	from, err := l.dd.handle.Acquire()
 	if err != nil {
-		r.failTransfer(e, p, failure.StageCreate, err)
-		return
+		return outNothing, inStage(failure.StageCreate, err)
 	}
 	defer l.dd.handle.Release()
 	if first, err := from.Lstat(l.name); err != nil || first.ID != l.id {
 		if err == nil {
 			err = errExchanged
 		}
-		r.failTransfer(e, p, failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
-		return
+		return outNothing, inStage(failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
 	}
 	name := p.name
-	if act != actCreate {
+	if p.exists {
 		name = p.dir.TempName()
 	}
 	if act == actKeep && p.have.Nlink >= fewestLinks {
 		if full, err := takesNoLink(p, name); err != nil || full {
-			if err != nil {
-				r.failTransfer(e, p, failure.StageCreate, err)
-			}
-			return
+			return outNothing, inStage(failure.StageCreate, err)
 		}
 	}
 	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
-		r.failTransfer(e, p, failure.StageJournal, err)
-		return
+		return outNothing, inStage(failure.StageJournal, err)
 	}
 	err = from.Link(l.name, p.dir, name)
 	switch {
-	case err == nil && act != actCreate:
+	case err == nil && p.exists:
 		if err := r.putInPlace(p, name); err != nil {
-			r.failTransfer(e, p, failure.StageCommit, err)
-			return
+			return outNothing, inStage(failure.StageCommit, err)
 		}
 		_ = p.dir.Remove(name) // still there if both were links of one file already
-	case errors.Is(err, fs.ErrExist) && act == actCreate:
-		r.nameTaken(e, p)
-		return
+	case errors.Is(err, fs.ErrExist) && !p.exists:
+		return outNothing, r.nameTaken(e, p)
 	case fsys.LinkRefused(err):
 		p.target.warn(r, kindLinks, fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
-		l.held.Done()
-		*l = primary{}
-		return
+		l.forget()
+		return outNothing, nil
 	case err != nil:
-		r.failTransfer(e, p, failure.StageCreate, err)
-		return
+		return outNothing, inStage(failure.StageCreate, err)
 	}
-	p.done, p.digests = outLinked, l.digests
 	e.clock.Count(timing.Create, p.target.place(), 0)
+	return outLinked, nil
 }
 
 // fewestLinks is what a file that takes no further link has at least: NTFS allows 1024.
@@ -344,20 +307,26 @@ func takesNoLink(p *transfer, temp string) (bool, error) {
 // contradicted reports whether what was read of the file under this name is not what its
 // other names were linked to: it changed without a trace in its times. Those are not
 // linked to any more.
-func (g *linkGroup) contradicted(e *entry) (any bool) {
+func (g *linkGroup) contradicted(e *entry) (anyOther bool) {
 	for _, p := range e.transfers {
 		l := &g.primaries[p.target.index]
-		if l.dd != nil && (p.done == outLinked || p.done == outUpToDate) && e.contradicts(p.digests) {
-			l.held.Done()
-			*l = primary{}
-			any = true
+		same := p.result.done == outLinked || p.result.done == outUpToDate
+		if l.dd != nil && same && e.contradicts(p.result.digests) {
+			l.forget()
+			anyOther = true
 		}
 	}
-	return any
+	return anyOther
 }
 
-// afterLinked makes a name that was copied or found equal the group's primary
-// where there is none, and restores the link where there is one.
+// forget lets names be copied that would have been linked to the primary.
+func (l *primary) forget() {
+	l.held.Done()
+	*l = primary{}
+}
+
+// afterLinked makes a name that was copied or found equal the group's primary where there
+// is none.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
 	if e.broken && !g.broken {
 		g.broken = true
@@ -367,23 +336,20 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 		return
 	}
 	for _, p := range e.transfers {
-		l := &g.primaries[p.target.index]
-		ours := p.done != outLeft || p.known // policy never links nothing to a file that was there before
-		switch {
-		case l.dd == nil && ours && p.done != outNothing && p.done != outConflict:
-			stands := fsys.Info{}
-			if p.dir != nil {
-				var err error
-				if stands, err = p.dir.Lstat(p.name); err != nil {
-					r.failTarget(p.target, e.path, failure.StageCheck, err)
-					continue // the next name is copied, too
-				}
-			}
-			e.dir.Hold()
-			*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: p.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, expected: e.expected.Any()}
-		case l.dd != nil && !r.opts.DryRun && (p.done == outUpToDate || p.done == outRefreshed) && p.act == actKeep:
-			// It was equal to the source, found by comparing, but a file of its own.
-			r.restoreLink(e, p, g)
+		l, res := &g.primaries[p.target.index], &p.result
+		ours := res.done != outLeft || res.known // policy never links nothing to a file that was there before
+		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {
+			continue
 		}
+		stands := fsys.Info{}
+		if p.dir != nil {
+			var err error
+			if stands, err = p.dir.Lstat(p.name); err != nil {
+				r.failTarget(p.target, e.path, failure.StageCheck, err)
+				continue // the next name is copied, too
+			}
+		}
+		e.dir.Hold()
+		*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: res.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, expected: e.expected.Any()}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -381,4 +382,4 @@ func (p *transfer) openRegular(kind fsys.Kind) (*fsys.File, fsys.Info, error) {
 	return p.dir.Open(p.name)
 }
 
-var errExchanged = errors.New("it was exchanged meanwhile")
+var errExchanged = failure.ErrExchanged

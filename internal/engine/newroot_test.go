@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +15,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -83,7 +84,7 @@ func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
 func TestNewDirectoryRemovedMeanwhileIsMadeAgain(t *testing.T) {
 	src, files := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "parent", "dst")
-	sys := atFirst(t, fsys.OpMkdir, journalName(""), func() {
+	sys := atFirst(t, fsys.OpMkdir, resume.JournalName(""), func() {
 		require.NoError(t, os.Remove(dst))
 		require.NoError(t, os.Remove(filepath.Dir(dst)))
 	})
@@ -99,19 +100,19 @@ func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
 	src, _ := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "dst")
 	require.NoError(t, os.Mkdir(dst, 0o755))
-	sys := atFirst(t, fsys.OpMkdir, journalName(""), func() {
+	sys := atFirst(t, fsys.OpMkdir, resume.JournalName(""), func() {
 		require.NoError(t, os.Remove(dst))
 	})
 	summary, err := within(t, 10*time.Second, in(sys, options(src, dst)))
 	require.NoError(t, err)
-	require.ErrorIs(t, summary.Targets[0].Lost, errRootRemoved)
+	require.ErrorIs(t, summary.Targets[0].Lost, resume.ErrRootRemoved)
 	require.NoDirExists(t, dst)
 }
 
 // Only empty directories that this run made are removed again.
 func TestUndoneDirectories(t *testing.T) {
 	top := treetest.MemoryDir(t)
-	fresh := &target{destination: destination{dir: filepath.Join(top, "a", "b", "dst"), anchor: top}}
+	fresh := &target{Destination: route.Destination{Dir: filepath.Join(top, "a", "b", "dst"), Anchor: top}}
 	require.NoError(t, fresh.makeRoot())
 	fresh.root.Close()
 	require.NoError(t, os.WriteFile(filepath.Join(top, "a", "theirs"), nil, 0o600))
@@ -119,13 +120,13 @@ func TestUndoneDirectories(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(top, "a", "b"))
 	require.FileExists(t, filepath.Join(top, "a", "theirs"))
 
-	theirs := &target{destination: destination{dir: filepath.Join(top, "c", "dst"), anchor: top}}
-	require.NoError(t, os.MkdirAll(theirs.dir, 0o700)) // since the paths were resolved
+	theirs := &target{Destination: route.Destination{Dir: filepath.Join(top, "c", "dst"), Anchor: top}}
+	require.NoError(t, os.MkdirAll(theirs.Dir, 0o700)) // since the paths were resolved
 	require.NoError(t, theirs.makeRoot())
 	theirs.root.Close()
 	require.False(t, theirs.created)
 	theirs.undo()
-	require.DirExists(t, theirs.dir)
+	require.DirExists(t, theirs.Dir)
 }
 
 // Of two copies into a new directory, one makes it and the other can get the lock. It
@@ -137,7 +138,7 @@ func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 	maker, made, goOn := make(chan error, 1), make(chan bool), make(chan bool)
 	first := true
 	sys := faultfs.New(func(op fsys.Op, name string) error {
-		if first && op == fsys.OpMkdir && name == journalName("") {
+		if first && op == fsys.OpMkdir && name == resume.JournalName("") {
 			first = false
 			made <- true
 			<-goOn
@@ -168,17 +169,5 @@ func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 	info, err := os.Stat(dst)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o751), info.Mode().Perm())
-	require.NoDirExists(t, filepath.Join(dst, journalName("")))
-}
-
-// A directory that is removed while the journal is made in it ends the attempts.
-func TestJournalInARemovedDirectory(t *testing.T) {
-	dst := filepath.Join(treetest.MemoryDir(t), "dst")
-	require.NoError(t, os.Mkdir(dst, 0o755))
-	root, err := fsys.OpenRoot(dst)
-	require.NoError(t, err)
-	defer root.Close()
-	require.NoError(t, syscall.Rmdir(dst))
-	_, err = openJournal(root, journalName(""))
-	require.ErrorIs(t, err, errRootRemoved)
+	require.NoDirExists(t, filepath.Join(dst, resume.JournalName("")))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -41,7 +42,7 @@ func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 // create makes the transfer's temporary: a clone of the source where that can be.
 func (r *run) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
-	named := e.meta.info.Size > leastPartial && p.target.ledger.notes()
+	named := e.meta.info.Size > resume.LeastPartial && p.target.log.Active()
 	pair := r.pairOf(e, p)
 	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
 		f, err := p.dir.CreateClone(e.file, named)

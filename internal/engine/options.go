@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -40,7 +41,7 @@ type Options struct {
 	BytesPerSecond int64 // limit over all workers; 0 for none
 
 	DirtyWindow int64 // bytes that may be unwritten per destination device, or one of the two below
-	Cache       CacheMode
+	Cache       pipe.CacheMode
 
 	DryRun   bool
 	FailFast bool
@@ -71,30 +72,6 @@ const (
 	DirtyWindowOff  int64 = -1 // as much as the system likes
 )
 
-// CacheMode says what the copy leaves in the page cache.
-type CacheMode uint8
-
-// The cache modes.
-const (
-	CacheAuto   CacheMode = iota // as CacheKeep, but CacheDrop for a run larger than half of memory
-	CacheKeep                    // as the system likes
-	CacheDrop                    // nothing that was not there before
-	CacheDirect                  // it is bypassed, where the file systems can
-)
-
-var cacheNames = []string{"auto", "keep", "drop", "direct"}
-
-func (m CacheMode) String() string { return cacheNames[m] }
-
-// CacheNames lists the values of copy's --cache.
-func CacheNames() []string { return cacheNames }
-
-// ParseCache reads the value of copy's --cache.
-func ParseCache(s string) (CacheMode, error) {
-	i, err := choose("cache mode", s, cacheNames)
-	return CacheMode(i), err
-}
-
 // Policy says what happens to a name that exists at the destination.
 type Policy uint8
 
@@ -107,18 +84,16 @@ const (
 	PolicyChecksum               // replace what differs in content
 )
 
-var policyNames = []string{"default", "never", "always", "update", "checksum"}
+// Policies are the values of --overwrite-policy.
+var Policies = choice.Table[Policy]{What: "overwrite policy", Names: []string{
+	PolicyDefault:  "default",
+	PolicyNever:    "never",
+	PolicyAlways:   "always",
+	PolicyUpdate:   "update",
+	PolicyChecksum: "checksum",
+}}
 
-func (p Policy) String() string { return policyNames[p] }
-
-// PolicyNames lists the values of --overwrite-policy.
-func PolicyNames() []string { return policyNames }
-
-// ParsePolicy reads the value of --overwrite-policy.
-func ParsePolicy(s string) (Policy, error) {
-	i, err := choose("overwrite policy", s, policyNames)
-	return Policy(i), err
-}
+func (p Policy) String() string { return Policies.Name(p) }
 
 // SyncMode says when data is forced to the device.
 type SyncMode uint8
@@ -130,18 +105,10 @@ const (
 	SyncNone                 // never
 )
 
-var syncNames = []string{"end", "file", "none"}
+// SyncModes are the values of --sync.
+var SyncModes = choice.Table[SyncMode]{What: "sync mode", Names: []string{SyncEnd: "end", SyncFile: "file", SyncNone: "none"}}
 
-func (m SyncMode) String() string { return syncNames[m] }
-
-// SyncNames lists the values of --sync.
-func SyncNames() []string { return syncNames }
-
-// ParseSync reads the value of --sync.
-func ParseSync(s string) (SyncMode, error) {
-	i, err := choose("sync mode", s, syncNames)
-	return SyncMode(i), err
-}
+func (m SyncMode) String() string { return SyncModes.Name(m) }
 
 // SparseMode says what becomes of holes.
 type SparseMode uint8
@@ -153,18 +120,10 @@ const (
 	SparseNever                    // write every byte
 )
 
-var sparseNames = []string{"auto", "always", "never"}
+// SparseModes are the values of --sparse.
+var SparseModes = choice.Table[SparseMode]{What: "sparse mode", Names: []string{SparseAuto: "auto", SparseAlways: "always", SparseNever: "never"}}
 
-func (m SparseMode) String() string { return sparseNames[m] }
-
-// SparseNames lists the values of --sparse.
-func SparseNames() []string { return sparseNames }
-
-// ParseSparse reads the value of --sparse.
-func ParseSparse(s string) (SparseMode, error) {
-	i, err := choose("sparse mode", s, sparseNames)
-	return SparseMode(i), err
-}
+func (m SparseMode) String() string { return SparseModes.Name(m) }
 
 // ReflinkMode says whether files may share blocks with the source.
 type ReflinkMode uint8
@@ -176,18 +135,10 @@ const (
 	ReflinkNever                     // every copy has blocks of its own
 )
 
-var reflinkNames = []string{"auto", "always", "never"}
+// ReflinkModes are the values of --reflink.
+var ReflinkModes = choice.Table[ReflinkMode]{What: "reflink mode", Names: []string{ReflinkAuto: "auto", ReflinkAlways: "always", ReflinkNever: "never"}}
 
-func (m ReflinkMode) String() string { return reflinkNames[m] }
-
-// ReflinkNames lists the values of --reflink.
-func ReflinkNames() []string { return reflinkNames }
-
-// ParseReflink reads the value of --reflink.
-func ParseReflink(s string) (ReflinkMode, error) {
-	i, err := choose("reflink mode", s, reflinkNames)
-	return ReflinkMode(i), err
-}
+func (m ReflinkMode) String() string { return ReflinkModes.Name(m) }
 
 // VerifyMode says what is read back when everything is on the device.
 type VerifyMode uint8
@@ -199,18 +150,10 @@ const (
 	VerifyFull            // those, and the source
 )
 
-var verifyNames = []string{"off", "dest", "full"}
+// VerifyModes are the values of --verify.
+var VerifyModes = choice.Table[VerifyMode]{What: "verify mode", Names: []string{VerifyOff: "off", VerifyDest: "dest", VerifyFull: "full"}}
 
-func (m VerifyMode) String() string { return verifyNames[m] }
-
-// VerifyNames lists the values of --verify.
-func VerifyNames() []string { return verifyNames }
-
-// ParseVerify reads the value of --verify.
-func ParseVerify(s string) (VerifyMode, error) {
-	i, err := choose("verify mode", s, verifyNames)
-	return VerifyMode(i), err
-}
+func (m VerifyMode) String() string { return VerifyModes.Name(m) }
 
 // SourceManifestMode says what becomes of a manifest that the source holds.
 type SourceManifestMode uint8
@@ -222,18 +165,10 @@ const (
 	SourceManifestIgnore
 )
 
-var sourceManifestNames = []string{"check", "strict", "ignore"}
+// SourceManifestModes are the values of --source-manifest.
+var SourceManifestModes = choice.Table[SourceManifestMode]{What: "way with the source's manifest", Names: []string{SourceManifestCheck: "check", SourceManifestStrict: "strict", SourceManifestIgnore: "ignore"}}
 
-func (m SourceManifestMode) String() string { return sourceManifestNames[m] }
-
-// SourceManifestNames lists the values of --source-manifest.
-func SourceManifestNames() []string { return sourceManifestNames }
-
-// ParseSourceManifest reads the value of --source-manifest.
-func ParseSourceManifest(s string) (SourceManifestMode, error) {
-	i, err := choose("way with the source's manifest", s, sourceManifestNames)
-	return SourceManifestMode(i), err
-}
+func (m SourceManifestMode) String() string { return SourceManifestModes.Name(m) }
 
 // Preserve is the set of metadata to keep.
 type Preserve uint8
@@ -251,10 +186,11 @@ const (
 	PreserveAll           = PreserveMode | PreserveTimes | PreserveOwner | PreserveLinks | PreserveXattr | PreserveACL
 )
 
-var preserveNames = []string{"mode", "times", "owner", "links", "xattr", "acl"}
+// preserveKinds has the name of bit i of a Preserve at index i.
+var preserveKinds = choice.Table[Preserve]{What: "kind of metadata", Names: []string{"mode", "times", "owner", "links", "xattr", "acl"}}
 
 // PreserveNames lists what --preserve takes, beside all and none.
-func PreserveNames() []string { return preserveNames }
+func PreserveNames() []string { return preserveKinds.List() }
 
 // ParsePreserve reads the value of --preserve: "all", "none" or a
 // comma-separated list.
@@ -270,20 +206,11 @@ func ParsePreserve(s string) (Preserve, error) {
 		if name == "all" || name == "none" {
 			return 0, fmt.Errorf("%s cannot be combined with other kinds of metadata", name)
 		}
-		i, err := choose("kind of metadata", strings.TrimSpace(name), preserveNames)
+		bit, err := preserveKinds.Parse(strings.TrimSpace(name))
 		if err != nil {
 			return 0, err
 		}
-		set |= 1 << i
+		set |= 1 << bit
 	}
 	return set, nil
-}
-
-func choose(what, s string, names []string) (int, error) {
-	for i, name := range names {
-		if s == name {
-			return i, nil
-		}
-	}
-	return 0, fmt.Errorf("unknown %s %q; known are %s", what, s, strings.Join(names, ", "))
 }

@@ -10,9 +10,9 @@ import (
 // drops reports whether the copy leaves nothing in the page cache.
 func (r *run) drops() bool {
 	switch r.opts.Cache {
-	case CacheDrop, CacheDirect:
+	case pipe.CacheDrop, pipe.CacheDirect:
 		return true
-	case CacheAuto:
+	case pipe.CacheAuto:
 		// What is known of the run so far, which is all of it where it was counted.
 		size := max(r.counters.TotalBytes.Load(), r.counters.Bytes.Load(), r.largest.Load())
 		return r.memory > 0 && size > r.memory/2
@@ -43,7 +43,7 @@ func (r *run) openCache(e *entry) {
 
 // direct reports whether a file of this size bypasses the page cache.
 func (r *run) direct(size int64) bool {
-	if r.opts.Cache != CacheDirect || size <= int64(r.opts.BlockSize) {
+	if r.opts.Cache != pipe.CacheDirect || size <= int64(r.opts.BlockSize) {
 		return false
 	}
 	if r.opts.BlockSize%(2*fsys.DirectAlignment) != 0 { // comparing reads half a block at a time
@@ -64,7 +64,7 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 		if err == nil {
 			return true
 		}
-		r.warnDirect(quoteName(t.given), err)
+		r.warnDirect(quoteName(t.Given), err)
 	}
 	if size < leastBehind || t.behind == nil {
 		f.SetUncached(true) // else the device's writeback drops what it has written

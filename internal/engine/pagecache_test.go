@@ -15,25 +15,26 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 	for _, c := range []struct {
-		mode                   CacheMode
+		mode                   pipe.CacheMode
 		total, copied, largest int64
 		memory                 int64
 		want                   bool
 	}{
-		{CacheAuto, 0, 0, 0, 100, false},
-		{CacheAuto, 50, 50, 50, 100, false},
-		{CacheAuto, 51, 0, 0, 100, true},
-		{CacheAuto, 0, 51, 0, 100, true},
-		{CacheAuto, 0, 0, 51, 100, true},
-		{CacheAuto, 51, 51, 51, 0, false}, // not known
-		{CacheKeep, 200, 200, 200, 100, false},
-		{CacheDrop, 0, 0, 0, 100, true},
-		{CacheDirect, 0, 0, 0, 100, true},
+		{pipe.CacheAuto, 0, 0, 0, 100, false},
+		{pipe.CacheAuto, 50, 50, 50, 100, false},
+		{pipe.CacheAuto, 51, 0, 0, 100, true},
+		{pipe.CacheAuto, 0, 51, 0, 100, true},
+		{pipe.CacheAuto, 0, 0, 51, 100, true},
+		{pipe.CacheAuto, 51, 51, 51, 0, false}, // not known
+		{pipe.CacheKeep, 200, 200, 200, 100, false},
+		{pipe.CacheDrop, 0, 0, 0, 100, true},
+		{pipe.CacheDirect, 0, 0, 0, 100, true},
 	} {
 		r := &run{opts: &Options{Cache: c.mode}, counters: &counters.Set{}, memory: c.memory}
 		r.counters.TotalBytes.Store(c.total)
@@ -52,7 +53,7 @@ func TestDirectWithOddBlocksIsToldOnce(t *testing.T) {
 	}
 	for block, want := range map[int]int{10_000: 1, 4096: 1, 8192: 0, 1 << 20: 0} { // the last: no file is longer
 		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
-		o.Cache, o.BlockSize = CacheDirect, block
+		o.Cache, o.BlockSize = pipe.CacheDirect, block
 		out := runTold(t, o, &counters.Set{})
 		require.Zero(t, out.summary.Errors)
 		told := slices.DeleteFunc(out.events, func(e Event) bool {

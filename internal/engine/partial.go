@@ -7,10 +7,10 @@ import (
 	stdhash "hash"
 	"slices"
 
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -32,8 +32,8 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	var states [][]byte
 	for _, f := range found {
-		if start == 0 || f.offset < start {
-			start, states = f.offset, f.states
+		if start == 0 || f.proved.Offset < start {
+			start, states = f.proved.Offset, f.proved.States
 		}
 	}
 	if err := r.ctx.Err(); err != nil {
@@ -41,18 +41,15 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	if start == 0 || len(found) < wanted {
 		for _, f := range found {
-			f.giveUp(r, e)
+			f.Discard()
 		}
 		return 0, nil
 	}
 	for _, f := range found {
-		r.setSink(f.transfer, f.file, r.pairOf(e, f.transfer))
-		if f.noted > start { // which will not be there any more
-			rest := f.transfer.partial(e, f.file, pipe.Mark{Off: start, States: states})
-			if err := f.transfer.target.ledger.cut(f.file, rest); err != nil {
-				f.transfer.sink.Err = err
-				continue
-			}
+		r.setSink(f.transfer, f.File, r.pairOf(e, f.transfer))
+		if err := f.Shorten(start, states); err != nil {
+			f.transfer.sink.Err = err
+			continue
 		}
 		if f.transfer.sink.Continue(start); f.transfer.sink.Err == nil {
 			f.transfer.sink.Err = r.preallocate(e, f.transfer)
@@ -74,52 +71,36 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 // leftover is the temporary of a large file that an interrupted run has left.
 type leftover struct {
 	transfer *transfer
-	file     *fsys.Pending
-	offset   int64    // what is there for certain
-	noted    int64    // what the journal says is there, perhaps or for certain
-	states   [][]byte // of the digests at the offset
+	*resume.Leftover
+	proved journal.Partial // how far the file is there for certain
 }
 
 // keepAll leaves the temporaries for the next run.
 func keepAll(found []*leftover) (err error) {
 	for _, f := range found {
 		f.transfer.sink = pipe.Sink{}
-		err = cmp.Or(err, f.file.Keep())
+		err = cmp.Or(err, f.File.Keep())
 	}
 	return err
-}
-
-// giveUp removes the temporary, of which the journal is not to tell any more.
-func (f *leftover) giveUp(r *run, e *entry) {
-	f.file.Abort()
-	f.transfer.noted = true
-	r.forget(e, f.transfer)
 }
 
 // takeLeftover takes up what is left of a file at one destination, nil if nothing
 // of it is known to be right.
 func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
-	durable, written, ok := p.target.ledger.partial(e.manifestPath(p), e.meta.info)
-	if !ok {
-		return nil
-	}
 	e.clock.At(timing.Read, p.target.place())
-	temp := cmp.Or(durable.Temp, written.Temp)
-	p.target.ledger.takeLeft(temp)
-	file, info, err := p.dir.Reopen(temp, p.target.ledger.owner)
-	if err != nil { // gone, or not what was left: it is copied from the beginning
-		p.target.ledger.giveBack(temp, e.manifestPath(p))
+	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.info)
+	if left == nil {
 		return nil
 	}
-	f := &leftover{p, file, durable.Offset, max(durable.Offset, written.Offset), durable.States}
-	if written.Offset > 0 && info.Size >= written.Offset && r.proveWritten(e, f, written, set) {
-		f.offset, f.states = written.Offset, written.States
+	f := &leftover{transfer: p, Leftover: left, proved: left.Durable}
+	if left.Written.Offset > 0 && left.Size >= left.Written.Offset && r.proveWritten(e, f, set) {
+		f.proved = left.Written
 	}
 	if r.ctx.Err() != nil {
-		return f // nobody knows, and it is for the next run
+		return f // not proved yet: it is left to the next run
 	}
-	if f.offset == 0 || info.Size < f.offset {
-		f.giveUp(r, e)
+	if f.proved.Offset == 0 || left.Size < f.proved.Offset {
+		left.Discard()
 		return nil
 	}
 	return f
@@ -128,23 +109,23 @@ func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 // proveWritten reads what was written after the last checkpoint back from the
 // device. It is what was read from the source if the digests come out at the state
 // that they had there.
-func (r *run) proveWritten(e *entry, f *leftover, written journal.Partial, set *hash.Set) bool {
-	set.Restore(f.states)
-	from := f.offset
+func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
+	durable, written := f.Durable, f.Written
+	set.Restore(durable.States)
 	var provable []stdhash.Hash
 	for i := range set.Len() {
 		known := i < len(written.States) && len(written.States[i]) > 0
-		if known && (from == 0 || i < len(f.states) && len(f.states[i]) > 0) {
+		if known && (durable.Offset == 0 || i < len(durable.States) && len(durable.States[i]) > 0) {
 			provable = append(provable, set.Hash(i))
 		}
 	}
 	if len(provable) == 0 {
 		return false
 	}
-	if _, err := f.file.DropCache(); err != nil {
+	if _, err := f.File.DropCache(); err != nil {
 		return false
 	}
-	if err := r.pipe.Feed(r.ctx, &f.file.File, from, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
+	if err := r.pipe.Feed(r.ctx, &f.File.File, durable.Offset, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
 		return false
 	}
 	for i := range set.Len() {
@@ -157,8 +138,8 @@ func (r *run) proveWritten(e *entry, f *leftover, written journal.Partial, set *
 
 // leavePartial keeps, of a run that is stopped, what was written of a large file.
 // All that was read has reached the digests and the sinks.
-func (r *run) leavePartial(e *entry, movers []*transfer, off int64, set *hash.Set) {
-	if changed, err := e.changed(); changed || err != nil {
+func (r *run) leavePartial(e *entry, movers []*transfer, total int64, set *hash.Set) {
+	if e.unchanged() != nil {
 		return
 	}
 	states := set.States()
@@ -166,13 +147,43 @@ func (r *run) leavePartial(e *entry, movers []*transfer, off int64, set *hash.Se
 		if p.sink.File == nil || !p.open() {
 			continue
 		}
-		p.target.ledger.untrack(p)
+		p.inFlight.Stop()
 		if p.sink.Behind != nil {
 			p.sink.Behind.Finish()
 			p.sink.Behind = nil
 		}
-		if err := p.target.ledger.leavePartial(e, p, off, states); err != nil {
-			p.target.ledger.fail(err)
+		if err := p.keepPartial(total, states); err != nil {
+			p.target.log.Fail(err)
 		}
 	}
+}
+
+// keepPartial keeps the first total bytes of the transfer's temporary, if that is worth
+// it.
+func (p *transfer) keepPartial(total int64, states [][]byte) error {
+	if p.inFlight == nil || total < resume.LeastPartial || p.sink.Err != nil || !p.target.log.Active() {
+		return nil
+	}
+	if err := p.sink.Stop(total); err != nil {
+		return err
+	}
+	f := p.inFlight
+	p.inFlight = nil // the log goes on naming it
+	return f.Keep(total, states)
+}
+
+// track lets checkpoints follow the transfer's temporary, which has start bytes already.
+func (p *transfer) track(e *entry, start int64) (err error) {
+	p.inFlight, err = p.target.log.Track(resume.LargeFile{
+		Path:       e.manifestPath(p),
+		Source:     e.meta.info,
+		File:       p.sink.File,
+		Start:      start,
+		Separately: p.dd.system.syncEach,
+		Reached: func() (off int64, states [][]byte, ok bool) {
+			m, ok := p.sink.Reached()
+			return m.Off, m.States, ok
+		},
+	})
+	return err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -404,9 +405,9 @@ func TestARefusalWritesNothing(t *testing.T) {
 	root, err := fsys.OpenRoot(busy)
 	require.NoError(t, err)
 	defer root.Close()
-	j, err := openJournal(root, journalName(""))
+	j, err := resume.OpenJournal(root, resume.JournalName(""))
 	require.NoError(t, err)
-	defer j.close()
+	defer j.Close()
 	o := options(src, filepath.Join(dir, "new"), busy)
 	_, err = Run(t.Context(), &o, &counters.Set{})
 	var refused *failure.RefusedError

@@ -25,6 +25,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -77,7 +78,7 @@ func manifestLines(t testing.TB, root string, paths ...string) []byte {
 		content, err := os.ReadFile(filepath.Join(root, p))
 		require.NoError(t, err)
 		sum := sha256.Sum256(content)
-		lines = manifest.AppendLine(lines, sum[:], p)
+		lines = fmt.Appendf(lines, "%x  %s\n", sum, p)
 	}
 	return lines
 }
@@ -153,7 +154,7 @@ func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 		name := filepath.Base(path)
 		whole := string(content) == string(c.files[path]) || old[path] != nil && string(content) == string(old[path])
 		switch {
-		case strings.HasPrefix(path, journalName("")+"/"+logPrefix):
+		case strings.HasPrefix(path, resume.JournalName("")+"/log."):
 			log, err := journal.Read(strings.NewReader(string(content)), int64(len(content)))
 			if err != nil {
 				continue // what is damaged is not trusted
@@ -165,7 +166,7 @@ func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 			}
 		case strings.Contains(path, fsys.Reserved):
 		case name == "SHA256SUMS":
-			lines := manifest.NewReader(strings.NewReader(string(content)), hash.SHA256)
+			lines := manifest.NewReader(strings.NewReader(string(content)), manifest.GNU, hash.SHA256)
 			for {
 				l, err := lines.Next()
 				if err != nil {
@@ -246,7 +247,7 @@ func (c *cutCase) gapsAt(dst string, old map[string][]byte, ignored ...string) [
 	}
 	have, _ := regularFiles(dst)
 	listed := 0
-	lines := manifest.NewReader(strings.NewReader(string(have["SHA256SUMS"])), hash.SHA256)
+	lines := manifest.NewReader(strings.NewReader(string(have["SHA256SUMS"])), manifest.GNU, hash.SHA256)
 	for l, err := lines.Next(); err == nil; l, err = lines.Next() {
 		if c.files[l.Path] != nil {
 			listed++
@@ -306,7 +307,7 @@ func (c *cutCase) unmarked(dst string, old map[string][]byte) (bool, error) {
 	if err != nil || len(signs) > 0 || !begun(dst, old) {
 		return false, err
 	}
-	return len(c.gapsAt(dst, old, journalName(""))) > 0, nil // without work it is no sign
+	return len(c.gapsAt(dst, old, resume.JournalName(""))) > 0, nil // without work it is no sign
 }
 
 // try cuts the power before the n-th operation, and judges some of what that may leave.

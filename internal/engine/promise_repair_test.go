@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -30,7 +31,7 @@ func TestARepairedSourceGetsItsManifest(t *testing.T) {
 		out := runTold(t, options(b, c), &counters.Set{})
 		require.Empty(t, out.bad())
 		require.Equal(t, []string{"x", "y"}, listed(t, c))
-		require.NoDirExists(t, filepath.Join(c, journalName("")))
+		require.NoDirExists(t, filepath.Join(c, resume.JournalName("")))
 	}
 }
 
@@ -63,7 +64,7 @@ func TestARottenCopyOfASignedMirror(t *testing.T) {
 	require.Len(t, out.mismatches(), 1, "%s", out)
 	requireBroken(t, out.mismatches()[0], "y")
 	require.NotEmpty(t, out.summary.Targets[0].Manifests)
-	require.NoDirExists(t, filepath.Join(c, journalName("")))
+	require.NoDirExists(t, filepath.Join(c, resume.JournalName("")))
 }
 
 // A stale manifest at one destination says nothing about the source.

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ import (
 func digestOf(a hash.Algorithm, content []byte) string {
 	set := hash.NewSet([]hash.Algorithm{a})
 	set.Write(content)
-	return hexString(set.Digests()[0])
+	return hex.EncodeToString(set.Digests()[0])
 }
 
 // promiseLines lists the files by path, as sha256sum would.
@@ -279,7 +280,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 			if i == broken {
 				text = []byte("another")
 			}
-			write(t, src, fileManifestName("", a), []byte(digestOf(a, text)+"  a\n"), since)
+			write(t, src, a.FileName(), []byte(digestOf(a, text)+"  a\n"), since)
 		}
 		o := options(src, dst)
 		o.Hashes = hashes

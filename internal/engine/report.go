@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -30,6 +31,11 @@ type Event struct {
 	Bytes  int64  // size of a copied file
 	Err    error  // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
 	Hint   string // EventConflict: the name of the policy that would replace it, "" if none would
+}
+
+// fileEvent is an event about a file that is named in both the event and its error.
+func fileEvent(kind EventKind, path, target string, stage failure.Stage, err error) Event {
+	return Event{Kind: kind, Path: path, Target: target, Err: &failure.FileError{Path: path, Target: target, Stage: stage, Err: err}}
 }
 
 // Summary is the account of a finished run.
@@ -99,7 +105,7 @@ func (r *run) summarizeTimes() {
 
 func (r *run) placeOf(p timing.Place) (place, target string) {
 	if i, ok := p.Destination(); ok {
-		return "destination", r.targets[i].given
+		return "destination", r.targets[i].Given
 	}
 	return p.String(), ""
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -71,7 +72,7 @@ func zeroAll(t *testing.T, dir string, files map[string][]byte) (count int) {
 
 func logs(t *testing.T, dir string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, journalName(""), logPrefix+"*"))
+	names, err := filepath.Glob(filepath.Join(dir, resume.JournalName(""), "log.*"))
 	require.NoError(t, err)
 	return names
 }
@@ -237,7 +238,7 @@ func TestLogUnreadable(t *testing.T) {
 		require.Len(t, logs(t, o.Targets[0]), 1)
 		var hit atomic.Bool
 		sys := faultfs.New(func(op fsys.Op, name string) error {
-			if op == failing && (op != fsys.OpOpen || strings.HasPrefix(name, logPrefix)) && hit.CompareAndSwap(false, true) {
+			if op == failing && (op != fsys.OpOpen || strings.HasPrefix(name, "log.")) && hit.CompareAndSwap(false, true) {
 				return syscall.EIO
 			}
 			return nil

@@ -5,6 +5,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -24,6 +25,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -108,7 +110,7 @@ func requireStands(t *testing.T, o Options, files map[string][]byte) {
 			for name, content := range files {
 				h := a.New()
 				h.Write(content)
-				require.Equal(t, hexString(h.Sum(nil)), readManifestOf(t, a, string(list))[name], "the %s manifest of %s", a, target)
+				require.Equal(t, hex.EncodeToString(h.Sum(nil)), readManifestOf(t, a, string(list))[name], "the %s manifest of %s", a, target)
 			}
 			require.Equal(t, len(files), strings.Count(string(list), "\n"))
 		}
@@ -175,7 +177,7 @@ func asWritten(t *testing.T, dir string) {
 // header.
 func rewriteLog(t *testing.T, dir string, fill func(old *journal.Log, w *journal.Writer)) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, journalName(""), logPrefix+"*"))
+	names, err := filepath.Glob(filepath.Join(dir, resume.JournalName(""), "log.*"))
 	require.NoError(t, err)
 	require.Len(t, names, 1)
 	content, err := os.ReadFile(names[0])
@@ -198,7 +200,7 @@ func TestResumeForgetsWhatOnlyOneDestinationHas(t *testing.T) {
 	o := largeOptions(source, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
 	stopAt(t, o, secondStop)
 	asWritten(t, o.Targets[0])
-	treetest.Remove(t, filepath.Join(o.Targets[1], journalName("")))
+	treetest.Remove(t, filepath.Join(o.Targets[1], resume.JournalName("")))
 	for _, temp := range temporaries(t, o.Targets[1]) {
 		require.NoError(t, os.Remove(temp))
 	}

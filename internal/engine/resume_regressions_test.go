@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -38,7 +39,7 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 			return nil
 		}
 		stack := string(debug.Stack())
-		if strings.Contains(stack, "engine.(*run).collect") && strings.Contains(stack, "engine.(*logFile).Write") {
+		if strings.Contains(stack, "engine.(*run).collect") && strings.Contains(stack, "resume.(*appender).Write") {
 			if !full.Swap(true) {
 				time.Sleep(300 * time.Millisecond) // in which the workers fill the channel
 			}
@@ -86,7 +87,7 @@ func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
 	out := watched(t, o)
 	require.True(t, taken.Load())
 	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.EIO)
-	logs, err := filepath.Glob(filepath.Join(dst, journalName(""), logPrefix+"*"))
+	logs, err := filepath.Glob(filepath.Join(dst, resume.JournalName(""), "log.*"))
 	require.NoError(t, err)
 	require.Len(t, logs, 1)
 	f, err := os.Open(logs[0])
@@ -118,15 +119,15 @@ func TestCheckpointsOfTheFutureProveNothing(t *testing.T) {
 		o.Sync = SyncEnd
 		real, err := filepath.EvalSymlinks(src)
 		require.NoError(t, err)
-		require.NoError(t, os.Mkdir(filepath.Join(dst, journalName("")), 0o700))
-		f, err := os.Create(filepath.Join(dst, journalName(""), logName(real)))
+		require.NoError(t, os.Mkdir(filepath.Join(dst, resume.JournalName("")), 0o700))
+		f, err := os.Create(filepath.Join(dst, resume.JournalName(""), resume.LogName(real)))
 		require.NoError(t, err)
 		future := fsys.Time{Sec: time.Now().Unix() + 365*86400}
 		begun := future
 		if ahead == "checkpoint" {
 			begun = fsys.Time{Sec: time.Now().Unix() - 100}
 		}
-		w, err := journal.Create(f, journal.Header{ID: journal.NewID(), Begun: begun, Options: o.logOptions(), Source: real})
+		w, err := journal.Create(f, journal.Header{ID: journal.NewID(), Begun: begun, Options: o.logTerms(), Source: real})
 		require.NoError(t, err)
 		set := hash.NewSet(o.Hashes)
 		set.Write([]byte("AAAA"))

@@ -16,15 +16,15 @@ func (r *run) startScan() (stop func()) {
 	if !c.CountTotals {
 		return func() {}
 	}
-	if r.route.name != "" {
-		if file, err := r.source.Lstat(r.route.name); err == nil {
+	if r.route.Name != "" {
+		if file, err := r.source.Lstat(r.route.Name); err == nil {
 			c.TotalFiles.Store(1)
 			c.TotalBytes.Store(counters.Times(r.readings(), file.Size))
 			c.ScanDone.Store(true)
 		}
 		return func() {}
 	}
-	dir, _, err := openRoot(r.opts.FS, r.route.dir, r.sourceInfo.ID)
+	dir, _, err := r.route.OpenSource()
 	if err != nil {
 		return func() {} // the copy has the right one
 	}

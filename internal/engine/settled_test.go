@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -40,7 +41,7 @@ func TestACompleteRunSettlesWhatItLists(t *testing.T) {
 			dir := treetest.MemoryDir(t)
 			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 			write(t, src, "f", []byte("new"), since)
-			log := filepath.Join(dst, journalName(""), logName("/another/source"))
+			log := filepath.Join(dst, resume.JournalName(""), resume.LogName("/another/source"))
 			require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o700))
 			f, err := os.Create(log)
 			require.NoError(t, err)
@@ -52,7 +53,7 @@ func TestACompleteRunSettlesWhatItLists(t *testing.T) {
 			require.NoError(t, f.Close())
 
 			runTold(t, options(src, dst), &counters.Set{})
-			require.FileExists(t, filepath.Join(filepath.Dir(log), settledName))
+			require.FileExists(t, filepath.Join(filepath.Dir(log), "settled"))
 			write(t, dst, "f", []byte("mod"), since.Add(time.Hour)) // by a user
 			c.after(t, dst, log)
 			runTold(t, options(src, dst), &counters.Set{})

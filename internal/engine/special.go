@@ -10,61 +10,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// copySpecial takes an entry that has no data to the destinations: a symbolic
-// link, a fifo, a socket, a device node.
-func (r *run) copySpecial(e *entry) {
-	for _, p := range e.transfers {
-		if p.failed || p.done != outNothing || !p.again && p.act != actUndecided {
-			continue
-		}
-		p.again = false
-		e.clock.At(timing.Create, p.target.place())
-		v, err := r.lookUp(p, e.meta.info, func() (bool, error) {
-			switch e.kind {
-			case fsys.Symlink:
-				target, err := p.dir.Readlink(p.name)
-				if err != nil { // sshfs refuses to read some
-					err = fmt.Errorf("reading the link that stands there: %w", err)
-				}
-				return target == e.link, err
-			case fsys.CharDevice, fsys.BlockDevice:
-				return p.have.Rdev == e.meta.info.Rdev, nil
-			}
-			return true, nil
-		})
-		if err != nil {
-			r.failTransfer(e, p, failure.StageCreate, err)
-			continue
-		}
-		r.judge(e, p, v)
-		if p.done != outNothing {
-			continue
-		}
-		if e.kind == fsys.Irregular {
-			r.failTransfer(e, p, failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
-			continue
-		}
-		if err := r.readSpecialXattrs(e); err != nil {
-			r.failSource(e, failure.StageMetadata, err)
-			return
-		}
-		if p.act == actKeep {
-			r.unshare(e, p)
-		}
-		switch p.act {
-		case actKeep:
-			r.keep(e, p)
-		case actCreate, actReplace:
-			r.makeSpecial(e, p)
-		}
-	}
-}
-
 // readSpecialXattrs reads what a fifo or device can have: an ACL, a label.
 func (r *run) readSpecialXattrs(e *entry) error {
 	if e.kind == fsys.Symlink || r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
 		return nil
 	}
+	e.clock.At(timing.Read, timing.Source)
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return err
@@ -84,28 +35,23 @@ func (r *run) readSpecialXattrs(e *entry) error {
 	return r.readXattrs(o, e.path, e.meta)
 }
 
-// makeSpecial creates the entry: a symbolic link under its name; under a temporary
-// one to replace another atomically, and what is not a link, because a file system
-// can make a regular file of that, which has to go (see Mknod).
-func (r *run) makeSpecial(e *entry, p *transfer) {
-	if r.opts.DryRun {
-		p.done = created(p.act)
-		return
-	}
+// makeSpecial creates an entry that has no data: a symbolic link under its name; under a
+// temporary one to replace another atomically, and what is not a link, because a file
+// system can make a regular file of that, which has to go (see Mknod).
+func (r *run) makeSpecial(e *entry, p *transfer) error {
 	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
 	if device && !r.privileged {
 		p.target.warn(r, kindDevice, errors.New("device nodes are left out; making them takes privilege"))
-		p.done = outLeft
-		return
+		p.finish(targetResult{done: outLeft})
+		return nil
 	}
 	name := p.name
-	if p.act == actReplace || e.kind != fsys.Symlink {
+	if p.exists || e.kind != fsys.Symlink {
 		name = p.dir.TempName()
 	}
 	err := p.target.catalog.BeforeChange(e.manifestPath(p))
 	if err != nil {
-		r.failTransfer(e, p, failure.StageJournal, err)
-		return
+		return inStage(failure.StageJournal, err)
 	}
 	if e.kind == fsys.Symlink {
 		err = p.dir.Symlink(e.link, name)
@@ -115,30 +61,26 @@ func (r *run) makeSpecial(e *entry, p *transfer) {
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrExist) && name == p.name:
-		r.nameTaken(e, p)
-		return
+		return r.nameTaken(e, p)
 	case refused(err) && e.kind != fsys.Symlink:
 		what := e.kind.String()
 		p.target.warn(r, what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
-		p.done = outLeft
-		return
+		p.finish(targetResult{done: outLeft})
+		return nil
 	case fsys.Unsupported(err):
-		r.failTransfer(e, p, failure.StageCreate, fmt.Errorf("symbolic links cannot be made there: %w", err))
-		return
+		return inStage(failure.StageCreate, fmt.Errorf("symbolic links cannot be made there: %w", err))
 	default:
-		r.failTransfer(e, p, failure.StageCreate, err)
-		return
+		return inStage(failure.StageCreate, err)
 	}
 	if err := r.applyTo(e, p, name); err != nil {
 		if !errors.Is(err, errExchanged) {
 			_ = p.dir.Remove(name)
 		}
-		r.failTransfer(e, p, failure.StageMetadata, err)
-		return
+		return inStage(failure.StageMetadata, err)
 	}
 	switch {
 	case name == p.name:
-	case p.act == actReplace:
+	case p.exists:
 		err = r.putInPlace(p, name)
 	default:
 		if err = p.dir.RenameNew(name, p.name); err != nil {
@@ -146,14 +88,14 @@ func (r *run) makeSpecial(e *entry, p *transfer) {
 		}
 	}
 	switch {
-	case errors.Is(err, fs.ErrExist) && p.act == actCreate:
-		r.nameTaken(e, p)
+	case errors.Is(err, fs.ErrExist) && !p.exists:
+		return r.nameTaken(e, p)
 	case err != nil:
-		r.failTransfer(e, p, failure.StageCommit, err)
-	default:
-		p.done = created(p.act)
-		e.clock.Count(timing.Create, p.target.place(), 0)
+		return inStage(failure.StageCommit, err)
 	}
+	p.finish(targetResult{done: p.created()})
+	e.clock.Count(timing.Create, p.target.place(), 0)
+	return nil
 }
 
 // applyTo sets the metadata of the entry just made as name.
@@ -180,30 +122,20 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 // linksFollowed reports whether the file system of link, a symbolic link of the
 // transfer's directory, would change what a link points to when the link's own
 // metadata is set: sshfs hands its server a path, and the server follows it, out of
-// the destination too. A link to nothing shows that; each device is asked once.
+// the destination too. A link to nothing shows that; each file system is asked once.
 func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err error) {
 	if link.Kind != fsys.Symlink {
 		return false, nil
 	}
 	t := p.target
-	t.linksMu.Lock()
-	defer t.linksMu.Unlock()
-	follows, known := t.followed[link.ID.Dev]
-	if !known {
-		follows, err = followsLinks(p.dir)
-		if refused(err) { // perhaps only in this directory
-			t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
-			return true, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
-		}
-		if t.followed == nil {
-			t.followed = map[uint64]bool{}
-		}
-		t.followed[link.ID.Dev] = follows
-	}
-	if follows {
+	follows, err = p.dd.system.followsLinks.get(func() (bool, error) { return followsLinks(p.dir) })
+	switch {
+	case refused(err): // perhaps only in this directory
+		t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
+	case follows:
 		t.warn(r, kindLinkMeta, errors.New("times and owners of symbolic links cannot be kept there; what the links point to would get them"))
 	}
 	return follows, nil

@@ -1,15 +1,13 @@
 package engine
 
 import (
-	"io"
-
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // newSpill makes the temporary of a manifest that outgrows memory.
 func (t *target) newSpill() (manifest.Spill, error) {
-	p, err := t.journal.dir.Create(false)
+	p, err := t.journal.Create()
 	if err != nil {
 		return nil, err
 	}
@@ -20,10 +18,10 @@ func (t *target) newSpill() (manifest.Spill, error) {
 // destination that is there.
 func (r *run) newPendingLinksFile() (parkedFile, error) {
 	for _, t := range r.targets {
-		if t.journal == nil || t.journal.dir == nil || t.isDropped() {
+		if t.journal == nil || t.isDropped() {
 			continue
 		}
-		p, err := t.journal.dir.Create(false)
+		p, err := t.journal.Create()
 		if err != nil {
 			return nil, err
 		}
@@ -38,15 +36,6 @@ type spill struct {
 	off int64
 }
 
-func (s *spill) Read(p []byte) (int, error) {
-	n, err := s.ReadAt(p, s.off)
-	s.off += int64(n)
-	if n > 0 {
-		err = nil
-	}
-	return n, err
-}
-
 func (s *spill) ReadAt(p []byte, off int64) (int, error) {
 	return fsys.ReaderAt{File: &s.File}.ReadAt(p, off)
 }
@@ -57,22 +46,6 @@ func (s *spill) Write(p []byte) (int, error) {
 	}
 	s.off += int64(len(p))
 	return len(p), nil
-}
-
-func (s *spill) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekStart:
-		s.off = offset
-	case io.SeekCurrent:
-		s.off += offset
-	default:
-		info, err := s.Stat()
-		if err != nil {
-			return 0, err
-		}
-		s.off = info.Size + offset
-	}
-	return s.off, nil
 }
 
 func (s *spill) Close() error {

@@ -15,12 +15,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // target is one destination of a run.
 type target struct {
-	destination
+	route.Destination
 	index   int
 	root    *fsys.Dir // nil in a dry run if it does not exist
 	handle  *fsys.Handle
@@ -32,20 +34,18 @@ type target struct {
 	rootMeta *metadata // the source's, when the root is ours and complete
 	rootMode uint32    // to be given back
 	tookOver bool      // root was read-only, for us too
-	journal  *journalDir
-	ledger   *ledger // nil in a dry run
+	journal  *resume.Journal
+	log      *resume.Log // nil in a dry run
 
-	behind      *pipe.Device  // nil where nothing bounds what is unwritten
-	group       *pipe.Group   // of it: files that are closed already
-	flushAsked  chan struct{} // by the group
-	untended    chan struct{} // closed when no more checkpoints are made
-	tending     sync.WaitGroup
-	unwritten   atomic.Bool // the device did not take something: nothing is known to be there
-	warnedTorn  bool        // of files that an interrupted run has left; guarded by mu
-	logErr      error       // why nothing more is noted; guarded by the ledger's lock, as is
-	logReported bool
-	unmarked    bool        // the copy is incomplete, and no marker says so: the journal stays
-	keepLog     atomic.Bool // something was not forced, or removed: the journal stays
+	behind     *pipe.Device  // nil where nothing bounds what is unwritten
+	group      *pipe.Group   // of it: files that are closed already
+	flushAsked chan struct{} // by the group
+	untended   chan struct{} // closed when no more checkpoints are made
+	tending    sync.WaitGroup
+	unwritten  atomic.Bool // the device did not take something: nothing is known to be there
+	warnedTorn bool        // of files that an interrupted run has left; guarded by mu
+	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
+	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
 
 	fileSystems fileSystems // those met: root's and what is mounted below
 	system      *fileSystem // root's; nil in a dry run if root does not exist
@@ -57,10 +57,6 @@ type target struct {
 	catalog *catalog.Catalog // nil in a dry run
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
-
-	linksMu   sync.Mutex
-	followed  map[uint64]bool // device → what symbolic links point to gets their metadata; guarded by linksMu, as is
-	linksTold map[uint64]bool // device → hard links have one inode number
 
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
@@ -102,10 +98,10 @@ func makeDirs(path string) (made []string, err error) {
 // what its file system can do.
 func (t *target) open(r *run) error {
 	if r.opts.DryRun {
-		if !t.exists {
+		if !t.Exists {
 			return nil
 		}
-	} else if !t.exists {
+	} else if !t.Exists {
 		return t.openNew(r)
 	}
 	return t.openExisting(r)
@@ -116,16 +112,16 @@ func (t *target) open(r *run) error {
 func (t *target) openNew(r *run) error {
 	for range mostAttempts {
 		if err := t.makeRoot(); err != nil {
-			return fmt.Errorf("it cannot be made: %s", reason(err))
+			return fmt.Errorf("it cannot be made: %s", route.Reason(err))
 		}
 		err := t.openExisting(r)
-		if !errors.Is(err, errRootRemoved) {
+		if !errors.Is(err, resume.ErrRootRemoved) {
 			return err
 		}
 		t.handle.Close()
 		t.root, t.handle, t.created, t.made = nil, nil, false, nil
 	}
-	return errRootRemoved
+	return resume.ErrRootRemoved
 }
 
 // mostAttempts is how often a step is tried again that another run has interfered with.
@@ -136,10 +132,7 @@ const mostAttempts = 100
 func (t *target) openExisting(r *run) error {
 	var err error
 	if t.root == nil {
-		if err = t.closed; err == nil {
-			t.root, _, err = openRoot(t.fs, t.dir, t.id)
-		}
-		if err != nil {
+		if t.root, err = t.Open(); err != nil {
 			return err
 		}
 	}
@@ -147,23 +140,29 @@ func (t *target) openExisting(r *run) error {
 	if r.opts.DryRun {
 		return t.probe(r)
 	}
-	if t.name == "" {
+	if t.Name == "" {
 		if err := t.takeOver(); err != nil {
 			return err
 		}
 	}
-	if t.journal, err = openJournal(t.root, journalName(t.name)); err != nil {
+	name := resume.JournalName(t.Name)
+	if t.journal, err = resume.OpenJournal(t.root, name); err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
 			t.leaveToOther()
-			return failure.Refuse("another sealift is at work in %s", quote.Name(t.given))
+			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
-	if t.rootOurs, err = t.journal.ownsRoot(t.created, r.opts.Sync != SyncNone); err != nil {
+	if t.created {
+		t.rootOurs, err = true, resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone)
+	} else {
+		t.rootOurs, err = t.journal.RootMarked()
+	}
+	if err != nil {
 		return err
 	}
 	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && t.name == "" && t.root.SyncFSReliable()
+	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
 }
 
@@ -214,15 +213,15 @@ func (t *target) makeRoot() error {
 
 func (t *target) tryRoot() error {
 	var err error
-	if t.made, err = makeDirs(parentOf(t.dir)); err != nil {
+	if t.made, err = makeDirs(parentOf(t.Dir)); err != nil {
 		return err
 	}
-	parent, err := t.fs.OpenRoot(parentOf(t.dir))
+	parent, err := t.FS.OpenRoot(parentOf(t.Dir))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	name := filepath.Base(t.dir)
+	name := filepath.Base(t.Dir)
 	exists := parent.Mkdir(name)
 	if exists != nil && !errors.Is(exists, fs.ErrExist) {
 		return exists
@@ -236,9 +235,9 @@ func (t *target) tryRoot() error {
 		return err
 	}
 	if made {
-		t.made = append(t.made, t.dir)
-		if err = madeByUs(root); err == nil && t.name != "" { // only a place for the file; the umask decides
-			err = ignoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
+		t.made = append(t.made, t.Dir)
+		if err = madeByUs(root); err == nil && t.Name != "" { // only a place for the file; the umask decides
+			err = fsys.IgnoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
 		}
 	}
 	if err != nil {
@@ -246,7 +245,7 @@ func (t *target) tryRoot() error {
 		return err
 	}
 	t.root = root
-	t.created = made && t.name == "" // widened when its contents are complete
+	t.created = made && t.Name == "" // widened when its contents are complete
 	return nil
 }
 
@@ -257,10 +256,7 @@ func (t *target) leaveToOther() {
 	if !t.created {
 		return
 	}
-	if dir, err := t.root.OpenDir(journalName(t.name)); err == nil {
-		_, _ = (&journalDir{dir: dir}).ownsRoot(true, false)
-		dir.Close()
-	}
+	_ = resume.MarkRoot(t.root, resume.JournalName(t.Name), false)
 }
 
 // madeByUs returns an error if a directory that this run has just made is another
@@ -286,13 +282,13 @@ func madeByUs(dir *fsys.Dir) error {
 // a directory of our making that stayed without the note of that would never get the
 // source's metadata.
 func (t *target) leaveAsFound() {
-	if t.ledger != nil {
-		t.ledger.close()
-		t.ledger = nil
+	if t.log != nil {
+		t.log.Close()
+		t.log = nil
 	}
 	t.undo()
 	if t.journal != nil {
-		t.journal.close()
+		t.journal.Close()
 		t.journal = nil
 	}
 	t.catalog = nil
@@ -303,19 +299,20 @@ func (t *target) undo() {
 	if t.catalog != nil {
 		t.catalog.Close()
 	}
-	if t.journal != nil && t.journal.dir != nil && (t.created || !t.rootOurs && !t.journal.holdsWork()) {
-		_ = t.journal.remove(func(string) bool { return false })
-		t.journal.close()
+	if t.journal != nil {
+		if !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+			return
+		}
+		_ = t.journal.Remove()
+		t.journal.Close()
 	}
-	if t.journal == nil || t.journal.dir == nil {
-		t.removeMade()
-	}
+	t.removeMade()
 }
 
 // removeMade removes the directories that this run made, as far as they are empty.
 func (t *target) removeMade() {
 	for _, dir := range slices.Backward(t.made) {
-		parent, err := t.fs.OpenRoot(parentOf(dir))
+		parent, err := t.FS.OpenRoot(parentOf(dir))
 		if err != nil {
 			break
 		}
@@ -329,13 +326,13 @@ func (t *target) removeMade() {
 // made there, and not a name of a file outside, or another user's directory, that
 // somebody has put in its place. What is mounted below can have owners of its own.
 func (t *target) isOwnWork(have fsys.Info) bool {
-	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.ledger.owner || have.ID.Dev != t.dev)
+	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.dev)
 }
 
 // give up: no more is written there. It is reported once.
 func (t *target) drop(r *run, path string, err error) {
 	if t.lost.CompareAndSwap(nil, &dropError{err}) {
-		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.given, Err: err})
+		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
 		r.targetsLeft.Add(-1)
 		if r.targetsLeft.Load() == 0 {
 			r.cancel(errNoTarget)
@@ -380,7 +377,7 @@ func (t *target) warn(r *run, kind string, err error) {
 	t.warned[kind] = true
 	t.mu.Unlock()
 	if !told {
-		r.report(Event{Kind: EventWarning, Target: t.given, Err: err})
+		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
 	}
 }
 
@@ -390,7 +387,7 @@ func (t *target) flush(r *run) error {
 		return nil
 	}
 	// Also where every file was forced by itself: symbolic links cannot be.
-	if t.name == "" && t.root.SyncFSReliable() {
+	if t.Name == "" && t.root.SyncFSReliable() {
 		return t.syncFS()
 	}
 	if err := t.syncMounts(); err != nil {
@@ -399,9 +396,9 @@ func (t *target) flush(r *run) error {
 	if err := t.root.Sync(); err != nil {
 		return err
 	}
-	for dir := t.dir; dir != t.anchor; { // the names of the directories that were made
+	for dir := t.Dir; dir != t.Anchor; { // the names of the directories that were made
 		dir = parentOf(dir)
-		parent, err := t.fs.OpenRoot(dir)
+		parent, err := t.FS.OpenRoot(dir)
 		if err != nil {
 			return err
 		}
@@ -421,7 +418,7 @@ func (t *target) stands() error {
 	if err != nil {
 		return err
 	}
-	d, err := t.fs.OpenRoot(t.dir)
+	d, err := t.FS.OpenRoot(t.Dir)
 	if err != nil {
 		return err
 	}
@@ -429,13 +426,6 @@ func (t *target) stands() error {
 	now, err := d.Stat()
 	if err == nil && now.ID != have.ID {
 		err = fsys.ErrMoved
-	}
-	return err
-}
-
-func ignoreRefusal(err error) error {
-	if fsys.Unsupported(err) || fsys.NotPermitted(err) {
-		return nil
 	}
 	return err
 }

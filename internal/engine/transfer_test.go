@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -279,4 +281,197 @@ func TestHardLinksThatAreRefused(t *testing.T) {
 func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// A symbolic link with several names is judged like any other: a newer one at the
+// destination that leads elsewhere is a conflict, and not replaced by a hard link.
+func TestASymlinkWithSeveralNamesMeetsANewerOne(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	require.NoError(t, os.Mkdir(src, 0o755))
+	require.NoError(t, os.Mkdir(dst, 0o755))
+	require.NoError(t, os.Symlink("source", filepath.Join(src, "a")))
+	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
+	time.Sleep(20 * time.Millisecond) // several ticks of the clock of time stamps
+	require.NoError(t, os.Symlink("elsewhere", filepath.Join(dst, "b")))
+	o := options(src, dst)
+	o.Workers = 1
+	s, err := Run(t.Context(), &o, &counters.Set{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.Conflicts)
+	require.EqualValues(t, 1, s.Links)
+	target, err := os.Readlink(filepath.Join(dst, "b"))
+	require.NoError(t, err)
+	require.Equal(t, "elsewhere", target)
+}
+
+// The source changes while it is read for the second destination, after the first one got
+// an earlier state: both get the last state, although the first one's is newer by then.
+func TestASourceThatChangesAfterOneDestinationHasIt(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyAlways} {
+		dir := treetest.MemoryDir(t)
+		src, targets := filepath.Join(dir, "src"), threeTargets(dir)[:2]
+		write(t, src, "file", []byte("first"), since)
+		appeared, changed := false, false
+		o := options(src, targets...)
+		o.Policy, o.Workers = policy, 1
+		o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
+			switch {
+			case c.Op == fsys.OpLink && c.Name == "file" && strings.HasPrefix(c.Path, targets[1]) && !appeared:
+				appeared = true
+				write(t, targets[1], "file", []byte("other"), longAgo) // the name is taken
+			case c.Op == fsys.OpRead && c.Path == filepath.Join(src, "file") && appeared && !changed:
+				changed = true
+				write(t, src, "file", []byte("last state"), longAgo)
+			}
+			return nil
+		}}
+		s, err := Run(t.Context(), &o, &counters.Set{})
+		require.NoError(t, err)
+		require.True(t, changed)
+		require.Zero(t, s.Errors+s.Conflicts)
+		for _, target := range targets {
+			have := look(t, target)
+			require.Equal(t, "last state", have["file"].content, policy)
+			require.Equal(t, map[string]string{"file": sha("last state")}, readManifest(t, have["SHA256SUMS"].content))
+		}
+	}
+}
+
+// A name appears at one of two destinations between the decision and the commit. What has
+// it is judged by the policy; the other destination is complete.
+func TestANameThatAppearsAtOneDestination(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		policy    Policy
+		content   string
+		mtime     time.Time
+		stays     bool
+		conflicts int64
+		listed    bool
+	}{
+		{PolicyDefault, "other", longAgo, false, 0, true},
+		{PolicyDefault, "newer", since.Add(time.Hour), true, 1, false},
+		{PolicyDefault, "first", since, true, 0, true},
+		{PolicyNever, "other", longAgo, true, 0, false},
+		{PolicyAlways, "newer", since.Add(time.Hour), false, 0, true},
+		{PolicyChecksum, "first", longAgo, true, 0, true},
+	} {
+		dir := treetest.MemoryDir(t)
+		src, targets := filepath.Join(dir, "src"), threeTargets(dir)[:2]
+		write(t, src, "file", []byte("first"), since)
+		appeared := false
+		o := options(src, targets...)
+		o.Policy, o.Workers = c.policy, 1
+		o.FS = &fsys.FS{Fault: func(call fsys.Call) error {
+			if call.Op == fsys.OpLink && call.Name == "file" && strings.HasPrefix(call.Path, targets[1]) && !appeared {
+				appeared = true
+				write(t, targets[1], "file", []byte(c.content), c.mtime)
+			}
+			return nil
+		}}
+		s, err := Run(t.Context(), &o, &counters.Set{})
+		require.NoError(t, err)
+		require.True(t, appeared)
+		require.Zero(t, s.Errors)
+		require.Equal(t, c.conflicts, s.Conflicts, "%+v", c)
+		require.EqualValues(t, 1, s.Files)
+		first, second := look(t, targets[0]), look(t, targets[1])
+		require.Equal(t, "first", first["file"].content)
+		require.Equal(t, map[string]string{"file": sha("first")}, readManifest(t, first["SHA256SUMS"].content))
+		want := "first"
+		if c.stays {
+			want = c.content
+		}
+		require.Equal(t, want, second["file"].content, "%+v", c)
+		lines := readManifest(t, second["SHA256SUMS"].content)
+		if c.listed {
+			require.Equal(t, map[string]string{"file": sha("first")}, lines, "%+v", c)
+		} else {
+			require.Empty(t, lines, "%+v", c)
+		}
+	}
+}
+
+// One name of a file is exchanged, while it is read, for another file of the same size and
+// time. It is not linked to what was copied under the other name, with and without digests
+// that would show the difference.
+func TestANameExchangedForAFileOfTheSameSizeAndTime(t *testing.T) {
+	t.Parallel()
+	for _, hashes := range [][]hash.Algorithm{nil, {hash.SHA256}} {
+		dir := treetest.MemoryDir(t)
+		src, targets := filepath.Join(dir, "src"), threeTargets(dir)[:2]
+		write(t, src, "a", []byte("first"), since)
+		require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
+		exchanged := false
+		o := options(src, targets...)
+		o.Workers, o.Hashes = 1, hashes
+		o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
+			switch {
+			case c.Op == fsys.OpLink && c.Path == filepath.Join(targets[1], "b") && !exchanged:
+				return syscall.EMLINK // the second destination reads the file again
+			case (c.Op == fsys.OpRead || c.Op == fsys.OpCopyRange) && c.Path == filepath.Join(src, "b") && !exchanged:
+				exchanged = true
+				write(t, dir, "new", []byte("later"), since)
+				return os.Rename(filepath.Join(dir, "new"), filepath.Join(src, "b"))
+			}
+			return nil
+		}}
+		s, err := Run(t.Context(), &o, &counters.Set{})
+		require.NoError(t, err)
+		require.True(t, exchanged)
+		require.Zero(t, s.Errors)
+		for _, target := range targets {
+			have := look(t, target)
+			require.Equal(t, "first", have["a"].content)
+			require.Equal(t, "later", have["b"].content)
+		}
+	}
+}
+
+// Policy never leaves a file that an interrupted run may have damaged, with a warning,
+// also if it cannot be read. It is counted like any other that is left.
+func TestPolicyNeverLeavesATornFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "file", []byte("whole"), since)
+	write(t, src, "z", []byte("z"), since)
+	o := options(src, dst)
+	o.Sync, o.Workers, o.FailFast = SyncEnd, 1, true
+	o.FS = faultfs.New(func(op fsys.Op, name string) error {
+		if op == fsys.OpOpen && name == "z" {
+			return syscall.EIO // the run ends, and its journal stays
+		}
+		return nil
+	})
+	_, err := Run(t.Context(), &o, &counters.Set{})
+	require.NoError(t, err)
+	write(t, dst, "file", []byte("torn!"), since)
+
+	o.Policy, o.FailFast = PolicyNever, false
+	o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
+		if c.Op == fsys.OpRead && c.Path == filepath.Join(dst, "file") {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	var kept, warned int
+	o.Report = func(e Event) {
+		switch {
+		case e.Path != "file":
+		case e.Kind == EventSkipped && e.Action == "kept":
+			kept++
+		case e.Kind == EventWarning:
+			warned++
+		}
+	}
+	s, err := Run(t.Context(), &o, &counters.Set{})
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{kept, warned}, "%+v", s)
+	have := look(t, dst)
+	require.Equal(t, "torn!", have["file"].content)
+	require.Equal(t, map[string]string{"z": sha("z")}, readManifest(t, have["SHA256SUMS"].content))
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/journal"
 )
 
 // reportUnwritten tells, after forcing a file system has failed with err, which files
@@ -11,12 +10,12 @@ import (
 // file that goes out of memory. Nothing is forced again, and nothing follows for a
 // file that is not told: it is not known to be on the device either.
 func (r *run) reportUnwritten(t *target, err error) {
-	if gone, _ := t.isGone(err); gone || t.ledger == nil || !fsys.DeviceFailed(err) {
+	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
 	}
-	log, err := t.ledger.log()
+	log, err := t.log.ReadBack()
 	if log == nil || err != nil {
-		return // what is known of the log is told elsewhere
+		return // errors of the log are reported separately
 	}
 	look := newFinder(t.root)
 	defer look.Close()
@@ -24,29 +23,17 @@ func (r *run) reportUnwritten(t *target, err error) {
 		if err != nil {
 			return
 		}
-		_, _, f, _, err := openForReading(look, path)
+		dir, name, err := look.Parent(path)
+		if err != nil {
+			continue
+		}
+		f, _, err := dir.OpenRegular(name)
 		if err != nil {
 			continue // it is not there any more, or something else is
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
-			r.report(Event{
-				Kind: EventFailed, Path: path, Target: t.given,
-				Err: &failure.FileError{Path: path, Target: t.given, Stage: failure.StageSync, Err: err},
-			})
+			r.report(fileEvent(EventFailed, path, t.Given, failure.StageSync, err))
 		}
 		f.Close()
 	}
-}
-
-// log reads the log that is being written; nil if none is.
-func (l *ledger) log() (*journal.Log, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil || l.target.logErr != nil {
-		return nil, nil
-	}
-	if err := l.w.Flush(); err != nil {
-		return nil, err
-	}
-	return journal.Read(fsys.ReaderAt{File: &l.file.File}, l.w.Size())
 }

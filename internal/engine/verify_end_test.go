@@ -22,6 +22,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/readback"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -64,7 +66,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 		if rotten {
 			want = []string{"f0", "f2"}
 			require.EqualValues(t, 1, out.summary.Mismatches)
-			require.Equal(t, []string{badPrefix + "f1"}, aside(t, targets[0]))
+			require.Equal(t, []string{readback.BadPrefix + "f1"}, aside(t, targets[0]))
 		}
 		require.Equal(t, want, listed(t, targets[0]))
 		require.EqualValues(t, len(want), out.summary.Targets[0].Verified)
@@ -112,7 +114,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				out = runTold(t, verifying(VerifyDest, src, targets...), &counters.Set{})
 				require.Empty(t, out.bad())
 				require.Len(t, listed(t, targets[lost]), len(files))
-				require.NoDirExists(t, filepath.Join(targets[lost], journalName("")))
+				require.NoDirExists(t, filepath.Join(targets[lost], resume.JournalName("")))
 			}
 		}
 	}
@@ -190,14 +192,14 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 				require.ErrorIs(t, err, reason)
 				require.Empty(t, s.Targets[0].Manifests)
 				require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
-				require.DirExists(t, filepath.Join(dst, journalName("")))
+				require.DirExists(t, filepath.Join(dst, resume.JournalName("")))
 				require.Len(t, saved, btoi(old), "the previous manifest is aside")
 			}
 			out := runTold(t, verifying(VerifyFull, src, dst), &counters.Set{})
 			require.Empty(t, out.bad())
 			require.EqualValues(t, len(files), out.summary.Targets[0].Verified)
 			require.Len(t, listed(t, dst), len(files)+btoi(old))
-			require.NoDirExists(t, filepath.Join(dst, journalName("")))
+			require.NoDirExists(t, filepath.Join(dst, resume.JournalName("")))
 		}
 		require.Greater(t, stopped, runs*3/4)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -204,7 +205,7 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 					for _, target := range targets {
 						require.Len(t, listed(t, target), len(s.files), "%s", s.fail)
 						requireWhole(t, target, s.files)
-						require.NoDirExists(t, filepath.Join(target, journalName("")))
+						require.NoDirExists(t, filepath.Join(target, resume.JournalName("")))
 					}
 				}
 				if len(wrong) > 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -45,7 +46,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 				require.Equal(t, []any{EventMismatch, "d/b", target}, []any{bad[i].Kind, bad[i].Path, bad[i].Target})
 				require.Equal(t, failure.StageVerify, stageOf(t, bad[i]))
 				require.ErrorContains(t, bad[i].Err, "source")
-				require.Equal(t, []string{badPrefix + "b"}, aside(t, filepath.Join(target, "d")))
+				require.Equal(t, []string{readback.BadPrefix + "b"}, aside(t, filepath.Join(target, "d")))
 				require.NoFileExists(t, filepath.Join(target, "d/b"))
 				require.Equal(t, []string{"a"}, listed(t, target))
 				require.EqualValues(t, 1, out.summary.Targets[i].Verified)
@@ -224,7 +225,7 @@ func TestVerifyFullHardLinks(t *testing.T) {
 	require.Equal(t, 4, drops, "two files, at two places")
 	require.Len(t, out.bad(), 2)
 	require.EqualValues(t, 2, out.summary.Mismatches)
-	require.Equal(t, []string{badPrefix + "a", badPrefix + "b"}, aside(t, dst))
+	require.Equal(t, []string{readback.BadPrefix + "a", readback.BadPrefix + "b"}, aside(t, dst))
 	require.Equal(t, []string{"c"}, listed(t, dst))
 }
 
@@ -245,7 +246,7 @@ func TestVerifyFullTellsOnce(t *testing.T) {
 		})
 		out := runTold(t, in(sys, verifying(VerifyFull, src, targets...)), c)
 		require.Len(t, out.bad(), 1+btoi(source))
-		require.Equal(t, []string{badPrefix + "a"}, aside(t, targets[0]))
+		require.Equal(t, []string{readback.BadPrefix + "a"}, aside(t, targets[0]))
 		require.ErrorContains(t, out.bad()[0].Err, "should be", "the destination is at fault")
 		require.Equal(t, source, len(aside(t, targets[1])) == 1)
 		require.Equal(t, !source, len(listed(t, targets[1])) == 1)
@@ -353,6 +354,6 @@ func TestVerifyFullSingleFile(t *testing.T) {
 		require.Equal(t, EventMismatch, out.bad()[0].Kind)
 		require.NoFileExists(t, dst)
 		require.NoFileExists(t, dst+".sha256")
-		require.Equal(t, []string{badPrefix + "other"}, aside(t, filepath.Dir(dst)))
+		require.Equal(t, []string{readback.BadPrefix + "other"}, aside(t, filepath.Dir(dst)))
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/readback"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -25,7 +27,7 @@ func aside(t testing.TB, dir string) (names []string) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), badPrefix) {
+		if strings.HasPrefix(e.Name(), readback.BadPrefix) {
 			names = append(names, e.Name())
 		}
 	}
@@ -36,7 +38,7 @@ func aside(t testing.TB, dir string) (names []string) {
 // has that name.
 func TestABadFileAlwaysFindsAName(t *testing.T) {
 	t.Parallel()
-	room := maxName - len(badPrefix)
+	room := fsys.MaxName - len(readback.BadPrefix)
 	for _, c := range []struct {
 		name  string
 		taken func(path string) error
@@ -45,8 +47,8 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 		{name: "a", plain: true},
 		{name: strings.Repeat("n", room), plain: true},
 		{name: strings.Repeat("n", room+1)},
-		{name: strings.Repeat("n", maxName)},
-		{name: strings.Repeat("é", maxName/2)},
+		{name: strings.Repeat("n", fsys.MaxName)},
+		{name: strings.Repeat("é", fsys.MaxName/2)},
 		{name: "bad\n\\\xff\x1b[1m", plain: true},
 		{name: "a", taken: func(path string) error { return os.WriteFile(path, []byte("yesterday's"), 0o600) }},
 		{name: "a", taken: func(path string) error { return os.Mkdir(path, 0o700) }},
@@ -59,7 +61,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			dir := treetest.MemoryDir(t)
 			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 			write(t, src, c.name, treetest.Pattern(100, byte(i)), since)
-			plain := filepath.Join(dst, badPrefix+c.name)
+			plain := filepath.Join(dst, readback.BadPrefix+c.name)
 			tc := &counters.Set{}
 			prepared := false
 			sys := faultfs.New(func(op fsys.Op, _ string) error {
@@ -91,8 +93,8 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			names := aside(t, dst)
 			if c.taken == nil {
 				require.Len(t, names, 1)
-				require.Equal(t, c.plain, names[0] == badPrefix+c.name)
-				require.LessOrEqual(t, len(names[0]), maxName)
+				require.Equal(t, c.plain, names[0] == readback.BadPrefix+c.name)
+				require.LessOrEqual(t, len(names[0]), fsys.MaxName)
 				require.False(t, strings.HasSuffix(names[0], ".tmp"), "nobody takes it for a temporary")
 				continue
 			}
@@ -100,7 +102,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			for _, name := range names {
 				info, err := os.Lstat(filepath.Join(dst, name))
 				require.NoError(t, err)
-				if name != badPrefix+c.name {
+				if name != readback.BadPrefix+c.name {
 					require.EqualValues(t, 100, info.Size())
 				} else if info.Mode().IsRegular() && info.Size() != 100 {
 					require.EqualValues(t, len("yesterday's"), info.Size())
@@ -163,7 +165,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				out := runTold(t, o, c)
 				require.Len(t, out.bad(), 1)
 				require.NotContains(t, out.bad()[0].Err.Error(), "could not be moved")
-				require.Equal(t, []string{badPrefix + "a"}, aside(t, filepath.Join(dst, "ro")))
+				require.Equal(t, []string{readback.BadPrefix + "a"}, aside(t, filepath.Join(dst, "ro")))
 				require.Equal(t, []string{"ro/b"}, listed(t, dst))
 				info, err := os.Stat(filepath.Join(dst, "ro"))
 				require.NoError(t, err)
@@ -191,7 +193,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 			case !spoilt:
 				spoilt = true
 				spoil(t, filepath.Join(dst, "a"))
-			case op == fsys.OpRename && strings.HasPrefix(name, badPrefix):
+			case op == fsys.OpRename && strings.HasPrefix(name, readback.BadPrefix):
 				return syscall.EACCES
 			case op == fsys.OpDropCache && readError:
 				readError = false
@@ -308,11 +310,11 @@ func TestVerifySingleFiles(t *testing.T) {
 			require.Empty(t, out.summary.Targets[1].Manifests)
 			require.NoFileExists(t, two)
 			require.NoFileExists(t, two+".sha256")
-			require.Equal(t, []string{badPrefix + name}, aside(t, filepath.Dir(two)))
+			require.Equal(t, []string{readback.BadPrefix + name}, aside(t, filepath.Dir(two)))
 			sums, err := os.ReadFile(filepath.Join(base, "two", "MD5SUMS"))
 			require.NoError(t, err)
 			require.Len(t, readManifest(t, string(sums)), 2, "a directory's manifest is not changed")
-			require.NoDirExists(t, filepath.Join(base, "two", journalName(name)))
+			require.NoDirExists(t, filepath.Join(base, "two", resume.JournalName(name)))
 		}
 	}
 }

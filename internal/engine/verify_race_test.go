@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -263,7 +264,7 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 	for _, e := range out.bad() {
 		told = told || e.Path == "a" && e.Target == targets[0]
 	}
-	require.FileExists(t, filepath.Join(targets[0], badPrefix+"a"))
+	require.FileExists(t, filepath.Join(targets[0], readback.BadPrefix+"a"))
 	if !told {
 		t.Errorf("nothing is told of a:\n%s", out)
 	}
@@ -329,7 +330,7 @@ func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	write(t, dst, badPrefix+"a", []byte("yesterday's"), since)
+	write(t, dst, readback.BadPrefix+"a", []byte("yesterday's"), since)
 	c := &counters.Set{}
 	spoilt := false
 	sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -340,7 +341,7 @@ func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
 			spoilt = true
 			spoil(t, filepath.Join(dst, "a"))
 		}
-		if op == fsys.OpStat && strings.HasPrefix(name, badPrefix) {
+		if op == fsys.OpStat && strings.HasPrefix(name, readback.BadPrefix) {
 			return syscall.EIO
 		}
 		return nil
@@ -349,7 +350,7 @@ func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
 	o.Workers = 1
 	o.FS = sys
 	runTold(t, o, c)
-	content, err := os.ReadFile(filepath.Join(dst, badPrefix+"a"))
+	content, err := os.ReadFile(filepath.Join(dst, readback.BadPrefix+"a"))
 	require.NoError(t, err)
 	require.Equal(t, "yesterday's", string(content))
 }

@@ -428,3 +428,42 @@ func TestVerifyOfNamesThatOthersTook(t *testing.T) {
 		})
 	}
 }
+
+// Two destinations on different devices are read back at the same time: the first file of
+// each waits until the other is opened, too. With one worker, that must be a worker each.
+func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
+	one, two := treetest.MemoryDir(t), t.TempDir()
+	var stats [2]unix.Stat_t
+	for i, dir := range []string{one, two} {
+		require.NoError(t, unix.Stat(dir, &stats[i]))
+	}
+	if stats[0].Dev == stats[1].Dev {
+		t.Skip("both temporary directories are on one device")
+	}
+	src := filepath.Join(one, "src")
+	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
+	c := &counters.Set{}
+	var waiting atomic.Int64
+	both := make(chan struct{})
+	sys := faultfs.New(func(op fsys.Op, _ string) error {
+		if op != fsys.OpDropCache || counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
+			return nil
+		}
+		if waiting.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+			return nil
+		case <-time.After(20 * time.Second):
+			return syscall.ETIMEDOUT
+		}
+	})
+	o := verifying(VerifyDest, src, filepath.Join(one, "dst"), filepath.Join(two, "dst"))
+	o.FS, o.Workers = sys, 1
+	out := runTold(t, o, c)
+	require.Empty(t, out.bad())
+	for _, target := range out.summary.Targets {
+		require.EqualValues(t, 1, target.Verified)
+	}
+}

@@ -3,6 +3,7 @@
 package failure
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -25,6 +26,12 @@ const (
 	StageVerify   Stage = "verify" // reading back, checking against a digest
 	StageManifest Stage = "manifest"
 	StageJournal  Stage = "journal"
+)
+
+// Causes of a FileError that several packages find.
+var (
+	ErrVanished  = errors.New("it vanished after it was listed")
+	ErrExchanged = errors.New("it was exchanged meanwhile")
 )
 
 // FileError is the one error type for what befell a file. It is made where the

@@ -216,58 +216,6 @@ func (f *File) uncachedRefused(err error) bool {
 	return true
 }
 
-// DeviceBacked reports whether the object is on a file system whose data, once
-// out of the page cache, has to come from a local block device. It asks the file
-// system, which on FUSE and over a network is a round trip.
-func (o *Object) DeviceBacked() bool { return keepsData(o.fileSystem()) != elsewhere }
-
-// fileSystem returns the number of statfs(2) for the kind of file system, or 0.
-func (o *Object) fileSystem() uint32 {
-	var st unix.Statfs_t
-	if err := retry(func() error { return unix.Fstatfs(o.fd, &st) }); err != nil {
-		return 0
-	}
-	return uint32(st.Type)
-}
-
-// Where a file system keeps the data of files besides the page cache.
-type dataPlace int
-
-const (
-	elsewhere       dataPlace = iota // in memory, behind a network or a daemon, or not known
-	inBlocks                         // in blocks of a device, read into the file's pages only
-	inBlocksOrInode                  // that of small files in metadata, which FIEMAP tells
-	inBlocksOrEntry                  // that of small files in metadata, which have no blocks then
-)
-
-// Numbers of statfs(2) that x/sys/unix lacks.
-const (
-	hfsPlusSuperMagic = 0x482b
-	jfsSuperMagic     = 0x3153464a
-	ntfs3SuperMagic   = 0x7366746e
-)
-
-// keepsData knows the file systems of which something can be said. Not among
-// them: tmpfs and ramfs, which are memory; overlay, whose layers may be anything
-// and whose pages are those of the layers, so that cachestat sees none; network
-// file systems and 9p, with the server's cache; FUSE, whose daemon reads through
-// the cache of the block device, or answers from its own; ZFS with its ARC;
-// squashfs and erofs, which cache what they have not unpacked yet; bcachefs and
-// reiserfs, which put ends of files of any size into their trees. A compressed
-// file of iso9660 (zisofs, which hardly anybody uses) is the exception to it.
-func keepsData(fileSystem uint32) dataPlace {
-	switch fileSystem {
-	case unix.XFS_SUPER_MAGIC, unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.ISOFS_SUPER_MAGIC,
-		hfsPlusSuperMagic, jfsSuperMagic:
-		return inBlocks
-	case unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, ntfs3SuperMagic: // ext2 and ext3 have ext4's
-		return inBlocksOrInode
-	case unix.UDF_SUPER_MAGIC:
-		return inBlocksOrEntry
-	}
-	return elsewhere
-}
-
 // inlineLimit is the size in bytes of the largest block of metadata (btrfs): a
 // larger file is not part of it.
 const inlineLimit = 64 << 10

@@ -4,20 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
-
-// noise is content that no file system stores in less, different for each seed.
-func noise(seed uint64, size int) []byte {
-	b := make([]byte, size)
-	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}).Read(b)
-	return b
-}
 
 func TestAlignedBuffer(t *testing.T) {
 	for _, size := range []int{0, 1, 4095, 4096, 4097, 128 << 10, 1 << 20} {
@@ -88,21 +80,6 @@ func TestReadAlignedNeverGoesOnBetweenTwoSectors(t *testing.T) {
 	f := oddFile{data: data, most: most}
 	_, err := readAligned(make([]byte, 16384), 0, f.pread, func() (int64, error) { return 0, errBoom }, errLost)
 	require.Equal(t, errBoom, err)
-}
-
-// readAll reads as a verifier does, in blocks of size bytes.
-func readAll(t *testing.T, f *File, size int) []byte {
-	t.Helper()
-	var all []byte
-	buf := AlignedBuffer(size)
-	for {
-		n, err := f.ReadAt(buf, int64(len(all)))
-		require.NoError(t, err, "at %d", len(all))
-		all = append(all, buf[:n]...)
-		if n < len(buf) {
-			return all
-		}
-	}
 }
 
 var directSizes = []int{0, 1, 100, 4095, 4096, 4097, 8192, 3*4096 + 1, 128 << 10, 1<<20 + 1}

@@ -32,7 +32,7 @@ func (d *Dir) CreateClone(src *File, _ bool) (*Pending, error) {
 		return nil, err
 	}
 	if mode := infoOf(&st).Mode; mode&^0o777 != 0 || mode&Umask() != 0 || st.Flags != 0 {
-		return nil, refused(errNoFastPath, RefusedFile)
+		return nil, refused(errNotSupported, RefusedFile)
 	}
 	name, err := d.cloneNamed(src)
 	if err != nil {
@@ -72,18 +72,18 @@ func (d *Dir) cloneNamed(src *File) (name string, err error) {
 // openClone opens what was cloned, if it is that still. Permissions that keep its
 // owner out are changed first, by name.
 func (d *Dir) openClone(name string) (*Pending, error) {
-	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0) })
+	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+	o, err := d.openAt(name, flags, 0)
 	if err == unix.EACCES {
 		err = retry(func() error { return unix.Fchmodat(d.fd, name, 0o600, unix.AT_SYMLINK_NOFOLLOW) })
 		if err == nil {
-			fd, err = retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0) })
+			o, err = d.openAt(name, flags, 0)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &Pending{File: File{Object: Object{fd: fd, descriptor: d.opened(name)}}, dir: d, temp: name}
+	p := d.pending(o, name)
 	info, err := p.Stat()
 	if err == nil && !isOurTemp(info, uint32(unix.Geteuid())) { //nolint:gosec // a user's number
 		err = errNotOurTemp

@@ -43,8 +43,3 @@ func reachBetween(err error, src, dst *File) Refusal {
 	}
 	return reachOf(err)
 }
-
-// overSMB knows SMB 1 and the later ones by their numbers of statfs(2).
-func overSMB(fileSystem uint32) bool {
-	return fileSystem == unix.CIFS_SUPER_MAGIC || fileSystem == unix.SMB2_SUPER_MAGIC
-}

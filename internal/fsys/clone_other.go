@@ -7,9 +7,6 @@ package fsys
 // Windows (FSCTL_DUPLICATE_EXTENTS_TO_FILE) wants ReFS, whole clusters, at most
 // 4 GiB a call, and a target that is sparse or checksummed as the source is.
 func (d *Dir) CreateClone(*File, bool) (*Pending, error) {
-	err := d.fault(OpClone, "")
-	if err == nil {
-		err = errNoFastPath
-	}
+	err := d.lacks(OpClone)
 	return nil, refused(err, reachOf(err))
 }

@@ -11,15 +11,15 @@ import (
 // lookupFlags open a directory: nothing here asks for less permission.
 const lookupFlags = openDirFlags
 
-// each reads names only: os.File.ReadDir would look an entry of unknown kind up
+// list reads names only: os.File.ReadDir would look an entry of unknown kind up
 // by a path, and drop it when that fails. Kinds come from Lstat.
 // Descriptor-based readdir is all that macOS offers: getdirentries is private.
-func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
-	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0) })
+func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
+	o, err := d.dup()
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), ".")
+	f := os.NewFile(uintptr(o.fd), ".")
 	defer f.Close()
 	for {
 		names, err := f.Readdirnames(1024)
@@ -49,39 +49,24 @@ func bare(err error) error {
 	return err
 }
 
-// openLeased: macOS has no leases to wait for.
-func (d *Dir) openLeased(string) (int, error) { return -1, unix.EAGAIN }
-
-// OpenObject opens the entry name, whatever it is, to read and set metadata.
-// Nothing happens to a device by it, and a link is not followed: O_SYMLINK
-// opens the link itself. What is not opened (fifos, sockets, devices, anything
-// unreadable) is reached through its directory by its one name.
-func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := d.fault(OpOpen, name); err != nil {
-		return nil, err
-	}
+// openObject: O_SYMLINK opens a link itself. What is not opened (fifos, sockets,
+// devices, anything unreadable) is reached through its directory by its one name.
+func (d *Dir) openObject(name string) (Object, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
-		return nil, err
+		return Object{}, err
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK:
-		fd, err := retryN(func() (int, error) {
-			return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_SYMLINK|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-		})
+		o, err := d.openAt(name, unix.O_RDONLY|unix.O_SYMLINK|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err != unix.EACCES && err != unix.EPERM {
-			if err != nil {
-				return nil, err
-			}
-			return &Object{fd: fd, descriptor: d.opened(name)}, nil
+			return o, err
 		}
 	}
-	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0) })
-	if err != nil {
-		return nil, err
-	}
-	return &Object{fd: fd, entry: name, descriptor: d.opened(name)}, nil
+	o, err := d.dup()
+	o.entry = name
+	return o, err
 }
 
 // mknodat refuses: mkfifoat and mknodat came with macOS 13 and are not in
@@ -99,8 +84,20 @@ func fsyncFD(fd int) error {
 	return err
 }
 
-// datasyncToDrive: Datasync leaves data in the drive's own cache.
-const datasyncToDrive = true
-
 // fdatasyncFD stops there on purpose; macOS has no documented fdatasync(2).
 func fdatasyncFD(fd int) error { return unix.Fsync(fd) }
+
+// renameNoReplace: rename(2) of macOS; a file system without it says ENOTSUP.
+func renameNoReplace(dirfd int, oldName, newName string) error {
+	return unix.RenameatxNp(dirfd, oldName, dirfd, newName, unix.RENAME_EXCL)
+}
+
+// preallocate is F_PREALLOCATE of fcntl(2): all of it or nothing, in as many pieces as it
+// takes. What stays unused is given back when the file is truncated.
+func (f *File) preallocate(size int64) error {
+	return unix.FcntlFstore(uintptr(f.fd), unix.F_PREALLOCATE, &unix.Fstore_t{
+		Flags:   unix.F_ALLOCATEALL,
+		Posmode: unix.F_PEOFPOSMODE,
+		Length:  size,
+	})
+}

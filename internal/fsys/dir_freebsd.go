@@ -18,10 +18,10 @@ const (
 // lookupFlags open a directory to reach entries by name only.
 const lookupFlags = oPath | unix.O_DIRECTORY | unix.O_CLOEXEC
 
-// each reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
+// list reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
 // Field by field: the last record is shorter than the structure, and a pointer
 // to that would reach beyond the buffer.
-func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
+func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := retryN(func() (int, error) { return unix.Getdirentries(d.fd, buf, nil) })
@@ -45,43 +45,11 @@ func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	}
 }
 
-func kindOfDirent(t byte) Kind {
-	switch t {
-	case unix.DT_REG:
-		return Regular
-	case unix.DT_DIR:
-		return Directory
-	case unix.DT_LNK:
-		return Symlink
-	case unix.DT_FIFO:
-		return Fifo
-	case unix.DT_SOCK:
-		return Socket
-	case unix.DT_CHR:
-		return CharDevice
-	case unix.DT_BLK:
-		return BlockDevice
-	}
-	return Unknown
-}
-
-// openLeased: FreeBSD has no leases to wait for.
-func (d *Dir) openLeased(string) (int, error) { return -1, unix.EAGAIN }
-
-// OpenObject opens the entry name, whatever it is, to read and set metadata.
-// Nothing happens to a device by it, and a link is not followed: O_PATH with
-// O_NOFOLLOW opens the link itself.
-func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := d.fault(OpOpen, name); err != nil {
-		return nil, err
-	}
-	fd, err := retryN(func() (int, error) {
-		return unix.Openat(d.fd, name, oPath|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Object{fd: fd, pathOnly: true, descriptor: d.opened(name)}, nil
+// openObject: O_PATH with O_NOFOLLOW opens a link itself.
+func (d *Dir) openObject(name string) (Object, error) {
+	o, err := d.openAt(name, oPath|unix.O_NOFOLLOW, 0)
+	o.pathOnly = true
+	return o, err
 }
 
 // mknodat makes fifos and devices, as mknod(2) allows; a socket only comes from
@@ -98,8 +66,12 @@ func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 
 func fsyncFD(fd int) error { return unix.Fsync(fd) }
 
-// datasyncToDrive: Datasync flushes the drive's own cache.
-const datasyncToDrive = false
-
 // fdatasyncFD: x/sys has no fdatasync(2) for this system.
 func fdatasyncFD(fd int) error { return unix.Fsync(fd) }
+
+// renameNoReplace: FreeBSD 14 has no exclusive rename; renameNew links instead.
+func renameNoReplace(int, string, string) error { return unix.ENOTSUP }
+
+// preallocate is not supported: posix_fallocate(2) changes the size, and ZFS
+// refuses it.
+func (f *File) preallocate(int64) error { return unix.ENOTSUP }

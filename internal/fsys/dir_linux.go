@@ -12,7 +12,7 @@ const lookupFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
 
 var direntBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
+func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	buf := direntBuffers.Get().(*[64 << 10]byte)
 	defer direntBuffers.Put(buf)
 	for {
@@ -57,59 +57,28 @@ func eachDirent(rest []byte, yield func(name []byte, ino uint64, kind Kind) (mor
 	return true, nil
 }
 
-func kindOfDirent(t byte) Kind {
-	switch t {
-	case unix.DT_REG:
-		return Regular
-	case unix.DT_DIR:
-		return Directory
-	case unix.DT_LNK:
-		return Symlink
-	case unix.DT_FIFO:
-		return Fifo
-	case unix.DT_SOCK:
-		return Socket
-	case unix.DT_CHR:
-		return CharDevice
-	case unix.DT_BLK:
-		return BlockDevice
-	}
-	return Unknown
-}
-
 // openLeased waits for the holder of a lease to give it up: the file is checked
 // through a handle first, because waiting on a fifo would be for ever.
-func (d *Dir) openLeased(name string) (int, error) {
+func (d *Dir) openLeased(name string) (Object, error) {
 	o, err := d.OpenObject(name)
 	if err != nil {
-		return -1, err
+		return Object{}, err
 	}
 	defer o.Close()
 	info, err := o.Stat()
 	if err != nil {
-		return -1, err
+		return Object{}, err
 	}
 	if info.Kind != Regular {
-		return -1, unix.EAGAIN
+		return Object{}, unix.EAGAIN
 	}
-	return retryN(func() (int, error) {
-		return unix.Open(o.procPath(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	})
+	return openPath(o.procPath(), unix.O_RDONLY)
 }
 
-// OpenObject opens the entry name, whatever it is, to read and set metadata.
-// Nothing happens to a device by it, and a link is not followed.
-func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := d.fault(OpOpen, name); err != nil {
-		return nil, err
-	}
-	fd, err := retryN(func() (int, error) {
-		return unix.Openat(d.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Object{fd: fd, pathOnly: true, descriptor: d.opened(name)}, nil
+func (d *Dir) openObject(name string) (Object, error) {
+	o, err := d.openAt(name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	o.pathOnly = true
+	return o, err
 }
 
 func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
@@ -117,8 +86,5 @@ func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 }
 
 func fsyncFD(fd int) error { return unix.Fsync(fd) }
-
-// datasyncToDrive: Datasync flushes the drive's own cache.
-const datasyncToDrive = false
 
 func fdatasyncFD(fd int) error { return unix.Fdatasync(fd) }

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// errNotDirectory is the error of opening something else as a directory.
+const errNotDirectory = unix.ENOTDIR
+
 // Dir is an open directory.
 type Dir struct {
 	Object
@@ -38,17 +41,24 @@ type unnamedFiles struct {
 
 const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 
-// OpenRoot opens the directory that a user named. Symbolic links in path are
-// followed: the path is the user's own.
-func (sys *FS) OpenRoot(path string) (*Dir, error) {
-	if err := sys.fault(OpOpenDir, path); err != nil {
-		return nil, err
-	}
-	fd, err := retryN(func() (int, error) { return unix.Open(path, openDirFlags, 0) })
-	if err != nil {
-		return nil, err
-	}
-	return &Dir{Object: Object{fd: fd, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
+func openRoot(path string) (Object, error) { return openPath(path, openDirFlags) }
+
+// openPath opens what a user named.
+func openPath(path string, flags int) (Object, error) {
+	fd, err := retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CLOEXEC, 0) })
+	return Object{fd: fd}, err
+}
+
+// openAt opens the entry name of a directory.
+func (d *Dir) openAt(name string, flags int, mode uint32) (Object, error) {
+	fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags|unix.O_CLOEXEC, mode) })
+	return Object{fd: fd}, err
+}
+
+// dup returns a second descriptor of the open object.
+func (o *Object) dup() (Object, error) {
+	fd, err := retryN(func() (int, error) { return unix.FcntlInt(uintptr(o.fd), unix.F_DUPFD_CLOEXEC, 0) })
+	return Object{fd: fd}, err
 }
 
 // OpenLookup opens the directory that a user named to open and describe entries of it
@@ -59,36 +69,23 @@ func (sys *FS) OpenLookup(path string) (*Dir, error) {
 	if err != unix.EACCES {
 		return d, err
 	}
-	fd, again := retryN(func() (int, error) { return unix.Open(path, lookupFlags, 0) })
+	o, again := openPath(path, lookupFlags)
 	if again != nil {
 		return nil, err
 	}
-	return &Dir{Object: Object{fd: fd, pathOnly: lookupFlags != openDirFlags, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
+	o.pathOnly, o.descriptor = lookupFlags != openDirFlags, sys.opened(path)
+	return &Dir{Object: o, caps: new(capabilities)}, nil
 }
 
-// OpenDir opens the subdirectory name; a symbolic link is ELOOP or ENOTDIR.
-func (d *Dir) OpenDir(name string) (*Dir, error) {
-	if err := d.fault(OpOpenDir, name); err != nil {
-		return nil, err
-	}
-	fd, err := retryN(func() (int, error) {
-		return unix.Openat(d.fd, name, openDirFlags|unix.O_NOFOLLOW, 0)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Dir{Object: Object{fd: fd, descriptor: d.opened(name)}, caps: d.caps}, nil
+// openDir answers a symbolic link with ELOOP or ENOTDIR.
+func (d *Dir) openDir(name string) (Object, error) {
+	return d.openAt(name, openDirFlags|unix.O_NOFOLLOW, 0)
 }
 
-// Each calls yield for the names in the directory, without "." and "..", in the
-// system's order, until it returns false. The name is valid during the call; ino is
-// 0, and kind Unknown, where a listing does not tell. It begins anew each time: btrfs
-// lists what was there when the directory was opened, or wound back. From the second
-// time on it has a descriptor of its own: sshfs lists nothing when it was wound back.
-func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
-	if err := d.fault(OpList, ""); err != nil {
-		return err
-	}
+// each winds the directory back: btrfs lists what was there when it was opened, or wound
+// back. From the second time on it has a descriptor of its own: sshfs lists nothing when
+// it was wound back.
+func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	if d.pathOnly { // see OpenLookup; the kernel would report a bad descriptor
 		return unix.EACCES
 	}
@@ -98,25 +95,17 @@ func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 			return err
 		}
 		defer again.Close()
-		return again.each(yield)
+		return again.list(yield)
 	}
 	if _, err := unix.Seek(d.fd, 0, 0); err != nil {
 		return err
 	}
-	return d.each(yield)
+	return d.list(yield)
 }
 
 // badName reports whether a listing gives what is not one name: of a damaged or hostile
 // file system, which by a slash in it would lead out of the directory.
 func badName(name []byte) bool { return len(name) == 0 || bytes.IndexByte(name, '/') >= 0 }
-
-// Lstat describes the entry name, not following a link.
-func (d *Dir) Lstat(name string) (Info, error) {
-	if err := d.fault(OpStat, name); err != nil {
-		return Info{}, err
-	}
-	return d.lstat(name)
-}
 
 func (d *Dir) lstat(name string) (Info, error) {
 	return statAt(d.fd, name, unix.AT_SYMLINK_NOFOLLOW)
@@ -130,11 +119,7 @@ func (sys *FS) Lstat(path string) (Info, error) {
 	return statAt(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// Readlink returns the target of the symbolic link name, byte for byte.
-func (d *Dir) Readlink(name string) (string, error) {
-	if err := d.fault(OpReadlink, name); err != nil {
-		return "", err
-	}
+func (d *Dir) readlink(name string) (string, error) {
 	for size := 256; ; size *= 4 {
 		buf := make([]byte, size)
 		n, err := retryN(func() (int, error) { return unix.Readlinkat(d.fd, name, buf) })
@@ -147,54 +132,19 @@ func (d *Dir) Readlink(name string) (string, error) {
 	}
 }
 
-// Open opens the file name for reading and describes it. It does not follow a
-// link and does not wait for a writer of a fifo; the caller looks at the kind.
-func (d *Dir) Open(name string) (*File, Info, error) {
-	if err := d.fault(OpOpen, name); err != nil {
-		return nil, Info{}, err
-	}
-	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd, err := retryN(func() (int, error) { return unix.Openat(d.fd, name, flags, 0) })
+func (d *Dir) openFile(name string) (Object, error) {
+	o, err := d.openAt(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err == unix.EAGAIN { // a lease, as Samba takes them
-		fd, err = d.openLeased(name)
+		return d.openLeased(name)
 	}
-	if err != nil {
-		return nil, Info{}, err
-	}
-	f := &File{Object: Object{fd: fd, descriptor: d.opened(name)}}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, Info{}, err
-	}
-	return f, info, nil
+	return o, err
 }
 
-// Mkdir creates the directory name with mode 0700.
-func (d *Dir) Mkdir(name string) error {
-	if err := d.fault(OpMkdir, name); err != nil {
-		return err
-	}
-	err := retry(func() error { return unix.Mkdirat(d.fd, name, 0o700) })
-	return d.made(err, OpMkdir, name, "")
-}
+func (d *Dir) mkdir(name string) error { return unix.Mkdirat(d.fd, name, 0o700) }
 
-// Symlink creates the symbolic link name; EEXIST if the name is taken.
-func (d *Dir) Symlink(target, name string) error {
-	if err := d.fault(OpSymlink, name); err != nil {
-		return err
-	}
-	err := retry(func() error { return unix.Symlinkat(target, d.fd, name) })
-	return d.made(err, OpSymlink, name, target)
-}
+func (d *Dir) symlink(target, name string) error { return unix.Symlinkat(target, d.fd, name) }
 
-// Mknod creates a fifo, socket or device like info with mode 0600; EEXIST if
-// the name is taken. exFAT through FUSE makes a regular file instead, of which the
-// kernel tells EIO; that is removed, so name must be one that is nobody else's.
-func (d *Dir) Mknod(name string, info Info) error {
-	if err := d.fault(OpMknod, name); err != nil {
-		return err
-	}
+func (d *Dir) mknod(name string, info Info) error {
 	var format uint32
 	switch info.Kind {
 	case Fifo:
@@ -208,58 +158,28 @@ func (d *Dir) Mknod(name string, info Info) error {
 	default:
 		return unix.EINVAL
 	}
-	err := retry(func() error { return mknodat(d.fd, name, format|0o600, info.Rdev) })
+	err := mknodat(d.fd, name, format|0o600, info.Rdev)
 	var st unix.Stat_t
 	if err == unix.EIO && unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
-		if err := retry(func() error { return unix.Unlinkat(d.fd, name, 0) }); err != nil {
+		if err := retry(func() error { return d.remove(name) }); err != nil {
 			return err
 		}
 		return unix.ENOTSUP
 	}
-	return d.made(err, OpMknod, name, "")
+	return err
 }
 
-// Link gives the entry name of d the further name newName in to; EEXIST if that
-// is taken. A symbolic link is linked itself.
-func (d *Dir) Link(name string, to *Dir, newName string) error {
-	if err := d.fault(OpLink, newName); err != nil {
-		return err
-	}
-	err := retry(func() error { return unix.Linkat(d.fd, name, to.fd, newName, 0) })
-	return d.moved(err, OpLink, name, to, newName)
+func (d *Dir) link(name string, to *Dir, newName string) error {
+	return unix.Linkat(d.fd, name, to.fd, newName, 0)
 }
 
-// Rename gives oldName the name newName in the same directory and replaces what
-// has that name, atomically. If both are links of one file, nothing happens, as
-// rename(2) has it: oldName stays.
-func (d *Dir) Rename(oldName, newName string) error {
-	return d.MoveTo(oldName, d, newName)
+func (d *Dir) rename(oldName string, to *Dir, newName string) error {
+	return unix.Renameat(d.fd, oldName, to.fd, newName)
 }
 
-// MoveTo is Rename into the directory to of the same file system.
-func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {
-	if err := d.fault(OpRename, newName); err != nil {
-		return err
-	}
-	err := retry(func() error { return unix.Renameat(d.fd, oldName, to.fd, newName) })
-	return d.moved(err, OpRename, oldName, to, newName)
-}
+func (d *Dir) remove(name string) error { return unix.Unlinkat(d.fd, name, 0) }
 
-// Remove removes the name of anything but a directory.
-func (d *Dir) Remove(name string) error {
-	if err := d.fault(OpRemove, name); err != nil {
-		return err
-	}
-	return d.removed(retry(func() error { return unix.Unlinkat(d.fd, name, 0) }), name)
-}
-
-// RemoveDir removes the empty directory name.
-func (d *Dir) RemoveDir(name string) error {
-	if err := d.fault(OpRemove, name); err != nil {
-		return err
-	}
-	return d.removed(retry(func() error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }), name)
-}
+func (d *Dir) removeDir(name string) error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }
 
 // Writable reports whether we may make and remove entries in the directory, which
 // root may whatever its mode is, unless its capabilities were taken away.
@@ -267,39 +187,37 @@ func (d *Dir) Writable() bool {
 	return retry(func() error { return unix.Faccessat(d.fd, ".", unix.W_OK|unix.X_OK, 0) }) == nil
 }
 
-// Sync forces the directory's names to the device.
-func (d *Dir) Sync() error {
-	if err := d.fault(OpSync, ""); err != nil {
-		return err
-	}
-	if done, err := d.flushed(Flush{Op: OpSync}); done {
-		return err
-	}
-	err := retry(func() error { return fsyncFD(d.fd) })
-	if err == unix.EINVAL || errors.Is(err, os.ErrInvalid) { // a file system that cannot fsync a directory
+func (d *Dir) sync() error { return unlessRefused(fsyncFD(d.fd)) }
+
+// unlessRefused returns nil for the error of a file system that cannot fsync a directory.
+func unlessRefused(err error) error {
+	if err == unix.EINVAL || errors.Is(err, os.ErrInvalid) {
 		return nil
 	}
 	return err
 }
 
-// TakeOver makes a directory of ours usable by its owner (rwx) and opens it:
-// the answer to EACCES from OpenDir. It returns the bits that it had.
-func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
-	o, err := d.OpenObject(name)
-	if err != nil {
-		return nil, 0, err
+func (d *Dir) renameExclusively(oldName, newName string) error {
+	err := retry(func() error { return d.calls().exclusiveRename(d.fd, oldName, newName) })
+	if err == nil || !Unsupported(err) && err != unix.EINVAL {
+		return err
 	}
-	defer o.Close()
-	info, err := o.Stat()
-	if err != nil {
-		return nil, 0, err
+	err = retry(func() error { return d.calls().hardLink(d.fd, oldName, d.fd, newName, 0) })
+	if err == nil {
+		return retry(func() error { return d.remove(oldName) })
 	}
-	if info.Kind != Directory {
-		return nil, 0, unix.ENOTDIR
+	if !Unsupported(err) && err != unix.EPERM {
+		return err
 	}
-	if err := o.Chmod(info.Mode | 0o700); err != nil {
-		return nil, 0, err
+	// Neither an exclusive rename nor hard links: look, then rename. Somebody
+	// else's file that appears in between is replaced, but none of ours.
+	d.caps.look.Lock()
+	defer d.caps.look.Unlock()
+	var st unix.Stat_t
+	if err := unix.Fstatat(d.fd, newName, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+		return unix.EEXIST
+	} else if err != unix.ENOENT {
+		return err
 	}
-	sub, err := d.OpenDir(name)
-	return sub, info.Mode, err
+	return retry(func() error { return d.rename(oldName, d, newName) })
 }

@@ -23,20 +23,15 @@ type capabilities struct {
 	tempID atomic.Pointer[string] // SetTempID
 }
 
-// OpenRoot opens the directory that a user named. Symbolic links in path are
-// followed: the path is the user's own.
-func (sys *FS) OpenRoot(path string) (*Dir, error) {
-	if err := sys.fault(OpOpenDir, path); err != nil {
-		return nil, err
-	}
+func openRoot(path string) (Object, error) {
 	wide, err := windows.UTF16PtrFromString(path)
 	if err != nil {
-		return nil, err
+		return Object{}, err
 	}
 	h, err := windows.CreateFile(wide, dirAccess, shareAll, nil, windows.OPEN_EXISTING,
 		windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
 	if err != nil {
-		return nil, err
+		return Object{}, err
 	}
 	info, err := infoOf(h)
 	if err == nil && info.Kind != Directory {
@@ -44,30 +39,27 @@ func (sys *FS) OpenRoot(path string) (*Dir, error) {
 	}
 	if err != nil {
 		windows.CloseHandle(h)
-		return nil, err
+		return Object{}, err
 	}
-	return &Dir{Object: Object{h: h, descriptor: sys.opened(path)}, caps: new(capabilities)}, nil
+	return Object{h: h}, nil
 }
 
 // OpenLookup opens the directory that a user named to open and describe entries of it
 // by name, with the permissions that OpenRoot needs.
 func (sys *FS) OpenLookup(path string) (*Dir, error) { return sys.OpenRoot(path) }
 
-// OpenDir opens the subdirectory name; a symbolic link or a junction is ELOOP,
-// anything else ERROR_DIRECTORY.
-func (d *Dir) OpenDir(name string) (*Dir, error) {
-	if err := d.fault(OpOpenDir, name); err != nil {
-		return nil, err
-	}
+// openDir answers a symbolic link or a junction with ELOOP, anything else with
+// ERROR_DIRECTORY.
+func (d *Dir) openDir(name string) (Object, error) {
 	h, info, err := d.openThing(name, dirAccess)
 	if err != nil {
-		return nil, err
+		return Object{}, err
 	}
 	if info.Kind != Directory {
 		windows.CloseHandle(h)
-		return nil, errNotDirectory
+		return Object{}, errNotDirectory
 	}
-	return &Dir{Object: Object{h: h, descriptor: d.opened(name)}, caps: d.caps}, nil
+	return Object{h: h}, nil
 }
 
 // openThing opens the file or directory name: itself, not what a link there
@@ -106,14 +98,7 @@ func (d *Dir) openThing(name string, access uint32) (windows.Handle, Info, error
 	return h, info, nil
 }
 
-// Each calls yield for the names in the directory, without "." and "..", in the
-// system's order, until it returns false. The name is valid during the call; ino is
-// 0, and kind Unknown, where a listing does not tell. A name that is not UTF-16 is
-// given in WTF-8, as package os does.
-func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
-	if err := d.fault(OpList, ""); err != nil {
-		return err
-	}
+func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	h, err := reopen(d.h, dirAccess) // with a reading position of its own
 	if err != nil {
 		return err
@@ -172,14 +157,6 @@ func (sys *FS) Lstat(path string) (Info, error) {
 	return d.Lstat(name)
 }
 
-// Lstat describes the entry name, not following a link.
-func (d *Dir) Lstat(name string) (Info, error) {
-	if err := d.fault(OpStat, name); err != nil {
-		return Info{}, err
-	}
-	return d.lstat(name)
-}
-
 func (d *Dir) lstat(name string) (Info, error) {
 	h, err := openAt(d.h, name, readAttributes, windows.FILE_OPEN, 0)
 	if err != nil {
@@ -189,89 +166,23 @@ func (d *Dir) lstat(name string) (Info, error) {
 	return infoOf(h)
 }
 
-// Open opens the file name for reading and describes it. It does not follow a
-// link; the caller looks at the kind.
-func (d *Dir) Open(name string) (*File, Info, error) {
-	if err := d.fault(OpOpen, name); err != nil {
-		return nil, Info{}, err
-	}
+func (d *Dir) openFile(name string) (Object, error) {
 	h, _, err := d.openThing(name, readAttributes|windows.FILE_READ_DATA)
-	if err != nil {
-		return nil, Info{}, err
-	}
-	f := &File{Object{h: h, descriptor: d.opened(name)}}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, Info{}, err
-	}
-	return f, info, nil
+	return Object{h: h}, err
 }
 
-// OpenObject opens the entry name, whatever it is, to read and set metadata. A
-// link is not followed.
-func (d *Dir) OpenObject(name string) (*Object, error) {
-	if err := d.fault(OpOpen, name); err != nil {
-		return nil, err
-	}
+func (d *Dir) openObject(name string) (Object, error) {
 	h, err := openAt(d.h, name, writeAttributes, windows.FILE_OPEN, 0)
 	if err == windows.ERROR_ACCESS_DENIED {
 		h, err = openAt(d.h, name, readAttributes, windows.FILE_OPEN, 0)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Object{h: h, descriptor: d.opened(name)}, nil
+	return Object{h: h}, err
 }
 
-// Sync does nothing: a directory cannot be forced to the device. NTFS and ReFS
-// log changes of names in order, with the next flush of a file at the latest.
-func (d *Dir) Sync() error {
-	if err := d.fault(OpSync, ""); err != nil {
-		return err
-	}
-	_, err := d.flushed(Flush{Op: OpSync})
-	return err
-}
+func (d *Dir) sync() error { return nil }
 
-// SyncFS is not supported: flushing a volume takes an administrator.
-func (d *Dir) SyncFS() error {
-	if err := d.fault(OpSyncFS, ""); err != nil {
-		return err
-	}
-	if done, err := d.flushed(Flush{Op: OpSyncFS}); done {
-		return err
-	}
-	return errNotSupported
-}
-
-// SyncFSReliable is false: every file is forced to the device by itself.
-func (d *Dir) SyncFSReliable() bool {
-	disk := d.disk()
-	return disk != nil && disk.FlushesAll()
-}
+// KeepsChangeTime is true: it is not asked here.
+func (d *Dir) KeepsChangeTime() bool { return true }
 
 // Writable is always true: no mode keeps entries from being made.
 func (d *Dir) Writable() bool { return true }
-
-// TakeOver opens a directory of ours. Access is a matter of ACLs here, which
-// Chmod cannot give.
-func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
-	o, err := d.OpenObject(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer o.Close()
-	info, err := o.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	if info.Kind != Directory {
-		return nil, 0, errNotDirectory
-	}
-	if err := o.Chmod(info.Mode | 0o700); err != nil {
-		return nil, 0, err
-	}
-	sub, err := d.OpenDir(name)
-	return sub, info.Mode, err
-}

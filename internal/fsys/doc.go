@@ -9,6 +9,9 @@
 // Errors are the bare errors of the system (a syscall.Errno on Unix), without a
 // path: the caller knows which file it works on and says so once.
 //
-// Platform code lives in pairs of files with one signature each; what a system
-// cannot do returns an error for which Unsupported reports true.
+// An exported method that all systems have exists once. It asks the FS, makes the
+// system's own call and reports the change to the Disk. The call is a method in lower
+// case with the same signature in the files of each system. other.go has the answers of
+// all systems but Linux to calls that only Linux has. An operation that a system
+// does not support returns an error for which Unsupported reports true.
 package fsys

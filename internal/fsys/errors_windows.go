@@ -2,7 +2,6 @@ package fsys
 
 import (
 	"errors"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -67,12 +66,6 @@ func InvalidArgument(err error) bool {
 // there are none.
 func XattrTooBig(error) bool { return false }
 
-// is compares the codes themselves.
-func is(err error, codes ...syscall.Errno) bool {
-	var errno syscall.Errno
-	return errors.As(err, &errno) && slices.Contains(codes, errno)
-}
-
 // DeviceFailed reports whether err says that a device did not read or write, which
 // may be about one sector of it.
 func DeviceFailed(err error) bool {
@@ -83,4 +76,17 @@ func DeviceFailed(err error) bool {
 // himself.
 func InUse(err error) bool {
 	return is(err, windows.ERROR_SHARING_VIOLATION, windows.ERROR_LOCK_VIOLATION)
+}
+
+// nameTooLong: NTFS says of a name that is too long that it is none.
+func nameTooLong(err error) bool {
+	return is(err, windows.ERROR_FILENAME_EXCED_RANGE, windows.ERROR_INVALID_NAME)
+}
+
+// reachOf: there is no fast path whose errors could mean more.
+func reachOf(err error) Refusal {
+	if Unsupported(err) {
+		return RefusedPair
+	}
+	return NotRefused
 }

@@ -8,26 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openFile opens a file for reading until the end of the test.
-func openFile(t *testing.T, d *Dir, name string) *File {
-	t.Helper()
-	f, _, err := d.Open(name)
-	require.NoError(t, err)
-	t.Cleanup(f.Close)
-	return f
-}
-
-func TestRefusalOf(t *testing.T) {
+func TestRefusalIsPartOfTheError(t *testing.T) {
 	require.Equal(t, NotRefused, RefusalOf(nil))
 	require.Equal(t, NotRefused, RefusalOf(errBoom))
-	require.Equal(t, NotRefused, RefusalOf(errNoFastPath), "of another operation")
+	require.Equal(t, NotRefused, RefusalOf(errNotSupported), "of another operation")
 	require.Equal(t, errBoom, refused(errBoom, NotRefused))
 	for _, reach := range []Refusal{RefusedFile, RefusedPair} {
-		err := refused(errNoFastPath, reach)
+		err := refused(errNotSupported, reach)
 		require.Equal(t, reach, RefusalOf(err))
 		require.Equal(t, reach, RefusalOf(errors.Join(err)))
 		require.True(t, Unsupported(err))
-		require.Equal(t, errNoFastPath.Error(), err.Error())
+		require.Equal(t, errNotSupported.Error(), err.Error())
 	}
 }
 
@@ -91,17 +82,6 @@ func cloneIsAsANewFile(t *testing.T, d *Dir, name, content string, named bool) {
 	require.NoError(t, d.Remove("clone"))
 }
 
-func contentOf(t *testing.T, d *Dir, name string) string {
-	t.Helper()
-	f, info, err := d.Open(name)
-	require.NoError(t, err)
-	defer f.Close()
-	b := make([]byte, info.Size+1)
-	n, err := f.ReadAt(b, 0)
-	require.NoError(t, err)
-	return string(b[:n])
-}
-
 func TestCopyRange(t *testing.T) {
 	d, path := tempRoot(t)
 	text := string(noise(1, 300_000))
@@ -158,7 +138,7 @@ func TestFaultsOfFastPaths(t *testing.T) {
 		reach Refusal
 	}{
 		{errBoom, NotRefused},
-		{errNoFastPath, RefusedPair},
+		{errNotSupported, RefusedPair},
 	} {
 		failAll(&d.Object, failure.err, OpCopyRange)
 		moved, handled, err := p.CopyRange(src, 0, 7)

@@ -1,39 +1,13 @@
 package fsys
 
 import (
+	"unsafe"
+
 	"golang.org/x/sys/windows"
 )
 
-// File is an open regular file.
-type File struct{ Object }
-
-// ReadAt reads at the offset off until p is full or the file ends; 0 bytes
-// without an error is the end.
-func (f *File) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.fault(OpRead, ""); err != nil {
-		return 0, err
-	}
-	total := 0
-	for total < len(p) {
-		n, err := f.pread(p[total:], off+int64(total))
-		if err != nil {
-			return total, err
-		}
-		if n == 0 {
-			break
-		}
-		total += n
-	}
-	return total, nil
-}
-
-// ReadSomeAt is one read: fewer bytes than p has room for are no sign of the end.
-func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
-	if err := f.fault(OpRead, ""); err != nil {
-		return 0, err
-	}
-	return f.pread(p, off)
-}
+// errNoProgress answers a read or a write that gets no further.
+const errNoProgress = windows.ERROR_WRITE_FAULT
 
 // maxIO keeps a length within the call's 32 bits.
 const maxIO = 1 << 30
@@ -52,50 +26,32 @@ func (f *File) pread(p []byte, off int64) (int, error) {
 	return int(n), err
 }
 
-// WriteAt writes all of p at the offset off.
-func (f *File) WriteAt(p []byte, off int64) error {
-	if err := f.fault(OpWrite, ""); err != nil {
-		return err
-	}
-	for len(p) > 0 {
-		var n uint32
-		if err := windows.WriteFile(f.h, p[:min(len(p), maxIO)], &n, offsetOf(off)); err != nil {
-			return err
-		}
-		if n == 0 { // no system documents it; a loop would never end
-			return windows.ERROR_WRITE_FAULT
-		}
-		if err := f.wrote(p[:n], off); err != nil {
-			return err
-		}
-		p, off = p[n:], off+int64(n)
-	}
-	return nil
+func (f *File) pwrite(p []byte, off int64) (int, error) {
+	var n uint32
+	err := windows.WriteFile(f.h, p[:min(len(p), maxIO)], &n, offsetOf(off))
+	return int(n), err
 }
 
 func offsetOf(off int64) *windows.Overlapped {
 	return &windows.Overlapped{Offset: uint32(off), OffsetHigh: uint32(off >> 32)}
 }
 
-// Truncate sets the file's size in bytes; what it adds reads as zeros and takes
-// up room on the device.
-func (f *File) Truncate(size int64) error {
-	if err := f.fault(OpTruncate, ""); err != nil {
+func (f *File) truncate(size int64) error { return windows.Ftruncate(f.h, size) }
+
+// preallocate is FILE_ALLOCATION_INFO. A size below that of the file is ignored, which
+// the call would take for a wish to cut it.
+func (f *File) preallocate(size int64) error {
+	info, err := f.stat()
+	if err != nil || size <= info.Size {
 		return err
 	}
-	return f.truncated(windows.Ftruncate(f.h, size), size)
+	return windows.SetFileInformationByHandle(f.h, windows.FileAllocationInfo,
+		(*byte)(unsafe.Pointer(&size)), uint32(unsafe.Sizeof(size)))
 }
 
-// Sync forces the file's data and metadata to the device. FlushFileBuffers
-// demands the right to write, which nobody gets on a read-only file: it is
-// writable for the instant of opening then.
-func (f *File) Sync() error {
-	if err := f.fault(OpSync, ""); err != nil {
-		return err
-	}
-	if done, err := f.flushed(Flush{Op: OpSync}); done {
-		return err
-	}
+// sync: FlushFileBuffers demands the right to write, which nobody gets on a read-only
+// file: it is writable for the instant of opening then.
+func (f *File) sync() error {
 	const access = writeAttributes | windows.FILE_WRITE_DATA
 	err := f.with(access, windows.FlushFileBuffers)
 	if err != windows.ERROR_ACCESS_DENIED {
@@ -124,26 +80,29 @@ func (f *File) Sync() error {
 	return windows.FlushFileBuffers(h)
 }
 
-// Datasync is Sync: there is no lesser call.
-func (f *File) Datasync() error { return f.Sync() }
+// datasync is sync: there is no lesser call.
+func (f *File) datasync() error { return f.sync() }
 
-// Dup returns a second handle of the same open file, with a life of its own.
-func (f *File) Dup() (*File, error) {
-	if err := f.fault(OpOpen, ""); err != nil {
-		return nil, err
-	}
-	var h windows.Handle
-	self := windows.CurrentProcess()
-	if err := windows.DuplicateHandle(self, f.h, self, &h, 0, false, windows.DUPLICATE_SAME_ACCESS); err != nil {
-		return nil, err
-	}
-	return &File{Object{h: h, descriptor: f.opened("")}}, nil
+func (f *File) dup() (Object, error) {
+	h, err := duplicate(f.h)
+	return Object{h: h}, err
 }
 
-// NextData is not supported: holes are read as the zeros that they are.
-func (f *File) NextData(int64) (data, hole int64, end bool, err error) {
-	if err := f.fault(OpHoles, ""); err != nil {
-		return 0, 0, false, err
-	}
+// duplicate returns a second handle of what is open.
+func duplicate(h windows.Handle) (second windows.Handle, err error) {
+	self := windows.CurrentProcess()
+	err = windows.DuplicateHandle(self, h, self, &second, 0, false, windows.DUPLICATE_SAME_ACCESS)
+	return second, err
+}
+
+// nextData is not supported: holes are read as the zeros that they are.
+func (f *File) nextData(int64) (data, hole int64, end bool, err error) {
 	return 0, 0, false, errNotSupported
 }
+
+// DropCacheBehind does nothing.
+func (f *File) DropCacheBehind(int64, int64) {}
+
+// SetDirect is not supported: a handle bypasses the cache from its opening on
+// (FILE_NO_INTERMEDIATE_BUFFERING), or never.
+func (f *File) SetDirect(bool) (fromDevice bool, err error) { return false, errNotSupported }

@@ -194,86 +194,13 @@ func (o *Object) disk() Disk {
 	return o.descriptor.sys.Disk
 }
 
-// made tells the disk that d has a new entry, unless err says otherwise, and returns err.
-func (d *Dir) made(err error, op Op, name, target string) error {
-	disk := d.disk()
-	if disk == nil || err != nil {
-		return err
-	}
-	c := Change{Op: op, Name: name, Target: target}
-	if c.Object, err = d.lstat(name); err == nil {
-		err = d.tell(disk, c)
-	}
-	return err
-}
-
-// moved tells the disk that an entry of d was renamed or linked to to, unless err says
-// otherwise, and returns err.
-func (d *Dir) moved(err error, op Op, name string, to *Dir, newName string) error {
-	disk := to.disk()
-	if disk == nil || err != nil {
-		return err
-	}
-	info, err := d.stat()
-	if err == nil {
-		err = to.tell(disk, Change{Op: op, Name: newName, FromDir: info.ID, From: name})
-	}
-	return err
-}
-
-// linked tells the disk that a file without a name got one in d, unless err says
-// otherwise, and returns err.
-func (d *Dir) linked(err error, file *Object, name string) error {
-	disk := d.disk()
-	if disk == nil || err != nil {
-		return err
-	}
-	info, err := file.stat()
-	if err == nil {
-		err = d.tell(disk, Change{Op: OpLink, Name: name, Object: info})
-	}
-	return err
-}
-
-// removed tells the disk that d has lost an entry, unless err says otherwise, and
-// returns err.
-func (d *Dir) removed(err error, name string) error {
-	disk := d.disk()
-	if disk == nil || err != nil {
-		return err
-	}
-	return d.tell(disk, Change{Op: OpRemove, Name: name})
-}
-
-func (d *Dir) tell(disk Disk, c Change) error {
-	info, err := d.stat()
-	if err == nil {
-		c.Dir = info.ID
-		disk.Changed(c)
-	}
-	return err
-}
-
-// set tells the disk that the object's metadata was set, or that it is new and has no
+// changed tells the disk what was changed about the object, or that it is new and has no
 // name, unless err says otherwise, and returns err.
-func (o *Object) set(err error, op Op) error {
+func (o *Object) changed(err error, c Change) error {
 	disk := o.disk()
 	if disk == nil || err != nil {
 		return err
 	}
-	return o.tell(disk, Change{Op: op})
-}
-
-// xattrSet is set of an extended attribute; a value of nil removes it.
-func (o *Object) xattrSet(err error, name string, value []byte) error {
-	disk := o.disk()
-	if disk == nil || err != nil {
-		return err
-	}
-	return o.tell(disk, Change{Op: OpSetXattr, Xattr: Xattr{Name: name, Value: value}})
-}
-
-func (o *Object) tell(disk Disk, c Change) (err error) {
 	if c.Object, err = o.stat(); err == nil {
 		disk.Changed(c)
 	}
@@ -282,11 +209,10 @@ func (o *Object) tell(disk Disk, c Change) (err error) {
 
 // wrote tells the disk that p is at off in the file now.
 func (f *File) wrote(p []byte, off int64) error {
-	disk := f.disk()
-	if disk == nil {
+	if f.disk() == nil {
 		return nil
 	}
-	return f.tell(disk, Change{Op: OpWrite, Offset: off, Data: p})
+	return f.changed(nil, Change{Op: OpWrite, Offset: off, Data: p})
 }
 
 // filled is wrote of n bytes at off that did not pass through the program.
@@ -307,24 +233,71 @@ func (f *File) filled(off, n int64) error {
 	return nil
 }
 
-// truncated tells the disk that the file has the size now, unless err says otherwise,
-// and returns err.
-func (f *File) truncated(err error, size int64) error {
-	disk := f.disk()
+// made tells the disk that d has a new entry, unless err says otherwise, and returns err.
+func (d *Dir) made(err error, op Op, name, target string) error {
+	if d.disk() == nil || err != nil {
+		return err
+	}
+	info, err := d.lstat(name)
+	return d.entryChanged(err, Change{Op: op, Name: name, Target: target, Object: info})
+}
+
+// moved tells the disk that an entry of d was renamed or linked to to, unless err says
+// otherwise, and returns err.
+func (d *Dir) moved(err error, op Op, name string, to *Dir, newName string) error {
+	if to.disk() == nil || err != nil {
+		return err
+	}
+	info, err := d.stat()
+	return to.entryChanged(err, Change{Op: op, Name: newName, FromDir: info.ID, From: name})
+}
+
+// linked tells the disk that a file without a name got one in d, unless err says
+// otherwise, and returns err.
+func (d *Dir) linked(err error, file *Object, name string) error {
+	if d.disk() == nil || err != nil {
+		return err
+	}
+	info, err := file.stat()
+	return d.entryChanged(err, Change{Op: OpLink, Name: name, Object: info})
+}
+
+// removed tells the disk that d has lost an entry, unless err says otherwise, and
+// returns err.
+func (d *Dir) removed(err error, name string) error {
+	return d.entryChanged(err, Change{Op: OpRemove, Name: name})
+}
+
+// entryChanged tells the disk what was changed about an entry of d, unless err says
+// otherwise, and returns err.
+func (d *Dir) entryChanged(err error, c Change) error {
+	disk := d.disk()
 	if disk == nil || err != nil {
 		return err
 	}
-	return f.tell(disk, Change{Op: OpTruncate, Offset: size})
+	info, err := d.stat()
+	if err == nil {
+		c.Dir = info.ID
+		disk.Changed(c)
+	}
+	return err
 }
 
-// flushed asks the disk to flush: done says that it did or has failed to.
-func (o *Object) flushed(f Flush) (done bool, err error) {
-	disk := o.disk()
-	if disk == nil {
-		return false, nil
+// flush makes changes durable: by the call of the system, or by what stands in for the
+// device.
+func (o *Object) flush(f Flush, call func() error) error {
+	if err := o.fault(f.Op, ""); err != nil {
+		return err
 	}
-	if f.Object, err = o.stat(); err != nil {
-		return true, err
+	if disk := o.disk(); disk != nil {
+		info, err := o.stat()
+		if err != nil {
+			return err
+		}
+		f.Object = info
+		if done, err := disk.Flush(f); done {
+			return err
+		}
 	}
-	return disk.Flush(f)
+	return retry(call)
 }

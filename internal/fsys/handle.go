@@ -16,16 +16,18 @@ var ErrMoved = errors.New("the directory was exchanged while in use")
 // link, and must have the same identity. That whole way is not gone for each step
 // out of a deep tree: a directory that is closed for good leaves its parent open.
 type Handles struct {
-	mu    sync.Mutex
 	limit int // open directories, in use or idle; exceeded only by those in use
-	open  int
-	idle  Handle // head of the ring of idle handles, most recently used first
+	mu    struct {
+		sync.Mutex
+		open int
+		idle Handle // head of the ring of idle handles, most recently used first
+	}
 }
 
 // NewHandles allows about limit open directories.
 func NewHandles(limit int) *Handles {
 	s := &Handles{limit: limit}
-	s.idle.prev, s.idle.next = &s.idle, &s.idle
+	s.mu.idle.prev, s.mu.idle.next = &s.mu.idle, &s.mu.idle
 	return s
 }
 
@@ -53,7 +55,7 @@ func (s *Handles) Root(d *Dir) *Handle {
 func (h *Handle) Child(name string, d *Dir, id ID) *Handle {
 	c := &Handle{set: h.set, parent: h, name: name, id: id, dir: d, users: 1}
 	h.set.mu.Lock()
-	h.set.open++
+	h.set.mu.open++
 	victims := h.set.evict()
 	h.set.mu.Unlock()
 	closeAll(victims)
@@ -100,7 +102,7 @@ func (h *Handle) opened(d *Dir) {
 	s := h.set
 	s.mu.Lock()
 	h.dir, h.users = d, 1
-	s.open++
+	s.mu.open++
 	victims := s.evict()
 	s.mu.Unlock()
 	closeAll(victims)
@@ -113,7 +115,7 @@ func (h *Handle) Release() {
 	h.users--
 	var victims []*Dir
 	if h.users == 0 && h.parent != nil {
-		h.next, h.prev = s.idle.next, &s.idle
+		h.next, h.prev = s.mu.idle.next, &s.mu.idle
 		h.prev.next, h.next.prev = h, h
 		if h.closed {
 			victims = append(victims, s.shut(h))
@@ -194,8 +196,8 @@ func (h *Handle) use() *Dir {
 
 // evict takes the least recently used idle directories out, down to the limit.
 func (s *Handles) evict() (victims []*Dir) {
-	for s.open > s.limit && s.idle.prev != &s.idle {
-		victims = append(victims, s.shut(s.idle.prev))
+	for s.mu.open > s.limit && s.mu.idle.prev != &s.mu.idle {
+		victims = append(victims, s.shut(s.mu.idle.prev))
 	}
 	return victims
 }
@@ -205,7 +207,7 @@ func (s *Handles) shut(h *Handle) *Dir {
 	h.prev.next, h.next.prev = h.next, h.prev
 	d := h.dir
 	h.dir = nil
-	s.open--
+	s.mu.open--
 	return d
 }
 

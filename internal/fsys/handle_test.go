@@ -31,7 +31,7 @@ func child(t *testing.T, h *Handle, name string) *Handle {
 func openNow(s *Handles) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open
+	return s.mu.open
 }
 
 // The path from the root down is some 27,000 bytes: PATH_MAX is 4,096 on Linux,

@@ -24,24 +24,10 @@ const (
 )
 
 func (k Kind) String() string {
-	switch k {
-	case Regular:
-		return "regular file"
-	case Directory:
-		return "directory"
-	case Symlink:
-		return "symbolic link"
-	case Fifo:
-		return "fifo"
-	case Socket:
-		return "socket"
-	case CharDevice:
-		return "character device"
-	case BlockDevice:
-		return "block device"
-	default:
-		return "special file"
-	}
+	return [...]string{
+		"special file", "regular file", "directory", "symbolic link", "fifo", "socket",
+		"character device", "block device", "special file",
+	}[min(k, Irregular)]
 }
 
 // ID tells two objects apart: device and inode, or volume and file index.
@@ -93,6 +79,12 @@ type Info struct {
 	Btime  Time // creation; zero where it cannot be set
 }
 
+// SameState reports whether i and j describe one object to which nothing was done in
+// between.
+func (i Info) SameState(j Info) bool {
+	return i.ID == j.ID && i.Size == j.Size && i.Mtime == j.Mtime && i.Ctime == j.Ctime
+}
+
 // Xattr is one extended attribute. POSIX ACLs are extended attributes too.
 type Xattr struct {
 	Name  string
@@ -127,3 +119,6 @@ const (
 // journal, temporaries, set-aside files. Sources' files of such names are
 // leftovers of an unfinished copy.
 const Reserved = ".sealift-"
+
+// MaxName is the longest name of a directory entry on the file systems of note.
+const MaxName = 255 // bytes

@@ -1,7 +1,7 @@
 package fsys
 
 import (
-	"strings"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -90,33 +90,12 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		return nil, unix.ENOTSUP // no call takes a directory and a name
 	}
 	names, err := grow(func(buf []byte) (int, error) { return unix.Flistxattr(o.fd, buf) })
-	if err != nil || len(names) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	var list []Xattr
-	var unread error
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
-		switch name {
-		case "com.apple.provenance", "com.apple.macl", "com.apple.rootless":
-			continue
-		}
-		if !keep(name) {
-			continue
-		}
-		value, err := o.getxattr(name)
-		if err == errNoXattr { // removed since it was listed
-			continue
-		}
-		if refusedValue(err) {
-			unread = unreadError(name, err)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Xattr{Name: name, Value: value})
-	}
-	return list, unread
+	system := []string{"com.apple.provenance", "com.apple.macl", "com.apple.rootless"}
+	kept := func(name string) bool { return !slices.Contains(system, name) && keep(name) }
+	return valuesOf(splitNames(names), kept, o.getxattr)
 }
 
 // getxattr asks for the size first: of a resource fork the call gives as much as

@@ -72,41 +72,29 @@ func (o *Object) withXattrs(f func(fd int) error) error {
 // extattr(2), as Linux does and as x/sys/unix expects them back. Those of the
 // system are for root; others see none.
 func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
-	err = o.withXattrs(func(fd int) error {
-		var unread error
+	err = o.withXattrs(func(fd int) (err error) {
+		var names []string
 		for _, space := range []struct {
 			id     int
 			prefix string
 		}{{unix.EXTATTR_NAMESPACE_USER, "user."}, {unix.EXTATTR_NAMESPACE_SYSTEM, "system."}} {
-			names, err := grow(func(buf []byte) (int, error) { return unix.FlistxattrNS(fd, space.id, buf) })
+			listed, err := grow(func(buf []byte) (int, error) { return unix.FlistxattrNS(fd, space.id, buf) })
 			if err == unix.EPERM && space.id == unix.EXTATTR_NAMESPACE_SYSTEM {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			for len(names) > 0 { // a length byte, then the name: extattr(2)
-				end := min(1+int(names[0]), len(names))
-				name := space.prefix + string(names[1:end])
-				names = names[end:]
-				if !keep(name) {
-					continue
-				}
-				value, err := grow(func(buf []byte) (int, error) { return unix.Fgetxattr(fd, name, buf) })
-				if err == errNoXattr { // removed since it was listed
-					continue
-				}
-				if refusedValue(err) {
-					unread = unreadError(name, err)
-					continue
-				}
-				if err != nil {
-					return err
-				}
-				list = append(list, Xattr{Name: name, Value: value})
+			for len(listed) > 0 { // a length byte, then the name: extattr(2)
+				end := min(1+int(listed[0]), len(listed))
+				names = append(names, space.prefix+string(listed[1:end]))
+				listed = listed[end:]
 			}
 		}
-		return unread
+		list, err = valuesOf(names, keep, func(name string) ([]byte, error) {
+			return grow(func(buf []byte) (int, error) { return unix.Fgetxattr(fd, name, buf) })
+		})
+		return err
 	})
 	return list, err
 }

@@ -2,7 +2,7 @@ package fsys
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +14,8 @@ const maxXattr = 64 << 10 // bytes in a value, XATTR_SIZE_MAX of linux/limits.h
 
 // errNoProc is a refusal: what /proc/self/fd stands for cannot be reached.
 var errNoProc = fmt.Errorf("/proc is not mounted: %w", unix.EPERM)
+
+func (o *Object) procPath() string { return o.calls().procFD + strconv.Itoa(o.fd) }
 
 // byProc calls f with the name of an O_PATH descriptor in /proc, which does not
 // exist only where /proc does not.
@@ -94,29 +96,10 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		names = make([]byte, 4*len(names))
 		n, err = retryN(func() (int, error) { return o.listxattr(names) })
 	}
-	if err != nil || n == 0 {
+	if err != nil {
 		return nil, err
 	}
-	var list []Xattr
-	var unread error
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
-		if !keep(name) {
-			continue
-		}
-		value, err := o.getxattr(name)
-		if err == errNoXattr { // removed since it was listed
-			continue
-		}
-		if refusedValue(err) {
-			unread = unreadError(name, err)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Xattr{Name: name, Value: value})
-	}
-	return list, unread
+	return valuesOf(splitNames(names[:n]), keep, o.getxattr)
 }
 
 func (o *Object) getxattr(name string) ([]byte, error) {

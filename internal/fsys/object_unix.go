@@ -4,10 +4,13 @@ package fsys
 
 import (
 	"fmt"
-	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
+
+// errNotSupported answers what a system does not do.
+const errNotSupported = unix.ENOTSUP
 
 // Object is an open file, directory or other thing whose metadata can be read
 // and set through its descriptor.
@@ -23,87 +26,7 @@ type Object struct {
 	descriptor *Descriptor // nil without an FS
 }
 
-func (o *Object) procPath() string { return o.calls().procFD + strconv.Itoa(o.fd) }
-
-// Stat describes the object.
-func (o *Object) Stat() (Info, error) {
-	if err := o.fault(OpStat, ""); err != nil {
-		return Info{}, err
-	}
-	return o.stat()
-}
-
-// Chown sets owner and group.
-func (o *Object) Chown(uid, gid uint32) error {
-	if err := o.fault(OpChown, ""); err != nil {
-		return err
-	}
-	return o.set(retry(func() error { return o.chown(int(uid), int(gid)) }), OpChown)
-}
-
-// Chmod sets the permission bits, with setuid, setgid and sticky.
-func (o *Object) Chmod(mode uint32) error {
-	if err := o.fault(OpChmod, ""); err != nil {
-		return err
-	}
-	return o.set(retry(func() error { return o.chmod(mode) }), OpChmod)
-}
-
-// SetTimes sets access and modification time, to the nanosecond where the file
-// system can. btime is set as well where the system can set it.
-func (o *Object) SetTimes(atime, mtime, btime Time) error {
-	if err := o.fault(OpTimes, ""); err != nil {
-		return err
-	}
-	return o.set(retry(func() error { return o.setTimes(atime, mtime, btime) }), OpTimes)
-}
-
-// Xattrs returns the extended attributes whose names keep accepts, ACLs
-// included. A file system that has none: an error for which Unsupported holds; where
-// they must not be listed, one for which NotPermitted holds. If the values of some are
-// refused, ErrUnread comes with the others.
-func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
-	if err := o.fault(OpGetXattr, ""); err != nil {
-		return nil, err
-	}
-	return o.xattrs(keep)
-}
-
-// refusedValue reports whether an attribute that is listed must not or cannot be
-// read. That its value is refused does not mean that the file system has none.
-func refusedValue(err error) bool { return NotPermitted(err) || Unsupported(err) }
-
-func unreadError(name string, err error) error {
-	return fmt.Errorf("%w: %q: %v", ErrUnread, name, err) // not %w: it is not what Unsupported is about
-}
-
-// SetXattr creates or replaces one extended attribute.
-func (o *Object) SetXattr(name string, value []byte) error {
-	if err := o.fault(OpSetXattr, name); err != nil {
-		return err
-	}
-	return o.xattrSet(retry(func() error { return o.setxattr(name, value) }), name, value)
-}
-
-// RemoveXattr removes one extended attribute; it is no error if there is none.
-func (o *Object) RemoveXattr(name string) error {
-	if err := o.fault(OpSetXattr, name); err != nil {
-		return err
-	}
-	err := retry(func() error { return o.removexattr(name) })
-	if err == errNoXattr {
-		return nil
-	}
-	return o.xattrSet(err, name, nil)
-}
-
-// Close gives the descriptor back. What was written is committed by other means,
-// so there is nothing to report.
-func (o *Object) Close() { _ = o.close() }
-
-// close reports what only close tells of lost writes, as NFS does.
-func (o *Object) close() error {
-	o.descriptor.closed()
+func (o *Object) release() error {
 	err := unix.Close(o.fd)
 	if err == unix.EINTR { // the descriptor is gone all the same
 		return nil
@@ -111,9 +34,40 @@ func (o *Object) close() error {
 	return err
 }
 
+// valuesOf reads the attributes of these names that keep accepts. That a value is refused
+// does not mean that the file system has none.
+func valuesOf(names []string, keep func(string) bool, value func(name string) ([]byte, error)) (list []Xattr, err error) {
+	var unread error
+	for _, name := range names {
+		if !keep(name) {
+			continue
+		}
+		v, err := value(name)
+		switch {
+		case err == nil:
+			list = append(list, Xattr{Name: name, Value: v})
+		case err == errNoXattr: // removed since it was listed
+		case NotPermitted(err) || Unsupported(err):
+			unread = fmt.Errorf("%w: %q: %v", ErrUnread, name, err) // not %w: it is not what Unsupported is about
+		default:
+			return nil, err
+		}
+	}
+	return list, unread
+}
+
+// splitNames takes a list of names apart, each of which ends with NUL.
+func splitNames(list []byte) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
+}
+
 // infoOf's conversions differ in width between systems.
 func infoOf(st *unix.Stat_t) Info {
 	info := Info{
+		Kind:   kindOf(uint32(st.Mode)),                      //nolint:unconvert // 16 bits on macOS
 		ID:     ID{Dev: uint64(st.Dev), Ino: uint64(st.Ino)}, //nolint:unconvert // 32 bits elsewhere
 		Mode:   uint32(st.Mode) & 0o7777,                     //nolint:unconvert // 16 bits on macOS
 		Nlink:  uint64(st.Nlink),                             //nolint:unconvert // 16 bits on macOS
@@ -123,26 +77,38 @@ func infoOf(st *unix.Stat_t) Info {
 		Size:   st.Size,
 		Blocks: int64(st.Blocks), //nolint:unconvert // unsigned elsewhere
 	}
-	switch uint32(st.Mode) & unix.S_IFMT { //nolint:unconvert // 16 bits on macOS
-	case unix.S_IFREG:
-		info.Kind = Regular
-	case unix.S_IFDIR:
-		info.Kind = Directory
-	case unix.S_IFLNK:
-		info.Kind = Symlink
-	case unix.S_IFIFO:
-		info.Kind = Fifo
-	case unix.S_IFSOCK:
-		info.Kind = Socket
-	case unix.S_IFCHR:
-		info.Kind = CharDevice
-	case unix.S_IFBLK:
-		info.Kind = BlockDevice
-	default:
-		info.Kind = Irregular
-	}
 	setTimesOf(&info, st)
 	return info
+}
+
+// kindOf returns the kind of a file with the mode.
+func kindOf(mode uint32) Kind {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return Regular
+	case unix.S_IFDIR:
+		return Directory
+	case unix.S_IFLNK:
+		return Symlink
+	case unix.S_IFIFO:
+		return Fifo
+	case unix.S_IFSOCK:
+		return Socket
+	case unix.S_IFCHR:
+		return CharDevice
+	case unix.S_IFBLK:
+		return BlockDevice
+	}
+	return Irregular
+}
+
+// kindOfDirent returns the kind of an entry that is listed with the type: IFTODT of
+// dirent.h the other way round.
+func kindOfDirent(t byte) Kind {
+	if kind := kindOf(uint32(t) << 12); t < 16 && kind != Irregular {
+		return kind
+	}
+	return Unknown
 }
 
 func timeOf(ts unix.Timespec) Time {
@@ -156,16 +122,7 @@ func timespecs(atime, mtime Time) [2]unix.Timespec {
 	return ts
 }
 
-// retry calls f until it is not interrupted by a signal: Go's runtime sends
-// itself signals, and FUSE and NFS answer them with EINTR.
-func retry(f func() error) error {
-	for {
-		if err := f(); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
+// retryN is retry of a call that returns a number.
 func retryN(f func() (int, error)) (int, error) {
 	for {
 		if n, err := f(); err != unix.EINTR {

@@ -7,8 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// errNotSupported answers what Windows has no notion of.
-const errNotSupported = windows.ERROR_NOT_SUPPORTED
+const (
+	errNotSupported = windows.ERROR_NOT_SUPPORTED // answers what Windows has no notion of
+	errNoXattr      = windows.ERROR_NOT_FOUND
+)
 
 // Object is an open file, directory or other thing whose metadata can be read
 // and set through its handle.
@@ -17,23 +19,7 @@ type Object struct {
 	descriptor *Descriptor // nil without an FS
 }
 
-// Stat describes the object.
-func (o *Object) Stat() (Info, error) {
-	if err := o.fault(OpStat, ""); err != nil {
-		return Info{}, err
-	}
-	return o.stat()
-}
-
 func (o *Object) stat() (Info, error) { return infoOf(o.h) }
-
-// Chown is not supported: owners are not numbers here.
-func (o *Object) Chown(uint32, uint32) error {
-	if err := o.fault(OpChown, ""); err != nil {
-		return err
-	}
-	return errNotSupported
-}
 
 // keptAttributes are those that a copy gets, and that every file system has. Others tell
 // how one stores the file (compressed, sparse, offline).
@@ -78,12 +64,9 @@ func attributesOf(mode, old uint32) uint32 {
 	return old
 }
 
-// Chmod keeps the attributes in the mode, and of its permissions one bit: without the
-// owner's write bit a file is read-only.
-func (o *Object) Chmod(mode uint32) error {
-	if err := o.fault(OpChmod, ""); err != nil {
-		return err
-	}
+func (o *Object) chown(int, int) error { return errNotSupported }
+
+func (o *Object) chmod(mode uint32) error {
 	var i windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(o.h, &i); err != nil {
 		return err
@@ -92,34 +75,26 @@ func (o *Object) Chmod(mode uint32) error {
 	if attributes == i.FileAttributes {
 		return nil
 	}
-	return o.set(o.with(writeAttributes, func(h windows.Handle) error { return setAttributes(h, attributes) }), OpChmod)
+	return o.with(writeAttributes, func(h windows.Handle) error { return setAttributes(h, attributes) })
 }
 
-// SetTimes sets access, modification and, unless zero, creation time, in steps
-// of 100 ns where the file system can, from 1601 on.
-func (o *Object) SetTimes(atime, mtime, btime Time) error {
-	if err := o.fault(OpTimes, ""); err != nil {
-		return err
-	}
+// setTimes sets times in steps of 100 ns where the file system can, from 1601 on.
+func (o *Object) setTimes(atime, mtime, btime Time) error {
 	access, write := filetimeOf(atime), filetimeOf(mtime)
 	var creation *windows.Filetime
 	if btime != (Time{}) {
 		c := filetimeOf(btime)
 		creation = &c
 	}
-	return o.set(o.with(writeAttributes, func(h windows.Handle) error {
+	return o.with(writeAttributes, func(h windows.Handle) error {
 		return windows.SetFileTime(h, creation, &access, &write)
-	}), OpTimes)
+	})
 }
 
-// Xattrs never returns any: alternate data streams and extended attributes of OS/2 are
-// another thing, and ACLs another system. What a file has that is not kept is a
-// NotKeptError. Where the file system has no streams: an error for which Unsupported
-// holds.
-func (o *Object) Xattrs(func(name string) bool) ([]Xattr, error) {
-	if err := o.fault(OpGetXattr, ""); err != nil {
-		return nil, err
-	}
+// xattrs never returns any: alternate data streams and extended attributes of OS/2 are
+// another thing, and ACLs another system. Where the file system has no streams: an error
+// for which Unsupported holds.
+func (o *Object) xattrs(func(name string) bool) ([]Xattr, error) {
 	var i windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(o.h, &i); err != nil {
 		return nil, err
@@ -162,26 +137,11 @@ func hasStreams(list []byte) bool {
 	return false
 }
 
-// SetXattr is not supported.
-func (o *Object) SetXattr(name string, _ []byte) error {
-	if err := o.fault(OpSetXattr, name); err != nil {
-		return err
-	}
-	return errNotSupported
-}
+func (o *Object) setxattr(string, []byte) error { return errNotSupported }
 
-// RemoveXattr removes one extended attribute; there is none.
-func (o *Object) RemoveXattr(name string) error { return o.fault(OpSetXattr, name) }
+func (o *Object) removexattr(string) error { return errNoXattr }
 
-// Close gives the handle back. What was written is committed by other means, so
-// there is nothing to report.
-func (o *Object) Close() { _ = o.close() }
-
-// close reports what only close tells of lost writes.
-func (o *Object) close() error {
-	o.descriptor.closed()
-	return windows.CloseHandle(o.h)
-}
+func (o *Object) release() error { return windows.CloseHandle(o.h) }
 
 // with runs f on the object's handle, or on another with more rights if those
 // of the first do not suffice.

@@ -6,12 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	tellsHoles = true
-	seekData   = unix.SEEK_DATA
-	seekHole   = unix.SEEK_HOLE
-)
-
 // Whether the kernel has a call and lets us make it, asked with a descriptor that
 // there is not: a filter of system calls, as containers have them, answers ENOSYS or
 // EPERM before anybody looks at that.
@@ -31,9 +25,7 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 	if files.none.Load() {
 		return nil, unix.EOPNOTSUPP
 	}
-	fd, err := retryN(func() (int, error) {
-		return unix.Openat(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	})
+	o, err := d.openAt(".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
 	if err == unix.EISDIR || err == unix.EINVAL || err == unix.ENOENT && d.exists() {
 		err = unix.EOPNOTSUPP
 	}
@@ -43,13 +35,14 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 		}
 		return nil, err
 	}
-	p := &Pending{File: File{Object: Object{fd: fd, descriptor: d.opened("(unnamed)")}}, dir: d}
+	p := d.pending(o, "(unnamed)")
+	p.temp = ""
 	files.linkProbe.Do(func() { files.none.Store(!p.linkable()) })
 	if files.none.Load() {
 		p.Close()
 		return nil, unix.EOPNOTSUPP
 	}
-	if err := p.set(nil, OpCreate); err != nil {
+	if err := p.changed(nil, Change{Op: OpCreate}); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -116,29 +109,8 @@ func renameFlags(dirfd int, oldName, newName string) error {
 	return unix.Renameat2(dirfd, oldName, dirfd, newName, unix.RENAME_NOREPLACE)
 }
 
-// SyncFS forces everything of the directory's file system to the device,
-// other programs' data included. Errors of writes since the directory was
-// opened are reported (Linux 5.8).
-func (d *Dir) SyncFS() error {
-	if err := d.fault(OpSyncFS, ""); err != nil {
-		return err
-	}
-	if done, err := d.flushed(Flush{Op: OpSyncFS}); done {
-		return err
-	}
-	return retry(func() error { return unix.Syncfs(d.fd) })
-}
+func (d *Dir) syncFS() error { return unix.Syncfs(d.fd) }
 
-// SyncFSReliable reports whether SyncFS reaches the device and reports errors:
-// not on FUSE and network file systems, nor where a kernel lacks the call.
-func (d *Dir) SyncFSReliable() bool {
-	if disk := d.disk(); disk != nil {
-		return disk.FlushesAll()
-	}
-	switch d.fileSystem() {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
-		unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC:
-		return hasSyncFS()
-	}
-	return false
+func (f *File) preallocate(size int64) error {
+	return unix.Fallocate(f.fd, unix.FALLOC_FL_KEEP_SIZE, 0, size)
 }

@@ -11,15 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// begin makes a pending file of the wanted sort with content.
-func begin(t *testing.T, d *Dir, named bool, content string) *Pending {
-	t.Helper()
-	p, err := d.Create(named)
-	require.NoError(t, err)
-	require.NoError(t, p.WriteAt([]byte(content), 0))
-	return p
-}
-
 func TestPending(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		t.Run(map[bool]string{false: "unnamed if possible", true: "named"}[named], func(t *testing.T) {
@@ -159,7 +150,7 @@ func TestFaultsAreAskedAndLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestFileIO(t *testing.T) {
+func TestFileReadsAndWritesAtOffsets(t *testing.T) {
 	d, path := tempRoot(t)
 	p, err := d.Create(false)
 	require.NoError(t, err)
@@ -354,12 +345,6 @@ func TestMemory(t *testing.T) {
 	n := Memory()
 	t.Logf("%d bytes", n)
 	require.True(t, n == 0 || n > 1<<20, "%d", n)
-}
-
-// me is who owns what the tests make.
-func me() uint32 {
-	uid, _ := Identity()
-	return uid
 }
 
 func TestPlaceLeavesTheFileOpen(t *testing.T) {

@@ -6,70 +6,25 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Pending is a file that is being written. It has a temporary name until Commit
-// or CommitReplacing; Abort leaves nothing behind, Keep the temporary.
-type Pending struct {
-	File
-	dir  *Dir // nil once it is committed, kept or given up
-	temp string
-}
-
-// Create begins a new file in d, which must stay open until the end of it. It
-// always has a temporary name: there are no files without one.
-func (d *Dir) Create(bool) (*Pending, error) {
-	if err := d.fault(OpCreate, ""); err != nil {
-		return nil, err
-	}
-	for {
-		name := d.TempName()
-		h, err := openAt(d.h, name, pendingAccess, windows.FILE_CREATE, windows.FILE_NON_DIRECTORY_FILE)
-		if err == syscall.EEXIST {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		p := &Pending{File: File{Object{h: h, descriptor: d.opened(name)}}, dir: d, temp: name}
-		if err := d.made(nil, OpCreate, name, ""); err != nil {
-			p.Abort()
-			return nil, err
-		}
-		return p, nil
-	}
-}
-
 // pendingAccess includes the right to rename and to remove.
 const pendingAccess = windows.GENERIC_READ | windows.GENERIC_WRITE | windows.DELETE | windows.SYNCHRONIZE
 
-// Reopen takes up the temporary name that an interrupted run has left in d, for
-// reading and writing; it is then as if Create had just made it. A link or a
-// directory is refused, and so is a file with another name.
-func (d *Dir) Reopen(name string, _ uint32) (*Pending, Info, error) {
-	if err := d.fault(OpOpen, name); err != nil {
-		return nil, Info{}, err
-	}
-	h, info, err := d.openThing(name, pendingAccess)
+// createTemp creates the file name, which must not be there.
+func (d *Dir) createTemp(name string) (Object, error) {
+	h, err := openAt(d.h, name, pendingAccess, windows.FILE_CREATE, windows.FILE_NON_DIRECTORY_FILE)
+	return Object{h: h}, err
+}
+
+func (d *Dir) openTemp(name string, _ uint32) (Object, error) {
+	h, _, err := d.openThing(name, pendingAccess)
 	if err == syscall.ELOOP {
 		err = errNotOurTemp
 	}
-	if err != nil {
-		return nil, Info{}, err
-	}
-	p := &Pending{File: File{Object{h: h, descriptor: d.opened(name)}}, dir: d, temp: name}
-	if info.Kind != Regular || info.Nlink != 1 {
-		p.Close()
-		return nil, Info{}, errNotOurTemp
-	}
-	return p, info, nil
+	return Object{h: h}, err
 }
 
-// Name returns the file's temporary name, "" when all is done.
-func (p *Pending) Name() string {
-	if p.dir == nil {
-		return ""
-	}
-	return p.temp
-}
+// isOurTemp passes over the owner, which is no number here.
+func isOurTemp(info Info, _ uint32) bool { return info.Kind == Regular && info.Nlink == 1 }
 
 // Keep closes the file and leaves it under its temporary name, for Reopen in a
 // later run. After an error only Abort is left to do; else that does nothing any

@@ -29,7 +29,7 @@ func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, er
 		return f.rangeFailed(src, err)
 	}
 	if f.direct.Load() || src.direct.Load() || f.uncached.Load() || src.uncached.Load() {
-		return 0, false, refused(errNoFastPath, RefusedFile)
+		return 0, false, refused(errNotSupported, RefusedFile)
 	}
 	if !f.calls().rangesTrusted() { // as in Go's internal/poll: copies between file systems are new in 5.3
 		return f.rangeFailed(src, unix.ENOSYS)

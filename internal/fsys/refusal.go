@@ -40,3 +40,12 @@ func refused(err error, reach Refusal) error {
 	}
 	return &refusedError{err, reach}
 }
+
+// IgnoreRefusal returns nil if err says that the file system or this user cannot do what
+// was tried, such as to change the owner, else err.
+func IgnoreRefusal(err error) error {
+	if Unsupported(err) || NotPermitted(err) {
+		return nil
+	}
+	return err
+}

@@ -4,8 +4,6 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-const errNoFastPath = unix.ENOTSUP
-
 // reachOf knows the answers of copy_file_range(2), ioctl_ficlone(2) and
 // clonefile(2) that leave reading and writing open: those that Go's internal/poll
 // and coreutils (copy-file-data.c) take so. ENOSPC, EDQUOT, EIO and whatever else

@@ -13,7 +13,7 @@ import (
 func (sys *FS) OpenFile(path string) (*File, Info, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return sys.openWithoutPath(path, bareError(err))
+		return sys.openWithoutPath(path, BareError(err))
 	}
 	dir, err := sys.OpenLookup(filepath.Dir(resolved))
 	if err != nil {
@@ -23,8 +23,8 @@ func (sys *FS) OpenFile(path string) (*File, Info, error) {
 	return dir.Open(filepath.Base(resolved))
 }
 
-// bareError takes the path off an error of package os.
-func bareError(err error) error {
+// BareError takes the path off an error of package os.
+func BareError(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
 		return pathErr.Err

@@ -14,19 +14,12 @@ func (sys *FS) openWithoutPath(link string, _ error) (*File, Info, error) {
 	if err := sys.fault(OpOpen, link); err != nil {
 		return nil, Info{}, err
 	}
-	fd, err := retryN(func() (int, error) {
-		return unix.Open(link, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	})
+	o, err := openPath(link, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	f := &File{Object: Object{fd: fd, descriptor: sys.opened(link)}}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, Info{}, err
-	}
-	return f, info, nil
+	o.descriptor = sys.opened(link)
+	return describe(o)
 }
 
 // StatFile describes what f is open on.

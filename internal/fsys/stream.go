@@ -53,12 +53,40 @@ func (s *Stop) Close() {
 	s.close()
 }
 
+// StatPath describes what the user named. Symbolic links are followed.
+func (sys *FS) StatPath(path string) (Info, error) {
+	if err := sys.fault(OpStat, path); err != nil {
+		return Info{}, err
+	}
+	return statPath(path)
+}
+
+// OpenInput opens what the user named for reading. Symbolic links are followed. A
+// fifo waits for its writer, or for the Stop.
+func (sys *FS) OpenInput(path string, stop *Stop) (*Stream, error) {
+	if err := sys.fault(OpOpen, path); err != nil {
+		return nil, err
+	}
+	return sys.openInput(path, stop)
+}
+
+// OpenOutput opens what the user named for writing in place. What is not there is
+// created with mode 0666, of which the umask takes its share: created says so. A
+// block device is opened for this process alone: EBUSY where it is mounted. A fifo
+// waits for its reader, or for the Stop.
+func (sys *FS) OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
+	if err := sys.fault(OpOpen, path); err != nil {
+		return nil, false, err
+	}
+	return sys.openOutput(path, stop)
+}
+
 // streamFault asks about an operation, by the path that the stream was opened by.
 func (s *Stream) streamFault(op Op) error {
 	if s.descriptor == nil {
 		return nil
 	}
-	return s.descriptor.sys.fault(op, s.descriptor.Path)
+	return s.FS().fault(op, s.descriptor.Path)
 }
 
 // ReadSome is one read, which waits for at least one byte: 0 bytes without an
@@ -84,7 +112,7 @@ func (s *Stream) WriteAll(p []byte, off int64) (n int, err error) {
 			return n, err
 		}
 		if some == 0 { // no system documents it; a loop would never end
-			return n, errNothingWritten
+			return n, errNoProgress
 		}
 	}
 	return n, nil
@@ -131,7 +159,7 @@ func removeResolved(path string) error {
 func (sys *FS) SyncParent(path string) error {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return bareError(err)
+		return BareError(err)
 	}
 	dir, err := sys.OpenRoot(filepath.Dir(resolved))
 	if err != nil {

@@ -56,9 +56,3 @@ func (s *Stream) punch(off, n int64) error {
 		return unix.Fallocate(s.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 	})
 }
-
-// WritesBehind reports whether StartWriteback and WaitWriteback of the stream reach
-// a device: see Dir.WritesBehind.
-func (s *Stream) WritesBehind() bool {
-	return s.Info.Kind == BlockDevice || s.Info.Kind == Regular && writesBehind(s.fileSystem())
-}

@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const errNothingWritten = unix.EIO
-
 // streamSystem is what a Stream needs here besides.
 type streamSystem struct {
 	waits   bool // it may keep a read or a write waiting for ever
@@ -23,29 +21,18 @@ type stopSystem struct{ r, w *os.File }
 
 func (s *Stop) open() (err error) {
 	s.system.r, s.system.w, err = os.Pipe()
-	return bareError(err)
+	return BareError(err)
 }
 
 func (s *Stop) wake() { _ = s.system.w.Close() }
 
 func (s *Stop) close() { _ = s.system.r.Close() }
 
-// StatPath describes what the user named. Symbolic links are followed.
-func (sys *FS) StatPath(path string) (Info, error) {
-	if err := sys.fault(OpStat, path); err != nil {
-		return Info{}, err
-	}
-	return statAt(unix.AT_FDCWD, path, 0)
-}
+func statPath(path string) (Info, error) { return statAt(unix.AT_FDCWD, path, 0) }
 
 const streamFlags = unix.O_CLOEXEC | unix.O_NOCTTY
 
-// OpenInput opens what the user named for reading. Symbolic links are followed. A
-// fifo waits for its writer, or for the Stop.
-func (sys *FS) OpenInput(path string, stop *Stop) (*Stream, error) {
-	if err := sys.fault(OpOpen, path); err != nil {
-		return nil, err
-	}
+func (sys *FS) openInput(path string, stop *Stop) (*Stream, error) {
 	fd, err := sys.openStream(path, unix.O_RDONLY|streamFlags, stop)
 	if err != nil {
 		return nil, err
@@ -53,14 +40,7 @@ func (sys *FS) OpenInput(path string, stop *Stop) (*Stream, error) {
 	return sys.newStream(fd, path, stop, false)
 }
 
-// OpenOutput opens what the user named for writing in place. What is not there is
-// created with mode 0666, of which the umask takes its share: created says so. A
-// block device is opened for this process alone: EBUSY where it is mounted. A fifo
-// waits for its reader, or for the Stop.
-func (sys *FS) OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
-	if err := sys.fault(OpOpen, path); err != nil {
-		return nil, false, err
-	}
+func (sys *FS) openOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 	const flags = unix.O_WRONLY | streamFlags
 	fd := -1
 	info, err := sys.StatPath(path)
@@ -91,21 +71,21 @@ func (sys *FS) OpenOutput(path string, stop *Stop) (s *Stream, created bool, err
 // InheritStream takes what f is open on, standard input or output, with its
 // position. The descriptor's flags stay as they are; closing is left to the owner.
 func (sys *FS) InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
-	fd, err := retryN(func() (int, error) { return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0) })
+	o, err := (&Object{fd: int(f.Fd())}).dup()
 	if err != nil {
 		return nil, err
 	}
-	s, err := sys.newStream(fd, "-", stop, output)
+	s, err := sys.newStream(o.fd, "-", stop, output)
 	if err != nil || s.Info.Kind != Regular && s.Info.Kind != BlockDevice {
 		return s, err
 	}
-	if output && s.Info.Kind == BlockDevice && mounted(fd) {
+	if output && s.Info.Kind == BlockDevice && mounted(s.fd) {
 		s.Close()
 		return nil, unix.EBUSY
 	}
-	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 && output {
+	if flags, err := unix.FcntlInt(uintptr(s.fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 && output {
 		s.Seeks = false // wherever it is told to write, it appends
-	} else if s.Start, err = unix.Seek(fd, 0, unix.SEEK_CUR); err != nil {
+	} else if s.Start, err = unix.Seek(s.fd, 0, unix.SEEK_CUR); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -220,39 +200,27 @@ func (s *Stream) read(p []byte, off int64) (int, error) {
 	if s.Seeks {
 		return s.pread(p, off)
 	}
-	for s.system.waits {
-		n, err := -1, error(unix.EAGAIN)
-		if s.system.nowait {
-			n, err = readNowait(s.fd, p)
-			if s.nowaitRefused(err) {
-				continue
-			}
-		}
-		if err != unix.EAGAIN {
-			return n, err
-		}
-		if err := s.wait(unix.POLLIN); err != nil {
-			return 0, err
-		}
-		if s.system.nowait {
-			continue
-		}
-		n, err = retryN(func() (int, error) { return unix.Read(s.fd, p) })
-		if err != unix.EAGAIN { // else somebody else was faster
-			return n, err
-		}
-	}
-	return retryN(func() (int, error) { return unix.Read(s.fd, p) })
+	return s.unlessStopped(unix.POLLIN, p, len(p), unix.Read, readNowait)
 }
 
 func (s *Stream) write(p []byte, off int64) (int, error) {
 	if s.Seeks {
 		return s.pwrite(p, off)
 	}
+	portion := len(p)
+	if s.system.portion > 0 {
+		portion = min(portion, s.system.portion)
+	}
+	return s.unlessStopped(unix.POLLOUT, p, portion, unix.Write, writeNowait)
+}
+
+// unlessStopped reads or writes once. It first waits until that is possible or the Stop is
+// raised. Without calls that do not wait it moves at most portion bytes.
+func (s *Stream) unlessStopped(ready int16, p []byte, portion int, call, nowait func(fd int, p []byte) (int, error)) (int, error) {
 	for s.system.waits {
 		n, err := -1, error(unix.EAGAIN)
 		if s.system.nowait {
-			n, err = writeNowait(s.fd, p)
+			n, err = nowait(s.fd, p)
 			if s.nowaitRefused(err) {
 				continue
 			}
@@ -260,22 +228,18 @@ func (s *Stream) write(p []byte, off int64) (int, error) {
 		if err != unix.EAGAIN {
 			return n, err
 		}
-		if err := s.wait(unix.POLLOUT); err != nil {
+		if err := s.wait(ready); err != nil {
 			return 0, err
 		}
 		if s.system.nowait {
 			continue
 		}
-		some := p
-		if s.system.portion > 0 {
-			some = p[:min(len(p), s.system.portion)]
-		}
-		n, err = retryN(func() (int, error) { return unix.Write(s.fd, some) })
-		if err != unix.EAGAIN {
+		n, err = retryN(func() (int, error) { return call(s.fd, p[:portion]) })
+		if err != unix.EAGAIN { // else somebody else was faster
 			return n, err
 		}
 	}
-	return retryN(func() (int, error) { return unix.Write(s.fd, p) })
+	return retryN(func() (int, error) { return call(s.fd, p) })
 }
 
 // nowaitRefused remembers that this stream has no calls that do not wait.

@@ -7,8 +7,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const errNothingWritten = windows.ERROR_WRITE_FAULT
-
 // streamSystem is what a Stream needs here besides: nothing. A read or a write that
 // waits cannot be ended from elsewhere; a second signal ends the program.
 type streamSystem struct{}
@@ -19,11 +17,7 @@ func (s *Stop) open() error { return nil }
 func (s *Stop) wake()       {}
 func (s *Stop) close()      {}
 
-// StatPath describes what the user named. Symbolic links are followed.
-func (sys *FS) StatPath(path string) (Info, error) {
-	if err := sys.fault(OpStat, path); err != nil {
-		return Info{}, err
-	}
+func statPath(path string) (Info, error) {
 	h, err := openPath(path, readAttributes, windows.OPEN_EXISTING)
 	if err != nil {
 		return Info{}, err
@@ -71,11 +65,7 @@ func diskSize(h windows.Handle) (size int64, err error) {
 	return size, err
 }
 
-// OpenInput opens what the user named for reading. Symbolic links are followed.
-func (sys *FS) OpenInput(path string, _ *Stop) (*Stream, error) {
-	if err := sys.fault(OpOpen, path); err != nil {
-		return nil, err
-	}
+func (sys *FS) openInput(path string, _ *Stop) (*Stream, error) {
 	h, err := openPath(path, windows.GENERIC_READ, windows.OPEN_EXISTING)
 	if err != nil {
 		return nil, err
@@ -83,12 +73,7 @@ func (sys *FS) OpenInput(path string, _ *Stop) (*Stream, error) {
 	return sys.newStream(h, path)
 }
 
-// OpenOutput opens what the user named for writing in place. What is not there is
-// created, and created says so.
-func (sys *FS) OpenOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
-	if err := sys.fault(OpOpen, path); err != nil {
-		return nil, false, err
-	}
+func (sys *FS) openOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
 	h, err := openPath(path, windows.GENERIC_WRITE|windows.FILE_READ_ATTRIBUTES, windows.OPEN_EXISTING)
 	if is(err, windows.ERROR_FILE_NOT_FOUND) {
 		h, err = openPath(path, windows.GENERIC_WRITE|windows.FILE_READ_ATTRIBUTES, windows.CREATE_NEW)
@@ -103,12 +88,9 @@ func (sys *FS) OpenOutput(path string, _ *Stop) (s *Stream, created bool, err er
 	return s, created && err == nil, err
 }
 
-// InheritStream takes what f is open on, standard input or output, with its
-// position.
+// InheritStream takes what f is open on, standard input or output, with its position.
 func (sys *FS) InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
-	var h windows.Handle
-	self := windows.CurrentProcess()
-	err := windows.DuplicateHandle(self, windows.Handle(f.Fd()), self, &h, 0, false, windows.DUPLICATE_SAME_ACCESS)
+	h, err := duplicate(windows.Handle(f.Fd()))
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +107,7 @@ func (sys *FS) InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
 
 // newStream takes over the handle and finds out what it is.
 func (sys *FS) newStream(h windows.Handle, name string) (*Stream, error) {
-	s := &Stream{File: File{Object{h: h, descriptor: sys.opened(name)}}, Size: -1}
+	s := &Stream{File: File{Object: Object{h: h, descriptor: sys.opened(name)}}, Size: -1}
 	var err error
 	if s.Info, err = streamInfo(h); err == nil {
 		switch s.Info.Kind {
@@ -173,9 +155,3 @@ func (s *Stream) write(p []byte, off int64) (int, error) {
 	err := windows.WriteFile(s.h, p[:min(len(p), maxIO)], &n, at)
 	return int(n), err
 }
-
-// punch is not supported.
-func (s *Stream) punch(_, _ int64) error { return errNotSupported }
-
-// WritesBehind is false: no call begins to write a part of a file.
-func (s *Stream) WritesBehind() bool { return false }

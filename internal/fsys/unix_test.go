@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -135,4 +136,82 @@ func TestReopenNeitherWaitsForAFifoNorTakesStrangers(t *testing.T) {
 	}
 	_, _, err := d.Reopen("theirs", me())
 	require.ErrorIs(t, err, errNotOurTemp)
+}
+
+func TestValuesThatAreRefusedDoNotHideTheOthers(t *testing.T) {
+	answers := map[string]error{"user.a": nil, "user.gone": errNoXattr, "user.refused": unix.EPERM, "user.z": nil, "user.left-out": unix.EIO}
+	value := func(name string) ([]byte, error) { return []byte(name), answers[name] }
+	keep := func(name string) bool { return name != "user.left-out" }
+	list, err := valuesOf(splitNames([]byte("user.a\x00user.gone\x00user.refused\x00user.left-out\x00user.z\x00")), keep, value)
+	require.ErrorIs(t, err, ErrUnread)
+	require.ErrorContains(t, err, `"user.refused"`)
+	require.False(t, NotPermitted(err) || Unsupported(err), "of the file system")
+	require.Equal(t, []Xattr{{"user.a", []byte("user.a")}, {"user.z", []byte("user.z")}}, list)
+
+	_, err = valuesOf([]string{"user.a", "user.left-out"}, func(string) bool { return true }, value)
+	require.Equal(t, unix.EIO, err)
+	list, err = valuesOf(splitNames(nil), keep, value)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// Where no call goes without waiting, a write to a pipe that nobody reads takes no more than
+// the pipe does, so that the Stop ends it.
+func TestStopEndsAWriteToAFullPipe(t *testing.T) {
+	for _, nowait := range []bool{canNowait, false} {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		stop, err := NewStop()
+		require.NoError(t, err)
+		s, err := (*FS)(nil).InheritStream(w, stop, true)
+		require.NoError(t, err)
+		s.system.nowait = nowait
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.WriteAll(make([]byte, 1<<20), 0)
+			done <- err
+		}()
+		time.Sleep(100 * time.Millisecond) // until it is full
+		stop.Raise()
+		select {
+		case err := <-done:
+			require.Equal(t, ErrStopped, err)
+		case <-time.After(5 * time.Second):
+			t.Fatal("it waits")
+		}
+		s.Close()
+		stop.Close()
+		require.NoError(t, errors.Join(r.Close(), w.Close()))
+	}
+}
+
+// The last holder removes the file, and another process may have made a new one, between
+// opening and locking.
+func TestLockIsOfTheFileThatHasTheNameNow(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		d, path := ownRoot(t)
+		looks := 0
+		d.FS().Fault = func(c Call) error {
+			if c.Op != OpStat || c.Name != "lock" {
+				return nil
+			}
+			if looks++; looks == 2 { // after the file was locked
+				require.NoError(t, os.Rename(filepath.Join(path, "lock"), filepath.Join(path, "old")))
+				if another {
+					put(t, filepath.Join(path, "lock"), "")
+				}
+			}
+			return nil
+		}
+		lock, err := d.Lock("lock")
+		require.NoError(t, err)
+		locked, err := lock.file.stat()
+		require.NoError(t, err)
+		now, err := d.Lstat("lock")
+		require.NoError(t, err)
+		require.Equal(t, now.ID, locked.ID)
+		_, err = d.Lock("lock")
+		require.ErrorIs(t, err, ErrLocked)
+		lock.Unlock()
+	}
 }

@@ -46,12 +46,10 @@ func (f *File) syncFileRange(off, n int64, flags int) error {
 // it looks for pages under way from the beginning to the end of the file, and a
 // writer that is fast enough stays ahead of it. msync of a mapping forces a range.
 func (f *File) SyncPart(off, n int64) error {
-	if err := f.fault(OpSync, ""); err != nil {
-		return err
-	}
-	if done, err := f.flushed(Flush{Op: OpSync, DataOnly: true, Part: true, Offset: off, N: n}); done {
-		return err
-	}
+	return f.flush(Flush{Op: OpSync, DataOnly: true, Part: true, Offset: off, N: n}, func() error { return f.syncPart(off, n) })
+}
+
+func (f *File) syncPart(off, n int64) error {
 	err := f.syncFileRange(off, n, writeAndWait)
 	if err != nil && !Unsupported(err) {
 		return err
@@ -61,44 +59,11 @@ func (f *File) SyncPart(off, n int64) error {
 	last := max(off+n-1, 0) &^ (page - 1)
 	m, err := unix.Mmap(f.fd, last, int(page), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil { // as on FUSE with direct I/O
-		return retry(func() error { return fdatasyncFD(f.fd) })
+		return f.datasync()
 	}
 	err = retry(func() error { return unix.Msync(m, unix.MS_SYNC) })
 	if unmapped := unix.Munmap(m); err == nil {
 		err = unmapped
 	}
 	return err
-}
-
-// WritesBehind reports whether StartWriteback and WaitWriteback reach a device
-// here: on file systems whose dirty pages belong to the file itself. Not on
-// overlay, whose pages are those of another file, and not on FUSE and over a
-// network, where a page that is written waits in another cache.
-func (d *Dir) WritesBehind() bool { return writesBehind(d.fileSystem()) && hasSyncRange() }
-
-func writesBehind(fileSystem uint32) bool {
-	switch fileSystem {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, // ext2 and ext3 have ext4's
-		unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
-		return true
-	}
-	return false
-}
-
-// KeepsChangeTime reports whether the file system stores when a file was changed.
-// Those of the FAT family do not: after a remount it is the modification time,
-// which programs can set.
-func (d *Dir) KeepsChangeTime() bool {
-	kind := d.fileSystem()
-	return kind != unix.MSDOS_SUPER_MAGIC && kind != unix.EXFAT_SUPER_MAGIC
-}
-
-// InMemory reports whether the directory is on a file system of memory, which has
-// no device to write to.
-func (d *Dir) InMemory() bool {
-	switch d.fileSystem() {
-	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC:
-		return true
-	}
-	return false
 }

@@ -44,20 +44,44 @@ func (a Algorithm) New() hash.Hash { return a.must().new() }
 // only read, or not known.
 func (a Algorithm) FileName() string { return a.entry().file }
 
-// Tags returns the names of the algorithm in tagged lines, that of its own tool
-// first; nil if it is not known. The slice must not be changed.
+// Extension returns, without a dot, the end of the names of manifests that are not a
+// tree's SHA256SUMS: NAME.sha256 beside a single file, and sealift.sha256. It is empty
+// where FileName is.
+func (a Algorithm) Extension() string {
+	if a.FileName() == "" {
+		return ""
+	}
+	return string(a)
+}
+
+// Tags returns the names of the algorithm in tagged lines, to be matched exactly, that
+// of its own tool first; nil if it is not known. The slice must not be changed.
 func (a Algorithm) Tags() []string { return a.entry().tags }
 
-// ShortName returns a second name of the algorithm in names of files, "b3", or "".
-func (a Algorithm) ShortName() string { return a.entry().short }
+// OfTag returns the algorithm that a tag names, and "" for a tag of none that is known.
+func OfTag[T string | []byte](tag T) Algorithm { return byTag[string(tag)] }
 
-// Resumes reports whether the state of a running digest can be saved, by State, and
-// restored.
-func (a Algorithm) Resumes() bool { return a.entry().resumes }
+// OfLength returns the algorithm of coreutils whose digests have so many bytes, "sha256"
+// for 32, and "" if there is none. It is a guess, for untagged lines in a file whose name
+// names no algorithm.
+func OfLength(size int) Algorithm {
+	return first(func(e *entry) bool { return e.byLength && e.size == size })
+}
 
-// ByLength reports whether an untagged digest is taken for one of this algorithm
-// because of its length, where nothing else says which it is.
-func (a Algorithm) ByLength() bool { return a.entry().byLength }
+// OfShortName returns the algorithm that has the second name, and "" if none has.
+func OfShortName(name string) Algorithm {
+	return first(func(e *entry) bool { return e.short != "" && e.short == name })
+}
+
+// first returns the first algorithm in the table that a function selects, or "".
+func first(is func(*entry) bool) Algorithm {
+	for i := range table {
+		if is(&table[i]) {
+			return table[i].name
+		}
+	}
+	return ""
+}
 
 // NeedsTag reports whether the lines of the algorithm's manifests are all tagged,
 // because its tool takes untagged ones for those of another.

@@ -71,6 +71,9 @@ func TestDigests(t *testing.T) {
 	}
 }
 
+// resumes reports whether the state of a running digest can be saved.
+func resumes(a Algorithm) bool { return State(a.New()) != nil }
+
 func TestTextAndBack(t *testing.T) {
 	for _, a := range All() {
 		for _, text := range known[a] {
@@ -105,11 +108,10 @@ func TestStates(t *testing.T) {
 			first, second := NewSet([]Algorithm{a}), NewSet([]Algorithm{a})
 			first.Write(content[:at])
 			states := first.States()
-			require.Equal(t, a.Resumes(), states[0] != nil, a)
 			second.Write([]byte("what another file has left"))
 			missing := second.Restore(states)
-			require.Equal(t, !a.Resumes(), len(missing) == 1, a)
-			if a.Resumes() {
+			require.Equal(t, !resumes(a), len(missing) == 1, a)
+			if resumes(a) {
 				again := NewSet([]Algorithm{a})
 				for _, c := range content[:at] {
 					again.Write([]byte{c})
@@ -205,7 +207,7 @@ func TestDigestsEqualThoseOfTools(t *testing.T) {
 func TestDocsNameTheHashesWithoutStates(t *testing.T) {
 	var without []string
 	for _, a := range Algorithms() {
-		if !a.Resumes() {
+		if !resumes(a) {
 			without = append(without, strings.ToUpper(string(a)))
 		}
 	}

@@ -46,11 +46,6 @@ type entry struct {
 	// short is a second name in names of files: b3sum, film.b3.
 	short string
 
-	// resumes says that the state of a running digest can be saved and
-	// restored. Where it cannot, a copy that continues a file reads the
-	// beginning of the source again.
-	resumes bool
-
 	// byLength says that an untagged digest of this length is taken for one of
 	// this algorithm where no name gives another: those of coreutils.
 	byLength bool
@@ -76,23 +71,34 @@ type textForm struct {
 // table has all algorithms, in the order in which help lists them. An algorithm is
 // added here and nowhere else; hash_test.go wants its test vectors.
 var table = []entry{
-	{name: SHA256, size: 32, new: sha256.New, file: "SHA256SUMS", tags: []string{"SHA256", "SHA2-256"}, resumes: true, byLength: true},
-	{name: SHA512, size: 64, new: sha512.New, file: "SHA512SUMS", tags: []string{"SHA512", "SHA2-512"}, resumes: true, byLength: true},
-	{name: SHA1, size: 20, new: sha1.New, file: "SHA1SUMS", tags: []string{"SHA1"}, resumes: true, byLength: true},
-	{name: MD5, size: 16, new: md5.New, file: "MD5SUMS", tags: []string{"MD5"}, resumes: true, byLength: true},
+	{name: SHA256, size: 32, new: sha256.New, file: "SHA256SUMS", tags: []string{"SHA256", "SHA2-256"}, byLength: true},
+	{name: SHA512, size: 64, new: sha512.New, file: "SHA512SUMS", tags: []string{"SHA512", "SHA2-512"}, byLength: true},
+	{name: SHA1, size: 20, new: sha1.New, file: "SHA1SUMS", tags: []string{"SHA1"}, byLength: true},
+	{name: MD5, size: 16, new: md5.New, file: "MD5SUMS", tags: []string{"MD5"}, byLength: true},
 	{name: BLAKE3, size: 32, new: func() hash.Hash { return blake3.New() }, file: "BLAKE3SUMS", tags: []string{"BLAKE3"}, short: "b3"},
 	{name: XXH128, size: 16, new: func() hash.Hash { return &xxh128{xxh3.New()} }, file: "XXH128SUMS", tags: []string{"XXH128"}},
 	{name: XXH3, size: 8, new: func() hash.Hash { return xxh3.New() }, file: "XXH3SUMS", tags: []string{"XXH3"}, tagged: true},
-	{name: XXH64, size: 8, new: func() hash.Hash { return xxhash.New() }, file: "XXH64SUMS", tags: []string{"XXH64"}, resumes: true},
-	{name: C4, size: 64, new: sha512.New, file: "C4SUMS", tags: []string{"C4"}, resumes: true, ambiguous: true, text: &textForm{appendC4, decodeC4}},
-	{name: SHA224, size: 28, new: sha256.New224, tags: []string{"SHA224", "SHA2-224"}, resumes: true, byLength: true},
-	{name: SHA384, size: 48, new: sha512.New384, tags: []string{"SHA384", "SHA2-384"}, resumes: true, byLength: true},
+	{name: XXH64, size: 8, new: func() hash.Hash { return xxhash.New() }, file: "XXH64SUMS", tags: []string{"XXH64"}},
+	{name: C4, size: 64, new: sha512.New, file: "C4SUMS", tags: []string{"C4"}, ambiguous: true, text: &textForm{appendC4, decodeC4}},
+	{name: SHA224, size: 28, new: sha256.New224, tags: []string{"SHA224", "SHA2-224"}, byLength: true},
+	{name: SHA384, size: 48, new: sha512.New384, tags: []string{"SHA384", "SHA2-384"}, byLength: true},
 }
 
 var byName = func() map[Algorithm]*entry {
 	m := make(map[Algorithm]*entry, len(table))
 	for i := range table {
 		m[table[i].name] = &table[i]
+	}
+	return m
+}()
+
+// byTag has the algorithm of each tag.
+var byTag = func() map[string]Algorithm {
+	m := map[string]Algorithm{}
+	for _, e := range table {
+		for _, tag := range e.tags {
+			m[tag] = e.name
+		}
 	}
 	return m
 }()

@@ -58,7 +58,7 @@ func (j *Job) mark(m *Missing) error {
 	if err := m.write(&fsys.Writer{File: &p.File}, head); err != nil {
 		return err
 	}
-	if err := p.Chmod(0o666 &^ fsys.Umask()); err != nil && !fsys.Unsupported(err) && !fsys.NotPermitted(err) {
+	if err := fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask())); err != nil {
 		return err
 	}
 	if j.Sync {

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 )
 
 // FuzzRead reads anything as a log. What is read can be written again, byte for
@@ -29,7 +30,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%d of %d bytes are good, %v, %v", l.Size, len(text), l.Torn, l.Why)
 		}
 		// The shortest lines are longer than what is kept of them.
-		kept := len(l.entries)*int(unsafe.Sizeof(entry(0))) + len(l.checkpoints)*int(unsafe.Sizeof(checkpoint{})) +
+		kept := len(l.entries)*int(unsafe.Sizeof(lookup.Entry(0))) + len(l.checkpoints)*int(unsafe.Sizeof(checkpoint{})) +
 			(len(l.runs)-1)*int(unsafe.Sizeof(run{})) + l.held
 		if int64(kept) > l.Size || len(l.partials) > maxPartials || l.held > maxPartialBytes {
 			t.Fatalf("%d bytes are kept of %d, %d partials of %d bytes", kept, l.Size, len(l.partials), l.held)

@@ -7,22 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"hash/maphash"
 	"io"
 	"iter"
 	"maps"
-	"math/bits"
 	"slices"
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 )
 
 const (
-	// firstRead is how much of a line File asks for at first, in bytes; most
-	// lines are shorter than 250.
-	firstRead = 512
-
 	// What partials in force may take. A run has as many as large files under
 	// way; more are not from us.
 	maxPartials     = 1 << 16
@@ -33,8 +28,7 @@ const (
 var ErrDamaged = errors.New("journal is damaged")
 
 // Log is what a log says, up to its first line that cannot be trusted. Of each file
-// record it keeps 8 bytes, which hold the line's offset and as much of a hash of the
-// path as there is room for, so that a million take 8 MB; the lines stay on disk. Its
+// record it keeps 8 bytes, so that a million take 8 MB; the lines stay on disk. Its
 // methods may be called from several goroutines if ReadAt of the source may.
 type Log struct {
 	Header Header
@@ -42,33 +36,18 @@ type Log struct {
 	Torn   bool  // bytes follow the good part
 	Why    error // what is wrong with the first line of them; nil unless Torn
 
-	src         io.ReaderAt
-	hash        func([]byte) uint64
-	offBits     int                // of an entry, for the offset
-	entries     []entry            // file records that are covered, by hash, then offset
+	lines       *lookup.File
+	entries     []lookup.Entry     // file records that are covered; paths are escaped
 	covered     int                // of entries, while the log is read
 	upto        int64              // of the last checkpoint
 	checkpoints []checkpoint       // those that cover more than the ones before
 	runs        []run              // by start; the first is the header's
-	loose       []entry            // file records that are not covered
+	loose       []lookup.Entry     // file records that are not covered
 	partials    map[string]partial // in force, by path
 	written     map[string]partial // the same, of what need not be on the device
 	held        int                // bytes of their lines
-	scratch     sync.Pool          // of *lookup
+	scratch     sync.Pool          // of *buffers
 }
-
-// entry is the highest bits of the hash of a path, escaped, above the offset of its
-// line.
-type entry uint64
-
-func (l *Log) entry(path []byte, offset int64) entry {
-	return entry(l.hash(path)&^l.offMask() | uint64(offset))
-}
-
-func (l *Log) offMask() uint64 { return 1<<l.offBits - 1 }
-
-// offset is that of the line of an entry.
-func (l *Log) offset(e entry) int64 { return int64(uint64(e) & l.offMask()) }
 
 // checkpoint covers the lines that begin before upto.
 type checkpoint struct {
@@ -91,14 +70,11 @@ type partial struct {
 // torn, damaged, or out of place. ErrDamaged if that is the header; any other
 // error is that of r, which the Log uses for as long as it lives and never closes.
 // The good part must not change in the meantime.
-func Read(r io.ReaderAt, size int64) (*Log, error) {
-	seed := maphash.MakeSeed()
-	return read(r, size, func(path []byte) uint64 { return maphash.Bytes(seed, path) })
-}
+func Read(r io.ReaderAt, size int64) (*Log, error) { return read(r, size, nil) }
 
 func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
-	l := &Log{src: r, hash: hash, offBits: bits.Len64(uint64(size)), partials: map[string]partial{}, written: map[string]partial{}}
-	l.scratch.New = func() any { return &lookup{buf: make([]byte, 0, firstRead)} }
+	l := &Log{lines: lookup.New(r, size, hash), partials: map[string]partial{}, written: map[string]partial{}}
+	l.scratch.New = func() any { return &buffers{} }
 	in := lineReader{in: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), bufferSize)}
 	for l.Size < size && l.Why == nil {
 		line, err := in.next()
@@ -124,6 +100,7 @@ func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 		l.Torn, l.Why = true, fmt.Errorf("at byte %d: %w", l.Size, l.Why)
 	}
 	l.setLoose()
+	l.lines.Cut(l.Size)
 	slices.Sort(l.entries)
 	slices.Sort(l.loose)
 	return l, nil
@@ -141,7 +118,7 @@ func (l *Log) take(line []byte) error {
 	}
 	switch f.letter {
 	case fileLetter:
-		l.entries = append(l.entries, l.entry(f.path, l.Size))
+		l.entries = append(l.entries, l.lines.Entry(f.path, l.Size))
 	case partialLetter, writtenLetter:
 		return l.takePartial(f, len(line))
 	case doneLetter:
@@ -152,7 +129,7 @@ func (l *Log) take(line []byte) error {
 		}
 		l.upto = f.offset
 		before := l.covered
-		for l.covered < len(l.entries) && l.offset(l.entries[l.covered]) < f.offset {
+		for l.covered < len(l.entries) && l.lines.Offset(l.entries[l.covered]) < f.offset {
 			l.covered++
 		}
 		if l.covered > before {
@@ -296,10 +273,10 @@ func (l *Log) Written(path string) (f File, ok bool, err error) {
 // and a path as often as it has some. An error is as that of File, and the end.
 func (l *Log) Loose() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		look := l.scratch.Get().(*lookup)
-		defer l.scratch.Put(look)
+		b := l.scratch.Get().(*buffers)
+		defer l.scratch.Put(b)
 		for _, e := range l.loose {
-			f, err := look.read(l, l.offset(e))
+			f, err := b.read(l, l.lines.Offset(e))
 			if err != nil {
 				yield("", err)
 				return
@@ -312,23 +289,18 @@ func (l *Log) Loose() iter.Seq2[string, error] {
 }
 
 // find looks for the last record of path among entries, which are sorted.
-func (l *Log) find(entries []entry, path string) (f File, offset int64, ok bool, err error) {
-	look := l.scratch.Get().(*lookup)
-	defer l.scratch.Put(look)
-	look.path = appendEscaped(look.path[:0], path)
-	first := l.entry(look.path, 0)
-	i, _ := slices.BinarySearch(entries, first)
-	end := i
-	for end < len(entries) && entries[end]>>l.offBits == first>>l.offBits {
-		end++
-	}
-	for _, e := range slices.Backward(entries[i:end]) {
-		offset := l.offset(e)
-		found, err := look.read(l, offset)
+func (l *Log) find(entries []lookup.Entry, path string) (f File, offset int64, ok bool, err error) {
+	b := l.scratch.Get().(*buffers)
+	defer l.scratch.Put(b)
+	b.path = appendEscaped(b.path[:0], path)
+	first, end := l.lines.Find(entries, b.path)
+	for _, e := range slices.Backward(entries[first:end]) {
+		offset := l.lines.Offset(e)
+		found, err := b.read(l, offset)
 		if err != nil {
 			return File{}, 0, false, err
 		}
-		if !bytes.Equal(found.path, look.path) {
+		if !bytes.Equal(found.path, b.path) {
 			continue
 		}
 		digests, err := decodeDigests(found.list)
@@ -340,34 +312,20 @@ func (l *Log) find(entries []entry, path string) (f File, offset int64, ok bool,
 	return File{}, 0, false, nil
 }
 
-// A lookup holds the buffers of one call.
-type lookup struct{ path, buf []byte }
+// buffers are those of one call.
+type buffers struct{ path, line []byte }
 
 // read returns the fields of the file line at offset.
-func (look *lookup) read(l *Log, offset int64) (fields, error) {
-	look.buf = look.buf[:0]
-	for {
-		n := len(look.buf)
-		more := int(min(int64(max(firstRead, n)), l.Size-offset-int64(n)))
-		look.buf = slices.Grow(look.buf, more)[:n+more]
-		got, err := l.src.ReadAt(look.buf[n:], offset+int64(n))
-		if got < more {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return fields{}, fmt.Errorf("journal: read line at byte %d: %w", offset, err)
-		}
-		if end := bytes.IndexByte(look.buf[n:], '\n'); end >= 0 {
-			f, err := l.parse(look.buf[:n+end], offset)
-			if err != nil || f.letter != fileLetter {
-				return fields{}, changedAt(offset)
-			}
-			return f, nil
-		}
-		if len(look.buf) > maxLine || offset+int64(len(look.buf)) == l.Size {
-			return fields{}, changedAt(offset)
-		}
+func (b *buffers) read(l *Log, offset int64) (fields, error) {
+	var err error
+	if b.line, err = l.lines.ReadLine(b.line, offset, maxLine); err != nil {
+		return fields{}, fmt.Errorf("journal: %w", err)
 	}
+	f, err := l.parse(b.line, offset)
+	if err != nil || f.letter != fileLetter {
+		return fields{}, changedAt(offset)
+	}
+	return f, nil
 }
 
 func changedAt(offset int64) error {

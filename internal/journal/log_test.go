@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 )
 
 var testHeader = Header{
@@ -579,7 +580,7 @@ func TestTooLongPartials(t *testing.T) {
 // What a record takes in memory is what it should be.
 func TestIndexSize(t *testing.T) {
 	const files = 10000
-	require.LessOrEqual(t, int(unsafe.Sizeof(entry(0))), 8)
+	require.LessOrEqual(t, int(unsafe.Sizeof(lookup.Entry(0))), 8)
 	s := newScribe(t)
 	for i := range files {
 		require.NoError(t, s.w.File(testFile(fmt.Sprint(i), 1)))
@@ -662,7 +663,7 @@ func TestReadErrors(t *testing.T) {
 		require.ErrorContains(t, err, "changed since it was read", change)
 		require.False(t, ok)
 	}
-	f.data = []byte(string(whole[:s.ops[7].start]) + sealed(testHeader.ID, "d 7") + strings.Repeat("\n", firstRead))
+	f.data = []byte(string(whole[:s.ops[7].start]) + sealed(testHeader.ID, "d 7") + strings.Repeat("\n", 1000))
 	_, _, ok, err = l.File("7")
 	require.ErrorContains(t, err, "changed since it was read", "another record of the path")
 	require.False(t, ok)

@@ -13,29 +13,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// digestsOf returns the digests of the contents "a" and "b".
-func digestsOf(h hash.Algorithm) (a, b []byte) {
-	sum := func(content string) []byte {
-		s := hash.NewSet([]hash.Algorithm{h})
-		s.Write([]byte(content))
-		return s.Digests()[0]
-	}
-	return sum("a"), sum("b")
-}
-
 // Lines of every algorithm, of every style and with the asterisk of earlier versions, are
 // read again for what they are, and for nothing else.
 func TestLinesOfEveryAlgorithm(t *testing.T) {
 	for _, algorithm := range hash.All() {
 		for _, tagged := range []bool{false, true} {
 			a, b := digestsOf(algorithm)
-			builder := NewBuilder(algorithm, noSpill, 0)
-			if tagged {
-				builder.Style.Tag = algorithm.Tags()[0]
-			}
-			require.NoError(t, builder.Put("new\nline", a))
-			require.NoError(t, builder.Put("kept", b))
-			text := written(t, builder, Carry{})
+			builder := newBuilder(algorithm, noSpill, 0)
+			require.NoError(t, putIn(builder, "new\nline", a))
+			require.NoError(t, putIn(builder, "kept", b))
+			text := written(t, builder, Document{Format: formatFor(algorithm, tagged)})
 			want := []Line{{Path: "kept", Digest: b}, {Path: "new\nline", Digest: a}}
 			if !tagged && !algorithm.NeedsTag() {
 				text += algorithm.Text(a) + " *old\n"
@@ -43,7 +30,7 @@ func TestLinesOfEveryAlgorithm(t *testing.T) {
 			}
 
 			var got []Line
-			for r := NewCheckReader(strings.NewReader(text), FormatSums, algorithm); ; {
+			for r := NewReader(strings.NewReader(text), GNU, algorithm); ; {
 				l, err := r.Next()
 				if errors.Is(err, io.EOF) {
 					n, _ := r.Malformed()
@@ -53,23 +40,21 @@ func TestLinesOfEveryAlgorithm(t *testing.T) {
 				require.NoError(t, err)
 				l.Digest = bytes.Clone(l.Digest)
 				if l.Algorithm != "" {
-					of, ok := AlgorithmOfTag(l.Algorithm)
-					require.True(t, ok)
-					require.Equal(t, string(algorithm), of)
+					require.Equal(t, algorithm, hash.OfTag(l.Algorithm))
 				}
 				l.Algorithm = ""
 				got = append(got, l)
 			}
 			require.Equal(t, want, got, "%s", text)
 
-			ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, algorithm)
+			ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), GNU, algorithm)
 			require.NoError(t, err)
 			require.Equal(t, len(want), ix.Len(), "%s", text)
 			for _, l := range want {
 				requireListed(t, ix, l.Path, hex.EncodeToString(l.Digest))
 			}
 			for _, other := range hash.All() {
-				ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, other)
+				ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), GNU, other)
 				require.NoError(t, err)
 				if other != algorithm && tagged {
 					require.Zero(t, ix.Len(), "%s is not %s: %s", algorithm, other, text)
@@ -84,34 +69,29 @@ func TestLinesOfEveryAlgorithm(t *testing.T) {
 func TestFormsOfLines(t *testing.T) {
 	for _, tt := range []struct {
 		algorithm hash.Algorithm
-		tag       string
+		format    Format
 		want      string
 	}{
-		{hash.XXH64, "", "44bc2cf5ad770999  a\n"},
-		{hash.XXH64, "XXH64", "XXH64 (a) = 44bc2cf5ad770999\n"},
-		{hash.XXH3, "XXH3", "XXH3 (a) = 78af5f94892f3950\n"},
-		{hash.C4, "", c4ABC + "  a\n"},
-		{hash.C4, "C4", "C4 (a) = " + c4ABC + "\n"},
+		{hash.XXH64, GNU, "44bc2cf5ad770999  a\n"},
+		{hash.XXH64, BSD, "XXH64 (a) = 44bc2cf5ad770999\n"},
+		{hash.XXH3, BSD, "XXH3 (a) = 78af5f94892f3950\n"},
+		{hash.C4, GNU, c4ABC + "  a\n"},
+		{hash.C4, BSD, "C4 (a) = " + c4ABC + "\n"},
 	} {
 		s := hash.NewSet([]hash.Algorithm{tt.algorithm})
 		s.Write([]byte("abc"))
-		b := NewBuilder(tt.algorithm, noSpill, 0)
-		if tt.tag != "" {
-			b.Style.Tag = tt.tag
-		}
-		require.NoError(t, b.Put("a", s.Digests()[0]))
-		require.Equal(t, tt.want, written(t, b, Carry{}))
+		b := newBuilder(tt.algorithm, noSpill, 0)
+		require.NoError(t, putIn(b, "a", s.Digests()[0]))
+		require.Equal(t, tt.want, written(t, b, Document{Format: tt.format}))
 		require.NoError(t, b.Close())
 	}
 	// The tool takes untagged digests for those of XXH64, so none is written by default.
-	b := NewBuilder(hash.XXH3, noSpill, 0)
+	b := newBuilder(hash.XXH3, noSpill, 0)
 	digest, _ := digestsOf(hash.XXH3)
-	require.NoError(t, b.Put("a", digest))
-	require.Equal(t, "XXH3 (a) = "+hash.XXH3.Text(digest)+"\n", written(t, b, Carry{}))
+	require.NoError(t, putIn(b, "a", digest))
+	require.Equal(t, "XXH3 (a) = "+hash.XXH3.Text(digest)+"\n", written(t, b, Document{}))
 	require.NoError(t, b.Close())
 }
-
-const c4ABC = "c45S4rnaTNWonxss1u8LzsaJdEph1AJhWUF4sh2waXKMsutyfAxg4ybUeuXVWS9HdNcEypmeXn8FZGonD4w1rj9DZp"
 
 // A short digest, or one that is not in hexadecimal, is one only where a tag or the
 // name of the file says so.
@@ -152,8 +132,8 @@ func TestDigestsThatNeedAName(t *testing.T) {
 	} {
 		for _, algorithm := range append(hash.All(), "") {
 			for name, r := range map[string]*Reader{
-				"strict": NewReader(strings.NewReader(tt.line), algorithm),
-				"check":  NewCheckReader(strings.NewReader(tt.line), FormatSums, algorithm),
+				"two characters": {in: newLineReader(strings.NewReader(tt.line), MaxLine, &sumParser{algorithm: algorithm})},
+				"check":          NewReader(strings.NewReader(tt.line), GNU, algorithm),
 			} {
 				if strings.HasSuffix(tt.line, short+" a") && name == "check" {
 					continue // the form with one space
@@ -177,7 +157,7 @@ func TestDigestsThatNeedAName(t *testing.T) {
 // In a C4 manifest, digests in hexadecimal are none, although SHA-512 has their length.
 func TestC4IsNoHexadecimal(t *testing.T) {
 	text := strings.Repeat("ab", 64) + "  a\n"
-	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, hash.C4)
+	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), GNU, hash.C4)
 	require.NoError(t, err)
 	require.Zero(t, ix.Len())
 	require.Equal(t, 1, ix.Malformed())
@@ -186,12 +166,12 @@ func TestC4IsNoHexadecimal(t *testing.T) {
 func TestBagOfShortDigests(t *testing.T) {
 	const text = "44bc2cf5ad770999  data/a%25\n"
 	for _, algorithm := range []hash.Algorithm{hash.XXH64, hash.XXH3} {
-		l, err := NewCheckReader(strings.NewReader(text), FormatBagIt, algorithm).Next()
+		l, err := NewReader(strings.NewReader(text), BagIt, algorithm).Next()
 		require.NoError(t, err)
 		require.Equal(t, "data/a%", l.Path)
 		require.Len(t, l.Digest, algorithm.Size())
 	}
-	_, err := NewCheckReader(strings.NewReader(text), FormatBagIt, hash.SHA256).Next()
+	_, err := NewReader(strings.NewReader(text), BagIt, hash.SHA256).Next()
 	require.ErrorIs(t, err, io.EOF)
 }
 
@@ -207,9 +187,9 @@ func FuzzLinesOfAlgorithms(f *testing.F) {
 	all := append(hash.All(), "")
 	f.Fuzz(func(t *testing.T, line []byte, which byte, strict bool) {
 		algorithm := all[int(which)%len(all)]
-		p := parser{algorithm: algorithm}
+		p := sumParser{algorithm: algorithm}
 		if !strict {
-			p.forms, p.padded = new(forms), true
+			p.forms = new(forms)
 		}
 		got, err := p.parse(line)
 		if err != nil {
@@ -217,7 +197,7 @@ func FuzzLinesOfAlgorithms(f *testing.F) {
 		}
 		of := algorithm
 		if len(got.tag) > 0 {
-			of = byTag[string(got.tag)]
+			of = hash.OfTag(got.tag)
 		}
 		if len(got.digest) < minHexDigits/2 && (!of.Known() || len(got.digest) != of.Size()) || !of.IsHex() && len(got.digest) != of.Size() {
 			t.Fatalf("%q of %q has a digest of %d bytes", line, algorithm, len(got.digest))
@@ -225,17 +205,10 @@ func FuzzLinesOfAlgorithms(f *testing.F) {
 		if !of.Known() || len(got.digest) != of.Size() {
 			return // of another kind
 		}
-		style := Style{Tag: string(got.tag)}
-		if got.binary {
-			style.Tag = ""
-		}
-		written := appendStyled(style, of, nil, bytes.Clone(got.digest), string(got.path))
-		if got.binary {
-			written[bytes.IndexByte(written, ' ')+1] = '*'
-		}
-		path, digest, binary := string(got.path), bytes.Clone(got.digest), got.binary
-		again, err := (&parser{algorithm: of}).parse(bytes.TrimSuffix(written, []byte("\n")))
-		if err != nil || string(again.path) != path || !bytes.Equal(again.digest, digest) || again.binary != binary {
+		path, digest := bytes.Clone(got.path), bytes.Clone(got.digest)
+		written := formatFor(of, len(got.tag) > 0).appendLine(nil, of, digest, path, false)
+		again, err := (&sumParser{algorithm: of}).parse(bytes.TrimSuffix(written, []byte("\n")))
+		if err != nil || !bytes.Equal(again.path, path) || !bytes.Equal(again.digest, digest) {
 			t.Fatalf("%q of %q was written as %q, which is %q, %x, %v", line, algorithm, written, again.path, again.digest, err)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 const (
@@ -28,24 +30,29 @@ const (
 )
 
 // record is one statement about a path. In the arena and in the spill it is
-// len(path)<<3|kind in four bytes, little endian, then the path, then a digest
-// of fixed size, which means nothing for drop.
+// len(path)<<3|kind in four bytes, little endian, then the path, then the rest of the
+// entry, which has a fixed size and means nothing for drop: size and time in eight bytes
+// each, and the digests.
 type record struct {
-	kind         kind
-	path, digest []byte
+	kind       kind
+	path, rest []byte
 }
 
-const recordHeader = 4 // bytes
+const (
+	recordHeader = 4  // bytes
+	fixedRest    = 16 // bytes of the rest before the digests
+)
 
 // add appends a record to the arena, which it spills before when it is full.
-func add[P string | []byte](b *Builder, k kind, path P, digest []byte) error {
+func (b *Builder) add(k kind, e Entry) error {
 	if b.err == nil && b.reading {
 		b.err = errReading
 	}
 	if b.err != nil {
 		return b.err
 	}
-	need := recordHeader + len(path) + b.digestSize
+	path := pathOf(e.Path, b.Named)
+	need := recordHeader + len(path) + b.restSize
 	if len(b.offsets) == b.maxRecords || len(b.offsets) > 0 && len(b.arena)+need > b.maxBytes {
 		if b.err = b.spillArena(); b.err != nil {
 			return b.err
@@ -54,11 +61,35 @@ func add[P string | []byte](b *Builder, k kind, path P, digest []byte) error {
 	b.arena = grow(b.arena, need, b.maxBytes)
 	b.offsets = grow(b.offsets, 1, b.maxRecords)
 	b.offsets = append(b.offsets, uint32(len(b.arena)))
+	end := len(b.arena) + need
 	b.arena = binary.LittleEndian.AppendUint32(b.arena, uint32(len(path))<<kindBits|uint32(k))
 	b.arena = append(b.arena, path...)
-	end := len(b.arena) + b.digestSize
-	b.arena = append(b.arena, digest...)[:end]
+	b.arena = binary.LittleEndian.AppendUint64(b.arena, uint64(e.Size))
+	b.arena = binary.LittleEndian.AppendUint64(b.arena, uint64(e.Mtime))
+	for _, d := range e.Digests {
+		b.arena = append(b.arena, d...)
+	}
+	b.arena = b.arena[:end]
 	return nil
+}
+
+// entry returns the entry of a put, with the digests of some of the Builder's hashes. The
+// digests are valid as long as the record.
+func (b *Builder) entry(rec record, hashes []hash.Algorithm) Entry {
+	e := Entry{
+		Path:    string(rec.path),
+		Size:    int64(binary.LittleEndian.Uint64(rec.rest)),
+		Mtime:   int64(binary.LittleEndian.Uint64(rec.rest[8:])),
+		Digests: make(hash.Digests, len(hashes)),
+	}
+	rest := rec.rest[fixedRest:]
+	for _, a := range b.hashes {
+		if i := slices.Index(hashes, a); i >= 0 {
+			e.Digests[i] = rest[:a.Size()]
+		}
+		rest = rest[a.Size():]
+	}
+	return e
 }
 
 // grow makes room for need more elements in few steps and then once for all,
@@ -83,7 +114,7 @@ func grow[E any](s []E, need, limit int) []E {
 func (b *Builder) at(offset uint32) record {
 	header := binary.LittleEndian.Uint32(b.arena[offset:])
 	path := b.arena[offset+recordHeader:][:header>>kindBits]
-	return record{kindOf(header), path, b.arena[int(offset)+recordHeader+len(path):][:b.digestSize]}
+	return record{kindOf(header), path, b.arena[int(offset)+recordHeader+len(path):][:b.restSize]}
 }
 
 // sortArena sorts the offsets by path and leaves one for each path. Records

@@ -3,11 +3,11 @@ package manifest
 import (
 	"bytes"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -18,7 +18,7 @@ import (
 func TestCarry(t *testing.T) {
 	type step func(*testing.T, *Builder)
 	put := func(path, digits string) step {
-		return func(t *testing.T, b *Builder) { require.NoError(t, b.Put(path, digestOf(t, digits))) }
+		return func(t *testing.T, b *Builder) { require.NoError(t, putIn(b, path, digestOf(t, digits))) }
 	}
 	drop := func(path string) step {
 		return func(t *testing.T, b *Builder) { require.NoError(t, b.Drop(path)) }
@@ -48,15 +48,15 @@ func TestCarry(t *testing.T) {
 	} {
 		for _, limit := range []int{0, 1} {
 			made := 0
-			b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
+			b := newBuilder(hash.SHA256, fileSpill(t, &made), limit)
 			for _, s := range tt.steps {
 				s(t, b)
 			}
 			for range 2 {
 				var asked []string
 				var out strings.Builder
-				n, err := b.Write(&out, Carry{
-					Previous: strings.NewReader(tt.previous),
+				n, err := b.Write(&out, Document{
+					Previous: from(tt.previous),
 					Keep: func(path string, digest []byte) ([]byte, error) {
 						if asked = append(asked, path); tt.gone != nil && tt.gone(path) {
 							return nil, nil
@@ -77,40 +77,40 @@ func TestCarry(t *testing.T) {
 
 // What Keep returns is what is written: a file may be known to have other content.
 func TestCarryWithAnotherDigest(t *testing.T) {
-	b := NewBuilder(hash.SHA256, noSpill, 0)
-	require.Equal(t, listing("a B"), written(t, b, Carry{
-		Previous: strings.NewReader(listing("a A")),
+	b := newBuilder(hash.SHA256, noSpill, 0)
+	require.Equal(t, listing("a B"), written(t, b, Document{
+		Previous: from(listing("a A")),
 		Keep:     func(string, []byte) ([]byte, error) { return digestOf(t, hexB), nil },
 	}))
 }
 
 // As users name files, "-" is standard input and "./-" a file.
 func TestCarryOfNamedPaths(t *testing.T) {
-	b := NewBuilder(hash.SHA256, noSpill, 0)
+	b := newBuilder(hash.SHA256, noSpill, 0)
 	b.Named = true
-	require.NoError(t, b.Put("-", digestOf(t, hexB)))
-	require.NoError(t, b.Put("./a", digestOf(t, hexB)))
-	require.Equal(t, listing("- B", "./- A", "./a B", "a A"), written(t, b, Carry{Previous: strings.NewReader(listing("- A", "./- A", "a A"))}))
+	require.NoError(t, putIn(b, "-", digestOf(t, hexB)))
+	require.NoError(t, putIn(b, "./a", digestOf(t, hexB)))
+	require.Equal(t, listing("- B", "./- A", "./a B", "a A"), written(t, b, Document{Previous: from(listing("- A", "./- A", "a A"))}))
 }
 
 func TestCarryErrors(t *testing.T) {
 	broken := errors.New("broken")
 	for name, tt := range map[string]struct {
-		carry Carry
+		carry Document
 		want  string
 	}{
-		"reading":        {Carry{Previous: iotest.ErrReader(broken)}, "broken"},
-		"not in order":   {Carry{Previous: strings.NewReader(listing("b A", "a A"))}, "it changed since it was indexed"},
-		"another hash":   {Carry{Previous: strings.NewReader(hexA[:32] + "  a\n")}, "it changed since it was indexed"},
-		"no line":        {Carry{Previous: strings.NewReader(listing("a A") + "text\n")}, "line 2 is not a line"},
-		"keeping":        {Carry{Previous: strings.NewReader(listing("a A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
-		"keeping at end": {Carry{Previous: strings.NewReader(listing("z A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
+		"reading":        {Document{Previous: []io.ReadSeeker{io.NewSectionReader(&flaky{err: broken}, 0, 10)}}, "broken"},
+		"not in order":   {Document{Previous: from(listing("b A", "a A"))}, "it changed since it was indexed"},
+		"another hash":   {Document{Previous: from(hexA[:32] + "  a\n")}, "it changed since it was indexed"},
+		"no line":        {Document{Previous: from(listing("a A") + "text\n")}, "line 2 is not a line"},
+		"keeping":        {Document{Previous: from(listing("a A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
+		"keeping at end": {Document{Previous: from(listing("z A")), Keep: func(string, []byte) ([]byte, error) { return nil, broken }}, "broken"},
 	} {
-		b := NewBuilder(hash.SHA256, noSpill, 0)
-		require.NoError(t, b.Put("m", digestOf(t, hexA)))
+		b := newBuilder(hash.SHA256, noSpill, 0)
+		require.NoError(t, putIn(b, "m", digestOf(t, hexA)))
 		_, err := b.Write(&strings.Builder{}, tt.carry)
 		require.ErrorContains(t, err, tt.want, name)
-		require.Equal(t, listing("m A"), written(t, b, Carry{}), "the builder can be used again")
+		require.Equal(t, listing("m A"), written(t, b, Document{}), "the builder can be used again")
 	}
 }
 
@@ -126,20 +126,18 @@ func TestCarryAgainstMap(t *testing.T) {
 		set := func(label string) map[string]bool {
 			return rapid.MapOf(paths, rapid.Just(true)).Draw(t, label)
 		}
-		style := rapid.SampledFrom([]Style{styleOf(algorithm), {Tag: algorithm.Tags()[0]}}).Draw(t, "style")
+		format := rapid.SampledFrom([]Sums{FormatOf(algorithm), BSD}).Draw(t, "format")
 		limit := rapid.SampledFrom([]int{0, 1, 200}).Draw(t, "memory")
-		b := NewBuilder(algorithm, spillIn(dir), limit)
+		b := newBuilder(algorithm, spillIn(dir), limit)
 		defer b.Close()
-		b.Style = style
 
 		old := rapid.MapOf(paths, digests).Draw(t, "previous")
-		before := NewBuilder(algorithm, nil, 0)
-		before.Style = style
+		before := newBuilder(algorithm, nil, 0)
 		for path, d := range old {
-			require.NoError(t, before.Put(path, of(d)))
+			require.NoError(t, putIn(before, path, of(d)))
 		}
 		var previous bytes.Buffer
-		_, err := before.Write(&previous, Carry{})
+		_, err := before.Write(&previous, Document{Format: format})
 		require.NoError(t, err)
 
 		said := map[string]byte{} // 0 for Drop
@@ -148,7 +146,7 @@ func TestCarryAgainstMap(t *testing.T) {
 			if said[path] = rapid.SampledFrom([]byte{0, 1, 2, 3}).Draw(t, "digest"); said[path] == 0 {
 				require.NoError(t, b.Drop(path))
 			} else {
-				require.NoError(t, b.Put(path, of(said[path])))
+				require.NoError(t, putIn(b, path, of(said[path])))
 			}
 		}
 		gone, omitted := set("gone"), set("omitted")
@@ -168,12 +166,13 @@ func TestCarryAgainstMap(t *testing.T) {
 		}
 		var text []byte
 		for _, path := range slices.Sorted(maps.Keys(want)) {
-			text = appendStyled(style, algorithm, text, of(want[path]), listedName(path, false))
+			text = format.appendLine(text, algorithm, of(want[path]), []byte(listedName(path, false)), false)
 		}
 
 		var out bytes.Buffer
-		n, err := b.Write(&out, Carry{
-			Previous: &previous,
+		n, err := b.Write(&out, Document{
+			Format:   format,
+			Previous: from(previous.String()),
 			Keep: func(path string, digest []byte) ([]byte, error) {
 				if _, ok := said[path]; ok {
 					t.Fatalf("asked about %q, which has a record", path)
@@ -188,7 +187,7 @@ func TestCarryAgainstMap(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(text), out.String())
 		require.Equal(t, Counts{Lines: len(want), Dropped: lost}, n)
-		_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), b)
+		_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), format, false, algorithm)
 		require.NoError(t, err)
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // modelLine is what a model of a check reader makes of a line: an entry,
@@ -27,7 +29,7 @@ var (
 	modelPercents = strings.NewReplacer("%0A", "\n", "%0a", "\n", "%0D", "\r", "%0d", "\r", "%25", "%")
 )
 
-// modelOfSums parses the lines of FormatSums by means of ParseLine where it
+// modelOfSums parses the lines of GNU by means of ParseLine where it
 // knows them.
 func modelOfSums() func(line string) modelLine {
 	oneSpace := map[int]bool{}
@@ -35,8 +37,8 @@ func modelOfSums() func(line string) modelLine {
 		line = strings.TrimSuffix(line, "\r")
 		found := modelUntagged.FindStringSubmatch(line)
 		if found == nil || len(found[2]) < 32 || len(found[2])%2 != 0 {
-			l, err := ParseLine([]byte(modelPadded.ReplaceAllString(line, "$1 (")))
-			return modelLine{Line: l, nothing: err == ErrNothing, malformed: err == ErrMalformed}
+			l, err := parseLine([]byte(modelPadded.ReplaceAllString(line, "$1 (")))
+			return modelLine{Line: l, nothing: err == errNothing, malformed: err == errMalformed}
 		}
 		name, length := found[3], min(len(found[2]), 130)
 		twoCharacters := len(name) > 1 && strings.ContainsRune(" *", rune(name[0]))
@@ -44,7 +46,7 @@ func modelOfSums() func(line string) modelLine {
 			oneSpace[length] = !twoCharacters
 		}
 		if !oneSpace[length] {
-			l, err := ParseLine([]byte(line))
+			l, err := parseLine([]byte(line))
 			return modelLine{Line: l, malformed: err != nil || !twoCharacters}
 		}
 		if strings.Contains(name, "\x00") {
@@ -60,7 +62,7 @@ func modelOfSums() func(line string) modelLine {
 	}
 }
 
-// modelOfBagIt parses the lines of FormatBagIt, whose ends are line feeds.
+// modelOfBagIt parses the lines of BagIt, whose ends are line feeds.
 func modelOfBagIt(line string) modelLine {
 	if strings.Trim(line, " \t") == "" || line[0] == '#' {
 		return modelLine{nothing: true}
@@ -90,7 +92,11 @@ func checkAgainstModel(t *testing.T, f Format, text []byte, lineText string, max
 		iotest.HalfReader(bytes.NewReader(text)),
 		iotest.DataErrReader(bytes.NewReader(text)),
 	} {
-		r, parse := newCheckReader(src, f, "", maxLine), model()
+		lines := newLineReader(src, maxLine, &sumParser{forms: new(forms)})
+		if f == BagIt {
+			lines = newLineReader(newLineFeeder(src), maxLine, &bagParser{})
+		}
+		r, parse := &Reader{in: lines}, model()
 		number, malformed := 0, 0
 		for line := range strings.Lines(lineText) {
 			number++
@@ -126,7 +132,14 @@ func checkAgainstModel(t *testing.T, f Format, text []byte, lineText string, max
 		if count, kept := r.Malformed(); count != malformed || len(kept) != min(count, maxMalformedKept) {
 			t.Fatalf("%d malformed lines (%v), want %d", count, kept, malformed)
 		}
-		if used := cap(r.parse.path) + cap(r.parse.digest); used > 4*maxLine+1024 {
+		used := 0
+		switch p := lines.parser.(type) {
+		case *sumParser:
+			used = cap(p.path) + cap(p.digest)
+		case *bagParser:
+			used = cap(p.path) + cap(p.digest)
+		}
+		if used > 4*maxLine+1024 {
 			t.Fatalf("%d bytes kept for lines of %d", used, maxLine)
 		}
 	}
@@ -141,7 +154,7 @@ func fuzzedLimits(text []byte, limit uint8) []int {
 func FuzzCheckSums(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, limit uint8) {
 		for _, maxLine := range fuzzedLimits(text, limit) {
-			checkAgainstModel(t, FormatSums, text, string(text), maxLine, modelOfSums)
+			checkAgainstModel(t, GNU, text, string(text), maxLine, modelOfSums)
 		}
 	})
 }
@@ -150,7 +163,7 @@ func FuzzCheckBagIt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, limit uint8) {
 		lineText := strings.ReplaceAll(strings.ReplaceAll(string(text), "\r\n", "\n"), "\r", "\n")
 		for _, maxLine := range fuzzedLimits(text, limit) {
-			checkAgainstModel(t, FormatBagIt, text, lineText, maxLine, func() func(string) modelLine { return modelOfBagIt })
+			checkAgainstModel(t, BagIt, text, lineText, maxLine, func() func(string) modelLine { return modelOfBagIt })
 		}
 	})
 }
@@ -166,12 +179,16 @@ func FuzzStyle(f *testing.F) {
 				return
 			}
 		}
-		for _, style := range []Style{{}, {Tag: "SHA256"}, {Tag: "SHA2-512/256"}, {Zero: true}, {Tag: "MD5", Zero: true}} {
+		for _, style := range []struct {
+			Sums
+			a    hash.Algorithm
+			zero bool
+		}{{GNU, "", false}, {BSD, hash.SHA256, false}, {GNU, "", true}, {BSD, hash.MD5, true}} {
 			var text []byte
 			for _, path := range paths {
-				text = style.AppendLine(text, digest, path)
+				text = style.appendLine(text, style.a, digest, []byte(path), style.zero)
 			}
-			if style.Zero {
+			if style.zero {
 				if parts := bytes.Split(text, []byte{0}); len(parts) != len(paths)+1 || len(parts[len(paths)]) != 0 {
 					t.Fatalf("%q is not %d lines", text, len(paths))
 				}
@@ -180,7 +197,7 @@ func FuzzStyle(f *testing.F) {
 			for _, end := range []string{"\n", "\r\n"} {
 				converted := strings.ReplaceAll(string(text), "\n", end)
 				for _, start := range []string{"", bom, hexB + "  x" + end} {
-					requireReadBack(t, FormatSums, start+converted, paths, digest, style.Tag)
+					requireReadBack(t, GNU, start+converted, paths, digest, strings.ToUpper(string(style.a)))
 				}
 			}
 		}
@@ -196,11 +213,11 @@ func FuzzStyle(f *testing.F) {
 			text += hex.EncodeToString(digest) + " " + encoded + "\n"
 			rest = append(rest, path)
 		}
-		requireReadBack(t, FormatBagIt, text, rest, digest, "")
+		requireReadBack(t, BagIt, text, rest, digest, "")
 
 		// Where it encodes nothing, the path is the second spelling, if not the first.
 		if path := first; len(rest) == len(paths) && !strings.ContainsAny(path, "\r\n") {
-			l, err := NewCheckReader(strings.NewReader(hex.EncodeToString(digest)+"\t"+path), FormatBagIt, "").Next()
+			l, err := NewReader(strings.NewReader(hex.EncodeToString(digest)+"\t"+path), BagIt, "").Next()
 			if err != nil || l.Path != path && l.Literal != path {
 				t.Fatalf("%q reads back as %q, %v", path, l, err)
 			}
@@ -211,7 +228,7 @@ func FuzzStyle(f *testing.F) {
 // requireReadBack checks that text holds the paths, maybe after a line "x".
 func requireReadBack(t *testing.T, f Format, text string, paths []string, digest []byte, tag string) {
 	t.Helper()
-	r := NewCheckReader(strings.NewReader(text), f, "")
+	r := NewReader(strings.NewReader(text), f, "")
 	lines, _, err := readAll(r)
 	if len(lines) == len(paths)+1 && lines[0].Path == "x" {
 		lines = lines[1:]

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 var (
@@ -48,7 +50,7 @@ func checkedByGNU(t *testing.T, tool, dir, manifest string) (names []string, mal
 // spellingsOf returns how versions of GNU's tools spell a name in their answer:
 // escaped if it needs that, or only if it holds a line feed.
 func spellingsOf(name string) []string {
-	escaped := string(appendName(nil, name, true))
+	escaped := string(appendName(nil, []byte(name), true))
 	if escaped != name {
 		escaped = `\` + escaped
 	}
@@ -61,7 +63,7 @@ func spellingsOf(name string) []string {
 // checkedByUs is the same for the lines that are of one algorithm.
 func checkedByUs(t *testing.T, text string, digestSize int, tag string) (names []string, malformed []int) {
 	t.Helper()
-	r := NewCheckReader(strings.NewReader(text), FormatSums, "")
+	r := NewReader(strings.NewReader(text), GNU, "")
 	lines, numbers, err := readAll(r)
 	require.NoError(t, err)
 	of := map[int]Line{}
@@ -138,13 +140,14 @@ func TestStylesEqualThoseOfGNU(t *testing.T) {
 	tool := gnuSum(t)
 	dir, names := hardTree(t)
 	for _, style := range []struct {
-		Style
+		Sums
+		zero  bool
 		flags []string
 	}{
-		{Style{}, []string{"--text"}},
-		{Style{Tag: "SHA256"}, []string{"--tag"}},
-		{Style{Zero: true}, []string{"--zero"}},
-		{Style{Tag: "SHA256", Zero: true}, []string{"--tag", "--zero"}},
+		{GNU, false, []string{"--text"}},
+		{BSD, false, []string{"--tag"}},
+		{GNU, true, []string{"--zero"}},
+		{BSD, true, []string{"--tag", "--zero"}},
 	} {
 		cmd := exec.Command(tool, append(append(style.flags, "--"), names...)...)
 		cmd.Dir = dir
@@ -152,7 +155,7 @@ func TestStylesEqualThoseOfGNU(t *testing.T) {
 		require.NoError(t, err)
 		var ours []byte
 		for _, name := range names {
-			ours = style.AppendLine(ours, sumOf(t, filepath.Join(dir, name)), name)
+			ours = style.appendLine(ours, hash.SHA256, sumOf(t, filepath.Join(dir, name)), []byte(name), style.zero)
 		}
 		require.Equal(t, string(out), string(ours), fmt.Sprint(style.flags))
 	}

@@ -9,9 +9,9 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
-)
 
-const bom = "\xef\xbb\xbf"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
 
 // requireChecked reads text and compares the paths, with "|" before a Literal
 // and the algorithm in brackets, and the numbers of malformed lines.
@@ -22,7 +22,7 @@ func requireChecked(t *testing.T, text string, f Format, want []string, malforme
 		iotest.OneByteReader(strings.NewReader(text)),
 		iotest.DataErrReader(strings.NewReader(text)),
 	} {
-		r := NewCheckReader(src, f, "")
+		r := NewReader(src, f, "")
 		lines, _, err := readAll(r)
 		require.NoError(t, err)
 		var got []string
@@ -110,8 +110,8 @@ func TestCheckReaderForms(t *testing.T) {
 			for _, end := range []string{"\n", "\r\n"} {
 				for _, start := range []string{"", bom} {
 					text := start + strings.Join(tt.lines, end)
-					requireChecked(t, text, FormatSums, tt.want, tt.malformed...)
-					requireChecked(t, text+end, FormatSums, tt.want, tt.malformed...)
+					requireChecked(t, text, GNU, tt.want, tt.malformed...)
+					requireChecked(t, text+end, GNU, tt.want, tt.malformed...)
 				}
 			}
 		})
@@ -128,29 +128,20 @@ func TestCheckReaderPaddedTags(t *testing.T) {
 		"MD5\t (e) = " + hexA[:32],
 		"MD5    " + hexA[:32],
 		hexA[:32] + "  (f) = " + hexA[:32],
-	}, "\n"), FormatSums, []string{"a[SHA256]", "b[SHA1]", "c\n[MD5]", " (d[MD5]", "(f) = " + hexA[:32]}, 5, 6)
-}
-
-// The reader of manifests of this package takes one space for an error, whatever came
-// before.
-func TestStrictReaderStaysStrict(t *testing.T) {
-	text := bom + hexA + "  bom\n" + hexA + " a\n" + hexA + "  b\nSHA256  (c) = " + hexA + "\n"
-	lines, _, err := readAll(NewReader(strings.NewReader(text), ""))
-	require.NoError(t, err)
-	require.Equal(t, []Line{{Path: "b", Digest: digestOf(t, hexA)}}, lines)
+	}, "\n"), GNU, []string{"a[SHA256]", "b[SHA1]", "c\n[MD5]", " (d[MD5]", "(f) = " + hexA[:32]}, 5, 6)
 }
 
 func TestCheckReaderByteOrderMark(t *testing.T) {
 	line := hexA + "  a\n"
-	requireChecked(t, bom, FormatSums, nil)
-	requireChecked(t, bom+"\n"+line, FormatSums, []string{"a"})
-	requireChecked(t, bom+"# comment\n"+line, FormatSums, []string{"a"})
-	requireChecked(t, bom+`\`+line, FormatSums, []string{"a"})
-	requireChecked(t, bom+bom+line+line, FormatSums, []string{"a"}, 1)
-	requireChecked(t, line+bom+line, FormatSums, []string{"a"}, 2)
-	requireChecked(t, bom[:2]+line, FormatSums, nil, 1)
-	requireChecked(t, hexA+"  "+bom+"\n", FormatSums, []string{bom})
-	requireChecked(t, bom+line, FormatBagIt, []string{"a"})
+	requireChecked(t, bom, GNU, nil)
+	requireChecked(t, bom+"\n"+line, GNU, []string{"a"})
+	requireChecked(t, bom+"# comment\n"+line, GNU, []string{"a"})
+	requireChecked(t, bom+`\`+line, GNU, []string{"a"})
+	requireChecked(t, bom+bom+line+line, GNU, []string{"a"}, 1)
+	requireChecked(t, line+bom+line, GNU, []string{"a"}, 2)
+	requireChecked(t, bom[:2]+line, GNU, nil, 1)
+	requireChecked(t, hexA+"  "+bom+"\n", GNU, []string{bom})
+	requireChecked(t, bom+line, BagIt, []string{"a"})
 }
 
 // As sha256sum does: the lines of the armour are malformed, the others count.
@@ -167,7 +158,7 @@ func TestCheckReaderClearSigned(t *testing.T) {
 		"=abcd",
 		"-----END PGP SIGNATURE-----",
 		"",
-	}, "\n"), FormatSums, []string{"Some-Release-1.iso[SHA256]"}, 1, 2, 6, 8, 9, 10)
+	}, "\n"), GNU, []string{"Some-Release-1.iso[SHA256]"}, 1, 2, 6, 8, 9, 10)
 }
 
 func TestCheckReaderBagIt(t *testing.T) {
@@ -198,35 +189,35 @@ func TestCheckReaderBagIt(t *testing.T) {
 		{md5 + " (data/a) = " + md5, "(data/a) = " + md5},
 	} {
 		for _, end := range []string{"", "\n", "\r\n", "\r", "\n\n", "\r\r", "\n\r", "\r\n\r\n"} {
-			requireChecked(t, tt.line+end, FormatBagIt, []string{tt.want})
+			requireChecked(t, tt.line+end, BagIt, []string{tt.want})
 		}
 	}
 	for _, line := range []string{
 		md5, md5 + " ", md5 + "  \t", "data/a", md5[1:] + " data/a", md5[2:] + " data/a", md5 + "data/a", md5 + "*data/a",
 		`\` + md5 + "  data/a", "MD5 (data/a) = " + md5, md5 + " data/\x00", "g" + md5 + " data/a",
 	} {
-		requireChecked(t, line+"\n"+md5+" b\n", FormatBagIt, []string{"b"}, 1)
+		requireChecked(t, line+"\n"+md5+" b\n", BagIt, []string{"b"}, 1)
 	}
 }
 
 func TestCheckReaderBagItLineEnds(t *testing.T) {
 	line := func(name string) string { return hexA + " " + name }
-	requireChecked(t, line("a")+"\r"+line("b")+"\r\n"+line("c")+"\n"+line("d"), FormatBagIt, []string{"a", "b", "c", "d"})
+	requireChecked(t, line("a")+"\r"+line("b")+"\r\n"+line("c")+"\n"+line("d"), BagIt, []string{"a", "b", "c", "d"})
 
-	r := NewCheckReader(strings.NewReader(line("a")+"\r\n\r\n"+line("b")+"\r\r"+line("c")+"\n\r"+line("d")+"\r"), FormatBagIt, "")
+	r := NewReader(strings.NewReader(line("a")+"\r\n\r\n"+line("b")+"\r\r"+line("c")+"\n\r"+line("d")+"\r"), BagIt, "")
 	_, numbers, err := readAll(r)
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 3, 5, 7}, numbers)
 
 	// In the other format a carriage return is part of the name.
-	requireChecked(t, hexA+"  a\r"+hexA+"  b\r\n", FormatSums, []string{"a\r" + hexA + "  b"})
+	requireChecked(t, hexA+"  a\r"+hexA+"  b\r\n", GNU, []string{"a\r" + hexA + "  b"})
 }
 
 // A digest that is decoded into the same buffer as the one before must not
 // change what has been returned: strings last.
 func TestCheckReaderStringsLast(t *testing.T) {
 	text := strings.Repeat(hexA+" data/a%0Ab\n"+hexB+" data/c%25d\n", 3)
-	lines, _, err := readAll(NewCheckReader(strings.NewReader(text), FormatBagIt, ""))
+	lines, _, err := readAll(NewReader(strings.NewReader(text), BagIt, ""))
 	require.NoError(t, err)
 	require.Len(t, lines, 6)
 	for i, l := range lines {
@@ -239,10 +230,10 @@ func TestCheckReaderStringsLast(t *testing.T) {
 }
 
 func TestCheckReaderOverlongLines(t *testing.T) {
-	for _, f := range []Format{FormatSums, FormatBagIt} {
+	for _, f := range []Format{GNU, BagIt} {
 		longest := strings.Repeat("n", MaxLine-1-len(hexA)-2)
 		for _, start := range []string{"", "x\n"} {
-			r := NewCheckReader(strings.NewReader(start+hexA+"  "+longest+"n\n"+hexB+"  "+longest+"\n"+hexA+"  "+longest+longest), f, "")
+			r := NewReader(strings.NewReader(start+hexA+"  "+longest+"n\n"+hexB+"  "+longest+"\n"+hexA+"  "+longest+longest), f, "")
 			lines, numbers, err := readAll(r)
 			require.NoError(t, err)
 			require.Equal(t, []int{2 + len(start)/2}, numbers)
@@ -252,11 +243,11 @@ func TestCheckReaderOverlongLines(t *testing.T) {
 		}
 	}
 	// An overlong line decides nothing.
-	requireChecked(t, hexA+" "+strings.Repeat("n", MaxLine)+"\n"+hexA+"  a\n", FormatSums, []string{"a"}, 1)
+	requireChecked(t, hexA+" "+strings.Repeat("n", MaxLine)+"\n"+hexA+"  a\n", GNU, []string{"a"}, 1)
 }
 
 func TestCheckReaderMemory(t *testing.T) {
-	for _, f := range []Format{FormatSums, FormatBagIt} {
+	for _, f := range []Format{GNU, BagIt} {
 		for name, text := range map[string]string{
 			"no line feed": strings.Repeat("\x00", 1<<16),
 			"long lines":   hexA + " " + strings.Repeat("%0A", 30<<10) + "\n",
@@ -264,7 +255,7 @@ func TestCheckReaderMemory(t *testing.T) {
 		} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			r := NewCheckReader(io.MultiReader(strings.NewReader(text), &endless{32 << 20}), f, "")
+			r := NewReader(io.MultiReader(strings.NewReader(text), &endless{32 << 20}), f, "")
 			_, _, err := readAll(r)
 			runtime.ReadMemStats(&after)
 			require.NoError(t, err)
@@ -273,8 +264,8 @@ func TestCheckReaderMemory(t *testing.T) {
 		}
 	}
 	text := strings.Repeat(hexA+" data/a\n"+strings.ToUpper(hexB)+" *data/b\r\n", 2000)
-	for _, f := range []Format{FormatSums, FormatBagIt} {
-		r := NewCheckReader(strings.NewReader(text), f, "")
+	for _, f := range []Format{GNU, BagIt} {
+		r := NewReader(strings.NewReader(text), f, "")
 		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
 			if _, err := r.Next(); err != nil {
 				t.Fatal(err)
@@ -283,20 +274,27 @@ func TestCheckReaderMemory(t *testing.T) {
 	}
 }
 
+// Digests of each length have a form of their own.
+func TestFormsOfAllLengths(t *testing.T) {
+	for _, a := range hash.All() {
+		require.LessOrEqual(t, a.Size(), maxKnownDigest, a)
+	}
+}
+
 func TestLineFeeder(t *testing.T) {
 	text := "a\r\nb\rc\nd\r\r\ne\n\rf\r"
-	want := "a\nb\nc\nd\n\ne\n\nf\n"
+	want := "a\r\nb\nc\nd\n\r\ne\n\nf\n"
 	for _, src := range []io.Reader{
 		strings.NewReader(text),
 		iotest.OneByteReader(strings.NewReader(text)),
 		iotest.HalfReader(strings.NewReader(text)),
 		iotest.DataErrReader(iotest.OneByteReader(strings.NewReader(text))),
 	} {
-		got, err := io.ReadAll(&lineFeeder{src: src})
+		got, err := io.ReadAll(newLineFeeder(src))
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
-	require.NoError(t, iotest.TestReader(&lineFeeder{src: strings.NewReader(text)}, []byte(want)))
-	_, err := io.Copy(&bytes.Buffer{}, &lineFeeder{src: io.MultiReader(strings.NewReader("\r"), iotest.ErrReader(io.ErrClosedPipe))})
+	require.NoError(t, iotest.TestReader(newLineFeeder(strings.NewReader(text)), []byte(want)))
+	_, err := io.Copy(&bytes.Buffer{}, newLineFeeder(io.MultiReader(strings.NewReader("\r"), iotest.ErrReader(io.ErrClosedPipe))))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }

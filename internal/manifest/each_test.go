@@ -15,8 +15,8 @@ import (
 func eachOf(t *testing.T, b *Builder) string {
 	t.Helper()
 	var out strings.Builder
-	require.NoError(t, b.Each(func(path string, digest []byte) error {
-		fmt.Fprintf(&out, "%x  %s\n", digest, path)
+	require.NoError(t, b.Each(func(e Entry) error {
+		fmt.Fprintf(&out, "%x  %s\n", e.Digests[0], e.Path)
 		return nil
 	}))
 	return out.String()
@@ -25,31 +25,31 @@ func eachOf(t *testing.T, b *Builder) string {
 func TestBuilderEach(t *testing.T) {
 	for _, limit := range []int{0, 1, 300} {
 		made := 0
-		b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
+		b := newBuilder(hash.SHA256, fileSpill(t, &made), limit)
 		require.Empty(t, eachOf(t, b))
 		a, c := digestOf(t, hexA), digestOf(t, hexB)
-		require.NoError(t, b.Put("z", a))
-		require.NoError(t, b.Put("replaced", c))
-		require.NoError(t, b.Put("-", a))
-		require.NoError(t, b.Put("twice", a))
-		require.NoError(t, b.Put("gone", a))
+		require.NoError(t, putIn(b, "z", a))
+		require.NoError(t, putIn(b, "replaced", c))
+		require.NoError(t, putIn(b, "-", a))
+		require.NoError(t, putIn(b, "twice", a))
+		require.NoError(t, putIn(b, "gone", a))
 		require.NoError(t, b.Drop("gone"))
 		require.NoError(t, b.Drop("dropped"))
-		require.NoError(t, b.Put("twice", c))
+		require.NoError(t, putIn(b, "twice", c))
 
 		want := listing("- A", "replaced B", "twice B", "z A")
 		require.Equal(t, want, eachOf(t, b))
 		require.Equal(t, want, eachOf(t, b), "again")
 		previous := listing("dropped A", "old A", "replaced A")
 		lines := listing("old A", "replaced B", "twice B", "z A")
-		require.Equal(t, listing("./- A")+lines, written(t, b, Carry{Previous: strings.NewReader(previous)}))
+		require.Equal(t, listing("./- A")+lines, written(t, b, Document{Previous: from(previous)}))
 
 		require.NoError(t, b.Drop("z"))
-		require.NoError(t, b.Put("a\nb", c))
+		require.NoError(t, putIn(b, "a\nb", c))
 		require.NoError(t, b.Drop("-"))
 		require.Equal(t, listing("a\nb B", "replaced B", "twice B"), eachOf(t, b))
-		require.NoError(t, b.Put("z", a))
-		require.Equal(t, `\`+hexB+`  a\nb`+"\n"+lines, written(t, b, Carry{Previous: strings.NewReader(previous)}))
+		require.NoError(t, putIn(b, "z", a))
+		require.Equal(t, `\`+hexB+`  a\nb`+"\n"+lines, written(t, b, Document{Previous: from(previous)}))
 		require.NoError(t, b.Close())
 		require.Equal(t, limit > 0, made == 1)
 	}
@@ -57,20 +57,20 @@ func TestBuilderEach(t *testing.T) {
 
 func TestBuilderEachStops(t *testing.T) {
 	stop := errors.New("stop")
-	b := NewBuilder(hash.SHA256, noSpill, 0)
+	b := newBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a", "b", "c"} {
-		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+		require.NoError(t, putIn(b, path, digestOf(t, hexA)))
 	}
 	var seen []string
-	err := b.Each(func(path string, _ []byte) error {
-		if seen = append(seen, path); path == "b" {
+	err := b.Each(func(e Entry) error {
+		if seen = append(seen, e.Path); e.Path == "b" {
 			return stop
 		}
 		return nil
 	})
 	require.ErrorIs(t, err, stop)
 	require.Equal(t, []string{"a", "b"}, seen)
-	require.Equal(t, listing("a A", "b A", "c A"), written(t, b, Carry{}), "the error of yield is not the builder's")
+	require.Equal(t, listing("a A", "b A", "c A"), written(t, b, Document{}), "the error of yield is not the builder's")
 }
 
 // A record that comes while records are read could be lost, or spoil what is
@@ -78,52 +78,52 @@ func TestBuilderEachStops(t *testing.T) {
 func TestBuilderRefusesUseFromInside(t *testing.T) {
 	digest := digestOf(t, hexA)
 	for name, use := range map[string]func(b *Builder) error{
-		"Put":   func(b *Builder) error { return b.Put("x", digest) },
+		"Put":   func(b *Builder) error { return putIn(b, "x", digest) },
 		"Drop":  func(b *Builder) error { return b.Drop("a") },
-		"Each":  func(b *Builder) error { return b.Each(func(string, []byte) error { return nil }) },
-		"Write": func(b *Builder) error { _, err := b.Write(&strings.Builder{}, Carry{}); return err },
+		"Each":  func(b *Builder) error { return b.Each(func(Entry) error { return nil }) },
+		"Write": func(b *Builder) error { _, err := b.Write(&strings.Builder{}, Document{}); return err },
 	} {
 		for _, limit := range []int{0, 1} {
 			for _, inside := range []func(b *Builder, use func() error) error{
 				func(b *Builder, use func() error) error {
-					return b.Each(func(string, []byte) error { require.Error(t, use(), name); return nil })
+					return b.Each(func(Entry) error { require.Error(t, use(), name); return nil })
 				},
 				func(b *Builder, use func() error) error {
-					_, err := b.Write(&strings.Builder{}, Carry{Omit: func(string) bool { require.Error(t, use(), name); return false }})
+					_, err := b.Write(&strings.Builder{}, Document{Omit: func(string) bool { require.Error(t, use(), name); return false }})
 					return err
 				},
 				func(b *Builder, use func() error) error {
-					c := Carry{Previous: strings.NewReader(listing("aa A")), Keep: func(string, []byte) ([]byte, error) { require.Error(t, use(), name); return nil, nil }}
+					c := Document{Previous: from(listing("aa A")), Keep: func(string, []byte) ([]byte, error) { require.Error(t, use(), name); return nil, nil }}
 					_, err := b.Write(&strings.Builder{}, c)
 					return err
 				},
 			} {
 				made := 0
-				b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
-				require.NoError(t, b.Put("a", digest))
-				require.NoError(t, b.Put("b", digest))
+				b := newBuilder(hash.SHA256, fileSpill(t, &made), limit)
+				require.NoError(t, putIn(b, "a", digest))
+				require.NoError(t, putIn(b, "b", digest))
 				require.ErrorIs(t, inside(b, func() error { return use(b) }), errReading, name)
-				_, err := b.Write(&strings.Builder{}, Carry{})
+				_, err := b.Write(&strings.Builder{}, Document{})
 				require.ErrorIs(t, err, errReading, name)
-				require.ErrorIs(t, b.Put("c", digest), errReading, name)
+				require.ErrorIs(t, putIn(b, "c", digest), errReading, name)
 				require.NoError(t, b.Close())
 			}
 		}
 	}
-	b := NewBuilder(hash.SHA256, noSpill, 0)
-	require.NoError(t, b.Put("a", digest))
-	require.NoError(t, b.Put("b", digest))
-	require.ErrorIs(t, b.Each(func(string, []byte) error { return b.Close() }), errClosed)
+	b := newBuilder(hash.SHA256, noSpill, 0)
+	require.NoError(t, putIn(b, "a", digest))
+	require.NoError(t, putIn(b, "b", digest))
+	require.ErrorIs(t, b.Each(func(Entry) error { return b.Close() }), errClosed)
 	require.ErrorIs(t, b.Each(nil), errClosed)
 }
 
 func TestBuilderEachReportsTheSpill(t *testing.T) {
-	b := NewBuilder(hash.SHA256, func() (Spill, error) { return &brokenSpill{}, nil }, 1)
-	require.NoError(t, b.Put("a", digestOf(t, hexA)))
-	require.NoError(t, b.Put("b", digestOf(t, hexA)))
-	err := b.Each(func(string, []byte) error { return nil })
+	b := newBuilder(hash.SHA256, func() (Spill, error) { return &brokenSpill{}, nil }, 1)
+	require.NoError(t, putIn(b, "a", digestOf(t, hexA)))
+	require.NoError(t, putIn(b, "b", digestOf(t, hexA)))
+	err := b.Each(func(Entry) error { return nil })
 	require.ErrorIs(t, err, errBrokenSpill)
-	require.ErrorIs(t, b.Put("c", digestOf(t, hexA)), errBrokenSpill)
+	require.ErrorIs(t, putIn(b, "c", digestOf(t, hexA)), errBrokenSpill)
 }
 
 var errBrokenSpill = errors.New("cannot be read back")
@@ -131,7 +131,6 @@ var errBrokenSpill = errors.New("cannot be read back")
 // brokenSpill takes everything and gives nothing back.
 type brokenSpill struct{}
 
-func (*brokenSpill) Write(p []byte) (int, error)    { return len(p), nil }
-func (*brokenSpill) Read([]byte) (int, error)       { return 0, errBrokenSpill }
-func (*brokenSpill) Seek(int64, int) (int64, error) { return 0, nil }
-func (*brokenSpill) Close() error                   { return nil }
+func (*brokenSpill) Write(p []byte) (int, error)       { return len(p), nil }
+func (*brokenSpill) ReadAt([]byte, int64) (int, error) { return 0, errBrokenSpill }
+func (*brokenSpill) Close() error                      { return nil }

@@ -12,7 +12,7 @@ import (
 func FuzzParseLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte, path string) {
 		before := bytes.Clone(line)
-		l, err := ParseLine(line)
+		l, err := parseLine(line)
 		if !bytes.Equal(line, before) {
 			t.Fatalf("ParseLine changed %q to %q", before, line)
 		}
@@ -20,11 +20,11 @@ func FuzzParseLine(f *testing.F) {
 		switch {
 		case err == nil:
 			if l.Path == "" || strings.ContainsRune(l.Path, 0) || len(l.Digest) < 16 {
-				t.Fatalf("ParseLine(%q) = %q", line, l)
+				t.Fatalf("parseLine(%q) = %q", line, l)
 			}
 			digest = l.Digest
 			checkRoundTrip(t, digest, l.Path)
-		case !errors.Is(err, ErrNothing) && !errors.Is(err, ErrMalformed):
+		case !errors.Is(err, errNothing) && !errors.Is(err, errMalformed):
 			t.Fatal(err)
 		}
 		checkRoundTrip(t, digest, path)
@@ -34,14 +34,14 @@ func FuzzParseLine(f *testing.F) {
 // checkRoundTrip checks that the line of a path is one line and reads back as
 // it was, or not at all if no file can have that path.
 func checkRoundTrip(t *testing.T, digest []byte, path string) {
-	written := AppendLine(nil, digest, path)
+	written := appendLine(nil, digest, path)
 	line, rest, ok := bytes.Cut(written, []byte("\n"))
 	if !ok || len(rest) > 0 {
-		t.Fatalf("AppendLine(%q) = %q", path, written)
+		t.Fatalf("appendLine(%q) = %q", path, written)
 	}
-	l, err := ParseLine(line)
+	l, err := parseLine(line)
 	if path == "" || strings.ContainsRune(path, 0) {
-		if !errors.Is(err, ErrMalformed) {
+		if !errors.Is(err, errMalformed) {
 			t.Fatalf("%q was accepted: %v", line, err)
 		}
 		return
@@ -60,7 +60,8 @@ func FuzzReader(f *testing.F) {
 			iotest.OneByteReader(bytes.NewReader(text)),
 			iotest.DataErrReader(bytes.NewReader(text)),
 		} {
-			r := newReader(src, "", maxLine)
+			in := newLineReader(src, maxLine, &sumParser{})
+			r := &Reader{in: in}
 			malformed := 0
 			lines := bytes.Split(text, []byte("\n"))
 			if len(lines[len(lines)-1]) == 0 {
@@ -68,16 +69,19 @@ func FuzzReader(f *testing.F) {
 			}
 			offset := 0
 			for i, line := range lines {
-				want, err := ParseLine(line)
-				if len(line) >= maxLine || errors.Is(err, ErrMalformed) {
+				if i == 0 {
+					line = bytes.TrimPrefix(line, byteOrderMark)
+				}
+				want, err := parseLine(line)
+				if len(line) >= maxLine || errors.Is(err, errMalformed) {
 					malformed++
 				} else if err == nil {
 					got, err := r.Next()
 					if err != nil || got.Path != want.Path || got.Algorithm != want.Algorithm || !bytes.Equal(got.Digest, want.Digest) {
 						t.Fatalf("line %d: got %q, %v, want %q", i+1, got, err, want)
 					}
-					if r.Number() != i+1 || r.offset != int64(offset) {
-						t.Fatalf("line %d at %d is said to be line %d at %d", i+1, offset, r.Number(), r.offset)
+					if r.Number() != i+1 || in.offset != int64(offset) {
+						t.Fatalf("line %d at %d is said to be line %d at %d", i+1, offset, r.Number(), in.offset)
 					}
 				}
 				offset += len(line) + 1
@@ -88,8 +92,8 @@ func FuzzReader(f *testing.F) {
 			if count, kept := r.Malformed(); count != malformed || len(kept) != min(count, maxMalformedKept) {
 				t.Fatalf("%d malformed lines (%v), want %d", count, kept, malformed)
 			}
-			if r.next != int64(len(text)) {
-				t.Fatalf("%d bytes read of %d", r.next, len(text))
+			if in.end != int64(len(text)) {
+				t.Fatalf("%d bytes read of %d", in.end, len(text))
 			}
 		}
 	})

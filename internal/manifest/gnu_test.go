@@ -68,10 +68,10 @@ func TestLinesEqualThoseOfGNU(t *testing.T) {
 		require.NoError(t, err)
 
 		var ours []byte
-		r := NewReader(bytes.NewReader(out), "")
+		r := NewReader(bytes.NewReader(out), GNU, "")
 		for _, name := range names {
 			sum := sumOf(t, filepath.Join(dir, name))
-			ours = AppendLine(ours, sum, name)
+			ours = appendLine(ours, sum, name)
 			line, err := r.Next()
 			require.NoError(t, err, "%s %q", mode, name)
 			require.Equal(t, name, line.Path, mode)
@@ -88,12 +88,12 @@ func TestGNUChecksWhatBuilderWrites(t *testing.T) {
 	dir, names := hardTree(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "-"), []byte("not standard input"), 0o666))
 	names = append(names, "-")
-	b := NewBuilder(hash.SHA256, noSpill, 0)
+	b := newBuilder(hash.SHA256, noSpill, 0)
 	for _, name := range names {
-		require.NoError(t, b.Put(name, sumOf(t, filepath.Join(dir, name))))
+		require.NoError(t, putIn(b, name, sumOf(t, filepath.Join(dir, name))))
 	}
 	var manifest bytes.Buffer
-	n, err := b.Write(&manifest, Carry{})
+	n, err := b.Write(&manifest, Document{})
 	require.NoError(t, err)
 	require.Equal(t, Counts{Lines: len(names)}, n)
 
@@ -131,10 +131,10 @@ func TestOpenSSLLines(t *testing.T) {
 			t.Logf("left out %s: %v", algorithm, err)
 			continue
 		}
-		line, err := ParseLine(bytes.TrimSuffix(out, []byte("\n")))
+		line, err := parseLine(bytes.TrimSuffix(out, []byte("\n")))
 		require.NoError(t, err, "%q", out)
 		require.Equal(t, "a (1) = b", line.Path)
-		require.Contains(t, Tags(algorithm), line.Algorithm)
+		require.Contains(t, hash.Algorithm(algorithm).Tags(), line.Algorithm)
 		if algorithm == "sha256" {
 			require.Equal(t, sumOf(t, path), line.Digest)
 		}

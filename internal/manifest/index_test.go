@@ -15,7 +15,7 @@ import (
 
 func indexOf(t *testing.T, text string) *Index {
 	t.Helper()
-	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, hash.SHA256)
+	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), GNU, hash.SHA256)
 	require.NoError(t, err)
 	return ix
 }
@@ -23,7 +23,9 @@ func indexOf(t *testing.T, text string) *Index {
 // colliding gives every path the same hash.
 func colliding(t *testing.T, text string) *Index {
 	t.Helper()
-	ix, err := (&Index{src: strings.NewReader(text), size: int64(len(text)), algorithm: hash.SHA256, hash: func([]byte) uint64 { return 7 }}).build()
+	open := func(r io.Reader) entries { return GNU.read(r, hash.SHA256) }
+	ix := &Index{src: strings.NewReader(text), size: int64(len(text)), algorithm: hash.SHA256, open: open}
+	ix, err := ix.build(func([]byte) uint64 { return 7 })
 	require.NoError(t, err)
 	return ix
 }
@@ -126,7 +128,7 @@ func TestIndexTags(t *testing.T) {
 	requireListed(t, ix, "b", "")
 	requireListed(t, ix, "c", hexA)
 	requireListed(t, ix, "d", hexA)
-	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), FormatSums, hash.BLAKE3)
+	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), GNU, hash.BLAKE3)
 	require.NoError(t, err)
 	require.Equal(t, 2, ix.Len())
 	requireListed(t, ix, "b", hexA)
@@ -143,29 +145,16 @@ func TestIndexLongestLine(t *testing.T) {
 	requireListed(t, ix, longest[1:], hexB)
 }
 
-// flaky is a file that can be damaged under the index.
-type flaky struct {
-	text string
-	err  error
-}
-
-func (f *flaky) ReadAt(p []byte, off int64) (int, error) {
-	if f.err != nil {
-		return 0, f.err
-	}
-	return strings.NewReader(f.text).ReadAt(p, off)
-}
-
 func TestIndexErrors(t *testing.T) {
 	text := hexA + "  a\n" + hexB + "  b\n"
 	broken := errors.New("broken")
-	_, err := BuildCheckIndex(&flaky{err: broken}, 10, FormatSums, hash.SHA256)
+	_, err := BuildCheckIndex(&flaky{err: broken}, 10, GNU, hash.SHA256)
 	require.ErrorIs(t, err, broken)
-	_, err = BuildCheckIndex(&flaky{text: text}, int64(len(text))+1, FormatSums, hash.SHA256)
+	_, err = BuildCheckIndex(&flaky{text: text}, int64(len(text))+1, GNU, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
 	f := &flaky{text: text}
-	ix, err := BuildCheckIndex(f, int64(len(text)), FormatSums, hash.SHA256)
+	ix, err := BuildCheckIndex(f, int64(len(text)), GNU, hash.SHA256)
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		damage flaky
@@ -230,6 +219,25 @@ func TestCanonical(t *testing.T) {
 		"./a/.":      "./a/.",
 	} {
 		require.Equal(t, want, string(canonical([]byte(path))), "%q", path)
+	}
+}
+
+// Lines of a bag may end with a line feed, a carriage return, or both.
+func TestIndexOfBag(t *testing.T) {
+	for _, text := range []string{
+		hexA + " data/a\n" + hexB + " data/b\n" + hexA + " data/c%25\n",
+		hexA + " data/a\r\n" + hexB + " data/b\r\n" + hexA + " data/c%25\r\n",
+		hexA + " data/a\r" + hexB + " data/b\r" + hexA + " data/c%25",
+		hexA + " data/a\r\n\r\r\n" + hexB + "\tdata/b\r" + hexA + " data/c%25\n\r",
+	} {
+		ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), BagIt, hash.SHA256)
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, 3, ix.Len(), "%q", text)
+		require.Zero(t, ix.Malformed(), "%q", text)
+		requireListed(t, ix, "data/a", hexA)
+		requireListed(t, ix, "data/b", hexB)
+		requireListed(t, ix, "data/c%", hexA)
+		require.Equal(t, []string{"data/a", "data/b", "data/c%"}, unmet(t, ix), "%q", text)
 	}
 }
 

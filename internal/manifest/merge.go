@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Buffers through which runs are read back, in bytes: at most maxRunBuffer for
@@ -30,17 +31,10 @@ func (b *Builder) spillArena() error {
 		b.spill = spill
 		b.out = bufio.NewWriterSize(spill, ioBuffer)
 	}
-	var r run
-	if len(b.runs) > 0 {
-		r.start = b.runs[len(b.runs)-1].end
-	}
-	r.end = r.start
-	if _, err := b.spill.Seek(r.start, io.SeekStart); err != nil {
-		return fmt.Errorf("manifest: spill: %w", err)
-	}
+	r := run{start: b.spilled, end: b.spilled}
 	for _, offset := range b.offsets {
 		rec := b.at(offset)
-		n := recordHeader + len(rec.path) + len(rec.digest)
+		n := recordHeader + len(rec.path) + len(rec.rest)
 		if _, err := b.out.Write(b.arena[offset:][:n]); err != nil {
 			return fmt.Errorf("manifest: spill: %w", err)
 		}
@@ -49,7 +43,7 @@ func (b *Builder) spillArena() error {
 	if err := b.out.Flush(); err != nil {
 		return fmt.Errorf("manifest: spill: %w", err)
 	}
-	b.runs = append(b.runs, r)
+	b.runs, b.spilled = append(b.runs, r), r.end
 	b.arena, b.offsets = b.arena[:0], b.offsets[:0]
 	if cap(b.arena) > b.maxBytes { // after a record longer than the limit
 		b.arena = nil
@@ -64,7 +58,8 @@ func (b *Builder) merge() (*merge, error) {
 	m := &merge{}
 	size := max(minRunBuffer, min(maxRunBuffer, mergeMemory/max(len(b.runs), 1)))
 	for _, r := range b.runs {
-		src := &runSource{in: bufio.NewReaderSize(&runReader{b.spill, r.start, r.end}, size), digestSize: b.digestSize}
+		in := bufio.NewReaderSize(io.NewSectionReader(b.spill, r.start, r.end-r.start), size)
+		src := &runSource{in: in, left: r.end - r.start, restSize: b.restSize}
 		if err := m.open(src); err != nil {
 			return nil, err
 		}
@@ -79,8 +74,8 @@ func (b *Builder) merge() (*merge, error) {
 // merge is a k-way merge: a heap of sources by their current paths, and by age
 // where those are equal.
 type merge struct {
-	heads        []*head
-	path, digest []byte // of the record that next returns
+	heads      []*head
+	path, rest []byte // of the record that next returns
 }
 
 // head is a source and its current record.
@@ -131,8 +126,8 @@ func (m *merge) next() (record, error) {
 // keep copies a record that is about to be overwritten by its source.
 func (m *merge) keep(rec record) record {
 	m.path = append(m.path[:0], rec.path...)
-	m.digest = append(m.digest[:0], rec.digest...)
-	return record{rec.kind, m.path, m.digest}
+	m.rest = append(m.rest[:0], rec.rest...)
+	return record{rec.kind, m.path, m.rest}
 }
 
 // advance replaces the foremost record by the next one of its source.
@@ -186,56 +181,38 @@ func (s *arenaSource) next() (record, error) {
 
 // runSource yields the records of a run in the spill.
 type runSource struct {
-	in         *bufio.Reader
-	digestSize int
-	header     [recordHeader]byte
-	body       []byte
+	in       *bufio.Reader
+	left     int64 // bytes of the run
+	restSize int
+	header   [recordHeader]byte
+	body     []byte
 }
 
 func (s *runSource) next() (record, error) {
-	if _, err := io.ReadFull(s.in, s.header[:]); err != nil {
-		if errors.Is(err, io.EOF) {
-			return record{}, io.EOF
-		}
-		return record{}, fmt.Errorf("manifest: spill: %w", err)
+	if s.left == 0 {
+		return record{}, io.EOF
+	}
+	if err := s.read(s.header[:]); err != nil {
+		return record{}, err
 	}
 	header := binary.LittleEndian.Uint32(s.header[:])
 	n := int(header >> kindBits)
-	if need := n + s.digestSize; cap(s.body) < need {
-		s.body = make([]byte, need, 2*need)
-	} else {
-		s.body = s.body[:need]
-	}
-	if _, err := io.ReadFull(s.in, s.body); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return record{}, fmt.Errorf("manifest: spill: %w", err)
+	s.body = slices.Grow(s.body[:0], n+s.restSize)[:n+s.restSize]
+	if err := s.read(s.body); err != nil {
+		return record{}, err
 	}
 	return record{kindOf(header), s.body[:n], s.body[n:]}, nil
 }
 
-// runReader reads the bytes of one run. The runs share the file and its
-// position, so that each read seeks first.
-type runReader struct {
-	spill    Spill
-	pos, end int64
-}
-
-func (r *runReader) Read(p []byte) (int, error) {
-	if r.pos == r.end {
-		return 0, io.EOF
-	}
-	if _, err := r.spill.Seek(r.pos, io.SeekStart); err != nil {
-		return 0, err
-	}
-	n, err := r.spill.Read(p[:min(int64(len(p)), r.end-r.pos)])
-	r.pos += int64(n)
+// read fills p. A run that ends before its size is an error.
+func (s *runSource) read(p []byte) error {
+	n, err := io.ReadFull(s.in, p)
+	s.left -= int64(n)
 	if errors.Is(err, io.EOF) {
-		if n == 0 {
-			return 0, io.ErrUnexpectedEOF
-		}
-		err = nil
+		err = io.ErrUnexpectedEOF
 	}
-	return n, err
+	if err != nil {
+		return fmt.Errorf("manifest: spill: %w", err)
+	}
+	return nil
 }

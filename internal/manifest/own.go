@@ -10,10 +10,9 @@ import (
 )
 
 // A FormError says that a file is not in the form in which Builder writes manifests:
-// GNU lines of one algorithm, or tagged ones where the Style has a tag, each exactly
-// as Style.AppendLine writes it, strictly ascending by the raw bytes of their paths,
-// and nothing else. The asterisk before a name, with which earlier versions wrote
-// some lines, is accepted.
+// lines of GNU or BSD, each exactly as that format writes it, strictly ascending by the
+// raw bytes of their paths, and nothing else. The asterisk before a name, with which
+// earlier versions wrote some lines, is accepted.
 type FormError struct {
 	Line int // counted from 1
 	Why  string
@@ -23,33 +22,62 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("line %d %s", e.Line, e.Why)
 }
 
-// ownForm checks the lines that a strict Reader reads, one after another.
-type ownForm struct {
-	algorithm hash.Algorithm
-	style     Style
-	named     bool   // as Builder.Named
-	any       bool   // there was a line
-	last      []byte // its path
-	path      []byte
-	line      []byte
+// ownLines reads a manifest in exactly the form that a Builder writes. Everything else
+// ends the reading with a *FormError.
+type ownLines struct {
+	lineReader
+	format Sums
+	hashes []hash.Algorithm // the lines of each are a block
+	named  bool             // as Builder.Named
+	blocks []int64          // where the blocks begin
+	last   []byte           // the path of the line before in the block; nil for the first
+	path   []byte           // of the current line
+	line   []byte           // as it should be
 }
 
-// check returns a *FormError if the line that r has read last, of which f are the
-// fields, is not the one that follows in a manifest of this form.
-func (c *ownForm) check(r *Reader, f fields) error {
-	c.path = append(c.path[:0], f.path...)
-	path := pathOf(c.path, c.named) // which changes it, and f.path is part of the line
-	c.line = appendStyled(c.style, c.algorithm, c.line[:0], f.digest, listedName(path, c.named))
-	if f.binary {
-		c.line[bytes.IndexByte(c.line, ' ')+1] = '*'
+// newOwnLines returns the lines of one or several hashes that the format has written.
+func newOwnLines(r io.Reader, f Sums, named bool, hashes ...hash.Algorithm) *ownLines {
+	lines := newLineReader(r, MaxLine, &sumParser{algorithm: hashes[0]})
+	return &ownLines{lineReader: *lines, format: f, hashes: hashes, named: named}
+}
+
+// next implements entries.
+func (o *ownLines) next() (f fields, err error) {
+	line, err := o.readLine()
+	if err == nil {
+		f, err = o.parser.parse(line)
+	}
+	f.number, f.offset = o.number, o.offset
+	if err != nil && !errors.Is(err, errMalformed) && !errors.Is(err, errNothing) {
+		return f, err
+	}
+	if n := len(o.blocks); err == nil && (n == 0 || n < len(o.hashes) && !f.isOf(o.hashes[n-1])) {
+		o.blocks, o.last = append(o.blocks, o.offset), nil
+	}
+	if err != nil || !f.isOf(o.hashes[len(o.blocks)-1]) {
+		return f, &FormError{o.number, "is not a line of this kind of manifest"}
+	}
+	return f, o.check(&f)
+}
+
+// check compares the line with the one that the format writes.
+func (o *ownLines) check(f *fields) error {
+	o.path = append(o.path[:0], pathOf(f.path, o.named)...)
+	f.path = o.path
+	o.line = append(o.line[:0], listedName(o.path, o.named)...)
+	name := len(o.line)
+	o.line = o.format.appendLine(o.line, o.hashes[len(o.blocks)-1], f.digest, o.line[:name], false)
+	written := o.line[name:]
+	if mark := bytes.IndexByte(written, ' ') + 1; !o.format.tagged && mark < len(o.raw) && o.raw[mark] == '*' {
+		written[mark] = '*'
 	}
 	switch {
-	case !bytes.Equal(c.line, r.raw) || !c.named && !isRelative(path):
-		return &FormError{r.number, "is not written as Sealift writes it"}
-	case c.any && bytes.Compare(c.last, path) >= 0:
-		return &FormError{r.number, "is not in ascending order"}
+	case !bytes.Equal(written, o.raw) || !o.named && !isRelative(o.path):
+		return &FormError{o.number, "is not written as Sealift writes it"}
+	case o.last != nil && bytes.Compare(o.last, o.path) >= 0:
+		return &FormError{o.number, "is not in ascending order"}
 	}
-	c.last, c.any = append(c.last[:0], path...), true
+	o.last = append(o.last[:0], o.path...)
 	return nil
 }
 
@@ -65,52 +93,32 @@ func isRelative(path []byte) bool {
 	return true
 }
 
-// OwnBlocks checks that the file of size bytes in src is what the builders can have
-// written into it, one after another, and returns the lines of each, for
-// Carry.Previous. Several builders all have a Style with a tag. A file of size 0 has that
-// form; in all others each builder has a line. The error is a *FormError if the file has
-// another form, or else that of reading.
-func OwnBlocks(src io.ReaderAt, size int64, builders ...*Builder) ([]*io.SectionReader, error) {
-	var blocks []*io.SectionReader
-	var form *ownForm
-	start := int64(0)
-	end := func(at int64) {
-		if form != nil {
-			blocks = append(blocks, io.NewSectionReader(src, start, at-start))
-		}
-		start = at
+// OwnBlocks checks that the file of size bytes in src is what a Builder of these hashes can
+// have written into it as a document of the format, and returns the lines of each hash, for
+// Document.Previous. named is that of the Builder. A file of size 0 has that form; in all
+// others each hash has a line. The error is a *FormError if the file has another form, or
+// else that of reading.
+func OwnBlocks(src io.ReaderAt, size int64, f Sums, named bool, hashes ...hash.Algorithm) ([]io.ReadSeeker, error) {
+	lines := newOwnLines(io.NewSectionReader(src, 0, size), f, named, hashes...)
+	var err error
+	for err == nil {
+		_, err = lines.next()
 	}
-	r := NewReader(io.NewSectionReader(src, 0, size), builders[0].algorithm)
-	r.strict = true
-	for {
-		f, err := r.scan()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if left := builders[len(blocks):]; form == nil || !f.isOf(form.algorithm) && len(left) > 1 {
-			end(r.offset)
-			b := builders[len(blocks)]
-			form = &ownForm{algorithm: b.algorithm, style: b.Style, named: b.Named}
-		}
-		if !f.isOf(form.algorithm) {
-			r.reject()
-			return nil, r.err
-		}
-		if err := form.check(r, f); err != nil {
-			return nil, err
-		}
-	}
-	end(r.next)
 	switch {
-	case r.next != size:
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	case lines.end != size:
 		return nil, io.ErrUnexpectedEOF
-	case size == 0:
-		return make([]*io.SectionReader, len(builders)), nil
-	case len(blocks) < len(builders):
-		return nil, &FormError{r.number, "is the last one, and there is none of " + builders[len(blocks)].Style.Tag}
+	case size > 0 && len(lines.blocks) < len(hashes):
+		return nil, &FormError{lines.number, "is the last one, and there is none of " + hashes[len(lines.blocks)].Tags()[0]}
+	}
+	blocks := make([]io.ReadSeeker, len(hashes))
+	for i, start := range lines.blocks {
+		end := size
+		if i+1 < len(lines.blocks) {
+			end = lines.blocks[i+1]
+		}
+		blocks[i] = io.NewSectionReader(src, start, end-start)
 	}
 	return blocks, nil
 }

@@ -22,15 +22,13 @@ func TestOwnIndexAcceptsWhatBuilderWrites(t *testing.T) {
 	for _, algorithm := range hash.Algorithms() {
 		digest, _ := digestsOf(algorithm)
 		for _, tagged := range []bool{false, true} {
-			b := NewBuilder(algorithm, noSpill, 0)
-			if tagged {
-				b.Style.Tag = algorithm.Tags()[0]
-			}
+			b := newBuilder(algorithm, noSpill, 0)
+			format := formatFor(algorithm, tagged)
 			for _, path := range paths {
-				require.NoError(t, b.Put(path, digest))
+				require.NoError(t, putIn(b, path, digest))
 			}
-			text := written(t, b, Carry{})
-			blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), b)
+			text := written(t, b, Document{Format: format})
+			blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), format, false, algorithm)
 			require.NoError(t, err, algorithm)
 			require.Len(t, blocks, 1)
 
@@ -130,12 +128,10 @@ func TestOwnIndexRefusesEverythingElse(t *testing.T) {
 		require.True(t, ok, "%.100q: %v", text, err)
 		require.Equal(t, want, *form, "%.100q", text)
 	}
-	tagged := NewBuilder(hash.SHA256, nil, 0)
-	tagged.Style.Tag = "SHA256"
 	for _, text := range []string{
 		a, "BLAKE3 (a) = " + hexA + "\n", "SHA256(a)= " + hexA + "\n", "SHA256  (a) = " + hexA + "\n", "SHA2-256 (a) = " + hexA + "\n",
 	} {
-		_, err := OwnBlocks(strings.NewReader(text), int64(len(text)), tagged)
+		_, err := OwnBlocks(strings.NewReader(text), int64(len(text)), BSD, false, hash.SHA256)
 		require.ErrorAs(t, err, new(*FormError), text)
 	}
 	short := hexA[:16]
@@ -162,56 +158,57 @@ func TestOwnIndexErrors(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 	_, err = BuildOwnIndex(strings.NewReader(text), int64(len(text))+1, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	_, err = OwnBlocks(&flaky{err: io.ErrClosedPipe}, 10, NewBuilder(hash.SHA256, nil, 0))
+	_, err = OwnBlocks(&flaky{err: io.ErrClosedPipe}, 10, GNU, false, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
-	_, err = OwnBlocks(strings.NewReader(text), int64(len(text))+1, NewBuilder(hash.SHA256, nil, 0))
+	_, err = OwnBlocks(strings.NewReader(text), int64(len(text))+1, GNU, false, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
 // twoHashes are the builders of a file with lines of two hashes.
-func twoHashes() []*Builder {
-	sha, md5 := NewBuilder(hash.SHA256, nil, 0), NewBuilder(hash.MD5, nil, 0)
-	sha.Style.Tag, md5.Style.Tag = "SHA256", "MD5"
-	return []*Builder{sha, md5}
+// block is what a Builder and a Document say of the lines in a file.
+type block struct {
+	format Sums
+	named  bool
+	hashes []hash.Algorithm
 }
 
 func TestOwnBlocks(t *testing.T) {
-	plain, named := NewBuilder(hash.SHA256, nil, 0), NewBuilder(hash.SHA256, nil, 0)
-	named.Named = true
+	plain, named := block{GNU, false, []hash.Algorithm{hash.SHA256}}, block{GNU, true, []hash.Algorithm{hash.SHA256}}
+	two := block{BSD, false, []hash.Algorithm{hash.SHA256, hash.MD5}}
 	sha := func(path string) string { return "SHA256 (" + path + ") = " + hexA + "\n" }
 	md5 := func(path string) string { return "MD5 (" + path + ") = " + hexB[:32] + "\n" }
 	for name, tt := range map[string]struct {
-		builders []*Builder
-		blocks   []string // what the file consists of
-		want     string   // of the error
+		block
+		blocks []string // what the file consists of
+		want   string   // of the error
 	}{
-		"empty":                {[]*Builder{plain}, nil, ""},
-		"empty, two hashes":    {twoHashes(), nil, ""},
-		"one hash":             {[]*Builder{plain}, []string{listing("a A", "b B")}, ""},
-		"one hash, marked":     {[]*Builder{plain}, []string{hexA + " *a\n"}, ""},
-		"as users name files":  {[]*Builder{named}, []string{listing("- A", "../b A", "./- A", "./a A", "/c A", "a A", "a//b A")}, ""},
-		"standard input":       {[]*Builder{plain}, []string{listing("- A")}, "line 1 is not written as Sealift writes it"},
-		"not in order":         {[]*Builder{named}, []string{listing("a A", "./a A")}, "line 2 is not in ascending order"},
-		"two hashes":           {twoHashes(), []string{sha("a") + sha("b"), md5("a") + md5("b")}, ""},
-		"other paths":          {twoHashes(), []string{sha("b"), md5("a")}, ""},
-		"only the first":       {twoHashes(), []string{sha("a") + sha("b")}, "line 2 is the last one, and there is none of MD5"},
-		"only the second":      {twoHashes(), []string{md5("a")}, "line 1 is not a line of this kind of manifest"},
-		"in the other order":   {twoHashes(), []string{md5("a"), sha("a")}, "line 1 is not a line of this kind of manifest"},
-		"mixed":                {twoHashes(), []string{sha("a"), md5("a"), sha("b")}, "line 3 is not a line of this kind of manifest"},
-		"a block not in order": {twoHashes(), []string{sha("a"), md5("b") + md5("a")}, "line 3 is not in ascending order"},
-		"a third hash":         {twoHashes(), []string{sha("a"), md5("a"), "SHA1 (a) = " + hexA[:40] + "\n"}, "line 3 is not a line of this kind of manifest"},
-		"untagged":             {twoHashes(), []string{sha("a"), hexA[:32] + "  a\n"}, "line 2 is not written as Sealift writes it"},
-		"a line cut short":     {twoHashes(), []string{sha("a"), md5("a")[:20]}, "line 2 is not a line of this kind of manifest"},
+		"empty":                {plain, nil, ""},
+		"empty, two hashes":    {two, nil, ""},
+		"one hash":             {plain, []string{listing("a A", "b B")}, ""},
+		"one hash, marked":     {plain, []string{hexA + " *a\n"}, ""},
+		"as users name files":  {named, []string{listing("- A", "../b A", "./- A", "./a A", "/c A", "a A", "a//b A")}, ""},
+		"standard input":       {plain, []string{listing("- A")}, "line 1 is not written as Sealift writes it"},
+		"not in order":         {named, []string{listing("a A", "./a A")}, "line 2 is not in ascending order"},
+		"two hashes":           {two, []string{sha("a") + sha("b"), md5("a") + md5("b")}, ""},
+		"other paths":          {two, []string{sha("b"), md5("a")}, ""},
+		"only the first":       {two, []string{sha("a") + sha("b")}, "line 2 is the last one, and there is none of MD5"},
+		"only the second":      {two, []string{md5("a")}, "line 1 is not a line of this kind of manifest"},
+		"in the other order":   {two, []string{md5("a"), sha("a")}, "line 1 is not a line of this kind of manifest"},
+		"mixed":                {two, []string{sha("a"), md5("a"), sha("b")}, "line 3 is not a line of this kind of manifest"},
+		"a block not in order": {two, []string{sha("a"), md5("b") + md5("a")}, "line 3 is not in ascending order"},
+		"a third hash":         {two, []string{sha("a"), md5("a"), "SHA1 (a) = " + hexA[:40] + "\n"}, "line 3 is not a line of this kind of manifest"},
+		"untagged":             {two, []string{sha("a"), hexA[:32] + "  a\n"}, "line 2 is not written as Sealift writes it"},
+		"a line cut short":     {two, []string{sha("a"), md5("a")[:20]}, "line 2 is not a line of this kind of manifest"},
 	} {
 		text := strings.Join(tt.blocks, "")
-		blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), tt.builders...)
+		blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), tt.format, tt.named, tt.hashes...)
 		if tt.want != "" {
 			require.ErrorAs(t, err, new(*FormError), name)
 			require.EqualError(t, err, tt.want, name)
 			continue
 		}
 		require.NoError(t, err, name)
-		require.Len(t, blocks, len(tt.builders), name)
+		require.Len(t, blocks, len(tt.hashes), name)
 		for i, want := range tt.blocks {
 			got, err := io.ReadAll(blocks[i])
 			require.NoError(t, err)
@@ -232,63 +229,52 @@ func FuzzOwn(f *testing.F) {
 	f.Add([]byte(hexA[:16]+"  a\n"+hexA[:16]+" *b\n"), " ")
 	f.Fuzz(func(t *testing.T, text []byte, path string) {
 		for _, a := range hash.Algorithms() {
+			one := []hash.Algorithm{a}
 			if _, err := BuildOwnIndex(bytes.NewReader(text), int64(len(text)), a); err == nil {
-				require.True(t, requireRebuilt(t, text, func() *Builder { return styled(a, styleOf(a), false) }))
+				require.True(t, requireRebuilt(t, text, block{FormatOf(a), false, one}))
 			}
-			requireOwn(t, a, styleOf(a), path)
-			requireOwn(t, a, Style{Tag: a.Tags()[0]}, path)
-			requireRebuilt(t, text, func() *Builder { return styled(a, styleOf(a), true) })
+			requireOwn(t, a, FormatOf(a), path)
+			requireOwn(t, a, BSD, path)
+			requireRebuilt(t, text, block{FormatOf(a), true, one})
 		}
-		tagged := func(a hash.Algorithm) func() *Builder {
-			return func() *Builder { return styled(a, Style{Tag: a.Tags()[0]}, true) }
-		}
-		for _, builders := range [][]func() *Builder{
-			{tagged(hash.SHA256)},
-			{tagged(hash.SHA256), tagged(hash.MD5)},
-			{tagged(hash.C4), tagged(hash.XXH3), tagged(hash.XXH64)},
-		} {
-			requireRebuilt(t, text, builders...)
+		for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, {hash.SHA256, hash.MD5}, {hash.C4, hash.XXH3, hash.XXH64}} {
+			requireRebuilt(t, text, block{BSD, true, hashes})
 		}
 	})
 }
 
-func styled(a hash.Algorithm, s Style, named bool) *Builder {
-	b := NewBuilder(a, noSpill, 0)
-	b.Style, b.Named = s, named
-	return b
-}
-
-// requireRebuilt checks that builders write the text again from what a Reader finds
-// in it, and also if they take over all of it, if OwnBlocks accepts it.
-func requireRebuilt(t *testing.T, text []byte, builders ...func() *Builder) (accepted bool) {
+// requireRebuilt checks that a Builder writes the text again from what a Reader finds
+// in it, and also if it takes over all of it, if OwnBlocks accepts it.
+func requireRebuilt(t *testing.T, text []byte, of block) (accepted bool) {
 	t.Helper()
-	var fresh []*Builder
-	for _, b := range builders {
-		fresh = append(fresh, b())
-	}
-	blocks, err := OwnBlocks(bytes.NewReader(text), int64(len(text)), fresh...)
+	blocks, err := OwnBlocks(bytes.NewReader(text), int64(len(text)), of.format, of.named, of.hashes...)
 	if err != nil || len(text) == 0 {
 		return err == nil
 	}
 	var rebuilt, carried bytes.Buffer
 	var without []byte // the asterisks
-	for i, b := range fresh {
-		lines, _, err := readAll(NewReader(blocks[i], b.algorithm))
+	total := 0
+	for i, a := range of.hashes {
+		b := newBuilder(a, noSpill, 0)
+		b.Named = of.named
+		lines, _, err := readAll(NewReader(blocks[i], GNU, a))
 		require.NoError(t, err)
+		total += len(lines)
 		for _, l := range lines {
-			require.NoError(t, b.Put(l.Path, l.Digest))
-			without = appendStyled(b.Style, b.algorithm, without, l.Digest, l.Path)
+			require.NoError(t, putIn(b, l.Path, l.Digest))
+			without = of.format.appendLine(without, a, l.Digest, []byte(l.Path), false)
 		}
-		n, err := b.Write(&rebuilt, Carry{})
-		require.NoError(t, err)
-		require.Equal(t, Counts{Lines: len(lines)}, n)
-
-		_, err = blocks[i].Seek(0, io.SeekStart)
-		require.NoError(t, err)
-		n, err = builders[i]().Write(&carried, Carry{Previous: blocks[i]})
+		n, err := b.Write(&rebuilt, Document{Format: of.format})
 		require.NoError(t, err)
 		require.Equal(t, Counts{Lines: len(lines)}, n)
 	}
+	empty := NewBuilder(of.hashes, noSpill, 0)
+	empty.Named = of.named
+	blocks, err = OwnBlocks(bytes.NewReader(text), int64(len(text)), of.format, of.named, of.hashes...)
+	require.NoError(t, err)
+	n, err := empty.Write(&carried, Document{Format: of.format, Previous: blocks})
+	require.NoError(t, err)
+	require.Equal(t, Counts{Lines: total}, n)
 	require.Equal(t, string(without), rebuilt.String())
 	require.Equal(t, string(without), carried.String())
 	for len(text) > 0 { // the same, but for an asterisk in place of a blank
@@ -302,16 +288,16 @@ func requireRebuilt(t *testing.T, text []byte, builders ...func() *Builder) (acc
 }
 
 // requireOwn checks that the line of a path is accepted if a tree can have that path.
-func requireOwn(t *testing.T, a hash.Algorithm, style Style, path string) {
+func requireOwn(t *testing.T, a hash.Algorithm, format Sums, path string) {
 	t.Helper()
-	b := styled(a, style, false)
-	if b.Put(path, bytes.Repeat([]byte{7}, a.Size())) != nil {
+	b := newBuilder(a, noSpill, 0)
+	if putIn(b, path, bytes.Repeat([]byte{7}, a.Size())) != nil {
 		return
 	}
 	var out bytes.Buffer
-	_, err := b.Write(&out, Carry{})
+	_, err := b.Write(&out, Document{Format: format})
 	require.NoError(t, err)
-	_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), b)
+	_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), format, false, a)
 	if isRelative([]byte(path)) || path == "./-" {
 		if len(out.Bytes()) <= MaxLine {
 			require.NoError(t, err, "%q", out.String())

@@ -69,9 +69,9 @@ func (ix *Index) Unmet(yield func(path string) error) error {
 			continue
 		}
 		path := canonical(f.path)
-		i, found := slices.BinarySearch(ix.entries, ix.entry(path, r.offset))
+		i, found := slices.BinarySearch(ix.entries, ix.file.Entry(path, f.offset))
 		if !found {
-			return changedAt(r.offset)
+			return changedAt(f.offset)
 		}
 		left--
 		if ix.met[i/32].Load()&(1<<(i%32)) != 0 {
@@ -94,7 +94,7 @@ func (ix *Index) Unmet(yield func(path string) error) error {
 
 // listedBefore reports whether an entry before the i-th has the same path.
 func (ix *Index) listedBefore(path string, i int) (yes bool, err error) {
-	if i == 0 || !ix.sameHash(ix.entries[i-1], ix.entries[i]) {
+	if first, _ := ix.file.Find(ix.entries, []byte(path)); first == i {
 		return false, nil
 	}
 	err = ix.find(path, func(first int, _ fields) (more bool) {

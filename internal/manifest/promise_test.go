@@ -168,7 +168,7 @@ func TestPromiseErrors(t *testing.T) {
 	text := hexA + "  a\n" + hexB + "  b\n" + hexA + "  a\n"
 	broken, stop := errors.New("broken"), errors.New("stop")
 	f := &flaky{text: text}
-	ix, err := BuildCheckIndex(f, int64(len(text)), FormatSums, hash.SHA256)
+	ix, err := BuildCheckIndex(f, int64(len(text)), GNU, hash.SHA256)
 	require.NoError(t, err)
 	nothing := func(string) error { return nil }
 	for _, tt := range []struct {
@@ -193,7 +193,7 @@ func TestPromiseErrors(t *testing.T) {
 	require.ErrorIs(t, ix.Unmet(func(string) error { return stop }), stop)
 	require.Equal(t, []string{"a", "b"}, unmet(t, ix))
 
-	_, err = BuildCheckIndex(io.NewSectionReader(strings.NewReader(text), 0, 5), int64(len(text)), FormatSums, hash.SHA256)
+	_, err = BuildCheckIndex(io.NewSectionReader(strings.NewReader(text), 0, 5), int64(len(text)), GNU, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 

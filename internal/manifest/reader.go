@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 )
 
 // MaxLine is the length of the longest line that is read, in bytes, line feed
@@ -21,43 +22,52 @@ const MaxLine = 2*64<<10 + 1<<10
 // for a report, and a video file taken for a manifest costs no memory.
 const maxMalformedKept = 64
 
-// Reader reads a manifest line by line in constant memory. It is used from one
-// goroutine.
-type Reader struct {
-	src    *bufio.Reader // its buffer holds the longest line
-	max    int           // bytes in a line, line feed included
-	parse  parser
-	bom    bool   // the first line may start with a byte order mark
-	strict bool   // whatever is no entry ends the reading with a *FormError
-	number int    // of the current line, from 1
-	offset int64  // of the current line's first byte
-	next   int64  // offset of the line after it
-	raw    []byte // the current line with its line feed, as it is in the file
-	err    error  // sticky
+var (
+	// errNothing says that a line is blank or a comment: nothing to check,
+	// and nothing wrong with it.
+	errNothing = errors.New("manifest: blank line or comment")
 
+	// errMalformed says that a line is no entry.
+	errMalformed = errors.New("manifest: malformed line")
+)
+
+// Line is one entry of a manifest.
+type Line struct {
+	// Path holds the raw bytes of the name, unescaped; never empty, never
+	// with a NUL, not necessarily UTF-8.
+	Path string
+
+	// Digest has at least 16 bytes, or as many as its algorithm has. Which
+	// lengths are right is for the caller to say, who knows the algorithm.
+	Digest []byte
+
+	// Algorithm is the tag as the line spells it, "SHA256" or "SHA2-256"; empty for an
+	// untagged line. hash.OfTag knows the tags.
+	Algorithm string
+
+	// Literal is a second spelling of Path, to be tried where no file has the
+	// first: the name as it stands in a BagIt manifest, whose writer may not
+	// have encoded "%". Empty if there is none.
+	Literal string
+}
+
+// Reader reads the entries of a manifest one by one, in constant memory. It is used from
+// one goroutine.
+type Reader struct {
+	in        entries
+	number    int    // of the line that was read last
+	err       error  // sticky
 	tag       string // Algorithm of the last tagged line, to be shared by the next
 	malformed int
 	kept      []int
 }
 
-// NewReader returns a Reader of the manifest of an algorithm in r. It returns lines of
-// other algorithms as well, but untagged digests of fewer than 128 bits, or in another
-// form than hexadecimal, are entries only if they are the algorithm's own. The algorithm
-// may be "". The Reader reads ahead, and leaves closing r to the caller.
-func NewReader(r io.Reader, a hash.Algorithm) *Reader { return newReader(r, a, MaxLine) }
-
-func newReader(r io.Reader, a hash.Algorithm, maxLine int) *Reader {
-	return &Reader{src: bufio.NewReaderSize(r, bufferSize(r, maxLine)), max: maxLine, parse: parser{algorithm: a}}
-}
-
-// bufferSize is enough for the longest line of r, and no more than r holds: there
-// may be a manifest for every file.
-func bufferSize(r io.Reader, maxLine int) int {
-	if sized, ok := r.(interface{ Size() int64 }); ok {
-		return int(min(sized.Size()+1, int64(maxLine)))
-	}
-	return maxLine
-}
+// NewReader returns a Reader of a manifest in r that any program may have written. The
+// algorithm is that of the untagged lines, "" if only their length tells: then untagged
+// digests of fewer than 128 bits, or in another form than hexadecimal, are no entries. The
+// Reader returns lines of other algorithms as well. It reads ahead, and leaves closing r to
+// the caller.
+func NewReader(r io.Reader, f Format, a hash.Algorithm) *Reader { return &Reader{in: f.read(r, a)} }
 
 // Next returns the next entry, passing over blank lines and comments, and over
 // malformed lines, which it counts. The last line needs no line feed. Digest
@@ -89,80 +99,127 @@ func (r *Reader) Number() int { return r.number }
 func (r *Reader) Malformed() (count int, lines []int) { return r.malformed, r.kept }
 
 // scan is Next without copies: the fields last until the next call, and their
-// bytes belong to the caller until then.
-func (r *Reader) scan() (fields, error) {
+// bytes belong to the caller until then. With an error, they tell the place.
+func (r *Reader) scan() (f fields, err error) {
 	for r.err == nil {
-		line, ok := r.readLine()
-		if !ok {
-			continue
-		}
-		f, err := r.parse.parse(line)
+		f, err = r.in.next()
+		r.number = f.number
 		switch {
 		case err == nil:
 			return f, nil
-		case errors.Is(err, ErrMalformed) || r.strict:
-			r.reject()
+		case errors.Is(err, errMalformed):
+			r.malformed++
+			if len(r.kept) < maxMalformedKept {
+				r.kept = append(r.kept, r.number)
+			}
+		case !errors.Is(err, errNothing):
+			r.err = err
 		}
 	}
-	return fields{}, r.err
+	return f, r.err
 }
 
-// readLine moves on to the next line and returns it without its line feed; not
-// ok when there is none or when it is too long, which it counts.
-func (r *Reader) readLine() (line []byte, ok bool) {
-	line, err := r.src.ReadSlice('\n')
-	if len(line) == 0 {
-		r.err = err
-		return nil, false
+// lineParser takes lines apart, without their line feeds. It does not change them.
+type lineParser interface {
+	// parse returns the parts of a line, which point into it or into the parser and last
+	// until the parser is used again. The error is errNothing or errMalformed.
+	parse(line []byte) (fields, error)
+
+	// clone returns a parser with other buffers that reads lines as this one does now.
+	clone() lineParser
+}
+
+// lineReader reads the lines of a format.
+type lineReader struct {
+	src    *bufio.Reader // its buffer holds the longest line
+	max    int           // bytes in a line, line feed included
+	parser lineParser
+	number int    // of the current line, from 1
+	offset int64  // of the current line's first byte
+	end    int64  // of the current line
+	raw    []byte // the current line with its line feed, as it is in the file
+}
+
+func newLineReader(r io.Reader, maxLine int, p lineParser) *lineReader {
+	return &lineReader{src: bufio.NewReaderSize(r, bufferSize(r, maxLine)), max: maxLine, parser: p}
+}
+
+// bufferSize is enough for the longest line of r, and no more than r holds: there
+// may be a manifest for every file.
+func bufferSize(r io.Reader, limit int) int {
+	if sized, ok := r.(interface{ Size() int64 }); ok {
+		return int(min(sized.Size()+1, int64(limit)))
 	}
-	r.number++
-	r.offset = r.next
-	r.next += int64(len(line))
-	r.raw = line
-	switch {
-	case err == nil:
-		line = line[:len(line)-1]
-	case errors.Is(err, bufio.ErrBufferFull):
-		r.skipLine()
-		r.reject()
-		return nil, false
-	case !errors.Is(err, io.EOF):
-		r.err = err
-		return nil, false
+	return limit
+}
+
+// next implements entries.
+func (l *lineReader) next() (f fields, err error) {
+	line, err := l.readLine()
+	if err == nil {
+		f, err = l.parse(l.parser, line, l.offset)
 	}
-	if len(line) >= r.max { // the buffer can be longer than the longest line
-		r.reject()
-		return nil, false
-	}
-	if r.bom && r.number == 1 {
+	f.number, f.offset = l.number, l.offset
+	return f, err
+}
+
+// parse parses the line at an offset.
+func (*lineReader) parse(p lineParser, line []byte, offset int64) (fields, error) {
+	if offset == 0 {
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
-	return line, true
+	return p.parse(line)
 }
 
 // byteOrderMark is that of UTF-8.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// skipLine reads up to the end of the current line.
-func (r *Reader) skipLine() {
-	for {
-		part, err := r.src.ReadSlice('\n')
-		r.next += int64(len(part))
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
+// again implements entries. The first lines have decided how all are to be read.
+func (l *lineReader) again(file *lookup.File) func(offset int64) (fields, error) {
+	p := l.parser.clone()
+	var line []byte
+	return func(offset int64) (_ fields, err error) {
+		if line, err = file.ReadLine(line, offset, l.max); err != nil {
+			return fields{}, err
 		}
-		r.err = err
-		return
+		return l.parse(p, line, offset)
 	}
 }
 
-// reject counts the current line as malformed.
-func (r *Reader) reject() {
-	if r.strict {
-		r.err = &FormError{r.number, "is not a line of this kind of manifest"}
+// readLine moves on to the next line and returns it without its line feed. The error is
+// errMalformed for a line that is too long, io.EOF, or that of reading.
+func (l *lineReader) readLine() ([]byte, error) {
+	line, err := l.src.ReadSlice('\n')
+	l.raw, l.offset = line, l.end
+	if len(line) == 0 {
+		return nil, err
 	}
-	r.malformed++
-	if len(r.kept) < maxMalformedKept {
-		r.kept = append(r.kept, r.number)
+	l.number++
+	l.end += int64(len(line))
+	tooLong := errors.Is(err, bufio.ErrBufferFull)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		var part []byte
+		part, err = l.src.ReadSlice('\n')
+		l.end += int64(len(part))
 	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	line = bytes.TrimSuffix(line, []byte{'\n'})
+	if tooLong || len(line) >= l.max { // the buffer can be longer than the longest line
+		return nil, errMalformed
+	}
+	return line, nil
+}
+
+// trimLine returns a line without blanks at its start; errNothing for a blank line or a
+// comment.
+func trimLine(line []byte) ([]byte, error) {
+	if len(line) > 0 && line[0] == '#' {
+		return nil, errNothing
+	}
+	if line = bytes.TrimLeft(line, " \t"); len(line) == 0 {
+		return nil, errNothing
+	}
+	return line, nil
 }

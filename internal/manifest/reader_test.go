@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -11,22 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// readAll returns the entries with their line numbers; the digests are copies.
-func readAll(r *Reader) (lines []Line, numbers []int, err error) {
-	for {
-		l, err := r.Next()
-		if err == io.EOF {
-			return lines, numbers, nil
-		}
-		if err != nil {
-			return lines, numbers, err
-		}
-		l.Digest = bytes.Clone(l.Digest)
-		lines = append(lines, l)
-		numbers = append(numbers, r.Number())
-	}
-}
 
 func TestReader(t *testing.T) {
 	a, b := digestOf(t, hexA), digestOf(t, hexB)
@@ -48,7 +31,7 @@ func TestReader(t *testing.T) {
 			"bytes": iotest.OneByteReader,
 			"eof":   iotest.DataErrReader,
 		} {
-			r := NewReader(wrap(strings.NewReader(text+end)), "")
+			r := NewReader(wrap(strings.NewReader(text+end)), GNU, "")
 			require.Zero(t, r.Number())
 			lines, numbers, err := readAll(r)
 			require.NoError(t, err, name)
@@ -76,7 +59,7 @@ func TestReaderOverlongLines(t *testing.T) {
 		"in the middle": hexA + "  " + longest + "n\n",
 		"much too long": hexA + "  " + strings.Repeat(longest, 5) + "\n",
 	} {
-		r := NewReader(strings.NewReader(text+hexB+"  b\n"+hexA+"  "+longest+"\n"+hexA+"  "+longest), "")
+		r := NewReader(strings.NewReader(text+hexB+"  b\n"+hexA+"  "+longest+"\n"+hexA+"  "+longest), GNU, "")
 		lines, numbers, err := readAll(r)
 		require.NoError(t, err, name)
 		require.Equal(t, []int{2, 3, 4}, numbers, name)
@@ -93,7 +76,7 @@ func TestReaderOverlongLines(t *testing.T) {
 			iotest.DataErrReader(strings.NewReader(text)),
 			bufio.NewReaderSize(strings.NewReader(text), 4*MaxLine),
 		} {
-			r := NewReader(src, "")
+			r := NewReader(src, GNU, "")
 			lines, _, err := readAll(r)
 			require.NoError(t, err)
 			require.Empty(t, lines)
@@ -103,23 +86,11 @@ func TestReaderOverlongLines(t *testing.T) {
 	}
 }
 
-// endless is a file of zeros, given up after n bytes.
-type endless struct{ n int64 }
-
-func (e *endless) Read(p []byte) (int, error) {
-	if e.n <= 0 {
-		return 0, io.EOF
-	}
-	clear(p)
-	e.n -= int64(len(p))
-	return len(p), nil
-}
-
 func TestReaderDoesNotBufferOverlongLines(t *testing.T) {
 	allocated := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := NewReader(&endless{64 << 20}, "").Next()
+			_, err := NewReader(&endless{64 << 20}, GNU, "").Next()
 			if err != io.EOF {
 				b.Fatal(err)
 			}
@@ -129,7 +100,7 @@ func TestReaderDoesNotBufferOverlongLines(t *testing.T) {
 }
 
 func TestReaderKeepsFewNumbers(t *testing.T) {
-	r := NewReader(strings.NewReader(strings.Repeat("nonsense\n", 1000)), "")
+	r := NewReader(strings.NewReader(strings.Repeat("nonsense\n", 1000)), GNU, "")
 	_, err := r.Next()
 	require.Equal(t, io.EOF, err)
 	count, kept := r.Malformed()
@@ -141,7 +112,7 @@ func TestReaderKeepsFewNumbers(t *testing.T) {
 func TestReaderReportsErrors(t *testing.T) {
 	broken := errors.New("broken")
 	for _, text := range []string{"", hexA + "  a", hexA + "  a\n" + hexA + "  cut sho", strings.Repeat("x", 2*MaxLine)} {
-		r := NewReader(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), "")
+		r := NewReader(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), GNU, "")
 		lines, _, err := readAll(r)
 		require.ErrorIs(t, err, broken)
 		require.Len(t, lines, strings.Count(text, "\n"))
@@ -152,7 +123,7 @@ func TestReaderReportsErrors(t *testing.T) {
 
 func TestReaderReusesBuffers(t *testing.T) {
 	text := strings.Repeat(`\`+hexA+`  a\nb`+"\n"+"SHA256 (x) = "+hexB+"\n", 2000)
-	r := NewReader(strings.NewReader(text), "")
+	r := NewReader(strings.NewReader(text), GNU, "")
 	allocs := testing.AllocsPerRun(1000, func() {
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-func requireRecognized(t *testing.T, name, algorithm string, format Format) {
+func requireRecognized(t *testing.T, name string, algorithm hash.Algorithm, format Format) {
 	t.Helper()
 	for _, spelled := range []string{name, strings.ToUpper(name), strings.ToLower(name)} {
 		a, f, ok := Recognize(spelled)
@@ -31,14 +31,14 @@ func TestRecognize(t *testing.T) {
 			"film.mkv." + a, "sealift." + a, "." + a, "a b." + a, "film.mkv." + a + "sum", "all." + a + "sums",
 			"all." + a + "sum.txt",
 		} {
-			requireRecognized(t, name, a, FormatSums)
+			requireRecognized(t, name, algorithm, GNU)
 		}
 		if !algorithm.Ambiguous() {
 			for _, name := range []string{"film.mkv." + a + ".txt", a + "-2024-05-01.txt", a + "-.txt", a + "-a-b.c.txt"} {
-				requireRecognized(t, name, a, FormatSums)
+				requireRecognized(t, name, algorithm, GNU)
 			}
-			requireRecognized(t, "manifest-"+a+".txt", a, FormatBagIt)
-			requireRecognized(t, "tagmanifest-"+a+".txt", a, FormatBagIt)
+			requireRecognized(t, "manifest-"+a+".txt", algorithm, BagIt)
+			requireRecognized(t, "tagmanifest-"+a+".txt", algorithm, BagIt)
 		}
 		for _, name := range []string{
 			a, a + "sum", a + ".txt", a + "s", "x-" + a, a + "-x", upper + "SUMS.asc", upper + "SUMS.gpg", upper + "SUMS.txt.sig",
@@ -51,20 +51,20 @@ func TestRecognize(t *testing.T) {
 		for _, name := range []string{"journal." + a, "journal-" + a + ".txt", "x." + a + "sums"} {
 			_, _, ok := Recognize(".sealift-" + name)
 			require.False(t, ok, name)
-			requireRecognized(t, "sealift-."+a, a, FormatSums)
+			requireRecognized(t, "sealift-."+a, algorithm, GNU)
 		}
-		if FileName(a) != "" {
-			requireRecognized(t, FileName(a), a, FormatSums)
-			requireRecognized(t, "x."+Extension(a), a, FormatSums)
+		if algorithm.FileName() != "" {
+			requireRecognized(t, algorithm.FileName(), algorithm, GNU)
+			requireRecognized(t, "x."+algorithm.Extension(), algorithm, GNU)
 		}
 	}
-	requireRecognized(t, ".sealift.sha256", "sha256", FormatSums)
-	requireRecognized(t, ".seal.sha256", "sha256", FormatSums)
+	requireRecognized(t, ".sealift.sha256", "sha256", GNU)
+	requireRecognized(t, ".seal.sha256", "sha256", GNU)
 	for _, name := range []string{"shasum.txt", "shasum.2024-05-01.txt", "shasum_a.txt", "shasums.txt"} {
-		requireRecognized(t, name, "sha256", FormatSums)
+		requireRecognized(t, name, "sha256", GNU)
 	}
 	for _, name := range []string{"x.b3", "x.b3sum", "x.b3sums", "B3SUMS", "b3sum.txt", "x.b3.txt"} {
-		requireRecognized(t, name, "blake3", FormatSums)
+		requireRecognized(t, name, "blake3", GNU)
 	}
 	for _, name := range []string{
 		"", ".", ".txt", "x", "SUMS", "sums.txt", "sum.txt", "-.txt", "x-y.txt", "manifest-.txt", "manifest.txt", "manifest-sha3.txt",
@@ -78,7 +78,7 @@ func TestRecognize(t *testing.T) {
 }
 
 func TestAlgorithmIn(t *testing.T) {
-	for name, want := range map[string]string{
+	for name, want := range map[string]hash.Algorithm{
 		"backup-sha512.lst":           "sha512",
 		"backup_sha384":               "sha384",
 		"sha224":                      "sha224",
@@ -118,6 +118,6 @@ func TestAlgorithmIn(t *testing.T) {
 	} {
 		algorithm, format := AlgorithmIn(name)
 		require.Equal(t, want, algorithm, name)
-		require.Equal(t, FormatSums, format, name)
+		require.Equal(t, GNU, format, name)
 	}
 }

@@ -23,13 +23,15 @@ const (
 	ioBuffer = 64 << 10
 )
 
-// Spill is the temporary file of a Builder. Close must remove it.
+// Spill is the temporary file of a Builder, which writes it from its beginning. Close must
+// remove it.
 type Spill interface {
-	io.ReadWriteSeeker
+	io.Writer
+	io.ReaderAt
 	io.Closer
 }
 
-// Builder collects the lines of a manifest in any order and writes them sorted
+// Builder collects the entries of manifests in any order and writes them sorted
 // by the raw bytes of the unescaped path, in memory that does not depend on
 // their number. It is used from one goroutine.
 //
@@ -39,15 +41,13 @@ type Spill interface {
 // An error of the spill is returned by the call that meets it and by all later
 // ones: a manifest that lost records must not be written.
 type Builder struct {
-	// Style is that of the lines that Write writes.
-	Style Style
 	// Named says that paths are spelled as users name files: "./a" and "/b" are valid
 	// and "-" is standard input. Otherwise paths are those of a tree, and the file "-"
 	// is written as "./-". It is set before the first Put.
 	Named bool
 
-	algorithm  hash.Algorithm
-	digestSize int
+	hashes     []hash.Algorithm
+	restSize   int // bytes of a record after the path
 	newSpill   func() (Spill, error)
 	arena      []byte   // records, one after the other
 	offsets    []uint32 // of the records; in the order of arrival, or sorted
@@ -55,6 +55,7 @@ type Builder struct {
 	maxRecords int      // of offsets
 
 	spill   Spill // nil until the arena was full once
+	spilled int64 // bytes
 	runs    []run
 	out     *bufio.Writer // to spill
 	reading bool          // Write or Each is at work
@@ -70,39 +71,45 @@ var (
 	errReading = errors.New("manifest: builder is used by what its own method calls")
 )
 
-// NewBuilder returns an empty Builder for digests of an algorithm, with the Style of the
-// algorithm: its lines are tagged if the algorithm needs that. When
+// NewBuilder returns an empty Builder for entries with digests of the hashes. When
 // its records exceed memoryLimit bytes they are sorted and written to a file
 // from newSpill, which is called at most once, and not for small trees. A
 // memoryLimit of 0 means DefaultMemory. Writing takes up to about 2 MiB more, and
 // 4 KiB for each run beyond 512. The caller must Close the Builder.
-func NewBuilder(a hash.Algorithm, newSpill func() (Spill, error), memoryLimit int) *Builder {
+func NewBuilder(hashes []hash.Algorithm, newSpill func() (Spill, error), memoryLimit int) *Builder {
 	if memoryLimit <= 0 {
 		memoryLimit = DefaultMemory
 	}
 	// Offsets get an eighth; records are longer than 32 bytes, so that the
 	// arena is full first in all but odd cases.
-	return &Builder{
-		Style:      styleOf(a),
-		algorithm:  a,
-		digestSize: a.Size(),
+	b := &Builder{
+		hashes:     hashes,
+		restSize:   fixedRest,
 		newSpill:   newSpill,
 		maxBytes:   min(memoryLimit-memoryLimit/8, maxArena),
 		maxRecords: max(memoryLimit/8/4, 1),
 	}
+	for _, a := range hashes {
+		b.restSize += a.Size()
+	}
+	return b
 }
 
-// Put states that the file exists and has this digest. The error is that of
-// the spill, or says that the path is empty, holds a NUL or is longer than
-// 1 GiB, or that the digest has the wrong length.
-func (b *Builder) Put(path string, digest []byte) error {
-	if len(digest) != b.digestSize {
-		return fmt.Errorf("manifest: digest of %d bytes, want %d", len(digest), b.digestSize)
+// Put states what is to be listed. The error is that of the spill, or says that the path
+// is empty, holds a NUL or is longer than 512 MiB, or that a digest has the wrong length.
+func (b *Builder) Put(e Entry) error {
+	if len(e.Digests) != len(b.hashes) {
+		return fmt.Errorf("manifest: %d digests, want %d", len(e.Digests), len(b.hashes))
 	}
-	if path == "" || len(path) > maxPath || strings.IndexByte(path, 0) >= 0 {
-		return fmt.Errorf("manifest: %.100q cannot be listed", path)
+	for i, a := range b.hashes {
+		if len(e.Digests[i]) != a.Size() {
+			return fmt.Errorf("manifest: digest of %d bytes, want %d", len(e.Digests[i]), a.Size())
+		}
 	}
-	return add(b, put, pathOf(path, b.Named), digest)
+	if e.Path == "" || len(e.Path) > maxPath || strings.IndexByte(e.Path, 0) >= 0 {
+		return fmt.Errorf("manifest: %.100q cannot be listed", e.Path)
+	}
+	return b.add(put, e)
 }
 
 // Drop states that path gets no line, whatever a previous manifest says. A
@@ -111,16 +118,19 @@ func (b *Builder) Drop(path string) error {
 	if len(path) > maxPath {
 		return nil
 	}
-	return add(b, drop, pathOf(path, b.Named), nil)
+	return b.add(drop, Entry{Path: path})
 }
 
-// Carry says which lines Write takes over from a previous manifest and which paths it
-// leaves out. The functions may be nil, are called in the order of the lines, and must
-// not call methods of the Builder.
-type Carry struct {
-	// Previous is a manifest in the form that the Builder writes, which BuildOwnIndex
-	// or OwnBlocks has checked; nil if there is none.
-	Previous io.Reader
+// Document says what Write writes. The functions may be nil, are called in the order of
+// the paths, and must not call methods of the Builder.
+type Document struct {
+	Format Format           // nil: the usual one of the first hash
+	Hashes []hash.Algorithm // some of the Builder's; nil: all
+	Zero   bool             // for Sums: end lines with NUL bytes and do not escape names
+
+	// Previous has, for each hash, its lines of a manifest in the form in which Sums are
+	// written, which BuildOwnIndex or OwnBlocks has checked; nil if there are none.
+	Previous []io.ReadSeeker
 	// Keep is asked about each line of Previous for a path that no Put or Drop names.
 	// It returns the digest to write, nil to drop the line. Without it all are kept.
 	Keep func(path string, digest []byte) ([]byte, error)
@@ -134,75 +144,104 @@ type Counts struct {
 	Dropped int // lines of the previous manifest for paths that have none any more, those omitted aside
 }
 
-// Write writes the manifest in Style, sorted. Write may be called again, also after
-// further Puts.
+// Write writes a manifest, sorted. Write may be called again, also after further Puts.
 //
 // A file named "-" at the root is written as "./-", because "sha256sum -c"
 // takes "-" for its standard input. The error is that of w, of the spill, of reading
-// the previous manifest, or of c's functions; what was written by then is no manifest.
-func (b *Builder) Write(w io.Writer, c Carry) (n Counts, err error) {
+// the previous manifest, or of the document's functions; what was written by then is no
+// manifest.
+func (b *Builder) Write(w io.Writer, doc Document) (Counts, error) {
+	d := &document{Document: doc, builder: b}
+	if d.Hashes == nil {
+		d.Hashes = b.hashes
+	}
+	if d.Format == nil {
+		d.Format = FormatOf(d.Hashes[0])
+	}
 	out := bufio.NewWriterSize(w, ioBuffer)
-	var line []byte
-	omits := func(path []byte) bool { return c.Omit != nil && c.Omit(string(path)) }
-	write := func(path, digest []byte) error {
-		if omits(path) {
+	if err := d.Format.write(out, d); err != nil {
+		return d.counts, err
+	}
+	return d.counts, out.Flush()
+}
+
+// document is what a Format writes.
+type document struct {
+	Document
+	builder *Builder
+	counts  Counts
+}
+
+// each calls yield for the entries, sorted by the raw bytes of their paths: those of the
+// Builder, and those of Previous for hash i that are kept. So everything below a directory
+// is together. It may be called again. The digests are valid during the call of yield.
+func (d *document) each(i int, yield func(Entry) error) error {
+	var before previousLines
+	if i < len(d.Previous) && d.Previous[i] != nil {
+		if _, err := d.Previous[i].Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		format, _ := d.Format.(Sums)
+		before.in = newOwnLines(d.Previous[i], format, d.builder.Named, d.Hashes[i])
+	}
+	write := func(e Entry) error {
+		if d.omits(e.Path) {
 			return nil
 		}
-		line = appendStyled(b.Style, b.algorithm, line[:0], digest, listedName(path, b.Named))
-		n.Lines++
-		_, err := out.Write(line)
-		return err
-	}
-	before := &previousLines{algorithm: b.algorithm, named: b.Named}
-	if c.Previous != nil {
-		before.in = NewReader(c.Previous, b.algorithm)
-		before.in.strict = true
+		d.counts.Lines++
+		return yield(e)
 	}
 	keep := func() error {
-		digest := before.digest
-		if c.Keep != nil {
+		e := Entry{Path: string(before.path), Digests: make(hash.Digests, len(d.Hashes))}
+		e.Digests[i] = before.digest
+		if d.Keep != nil {
 			var err error
-			if digest, err = c.Keep(string(before.path), digest); err != nil {
+			if e.Digests[i], err = d.Keep(e.Path, before.digest); err != nil {
 				return err
 			}
 		}
-		if digest != nil {
-			return write(before.path, digest)
+		if e.Digests[i] == nil {
+			d.drop(e.Path)
+			return nil
 		}
-		if !omits(before.path) {
-			n.Dropped++
-		}
-		return nil
+		return write(e)
 	}
 	if err := before.next(); err != nil {
-		return n, err
+		return err
 	}
-	err = b.each(func(rec record) error {
+	err := d.builder.each(func(rec record) error {
 		for before.ok && bytes.Compare(before.path, rec.path) < 0 {
 			if err := cmp.Or(keep(), before.next()); err != nil {
 				return err
 			}
 		}
-		if before.ok && bytes.Equal(before.path, rec.path) {
-			if rec.kind == drop && !omits(rec.path) {
-				n.Dropped++
-			}
+		listed := before.ok && bytes.Equal(before.path, rec.path)
+		if listed {
 			if err := before.next(); err != nil {
 				return err
 			}
 		}
-		if rec.kind == drop {
-			return nil
+		if rec.kind == put {
+			return write(d.builder.entry(rec, d.Hashes))
 		}
-		return write(rec.path, rec.digest)
+		if listed {
+			d.drop(string(rec.path))
+		}
+		return nil
 	})
 	for err == nil && before.ok {
 		err = cmp.Or(keep(), before.next())
 	}
-	if err != nil {
-		return n, err
+	return err
+}
+
+func (d *document) omits(path string) bool { return d.Omit != nil && d.Omit(path) }
+
+// drop counts a line of the previous manifest that is not kept.
+func (d *document) drop(path string) {
+	if !d.omits(path) {
+		d.counts.Dropped++
 	}
-	return n, out.Flush()
 }
 
 // listedName is how a line names path: see Write about "-".
@@ -223,10 +262,8 @@ func pathOf[P string | []byte](name P, named bool) P {
 
 // previousLines reads a previous manifest one line ahead.
 type previousLines struct {
-	in           *Reader // nil without one
-	algorithm    hash.Algorithm
-	named        bool // as Builder.Named
-	ok           bool // path and digest are those of a line
+	in           *ownLines // nil without one
+	ok           bool      // path and digest are those of a line
 	path, digest []byte
 }
 
@@ -235,36 +272,32 @@ func (p *previousLines) next() error {
 	if p.in == nil {
 		return nil
 	}
-	f, err := p.in.scan()
+	f, err := p.in.next()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	if err == nil && !f.isOf(p.algorithm) {
-		err = errors.New("it changed since it was indexed")
+	if errors.As(err, new(*FormError)) {
+		err = fmt.Errorf("it changed since it was indexed: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("manifest: read previous manifest: %w", err)
 	}
-	path := pathOf(f.path, p.named)
-	if p.path != nil && bytes.Compare(p.path, path) >= 0 {
-		return errors.New("manifest: read previous manifest: it changed since it was indexed")
-	}
-	p.path, p.digest, p.ok = append(p.path[:0], path...), append(p.digest[:0], f.digest...), true
+	p.path, p.digest, p.ok = append(p.path[:0], f.path...), append(p.digest[:0], f.digest...), true
 	return nil
 }
 
-// Each calls yield for the paths that have a Put, in the order of Write and at the same cost. The
-// digest is valid during the call. Each may be called before further Puts, Drops
+// Each calls yield for the entries that have a Put, in the order of Write and at the same cost. The
+// digests are valid during the call. Each may be called before further Puts, Drops
 // and Writes, but yield must not call methods of the Builder: they fail, and so
 // does everything after them.
 //
 // The error is the first one of yield, as it is, or that of the spill.
-func (b *Builder) Each(yield func(path string, digest []byte) error) error {
+func (b *Builder) Each(yield func(Entry) error) error {
 	return b.each(func(rec record) error {
 		if rec.kind != put {
 			return nil
 		}
-		return yield(string(rec.path), rec.digest)
+		return yield(b.entry(rec, b.hashes))
 	})
 }
 

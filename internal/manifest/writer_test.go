@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,51 +17,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// noSpill is for builders that must keep everything in memory.
-func noSpill() (Spill, error) { return nil, errors.New("spilled") }
-
-// fileSpill counts the spills it makes.
-func fileSpill(t *testing.T, made *int) func() (Spill, error) {
-	spill := spillIn(t.TempDir())
-	return func() (Spill, error) {
-		*made++
-		return spill()
-	}
-}
-
-func spillIn(dir string) func() (Spill, error) {
-	return func() (Spill, error) { return os.CreateTemp(dir, "spill") }
-}
-
-func written(t *testing.T, b *Builder, c Carry) string {
-	t.Helper()
-	var out bytes.Buffer
-	n, err := b.Write(&out, c)
-	require.NoError(t, err)
-	require.Equal(t, strings.Count(out.String(), "\n"), n.Lines)
-	return out.String()
-}
-
-// listing returns the lines of paths, each followed by its digest's letter.
-func listing(entries ...string) string {
-	var out strings.Builder
-	for _, e := range entries {
-		digits := map[byte]string{'A': hexA, 'B': hexB}[e[len(e)-1]]
-		out.WriteString(digits + "  " + e[:len(e)-2] + "\n")
-	}
-	return out.String()
-}
-
 func TestBuilderOrder(t *testing.T) {
 	want := []string{"B", "a", "a b", "a!", "a-b", "a.txt", "a/", "a/b", "a/b-c", "a/b.txt", "a/b/c", "a0", "aa", "b", "\x7f", "\xc3\xa4", "\xff"}
 	digest := digestOf(t, hexA)
 	for range 20 {
-		b := NewBuilder(hash.SHA256, noSpill, 0)
+		b := newBuilder(hash.SHA256, noSpill, 0)
 		for _, i := range rand.Perm(len(want)) {
-			require.NoError(t, b.Put(want[i], digest))
+			require.NoError(t, putIn(b, want[i], digest))
 		}
 		var paths []string
-		for line := range strings.Lines(written(t, b, Carry{})) {
+		for line := range strings.Lines(written(t, b, Document{})) {
 			paths = append(paths, strings.TrimSuffix(line[66:], "\n"))
 		}
 		require.Equal(t, want, paths)
@@ -70,21 +34,21 @@ func TestBuilderOrder(t *testing.T) {
 }
 
 func TestBuilderSortsUnescaped(t *testing.T) {
-	b := NewBuilder(hash.SHA256, noSpill, 0)
+	b := newBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a[", `a\`, "a\n", "a\r", "-"} {
-		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+		require.NoError(t, putIn(b, path, digestOf(t, hexA)))
 	}
 	require.Equal(t, hexA+"  ./-\n"+
 		`\`+hexA+`  a\n`+"\n"+
 		`\`+hexA+`  a\r`+"\n"+
 		hexA+"  a[\n"+
-		`\`+hexA+`  a\\`+"\n", written(t, b, Carry{}))
+		`\`+hexA+`  a\\`+"\n", written(t, b, Document{}))
 }
 
 func TestBuilderOverrides(t *testing.T) {
 	type step func(*testing.T, *Builder)
 	put := func(path, digits string) step {
-		return func(t *testing.T, b *Builder) { require.NoError(t, b.Put(path, digestOf(t, digits))) }
+		return func(t *testing.T, b *Builder) { require.NoError(t, putIn(b, path, digestOf(t, digits))) }
 	}
 	drop := func(path string) step {
 		return func(t *testing.T, b *Builder) { require.NoError(t, b.Drop(path)) }
@@ -106,12 +70,12 @@ func TestBuilderOverrides(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, limit := range []int{0, 1} { // all in memory; each record a run
 				made := 0
-				b := NewBuilder(hash.SHA256, fileSpill(t, &made), limit)
+				b := newBuilder(hash.SHA256, fileSpill(t, &made), limit)
 				for _, s := range tt.steps {
 					s(t, b)
 				}
-				require.Equal(t, tt.want, written(t, b, Carry{}), "limit %d", limit)
-				require.Equal(t, tt.want, written(t, b, Carry{}), "limit %d, again", limit)
+				require.Equal(t, tt.want, written(t, b, Document{}), "limit %d", limit)
+				require.Equal(t, tt.want, written(t, b, Document{}), "limit %d, again", limit)
 				if limit == 0 {
 					require.Zero(t, made)
 				} else if len(tt.steps) > 1 {
@@ -124,30 +88,30 @@ func TestBuilderOverrides(t *testing.T) {
 }
 
 func TestBuilderOmit(t *testing.T) {
-	b := NewBuilder(hash.SHA256, noSpill, 0)
+	b := newBuilder(hash.SHA256, noSpill, 0)
 	for _, path := range []string{"a", "SHA256SUMS", "-", "z"} {
-		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+		require.NoError(t, putIn(b, path, digestOf(t, hexA)))
 	}
 	require.NoError(t, b.Drop("dropped"))
 	var asked []string
-	got := written(t, b, Carry{Omit: func(path string) bool {
+	got := written(t, b, Document{Omit: func(path string) bool {
 		asked = append(asked, path)
 		return path == "SHA256SUMS" || path == "-"
 	}})
 	require.Equal(t, listing("a A", "z A"), got)
 	require.Equal(t, []string{"-", "SHA256SUMS", "a", "z"}, asked)
-	require.Equal(t, listing("./- A", "SHA256SUMS A", "a A", "z A"), written(t, b, Carry{}))
+	require.Equal(t, listing("./- A", "SHA256SUMS A", "a A", "z A"), written(t, b, Document{}))
 }
 
 func TestBuilderRefuses(t *testing.T) {
-	b := NewBuilder(hash.SHA256, noSpill, 0)
+	b := newBuilder(hash.SHA256, noSpill, 0)
 	digest := digestOf(t, hexA)
-	require.Error(t, b.Put("", digest))
-	require.Error(t, b.Put("a\x00b", digest))
-	require.Error(t, b.Put("short", digest[:31]))
-	require.Error(t, b.Put("long", append(digest, 0)))
-	require.NoError(t, b.Put("a", digest))
-	require.Equal(t, listing("a A"), written(t, b, Carry{}))
+	require.Error(t, putIn(b, "", digest))
+	require.Error(t, putIn(b, "a\x00b", digest))
+	require.Error(t, putIn(b, "short", digest[:31]))
+	require.Error(t, putIn(b, "long", append(digest, 0)))
+	require.NoError(t, putIn(b, "a", digest))
+	require.Equal(t, listing("a A"), written(t, b, Document{}))
 }
 
 // TestBuilderAgainstMap does random work with builders of all sizes and with
@@ -156,8 +120,8 @@ func TestBuilderAgainstMap(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		made := 0
-		small := NewBuilder(hash.MD5, fileSpill(t, &made), 1+rng.IntN(2000))
-		large := NewBuilder(hash.MD5, noSpill, 0)
+		small := newBuilder(hash.MD5, fileSpill(t, &made), 1+rng.IntN(2000))
+		large := newBuilder(hash.MD5, noSpill, 0)
 		digest := func() []byte { return bytes.Repeat([]byte{byte(rng.IntN(3))}, 16) }
 		path := func() string {
 			p := strings.Repeat("ab/"[rng.IntN(3):][:1], 1+rng.IntN(4)) + fmt.Sprint(rng.IntN(60))
@@ -172,7 +136,7 @@ func TestBuilderAgainstMap(t *testing.T) {
 				p, d := path(), digest()
 				if rng.IntN(3) > 0 {
 					result[p] = d
-					require.NoError(t, errors.Join(small.Put(p, d), large.Put(p, d)))
+					require.NoError(t, errors.Join(putIn(small, p, d), putIn(large, p, d)))
 				} else {
 					result[p] = nil
 					require.NoError(t, errors.Join(small.Drop(p), large.Drop(p)))
@@ -181,11 +145,11 @@ func TestBuilderAgainstMap(t *testing.T) {
 			var want []byte
 			for _, p := range slices.Sorted(maps.Keys(result)) {
 				if result[p] != nil {
-					want = AppendLine(want, result[p], p)
+					want = appendLine(want, result[p], p)
 				}
 			}
-			require.Equal(t, string(want), written(t, large, Carry{}), "seed %d, in memory", seed)
-			require.Equal(t, string(want), written(t, small, Carry{}), "seed %d, spilled", seed)
+			require.Equal(t, string(want), written(t, large, Document{}), "seed %d, in memory", seed)
+			require.Equal(t, string(want), written(t, small, Document{}), "seed %d, spilled", seed)
 		}
 		require.LessOrEqual(t, made, 1)
 		require.NoError(t, small.Close())
@@ -195,7 +159,6 @@ func TestBuilderAgainstMap(t *testing.T) {
 // memSpill is a temporary file in memory that breaks at an operation.
 type memSpill struct {
 	data   []byte
-	pos    int64
 	ops    int // done so far
 	failAt int // 0 for never
 	closed int
@@ -214,29 +177,15 @@ func (s *memSpill) Write(p []byte) (int, error) {
 	if err := s.op(); err != nil {
 		return 0, err
 	}
-	s.data = append(s.data[:s.pos], p...)
-	s.pos += int64(len(p))
+	s.data = append(s.data, p...)
 	return len(p), nil
 }
 
-func (s *memSpill) Read(p []byte) (int, error) {
+func (s *memSpill) ReadAt(p []byte, off int64) (int, error) {
 	if err := s.op(); err != nil {
 		return 0, err
 	}
-	if s.pos >= int64(len(s.data)) {
-		return 0, io.EOF
-	}
-	n := copy(p, s.data[s.pos:])
-	s.pos += int64(n)
-	return n, nil
-}
-
-func (s *memSpill) Seek(offset int64, whence int) (int64, error) {
-	if whence != io.SeekStart {
-		panic("only SeekStart is expected")
-	}
-	s.pos = offset
-	return offset, s.op()
+	return bytes.NewReader(s.data).ReadAt(p, off)
 }
 
 func (s *memSpill) Close() error { s.closed++; return s.op() }
@@ -245,13 +194,13 @@ func (s *memSpill) Close() error { s.closed++; return s.op() }
 func TestBuilderReportsEverySpillError(t *testing.T) {
 	digest := digestOf(t, hexA)
 	work := func(s *memSpill) (outs []string, err error) {
-		b := NewBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 120<<10) // runs longer than their buffers
+		b := newBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 120<<10) // runs longer than their buffers
 		defer func() {
 			broken := err != nil
 			if broken { // it must not recover
-				require.ErrorIs(t, b.Put("x", digest), errSpill)
+				require.ErrorIs(t, putIn(b, "x", digest), errSpill)
 				require.ErrorIs(t, b.Drop("x"), errSpill)
-				n, err := b.Write(io.Discard, Carry{Previous: strings.NewReader(listing("x A"))})
+				n, err := b.Write(io.Discard, Document{Previous: from(listing("x A"))})
 				require.ErrorIs(t, err, errSpill)
 				require.Zero(t, n)
 			}
@@ -264,13 +213,13 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 			require.Equal(t, 1, s.closed)
 		}()
 		for i := range 5000 {
-			if err := b.Put(fmt.Sprintf("some/path/%05d", i*7919%5000), digest); err != nil {
+			if err := putIn(b, fmt.Sprintf("some/path/%05d", i*7919%5000), digest); err != nil {
 				return nil, err
 			}
 		}
 		for range 2 {
 			var out bytes.Buffer
-			if _, err := b.Write(&out, Carry{}); err != nil {
+			if _, err := b.Write(&out, Document{}); err != nil {
 				return nil, err
 			}
 			outs = append(outs, out.String())
@@ -290,10 +239,10 @@ func TestBuilderReportsEverySpillError(t *testing.T) {
 }
 
 func TestBuilderSpillCannotBeMade(t *testing.T) {
-	b := NewBuilder(hash.SHA256, func() (Spill, error) { return nil, errSpill }, 1)
-	require.NoError(t, b.Put("a", digestOf(t, hexA)))
-	require.ErrorIs(t, b.Put("b", digestOf(t, hexA)), errSpill)
-	_, err := b.Write(io.Discard, Carry{})
+	b := newBuilder(hash.SHA256, func() (Spill, error) { return nil, errSpill }, 1)
+	require.NoError(t, putIn(b, "a", digestOf(t, hexA)))
+	require.ErrorIs(t, putIn(b, "b", digestOf(t, hexA)), errSpill)
+	_, err := b.Write(io.Discard, Document{})
 	require.ErrorIs(t, err, errSpill)
 	require.NoError(t, b.Close())
 }
@@ -301,12 +250,12 @@ func TestBuilderSpillCannotBeMade(t *testing.T) {
 func TestBuilderSpillCutShort(t *testing.T) {
 	for _, cut := range []int{1, 10, 40, 41, 77, 78} {
 		s := &memSpill{}
-		b := NewBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 1)
+		b := newBuilder(hash.SHA256, func() (Spill, error) { return s, nil }, 1)
 		for _, path := range []string{"a", "b", "c"} {
-			require.NoError(t, b.Put(path, digestOf(t, hexA)))
+			require.NoError(t, putIn(b, path, digestOf(t, hexA)))
 		}
 		s.data = s.data[:len(s.data)-min(cut, len(s.data))]
-		_, err := b.Write(io.Discard, Carry{})
+		_, err := b.Write(io.Discard, Document{})
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%d bytes", cut)
 	}
 }
@@ -322,38 +271,38 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 }
 
 func TestBuilderReportsWriteErrors(t *testing.T) {
-	b := NewBuilder(hash.SHA256, noSpill, 0)
+	b := newBuilder(hash.SHA256, noSpill, 0)
 	for i := range 3000 {
-		require.NoError(t, b.Put(fmt.Sprint(i), digestOf(t, hexA)))
+		require.NoError(t, putIn(b, fmt.Sprint(i), digestOf(t, hexA)))
 	}
-	size := len(written(t, b, Carry{}))
+	size := len(written(t, b, Document{}))
 	for _, room := range []int{0, 1, 100_000, size - 1} {
-		_, err := b.Write(&failingWriter{room}, Carry{})
+		_, err := b.Write(&failingWriter{room}, Document{})
 		require.ErrorIs(t, err, io.ErrShortWrite)
 	}
-	_, err := b.Write(&failingWriter{size}, Carry{})
+	_, err := b.Write(&failingWriter{size}, Document{})
 	require.NoError(t, err)
 }
 
 func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
 	made := 0
-	b := NewBuilder(hash.SHA256, fileSpill(t, &made), 64<<10)
+	b := newBuilder(hash.SHA256, fileSpill(t, &made), 64<<10)
 	long := strings.Repeat("n", 1<<20)
 	for _, path := range []string{"b", long, "a"} {
-		require.NoError(t, b.Put(path, digestOf(t, hexA)))
+		require.NoError(t, putIn(b, path, digestOf(t, hexA)))
 	}
 	require.LessOrEqual(t, cap(b.arena), 64<<10)
-	require.Equal(t, listing("a A", "b A", long+" A"), written(t, b, Carry{}))
+	require.Equal(t, listing("a A", "b A", long+" A"), written(t, b, Document{}))
 	require.NoError(t, b.Close())
 }
 
 func TestBuilderClosed(t *testing.T) {
-	b := NewBuilder(hash.SHA256, noSpill, 0)
-	require.NoError(t, b.Put("a", digestOf(t, hexA)))
+	b := newBuilder(hash.SHA256, noSpill, 0)
+	require.NoError(t, putIn(b, "a", digestOf(t, hexA)))
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
-	require.ErrorIs(t, b.Put("a", digestOf(t, hexA)), errClosed)
-	_, err := b.Write(io.Discard, Carry{})
+	require.ErrorIs(t, putIn(b, "a", digestOf(t, hexA)), errClosed)
+	_, err := b.Write(io.Discard, Document{})
 	require.ErrorIs(t, err, errClosed)
 }
 
@@ -383,13 +332,13 @@ func TestBuilderMemory(t *testing.T) {
 	const files, margin = 1_000_000, 4 << 20
 	made := 0
 	base := liveHeap()
-	b := NewBuilder(hash.SHA256, fileSpill(t, &made), 0)
+	b := newBuilder(hash.SHA256, fileSpill(t, &made), 0)
 	defer func() { require.NoError(t, b.Close()) }()
 	digest := digestOf(t, hexA)
 	peak := int64(0)
 	for i := range files {
 		path := fmt.Sprintf("%080d", i*7919%files)
-		if err := b.Put(path, digest); err != nil {
+		if err := putIn(b, path, digest); err != nil {
 			t.Fatal(err)
 		}
 		if i%50_000 == 0 {
@@ -398,7 +347,7 @@ func TestBuilderMemory(t *testing.T) {
 	}
 	require.Less(t, peak-base, int64(DefaultMemory+margin))
 	w := &samplingWriter{}
-	n, err := b.Write(w, Carry{})
+	n, err := b.Write(w, Document{})
 	require.NoError(t, err)
 	require.Equal(t, Counts{Lines: files}, n)
 	require.EqualValues(t, files*(64+2+80+1), w.bytes)
@@ -408,6 +357,6 @@ func TestBuilderMemory(t *testing.T) {
 	require.Less(t, len(b.runs), 10, "runs are as long as memory allows")
 
 	// Neither Put nor Write allocates for each record.
-	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = b.Put("some/path", digest) }))
-	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = b.Write(io.Discard, Carry{}) }), 500.0)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = putIn(b, "some/path", digest) }))
+	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = b.Write(io.Discard, Document{}) }), 500.0)
 }

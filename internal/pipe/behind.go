@@ -86,11 +86,11 @@ func (b *Behind) Wrote(off, n int64) {
 	d := b.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n <= 0 || d.stopped {
+	if n <= 0 || d.mu.stopped {
 		return
 	}
-	d.unwritten += n
-	for n > 0 && !d.stopped {
+	d.mu.unwritten += n
+	for n > 0 && !d.mu.stopped {
 		step := min(n, d.chunkSize()-b.bytes)
 		if b.bytes > 0 && (step <= 0 || off < b.end) { // the window has shrunk, or it is written again
 			b.submit(false)
@@ -112,7 +112,7 @@ func (b *Behind) Finish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case b.bytes > 0 && !d.stopped:
+	case b.bytes > 0 && !d.mu.stopped:
 		b.submit(true)
 	case b.open != nil:
 		d.enqueue(chunk{of: b, file: b.open, last: true})
@@ -131,12 +131,12 @@ func (b *Behind) extend(off, n int64) {
 // submit makes a chunk of what there is. It releases the lock meanwhile.
 func (b *Behind) submit(last bool) {
 	d := b.device
-	for d.held > 0 && !d.stopped && !last {
+	for d.mu.held > 0 && !d.mu.stopped && !last {
 		d.waitForRoom(b.Clock)
 	}
 	c := chunk{of: b, off: b.off, n: b.end - b.off, bytes: b.bytes, last: last}
 	b.bytes = 0
-	d.submitted += c.bytes
+	d.mu.submitted += c.bytes
 	d.startClock()
 	d.mu.Unlock()
 	b.start(&c)

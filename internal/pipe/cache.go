@@ -1,30 +1,24 @@
 package pipe
 
-import "fmt"
+import "github.com/seed65876f4f/sealift/internal/choice"
 
-// Cache says what a reading has to do with the page cache.
-type Cache uint8
+// CacheMode says how a command uses the page cache.
+type CacheMode uint8
 
-// The modes.
+// The cache modes. Verifying has no CacheKeep: its CacheAuto never drops a file.
 const (
-	CacheAuto   Cache = iota // as usual
-	CacheDrop                // what is cached is dropped first, and what was read afterwards
-	CacheDirect              // the cache is bypassed, where the file system can
+	CacheAuto   CacheMode = iota // as CacheKeep, but a copy of more than half of the memory as CacheDrop
+	CacheKeep                    // the system default
+	CacheDrop                    // a copy leaves nothing there that was not there before; verifying drops a file before and after reading it
+	CacheDirect                  // bypassed (O_DIRECT) where file systems and devices support it
 )
 
-var cacheNames = []string{"auto", "drop", "direct"}
+// CacheModes are the values of --cache.
+var CacheModes = choice.Table[CacheMode]{What: "cache mode", Names: []string{
+	CacheAuto:   "auto",
+	CacheKeep:   "keep",
+	CacheDrop:   "drop",
+	CacheDirect: "direct",
+}}
 
-func (c Cache) String() string { return cacheNames[c] }
-
-// CacheNames lists the values of verify's --cache.
-func CacheNames() []string { return cacheNames }
-
-// ParseCache reads the value of verify's --cache.
-func ParseCache(s string) (Cache, error) {
-	for i, name := range cacheNames {
-		if s == name {
-			return Cache(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown cache mode %q; known are auto, drop, direct", s)
-}
+func (m CacheMode) String() string { return CacheModes.Name(m) }

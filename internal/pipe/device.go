@@ -56,27 +56,29 @@ type Device struct {
 	drop   func() bool
 	done   chan struct{} // closed by the goroutine when it ends
 
-	mu        sync.Mutex // guards all below; never held in a system call or a callback
-	work      sync.Cond  // of the goroutine: the queue has something, or closed
-	room      sync.Cond  // of everybody else: something was confirmed or dealt with, or stopped
-	queue     []chunk    // first in, first out
-	spare     []chunk    // the memory of the queue before
-	window    int64      // bytes
-	unwritten int64      // bytes written and not confirmed
-	submitted int64      // of them, those of chunks that are submitted or just being
-	pending   int64      // of them, those of groups
-	groups    []*Group
-	held      int // Holds under way
-	stopped   bool
-	closed    bool
-	gone      bool   // the goroutine takes nothing from the queue any more
-	put, took uint64 // chunks put into the queue, chunks dealt with
+	mu struct {
+		sync.Mutex           // never held in a system call or a callback
+		work       sync.Cond // of the goroutine: the queue has something, or closed
+		room       sync.Cond // of everybody else: something was confirmed or dealt with, or stopped
+		queue      []chunk   // first in, first out
+		spare      []chunk   // the memory of the queue before
+		window     int64     // bytes
+		unwritten  int64     // bytes written and not confirmed
+		submitted  int64     // of them, those of chunks that are submitted or just being
+		pending    int64     // of them, those of groups
+		groups     []*Group
+		held       int // Holds under way
+		stopped    bool
+		closed     bool
+		gone       bool   // the goroutine takes nothing from the queue any more
+		put, took  uint64 // chunks put into the queue, chunks dealt with
 
-	rate      int64 // bytes per second, 0 while unknown
-	flushing  int   // groups of which a flush is under way
-	busySince time.Time
-	busy      time.Duration // since the last measurement, up to busySince
-	confirmed int64         // bytes since the last measurement
+		rate      int64 // bytes per second, 0 while unknown
+		flushing  int   // groups of which a flush is under way
+		busySince time.Time
+		busy      time.Duration // since the last measurement, up to busySince
+		confirmed int64         // bytes since the last measurement
+	}
 }
 
 // DeviceOptions say how a Device works.
@@ -92,13 +94,13 @@ func NewDevice(o DeviceOptions) *Device {
 		ranges: o.Ranges,
 		adapts: o.Window == 0,
 		drop:   o.Drop,
-		window: o.Window,
 		done:   make(chan struct{}),
 	}
+	d.mu.window = o.Window
 	if d.adapts {
-		d.window = firstWindow
+		d.mu.window = firstWindow
 	}
-	d.work.L, d.room.L = &d.mu, &d.mu
+	d.mu.work.L, d.mu.room.L = &d.mu, &d.mu
 	go d.run()
 	return d
 }
@@ -110,8 +112,8 @@ func NewDevice(o DeviceOptions) *Device {
 func (d *Device) Close() {
 	d.Stop()
 	d.mu.Lock()
-	d.closed = true
-	d.work.Signal()
+	d.mu.closed = true
+	d.mu.work.Signal()
 	d.mu.Unlock()
 	<-d.done
 }
@@ -120,8 +122,8 @@ func (d *Device) Close() {
 // queued is given up and stays unwritten.
 func (d *Device) Stop() {
 	d.mu.Lock()
-	d.stopped = true
-	d.room.Broadcast()
+	d.mu.stopped = true
+	d.mu.room.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -129,21 +131,14 @@ func (d *Device) Stop() {
 func (d *Device) Unwritten() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.unwritten
+	return d.mu.unwritten
 }
 
 // Rate is the measured speed in bytes per second, 0 while it is unknown.
 func (d *Device) Rate() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.rate
-}
-
-// Window is how many bytes may be unwritten at present.
-func (d *Device) Window() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.window
+	return d.mu.rate
 }
 
 // Hold keeps files that are being written from submitting more, until Release.
@@ -152,15 +147,15 @@ func (d *Device) Window() int64 {
 // already keeps the device busy meanwhile.
 func (d *Device) Hold() {
 	d.mu.Lock()
-	d.held++
+	d.mu.held++
 	d.mu.Unlock()
 }
 
 // Release ends one Hold.
 func (d *Device) Release() {
 	d.mu.Lock()
-	d.held--
-	d.room.Broadcast()
+	d.mu.held--
+	d.mu.room.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -169,22 +164,22 @@ func (d *Device) Release() {
 func (d *Device) Drain() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for goal := d.put; d.took < goal && !d.stopped; {
-		d.room.Wait()
+	for goal := d.mu.put; d.mu.took < goal && !d.mu.stopped; {
+		d.mu.room.Wait()
 	}
 }
 
 // enqueue hands a chunk to the goroutine. Where that has ended, nobody else uses
 // the file.
 func (d *Device) enqueue(c chunk) {
-	if !d.gone {
-		d.put++
+	if !d.mu.gone {
+		d.mu.put++
 		if c.bytes > 0 && c.file != nil {
 			c.of.queuedChunks++
 			c.of.queuedBytes += c.bytes
 		}
-		d.queue = append(d.queue, c)
-		d.work.Signal()
+		d.mu.queue = append(d.mu.queue, c)
+		d.mu.work.Signal()
 		return
 	}
 	d.mu.Unlock()
@@ -195,9 +190,8 @@ func (d *Device) enqueue(c chunk) {
 
 // waitForRoom waits for what may make room.
 func (d *Device) waitForRoom(c *timing.Clock) {
-	c.Wait(timing.Window, c.Here())
-	d.room.Wait()
-	c.Resume()
+	defer c.Wait(timing.Window, c.Here()).Resume()
+	d.mu.room.Wait()
 }
 
 // wait returns when there is room. b is the waiter's file, or nil, and c its clock.
@@ -207,9 +201,9 @@ func (d *Device) waitForRoom(c *timing.Clock) {
 // flushed. To do so always would make for small chunks and for flushes of next to
 // nothing.
 func (d *Device) wait(b *Behind, c *timing.Clock) {
-	for !d.stopped {
-		full := d.unwritten > d.window
-		dry := 2*d.unwritten >= d.window && 4*d.submitted < d.window
+	for !d.mu.stopped {
+		full := d.mu.unwritten > d.mu.window
+		dry := 2*d.mu.unwritten >= d.mu.window && 4*d.mu.submitted < d.mu.window
 		switch {
 		case dry && b != nil && b.bytes > 0:
 			b.submit(false)
@@ -217,10 +211,10 @@ func (d *Device) wait(b *Behind, c *timing.Clock) {
 		case !full:
 			return
 		case dry:
-			for _, g := range d.groups {
+			for _, g := range d.mu.groups {
 				g.ask(1)
 			}
-			if d.submitted == 0 && d.pending == 0 {
+			if d.mu.submitted == 0 && d.mu.pending == 0 {
 				return // see Device
 			}
 		}
@@ -231,9 +225,9 @@ func (d *Device) wait(b *Behind, c *timing.Clock) {
 // chunkSize is how many bytes of a file are submitted at once: without ranges,
 // one half of the window is written while the other fills.
 func (d *Device) chunkSize() int64 {
-	size := d.window / 2
+	size := d.mu.window / 2
 	if d.ranges {
-		size = min(size, max(leastChunk, min(largestChunk, d.window/8)))
+		size = min(size, max(leastChunk, min(largestChunk, d.mu.window/8)))
 	}
 	return max(size&^(chunkUnit-1), chunkUnit)
 }
@@ -251,7 +245,7 @@ func (d *Device) run() {
 		}
 		clear(batch)
 		d.mu.Lock()
-		d.spare = batch
+		d.mu.spare = batch
 		d.mu.Unlock()
 	}
 }
@@ -260,15 +254,15 @@ func (d *Device) run() {
 func (d *Device) next() []chunk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for len(d.queue) == 0 {
-		if d.closed {
-			d.gone = true
+	for len(d.mu.queue) == 0 {
+		if d.mu.closed {
+			d.mu.gone = true
 			return nil
 		}
-		d.work.Wait()
+		d.mu.work.Wait()
 	}
-	batch := d.queue
-	d.queue, d.spare = d.spare[:0], nil
+	batch := d.mu.queue
+	d.mu.queue, d.mu.spare = d.mu.spare[:0], nil
 	return batch
 }
 
@@ -288,8 +282,8 @@ func (d *Device) deal(c *chunk) {
 	b.dropWritten(c)
 	c.closeLast()
 	d.mu.Lock()
-	d.took++
-	d.room.Broadcast()
+	d.mu.took++
+	d.mu.room.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -301,11 +295,11 @@ func (d *Device) await(c *chunk) {
 	bytes, end := c.bytes, c.off+c.n
 	if !d.ranges {
 		bytes, end = b.queuedBytes+b.bytes, b.end
-		d.submitted += b.bytes
+		d.mu.submitted += b.bytes
 		b.synced = b.queuedChunks - 1
 		b.queuedChunks, b.queuedBytes, b.bytes = 0, 0, 0
 	}
-	stopped := d.stopped
+	stopped := d.mu.stopped
 	d.mu.Unlock()
 	if stopped {
 		return
@@ -322,51 +316,51 @@ func (d *Device) await(c *chunk) {
 func (d *Device) confirm(n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.submitted -= n
+	d.mu.submitted -= n
 	d.settle(n)
 }
 
 // settle takes bytes that are on the device, or lost, off the account.
 func (d *Device) settle(n int64) {
-	d.unwritten -= n
-	d.confirmed += n
+	d.mu.unwritten -= n
+	d.mu.confirmed += n
 	d.measure()
-	d.room.Broadcast()
+	d.mu.room.Broadcast()
 }
 
 // startClock begins to count the time that the device is busy.
 func (d *Device) startClock() {
-	if d.busySince.IsZero() {
-		d.busySince = time.Now()
+	if d.mu.busySince.IsZero() {
+		d.mu.busySince = time.Now()
 	}
 }
 
 // measure stops the clock if nothing is waited for any more, and sets the speed
 // and the window once it has run for long enough.
 func (d *Device) measure() {
-	if d.busySince.IsZero() {
+	if d.mu.busySince.IsZero() {
 		return
 	}
 	now := time.Now()
-	d.busy += now.Sub(d.busySince)
-	d.busySince = now
-	if d.submitted == 0 && d.flushing == 0 {
-		d.busySince = time.Time{}
+	d.mu.busy += now.Sub(d.mu.busySince)
+	d.mu.busySince = now
+	if d.mu.submitted == 0 && d.mu.flushing == 0 {
+		d.mu.busySince = time.Time{}
 	}
-	if d.busy < measureFor || d.confirmed == 0 {
+	if d.mu.busy < measureFor || d.mu.confirmed == 0 {
 		return
 	}
-	latest := int64(float64(d.confirmed) / d.busy.Seconds())
-	d.confirmed, d.busy = 0, 0
-	if d.rate == 0 {
-		d.rate = latest
+	latest := int64(float64(d.mu.confirmed) / d.mu.busy.Seconds())
+	d.mu.confirmed, d.mu.busy = 0, 0
+	if d.mu.rate == 0 {
+		d.mu.rate = latest
 	}
-	d.rate = max((d.rate+latest)/2, 1)
+	d.mu.rate = max((d.mu.rate+latest)/2, 1)
 	if d.adapts {
 		// It grows slowly: a device's own cache swallows the first seconds at a speed
 		// that the device cannot keep. When that ends, the last measurement counts and
 		// not those before; but a single stall must not take all of the window away.
-		goal := min(max(2*min(d.rate, latest), d.window/2), d.window+d.window/2)
-		d.window = min(max(goal, leastWindow), largestWindow)
+		goal := min(max(2*min(d.mu.rate, latest), d.mu.window/2), d.mu.window+d.mu.window/2)
+		d.mu.window = min(max(goal, leastWindow), largestWindow)
 	}
 }

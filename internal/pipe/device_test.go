@@ -298,7 +298,7 @@ const mib = 1 << 20
 
 // Whatever the window, the blocks and the number of writers, no more is
 // unwritten than the window and a block for each writer; in the end, nothing.
-func TestDeviceCeiling(t *testing.T) {
+func TestDeviceBoundsWhatIsUnwritten(t *testing.T) {
 	for _, ranges := range []bool{true, false} {
 		for _, writers := range []int{1, 3, 40} {
 			for _, window := range []int64{1, 100_000, mib, 10 * mib, 64 * mib} {
@@ -333,7 +333,7 @@ func checkCeiling(t *testing.T, ranges bool, writers int, window, block int64) {
 	require.Zero(t, disk.left())
 	require.Zero(t, d.Unwritten())
 	require.Zero(t, disk.open)
-	require.Equal(t, window, d.Window())
+	require.Equal(t, window, windowOf(d))
 	d.Close()
 }
 
@@ -372,7 +372,7 @@ func TestDeviceNeverIdles(t *testing.T) {
 
 // Without ranges one half of the window is written while the other fills, and
 // one Datasync does for all that is queued of a file.
-func TestDeviceWholeFiles(t *testing.T) {
+func TestDeviceWithoutRangesWritesHalfAWindowAtOnce(t *testing.T) {
 	bubble(t, "", func(t *testing.T) {
 		disk := &disk{speed: 40e6, latency: 20 * time.Millisecond}
 		d := newDevice(t, DeviceOptions{Window: 16 * mib})
@@ -393,12 +393,12 @@ func TestDeviceWholeFiles(t *testing.T) {
 		slow, quick := disk.create(), disk.create()
 		a, b := d.behind(slow, noFailure(t)), d.behind(quick, noFailure(t))
 		d.mu.Lock()
-		d.window = 80 * mib
+		d.mu.window = 80 * mib
 		d.mu.Unlock()
 		a.Wrote(slow.write(40*mib), 40*mib)
 		synctest.Wait()
 		d.mu.Lock()
-		d.window = 16 * mib
+		d.mu.window = 16 * mib
 		d.mu.Unlock()
 		disk.syncs = 0
 		b.Wrote(quick.write(40*mib), 40*mib)
@@ -423,7 +423,7 @@ func stream(t *testing.T, disk *disk, d *Device, n int64) (windows []int64, at [
 	for ; n > 0; n -= block {
 		b.Wrote(f.write(block), block)
 		time.Sleep(time.Microsecond) // a source that is fast and not infinitely so
-		if w := d.Window(); len(windows) == 0 || w != windows[len(windows)-1] {
+		if w := windowOf(d); len(windows) == 0 || w != windows[len(windows)-1] {
 			windows, at = append(windows, w), append(at, time.Since(begin))
 		}
 	}
@@ -431,7 +431,7 @@ func stream(t *testing.T, disk *disk, d *Device, n int64) (windows []int64, at [
 	return windows, at
 }
 
-func TestDeviceAdapts(t *testing.T) {
+func TestDeviceWindowFollowsTheSpeed(t *testing.T) {
 	for name, test := range map[string]struct {
 		speed float64
 		cache int64
@@ -447,10 +447,10 @@ func TestDeviceAdapts(t *testing.T) {
 		modes(t, func(t *testing.T, ranges bool) {
 			disk := &disk{speed: test.speed, cache: test.cache}
 			d := newDevice(t, DeviceOptions{Ranges: ranges})
-			require.EqualValues(t, firstWindow, d.Window(), name)
+			require.EqualValues(t, firstWindow, windowOf(d), name)
 			require.Zero(t, d.Rate(), name)
 			windows, at := stream(t, disk, d, test.bytes)
-			require.InEpsilon(t, test.want, d.Window(), 0.05, name)
+			require.InEpsilon(t, test.want, windowOf(d), 0.05, name)
 			require.InEpsilon(t, test.speed, d.Rate(), 0.05, name)
 			largest := int64(0)
 			for i := 1; i < len(windows); i++ {
@@ -475,13 +475,13 @@ func TestDeviceForgivesAStall(t *testing.T) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Ranges: true})
 		stream(t, disk, d, 800e6)
-		require.InEpsilon(t, 80e6, d.Window(), 0.05)
+		require.InEpsilon(t, 80e6, windowOf(d), 0.05)
 		disk.mu.Lock()
 		disk.free = disk.free.Add(3 * time.Second)
 		disk.mu.Unlock()
 		windows, _ := stream(t, disk, d, 800e6)
 		require.Greater(t, slices.Min(windows), int64(39e6))
-		require.InEpsilon(t, 80e6, d.Window(), 0.05)
+		require.InEpsilon(t, 80e6, windowOf(d), 0.05)
 	})
 }
 
@@ -516,7 +516,7 @@ func TestDeviceMeasuresBusyTime(t *testing.T) {
 
 // Small files: each of two file systems is flushed when it has its share of the
 // window, or when somebody waits.
-func TestDeviceGroups(t *testing.T) {
+func TestDeviceFlushesSmallFilesOfEachFileSystem(t *testing.T) {
 	bubble(t, "shares", func(t *testing.T) {
 		disk := &disk{speed: 40e6, latency: 10 * time.Millisecond}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: true})
@@ -527,18 +527,18 @@ func TestDeviceGroups(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Zero(t, disk.flushes)
-		a.write(2*mib - a.group.Pending() - 1)
+		a.write(2*mib - pendingOf(a.group) - 1)
 		synctest.Wait()
 		require.Zero(t, disk.flushes)
 		a.write(1)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, 1, disk.flushes)
-		require.Zero(t, a.group.Pending())
-		require.Equal(t, b.group.Pending(), d.Unwritten())
+		require.Zero(t, pendingOf(a.group))
+		require.Equal(t, pendingOf(b.group), d.Unwritten())
 		require.Equal(t, disk.left(), d.Unwritten())
 		a.group.Leave()
-		require.NotZero(t, b.group.Pending())
+		require.NotZero(t, pendingOf(b.group))
 		b.group.Leave()
 		require.Zero(t, d.Unwritten()) // nobody waits for it, since nobody flushes it
 		d.Close()
@@ -623,13 +623,13 @@ func TestDeviceGroups(t *testing.T) {
 		second := g.Mark()
 		g.Add(3, nil)
 		g.Flushed(second)
-		require.EqualValues(t, 3, g.Pending())
+		require.EqualValues(t, 3, pendingOf(g))
 		require.EqualValues(t, 3, d.Unwritten())
 		g.Flushed(first)
-		require.EqualValues(t, 3, g.Pending())
+		require.EqualValues(t, 3, pendingOf(g))
 		time.Sleep(time.Hour)
 		g.Flushed(g.Mark())
-		require.Zero(t, g.Pending())
+		require.Zero(t, pendingOf(g))
 		require.Zero(t, d.Rate())
 		g.Mark()
 		g.Add(1, nil)
@@ -638,7 +638,7 @@ func TestDeviceGroups(t *testing.T) {
 		g.Leave()
 		g.Add(1, nil)
 		g.Flushed(g.Mark())
-		require.Zero(t, g.Pending())
+		require.Zero(t, pendingOf(g))
 		require.Zero(t, d.Unwritten())
 		d.Close()
 	})
@@ -675,7 +675,7 @@ func TestDeviceBesideStuckWriters(t *testing.T) {
 		require.Less(t, time.Since(begin), 2*time.Minute)
 		// Nor if the device has become so slow that what they hold is too much.
 		d.mu.Lock()
-		d.window = mib
+		d.mu.window = mib
 		d.mu.Unlock()
 		require.Greater(t, d.Unwritten(), int64(2*mib), "nobody was stuck with much")
 		_, _ = stream(t, disk, d, 3*mib)
@@ -697,7 +697,7 @@ func TestDeviceBesideStuckWriters(t *testing.T) {
 
 // Stop ends all waiting at once; Close waits for one system call and leaves no
 // descriptor, whenever the files are finished.
-func TestDeviceStop(t *testing.T) {
+func TestDeviceStopEndsAllWaiting(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 1000} // a day and more for the window
 		d := newDevice(t, DeviceOptions{Window: 100e6, Ranges: ranges})
@@ -761,7 +761,7 @@ func TestDeviceStop(t *testing.T) {
 
 // An error is told once for each file, before its bytes are confirmed, and is
 // the end of nothing.
-func TestDeviceErrors(t *testing.T) {
+func TestDeviceReportsAnErrorOnceForEachFile(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: ranges})
@@ -815,7 +815,7 @@ func TestDeviceErrors(t *testing.T) {
 }
 
 // Without a descriptor to spare, the bound holds and errors are told.
-func TestDeviceWithoutDescriptors(t *testing.T) {
+func TestDeviceBoundHoldsWithoutDescriptors(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: ranges, Drop: func() bool { return true }})
@@ -843,7 +843,7 @@ func TestDeviceWithoutDescriptors(t *testing.T) {
 
 // All of a file is dropped from the page cache once it is written, in ranges
 // that the kernel drops whole.
-func TestDeviceDrops(t *testing.T) {
+func TestDeviceDropsWhatIsWritten(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		var wanted atomic.Bool
 		disk := &disk{speed: 40e6}
@@ -914,7 +914,7 @@ func TestDeviceDrops(t *testing.T) {
 
 // Files and file systems of all kinds at once, with pauses and errors; in some
 // rounds the run is stopped. Whoever waits for ever makes it fail.
-func TestDeviceStress(t *testing.T) {
+func TestDeviceNeverWaitsForEver(t *testing.T) {
 	for seed := range uint64(300) {
 		bubble(t, fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -1041,7 +1041,7 @@ func dirty(t *testing.T, f *os.File) int64 {
 
 // On a real file system no more of a file is unwritten than the window and a
 // block, as the kernel sees it, and in the end nothing is.
-func TestDeviceOnARealFile(t *testing.T) {
+func TestDeviceBoundHoldsAsTheKernelSeesIt(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the device was closed
 	dir := t.TempDir()
 	root := openDir(t, dir)
@@ -1092,7 +1092,7 @@ func TestDeviceOnARealFile(t *testing.T) {
 	}
 }
 
-func TestDeviceHold(t *testing.T) {
+func TestDeviceHoldKeepsWritersFromSubmitting(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 100e6}
 		d := newDevice(t, DeviceOptions{Window: 100e6, Ranges: ranges})

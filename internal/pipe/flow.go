@@ -2,7 +2,6 @@ package pipe
 
 import (
 	"context"
-	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -31,7 +30,7 @@ type flow struct {
 }
 
 // taker is where pieces go besides the digests: a sink, or somebody's output. It is
-// used by one goroutine at a time, whose clock it gets.
+// used by one goroutine at a time, whose clock it gets and sets to writing.
 type taker interface {
 	take(q piece, c *timing.Clock)
 	failed() bool // nothing is taken any more
@@ -86,14 +85,10 @@ func (f *flow) send(q piece) {
 		f.lanes.send(q, f.clock)
 		return
 	}
-	if f.set.Len() > 0 {
-		f.clock.At(timing.Hash, timing.CPU)
-		for i := range f.set.Len() {
-			f.digest(q, i, f.clock)
-		}
+	for i := range f.set.Len() {
+		q.digest(f.set, i, f.clock)
 	}
 	for _, t := range f.takers {
-		f.clock.At(timing.Write, t.place())
 		f.give(q, t, f.clock)
 	}
 	f.clock.At(timing.Read, f.from)
@@ -106,18 +101,15 @@ func (f *flow) send(q piece) {
 
 // get waits for a block. With lanes, the one that has kept the reader's blocks for
 // longest is to blame; without, others have them.
-func (f *flow) get(ctx context.Context) (*Block, error) {
+func (f *flow) get(ctx context.Context) (b *Block, err error) {
+	if f.lanes == nil {
+		return f.pipe.get(ctx, f.clock)
+	}
 	if b := f.pipe.Pool.tryGet(ctx); b != nil {
 		return b, nil
 	}
-	if f.lanes == nil {
-		f.clock.Wait(timing.Block, timing.None)
-		defer f.clock.Resume()
-		return f.pipe.Pool.Get(ctx)
-	}
-	f.lanes.beginWait(f.clock)
-	defer f.lanes.endWait(f.clock)
-	return f.pipe.Pool.Get(ctx)
+	f.lanes.waitFor(f.clock, func() { b, err = f.pipe.Pool.Get(ctx) })
+	return b, err
 }
 
 func (f *flow) newRound() round {
@@ -131,14 +123,19 @@ func (f *flow) waited() bool {
 	return time.Since(r.begun)-hashing > time.Duration(r.bytes)*slowest
 }
 
-// digest gives the piece to digest i.
-func (f *flow) digest(q piece, i int, c *timing.Clock) {
-	if h := f.set.Hash(i); q.mark == nil {
-		q.feed(h)
-		c.Count(timing.Hash, timing.CPU, int64(len(q.data))+q.hole)
-	} else {
+// digest gives the piece to digest i of a set.
+func (q piece) digest(set *hash.Set, i int, c *timing.Clock) {
+	c.At(timing.Hash, timing.CPU)
+	h := set.Hash(i)
+	if q.mark != nil {
 		q.mark.setState(i, hash.State(h))
+		return
 	}
+	for hole := q.hole; hole > 0; hole -= int64(len(zeros)) {
+		_, _ = h.Write(zeros[:min(hole, int64(len(zeros)))]) // digests take everything
+	}
+	_, _ = h.Write(q.data)
+	c.Did(int64(len(q.data)) + q.hole)
 }
 
 // give gives the piece to a taker.
@@ -175,15 +172,15 @@ type lane struct {
 func (f *flow) startLanes() *lanes {
 	l := &lanes{}
 	for i := range f.set.Len() {
-		l.add(f, timing.Hash, timing.CPU, func(q piece, c *timing.Clock) { f.digest(q, i, c) })
+		l.add(f, timing.CPU, func(q piece, c *timing.Clock) { q.digest(f.set, i, c) })
 	}
 	for _, t := range f.takers {
-		l.add(f, timing.Write, t.place(), func(q piece, c *timing.Clock) { f.give(q, t, c) })
+		l.add(f, t.place(), func(q piece, c *timing.Clock) { f.give(q, t, c) })
 	}
 	return l
 }
 
-func (l *lanes) add(f *flow, kind timing.Kind, place timing.Place, consume func(piece, *timing.Clock)) {
+func (l *lanes) add(f *flow, place timing.Place, consume func(piece, *timing.Clock)) {
 	channel := make(chan piece, f.pipe.QueueSize)
 	i := int32(len(l.list))
 	l.list = append(l.list, lane{channel, place})
@@ -195,7 +192,6 @@ func (l *lanes) add(f *flow, kind timing.Kind, place timing.Place, consume func(
 			if !open {
 				return
 			}
-			clock.At(kind, place)
 			consume(q, clock)
 			if q.block != nil {
 				if q.block.refs.Load() == 1 { // nobody else has it any more
@@ -246,23 +242,13 @@ func (l *lanes) close(clock *timing.Clock) {
 	for i := range l.list {
 		close(l.list[i].channel)
 	}
-	l.beginWait(clock)
-	l.group.Wait()
-	l.endWait(clock)
+	l.waitFor(clock, l.group.Wait)
 }
 
-// beginWait begins a wait for all lanes, of which the last one is to blame.
-func (l *lanes) beginWait(clock *timing.Clock) { clock.Wait(timing.Queue, l.slowest()) }
-
-func (l *lanes) endWait(clock *timing.Clock) {
-	clock.Blame(timing.Queue, l.slowest())
+// waitFor waits for the lanes, of which the last one is to blame.
+func (l *lanes) waitFor(clock *timing.Clock, wait func()) {
+	clock.Wait(timing.Queue, l.slowest())
+	wait()
+	clock.Blame(l.slowest())
 	clock.Resume()
-}
-
-// feed gives the piece to a digest.
-func (q piece) feed(w io.Writer) {
-	for hole := q.hole; hole > 0; hole -= int64(len(zeros)) {
-		_, _ = w.Write(zeros[:min(hole, int64(len(zeros)))]) // digests take everything
-	}
-	_, _ = w.Write(q.data)
 }

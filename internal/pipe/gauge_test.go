@@ -15,7 +15,7 @@ import (
 
 // The counters tell of the device that has most unwritten, and what is written twice
 // to one counts once; when the context ends, nobody waits for a device any more.
-func TestGauge(t *testing.T) {
+func TestGaugeCountsTheDeviceWithMostUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, speed = 64 << 20, 4 << 20
 		twice, once := NewDevice(DeviceOptions{Window: window, Ranges: true}), NewDevice(DeviceOptions{Window: window, Ranges: true})

@@ -27,7 +27,7 @@ func (d *Device) Join(flush chan<- struct{}) *Group {
 	g := &Group{device: d, flush: flush}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.groups = append(d.groups, g)
+	d.mu.groups = append(d.mu.groups, g)
 	return g
 }
 
@@ -37,13 +37,13 @@ func (g *Group) Add(n int64, c *timing.Clock) {
 	d := g.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n <= 0 || g.left || d.stopped {
+	if n <= 0 || g.left || d.mu.stopped {
 		return
 	}
 	g.added += n
-	d.pending += n
-	d.unwritten += n
-	g.ask(d.window / int64(2*len(d.groups)))
+	d.mu.pending += n
+	d.mu.unwritten += n
+	g.ask(d.mu.window / int64(2*len(d.mu.groups)))
 	d.wait(nil, c)
 }
 
@@ -68,7 +68,7 @@ func (g *Group) Mark() int64 {
 	defer d.mu.Unlock()
 	if g.marked < g.added && !g.left {
 		if g.marked == g.flushed {
-			d.flushing++
+			d.mu.flushing++
 			d.startClock()
 		}
 		g.marked = g.added
@@ -85,18 +85,11 @@ func (g *Group) Flushed(mark int64) {
 	if n := mark - g.flushed; n > 0 && !g.left {
 		g.flushed = mark
 		if g.marked == g.flushed {
-			d.flushing--
+			d.mu.flushing--
 		}
-		d.pending -= n
+		d.mu.pending -= n
 		d.settle(n)
 	}
-}
-
-// Pending is how many of the group's bytes are unwritten.
-func (g *Group) Pending() int64 {
-	g.device.mu.Lock()
-	defer g.device.mu.Unlock()
-	return g.added - g.flushed
 }
 
 // Leave takes the group from the device. Nobody waits for its bytes any more.
@@ -108,14 +101,14 @@ func (g *Group) Leave() {
 		return
 	}
 	g.left = true
-	d.groups = slices.DeleteFunc(d.groups, func(other *Group) bool { return other == g })
+	d.mu.groups = slices.DeleteFunc(d.mu.groups, func(other *Group) bool { return other == g })
 	if g.marked > g.flushed {
-		d.flushing--
+		d.mu.flushing--
 	}
 	n := g.added - g.flushed
 	g.added, g.marked = g.flushed, g.flushed
-	d.pending -= n
-	d.unwritten -= n
+	d.mu.pending -= n
+	d.mu.unwritten -= n
 	d.measure()
-	d.room.Broadcast()
+	d.mu.room.Broadcast()
 }

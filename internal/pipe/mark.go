@@ -103,11 +103,11 @@ func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests
 		if err != nil || got == 0 {
 			return err
 		}
-		clock.Count(timing.Read, place, int64(got))
+		clock.Did(int64(got))
 		clock.At(timing.Hash, timing.CPU)
 		for _, h := range digests {
 			h.Write(b.Buf[:got])
-			clock.Count(timing.Hash, timing.CPU, int64(got))
+			clock.Did(int64(got))
 		}
 		off += int64(got)
 	}

@@ -146,7 +146,7 @@ func skipWithoutRanges(t *testing.T, d *fsys.Dir, src *fsys.File) {
 
 // What the system copies is the file, with its holes, and is seen while it grows:
 // it is counted, the device is told, and marks say how far it has come.
-func TestOffload(t *testing.T) {
+func TestOffloadCopiesDataAndHoles(t *testing.T) {
 	const unit = offloadUnit
 	files := map[string][]stretch{
 		"data":            {dense(20)},
@@ -214,7 +214,7 @@ func TestOffload(t *testing.T) {
 }
 
 // Refused, whenever that is, the file is read and written from there on.
-func TestOffloadRefused(t *testing.T) {
+func TestOffloadRefusedGoesOnByReadingAndWriting(t *testing.T) {
 	for _, refusal := range []struct {
 		err  error
 		pair bool
@@ -320,7 +320,7 @@ func TestOffloadOfWhatTheSystemCannotTell(t *testing.T) {
 
 // An error of copying is the sink's, unless the source cannot be read there; then
 // it is the source's. Nothing is copied after it.
-func TestOffloadBlames(t *testing.T) {
+func TestOffloadErrorIsTheSinksUnlessTheSourceFails(t *testing.T) {
 	for _, nth := range []int{1, 4} {
 		for _, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT} {
 			for _, badRead := range []int{0, 1, 9} { // 9: far behind where copying began
@@ -365,7 +365,7 @@ func TestOffloadBlames(t *testing.T) {
 }
 
 // Stopped, the sink has all that was counted.
-func TestOffloadStops(t *testing.T) {
+func TestOffloadStoppedHasAllThatWasCounted(t *testing.T) {
 	sys := new(fsys.FS)
 	d, src, info, content := rangeSource(t, sys, treetest.MemoryDir(t), dense(4), stretch{4 * offloadUnit, true}, dense(8))
 	skipWithoutRanges(t, d, src)

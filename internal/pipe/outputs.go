@@ -47,7 +47,10 @@ type output struct {
 	err error
 }
 
-func (o *output) take(q piece, _ *timing.Clock) { o.err = o.to.Put(q.data, q.off) }
+func (o *output) take(q piece, c *timing.Clock) {
+	c.At(timing.Write, o.at)
+	o.err = o.to.Put(q.data, q.off)
+}
 
 func (o *output) place() timing.Place { return o.at }
 

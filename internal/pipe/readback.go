@@ -13,7 +13,7 @@ import (
 // page cache holds.
 const dropUnit = 8 << 20 // bytes
 
-// ReadBack is Digest with a say about the page cache. fromDevice says that what
+// ReadBack is Transfer for the digests alone, with a say about the page cache. fromDevice says that what
 // was read has come from a device and not from memory; it is never said with
 // CacheAuto.
 //
@@ -22,7 +22,7 @@ const dropUnit = 8 << 20 // bytes
 // CacheDrop and CacheDirect both drop the file from the page cache first, which
 // forces what is not written yet. What other programs hold there nevertheless,
 // because they have it mapped, is read past the cache.
-func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache Cache, clock *timing.Clock, place timing.Place) (n int64, fromDevice bool, err error) {
+func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache CacheMode, clock *timing.Clock, place timing.Place) (n int64, fromDevice bool, err error) {
 	clock.At(timing.Read, place)
 	course := Course{Clock: clock, From: place}
 	if cache == CacheAuto {

@@ -17,24 +17,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-var allCaches = []Cache{CacheAuto, CacheDrop, CacheDirect}
-
-func digestsOf(content []byte) hash.Digests {
-	set := hash.NewSet([]hash.Algorithm{hash.SHA256, hash.MD5})
-	set.Write(content)
-	return set.Digests()
-}
-
-func freshSet() *hash.Set { return hash.NewSet([]hash.Algorithm{hash.SHA256, hash.MD5}) }
+var allCaches = []CacheMode{CacheAuto, CacheDrop, CacheDirect}
 
 // The digest and the size are right in every mode, for every size around the
 // edges of pages and blocks, on the file systems at hand.
-func TestReadBack(t *testing.T) {
+func TestReadBackDigestsInEveryMode(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, dir := range []string{treetest.MemoryDir(t), t.TempDir()} {
 		d := openDir(t, dir)
@@ -70,7 +61,7 @@ func TestReadBack(t *testing.T) {
 
 // What is read from the device cannot have come from memory: it is told for a
 // disk, with and without bypassing the cache.
-func TestReadBackFromADisk(t *testing.T) {
+func TestReadBackReportsTheDevice(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)
 	if !d.DeviceBacked() {
@@ -79,7 +70,7 @@ func TestReadBackFromADisk(t *testing.T) {
 	for _, size := range []int{4096, 100_000} {
 		content := treetest.Pattern(size, 1)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), content, 0o600))
-		for _, cache := range []Cache{CacheDrop, CacheDirect} {
+		for _, cache := range []CacheMode{CacheDrop, CacheDirect} {
 			src, info, err := d.Open("f")
 			require.NoError(t, err)
 			set := freshSet()
@@ -180,7 +171,7 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 		require.NoError(t, err)
 		defer src.Close()
 		set := freshSet()
-		n, err := p.Digest(context.Background(), src, info, set)
+		n, err := p.Transfer(context.Background(), src, info, set, nil, Course{})
 		require.NoError(t, err)
 		require.EqualValues(t, len(contents[name]), n)
 		require.Equal(t, digestsOf(contents[name]), set.Digests(), name)
@@ -284,7 +275,7 @@ func TestReadBackGivesAllBlocksBack(t *testing.T) {
 }
 
 // A context that has ended already reads nothing.
-func TestReadBackAfterTheEnd(t *testing.T) {
+func TestReadBackWithAnEndedContextReadsNothing(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	d := openDir(t, dir)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -49,6 +49,7 @@ func (s *Sink) place() timing.Place { return s.Place }
 
 func (s *Sink) take(q piece, c *timing.Clock) {
 	s.clock = c
+	c.At(timing.Write, s.Place)
 	switch {
 	case q.mark != nil:
 		if s.reach(q.off); s.Err == nil {
@@ -72,9 +73,9 @@ func (s *Sink) put(data []byte, off int64) {
 // wrote accounts for n bytes that were written at the offset off.
 func (s *Sink) wrote(off, n int64) {
 	s.end = max(s.end, off+n)
-	s.clock.Count(timing.Write, s.Place, n)
+	s.clock.At(timing.Write, s.Place) // where the system has read it as well
+	s.clock.Did(n)
 	if s.Behind != nil {
-		s.clock.At(timing.Write, s.Place) // where the system has read it as well
 		s.Behind.Clock = s.clock
 		s.Behind.Wrote(off, n)
 	}

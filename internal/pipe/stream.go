@@ -105,21 +105,16 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 			return int64(n), true, nil
 		}
 	}
-	clock.Count(timing.Read, from, int64(n))
+	clock.Did(int64(n))
 	if err := p.Pace(ctx, n, clock); err != nil {
 		return 0, false, err
 	}
-	if set.Len() > 0 {
-		clock.At(timing.Hash, timing.CPU)
-		set.Write(b.Buf[:n])
-		for range set.Len() {
-			clock.Count(timing.Hash, timing.CPU, int64(n))
-		}
+	q := piece{block: b, data: b.Buf[:n]}
+	for i := range set.Len() {
+		q.digest(set, i, clock)
 	}
 	for _, s := range sinks {
-		clock.At(timing.Write, s.Place)
-		s.clock = clock
-		s.Write(b.Buf[:n], 0)
+		s.take(q, clock)
 	}
 	p.count(int64(n))
 	return int64(n), false, nil
@@ -130,8 +125,7 @@ func (p *Pipe) get(ctx context.Context, clock *timing.Clock) (*Block, error) {
 	if b := p.Pool.tryGet(ctx); b != nil {
 		return b, nil
 	}
-	clock.Wait(timing.Block, timing.None)
-	defer clock.Resume()
+	defer clock.Wait(timing.Block, timing.None).Resume()
 	return p.Pool.Get(ctx)
 }
 
@@ -179,8 +173,8 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 // more, or an error, and returns how far it has come. It holds one block at a
 // time and none while it waits for the next. Holes are pieces of at most longest
 // bytes; 0: they are not looked for.
-// behind, if not nil, is told how far it has come after each block.
-func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, behind func(off int64)) (int64, error) {
+// read, if not nil, is told how far it has come after each block.
+func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, read func(off int64)) (int64, error) {
 	p := f.pipe
 	off, dataEnd, holes := start, int64(0), longest > 0
 	for wanted() && (off < info.Size || info.Size == 0) {
@@ -223,12 +217,12 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 			b.Release()
 			return off, err
 		}
-		f.clock.Count(timing.Read, f.from, int64(n))
+		f.clock.Did(int64(n))
 		f.send(piece{block: b, data: b.Buf[:n], off: off})
 		off += int64(n)
 		p.count(int64(n))
-		if behind != nil {
-			behind(off)
+		if read != nil {
+			read(off)
 		}
 	}
 	return off, nil
@@ -246,7 +240,6 @@ func (p *Pipe) Pace(ctx context.Context, n int, clock *timing.Clock) error {
 	if p.Limiter == nil {
 		return nil
 	}
-	clock.Wait(timing.Pace, timing.UserLimit)
-	defer clock.Resume()
+	defer clock.Wait(timing.Pace, timing.UserLimit).Resume()
 	return p.Limiter.WaitN(ctx, n)
 }

@@ -23,52 +23,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// openDir opens dir for as long as the test takes.
-func openDir(t testing.TB, dir string) *fsys.Dir {
-	t.Helper()
-	return openDirOf(t, nil, dir)
-}
-
-func openDirOf(t testing.TB, sys *fsys.FS, dir string) *fsys.Dir {
-	t.Helper()
-	d, err := sys.OpenRoot(dir)
-	require.NoError(t, err)
-	t.Cleanup(func() { d.Close() })
-	return d
-}
-
-// mover makes a pipe.
-func mover(block, queue int, memory int64, keepHoles bool) *Pipe {
-	return &Pipe{Pool: NewPool(block, memory), QueueSize: queue, KeepHoles: keepHoles, Bytes: new(atomic.Int64)}
-}
-
-func sinks(t require.TestingT, d *fsys.Dir, n int) []*Sink {
-	list := make([]*Sink, n)
-	for i := range list {
-		p, err := d.Create(false)
-		require.NoError(t, err)
-		list[i] = &Sink{File: p}
-	}
-	return list
-}
-
-// written returns what a sink's file holds and gives the file up.
-func written(t require.TestingT, s *Sink) []byte {
-	defer s.File.Abort()
-	info, err := s.File.Stat()
-	require.NoError(t, err)
-	b := make([]byte, info.Size)
-	n, err := s.File.ReadAt(b, 0)
-	require.NoError(t, err)
-	return b[:n]
-}
-
-func blocksOf(t require.TestingT, s *Sink) int64 {
-	info, err := s.File.Stat()
-	require.NoError(t, err)
-	return info.Blocks * 512
-}
-
 // A sink is a byte slice in which what is not written is zero, sparse or not.
 func TestSinkAgainstAByteSlice(t *testing.T) {
 	d := openDir(t, treetest.MemoryDir(t))
@@ -144,7 +98,7 @@ func TestASinkKeepsItsFirstError(t *testing.T) {
 	require.ErrorIs(t, s.Err, syscall.ENOSPC)
 }
 
-func TestIsZero(t *testing.T) {
+func TestIsZeroFindsASingleByte(t *testing.T) {
 	for _, n := range []int{0, 1, 4096, len(zeros) - 1, len(zeros), len(zeros) + 1, 3*len(zeros) + 5} {
 		p := make([]byte, n)
 		require.True(t, isZero(p))
@@ -386,14 +340,3 @@ func TestPoolFromManyGoroutines(t *testing.T) {
 	require.LessOrEqual(t, most.Load(), int64(3))
 	require.Zero(t, p.out.Load())
 }
-
-// hook lets f decide about what is opened through sys, until unhook is called.
-func hook(sys *fsys.FS, f func(op fsys.Op, name string) error) (unhook func()) {
-	sys.Fault = faultfs.New(f).Fault
-	return func() { sys.Fault = nil }
-}
-
-const (
-	testBlock = 4 << 10 // bytes: what is longer goes through lanes
-	testBig   = 5*testBlock + 123
-)

@@ -3,6 +3,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/schollz/progressbar/v3"
@@ -19,7 +20,7 @@ const (
 	barFrame = 6 + 2 + 3
 )
 
-// field is one fact beside the bar. Its width never changes once the totals are
+// field is one fact behind the bar. Its width never changes once the totals are
 // known, so that nothing on the line moves.
 type field struct {
 	text string
@@ -57,9 +58,8 @@ func (s snapshot) knownFields() []field {
 // stateWidth holds "flushing 59:59" and "ETA 100:00:00".
 const stateWidth = 14
 
-// state is the time left or the phase, which share a place. While flushing both
-// are told, as long as they fit: nothing is read any more, and somebody may
-// wonder why.
+// state is the time left or the phase, which share a place. While flushing it is both, as
+// long as they fit: nothing is read any more, and the phase says why.
 func (s snapshot) state() string {
 	eta, ok := s.eta()
 	switch {
@@ -89,23 +89,17 @@ func (s snapshot) unknownFields() []field {
 // fit joins as many fields as there is space for, in their order.
 func fit(fields []field, space int) string {
 	for {
-		width, worst := -1, -1
+		texts := make([]string, len(fields))
 		for i, f := range fields {
-			width += len(f.text) + 1
-			if worst < 0 || f.drop > fields[worst].drop {
-				worst = i
-			}
+			texts[i] = f.text
 		}
-		if width <= space || len(fields) <= 1 {
-			break
+		line := strings.Join(texts, " ")
+		if len(line) <= space || len(fields) <= 1 {
+			return line
 		}
-		fields = append(fields[:worst:worst], fields[worst+1:]...)
+		first := slices.MaxFunc(fields, func(a, b field) int { return a.drop - b.drop })
+		fields = slices.DeleteFunc(fields, func(f field) bool { return f == first })
 	}
-	texts := make([]string, len(fields))
-	for i, f := range fields {
-		texts[i] = f.text
-	}
-	return strings.Join(texts, " ")
 }
 
 // meter lets the library draw a bar of that width with text behind it. Each
@@ -113,14 +107,12 @@ func fit(fields []field, space int) string {
 // one draws nothing more once it was full, clears the line in a write of its
 // own, which flickers, and fits its width to a file that it must own.
 func meter(percent, width int, text string) string {
-	bar := progressbar.NewOptions64(100, append(common(text),
+	bar := newBar(100, text,
 		progressbar.OptionSetWidth(max(width, 1)),
 		progressbar.OptionSetTheme(progressbar.ThemeASCII),
 		progressbar.OptionSetPredictTime(false),
-	)...)
-	// Neither can fail: nothing is written, and the number is within bounds.
-	_ = bar.Set(percent)
-	_ = bar.RenderBlank() // 0 % is not drawn by Set
+	)
+	_ = bar.Set(percent) // cannot fail: nothing is written, and the number is within bounds
 	return frameOf(bar)
 }
 
@@ -128,24 +120,20 @@ func meter(percent, width int, text string) string {
 func spinner(frame int, text string) string {
 	strokes := []string{"|", "/", "-", `\`}
 	turn := frame % len(strokes)
-	bar := progressbar.NewOptions64(-1, append(common(text),
-		progressbar.OptionSpinnerCustom(strokes[turn:turn+1]),
-		progressbar.OptionSetElapsedTime(false),
-	)...)
-	_ = bar.RenderBlank()
-	return frameOf(bar)
+	return frameOf(newBar(-1, text, progressbar.OptionSpinnerCustom(strokes[turn:turn+1]), progressbar.OptionSetElapsedTime(false)))
 }
 
-func common(text string) []progressbar.Option {
-	return []progressbar.Option{
+func newBar(total int64, text string, options ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total, append(options,
 		progressbar.OptionSetWriter(io.Discard),
 		progressbar.OptionSetDescription(text),
 		progressbar.OptionShowDescriptionAtLineEnd(),
 		progressbar.OptionSetSpinnerChangeInterval(0), // or else it starts a goroutine
 		progressbar.OptionThrottle(0),
-	}
+	)...)
 }
 
 func frameOf(bar *progressbar.ProgressBar) string {
+	_ = bar.RenderBlank() // Set does not draw 0 %, and a spinner draws nothing else
 	return strings.TrimPrefix(bar.String(), "\r")
 }

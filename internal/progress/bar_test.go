@@ -7,15 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-func shot(bytes, total int64) snapshot {
-	return snapshot{
-		phase: counters.PhaseCopying, bytes: bytes, totalBytes: total,
-		files: bytes / 1e6, totalFiles: total / 1e6, totalsKnown: true,
-		rate: 1.44e9, average: 1.32e9, etaRate: 1.3e9,
-	}
-}
-
-func TestBarLine(t *testing.T) {
+func TestBarLineShowsWhatFitsTheTerminal(t *testing.T) {
 	unknown := shot(12.3e9, 0)
 	unknown.totalsKnown, unknown.phase = false, counters.PhaseScanning
 	flushing := shot(27.1e9, 27.1e9)
@@ -88,7 +80,7 @@ func TestBarLine(t *testing.T) {
 }
 
 // Nothing may wrap, at any width, and no value may move what stands beside it.
-func TestBarLineFitsAndKeepsStill(t *testing.T) {
+func TestBarLineFitsAndItsFieldsDoNotMove(t *testing.T) {
 	values := []int64{0, 1, 999, 1000, 999_499, 999_500, 9_994_999, 123_456_789, 999_950_000_000, 5e15, 9e18}
 	for columns := range 200 {
 		for _, total := range values {
@@ -120,7 +112,7 @@ func TestBarLineFitsAndKeepsStill(t *testing.T) {
 	}
 }
 
-func TestSpinnerTurns(t *testing.T) {
+func TestTheSpinnerTurnsWithEachFrame(t *testing.T) {
 	s := snapshot{}
 	seen := ""
 	for frame := range 5 {

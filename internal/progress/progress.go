@@ -1,8 +1,8 @@
 // Package progress shows how far a run has come. It reads the engine's
 // counters at its own pace; nothing that copies waits for it.
 //
-// It is the only room that knows the bar library, and it never writes to a
-// terminal itself: whoever owns the terminal lends it a [Screen].
+// It is the only package that imports the bar library. It never writes to a terminal
+// itself: the owner of the terminal gives it a [Screen].
 package progress
 
 import (
@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
@@ -27,22 +28,16 @@ const (
 	ModeNone
 )
 
-var modeNames = []string{"auto", "bar", "plain", "json", "none"}
+// Modes are the values of --progress.
+var Modes = choice.Table[Mode]{What: "progress mode", Names: []string{
+	ModeAuto:  "auto",
+	ModeBar:   "bar",
+	ModePlain: "plain",
+	ModeJSON:  "json",
+	ModeNone:  "none",
+}}
 
-func (m Mode) String() string { return modeNames[m] }
-
-// ModeNames lists the values of --progress.
-func ModeNames() []string { return modeNames }
-
-// ParseMode reads the value of --progress.
-func ParseMode(s string) (Mode, error) {
-	for i, name := range modeNames {
-		if s == name {
-			return Mode(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown progress mode %q; known are %s", s, strings.Join(modeNames, ", "))
-}
+func (m Mode) String() string { return Modes.Name(m) }
 
 // Resolve replaces ModeAuto by what suits the place that the output goes to.
 // Other modes were asked for and stay.
@@ -106,7 +101,7 @@ func Start(c Config) *Progress {
 }
 
 // Stop ends the watch and waits for its goroutine: afterwards the bar is gone,
-// and nothing more is written. In ModeJSON a last object tells the final
+// and nothing more is written. In ModeJSON a last object has the final
 // state. Stop may be called more than once.
 func (p *Progress) Stop() {
 	p.once.Do(func() { close(p.stop) })
@@ -183,7 +178,7 @@ func (s snapshot) text() string {
 }
 
 // jsonSchema is the version of that object. It grows when a field changes its
-// meaning or goes away, not when one is added.
+// meaning or is removed, not when one is added.
 const jsonSchema = 1
 
 // report is the object of ModeJSON; docs/schema/progress.json describes it. Totals and what follows from them are

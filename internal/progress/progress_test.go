@@ -3,75 +3,12 @@ package progress
 import (
 	"encoding/json"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
-
-// tape records what a Progress draws, and when.
-type tape struct {
-	mu    sync.Mutex
-	start time.Time
-	bars  []string
-	lines []string
-	at    []time.Duration // of every bar and line
-}
-
-func (t *tape) Bar(s string)  { t.put(&t.bars, s) }
-func (t *tape) Line(s string) { t.put(&t.lines, s) }
-
-func (t *tape) put(list *[]string, s string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	*list = append(*list, s)
-	t.at = append(t.at, time.Since(t.start))
-}
-
-// run shows counters that move by 100 MB and 10 files a second of fake time.
-func run(t *testing.T, mode Mode, seconds int, prepare func(*counters.Set)) *tape {
-	t.Helper()
-	tp := &tape{}
-	synctest.Test(t, func(t *testing.T) {
-		tp.start = time.Now()
-		c := &counters.Set{}
-		c.Phase.Store(int32(counters.PhaseCopying))
-		if prepare != nil {
-			prepare(c)
-		}
-		p := Start(Config{Mode: mode, Counters: c, Screen: tp, Width: func() int { return 80 }})
-		for range seconds * 10 {
-			time.Sleep(50 * time.Millisecond) // never at the instant of a tick
-			c.Bytes.Add(10e6)
-			c.Files.Add(1)
-			time.Sleep(50 * time.Millisecond)
-		}
-		p.Stop()
-		n := len(tp.at)
-		p.Stop()
-		time.Sleep(time.Minute)
-		if len(tp.at) != n {
-			t.Errorf("%d drawings after Stop", len(tp.at)-n)
-		}
-	})
-	return tp
-}
-
-func totals(bytes, files int64) func(*counters.Set) {
-	return func(c *counters.Set) {
-		c.TotalBytes.Store(bytes)
-		c.TotalFiles.Store(files)
-		c.ScanDone.Store(true)
-	}
-}
 
 func TestBarIsDrawnAtMostFourTimesASecondAndThenGone(t *testing.T) {
 	tp := run(t, ModeBar, 10, totals(1e9, 100))
@@ -156,7 +93,7 @@ func TestJSONKnowsTheTotalsWhenTheRunIsOver(t *testing.T) {
 	}
 }
 
-func TestJSONTellsWhatIsUnwritten(t *testing.T) {
+func TestJSONHasTheUnwrittenBytes(t *testing.T) {
 	tp := run(t, ModeJSON, 2, func(c *counters.Set) {
 		totals(300e6, 20)(c)
 		c.Phase.Store(int32(counters.PhaseFlushing))
@@ -170,7 +107,7 @@ func TestJSONTellsWhatIsUnwritten(t *testing.T) {
 	}
 }
 
-func TestTextTellsOfTheFlush(t *testing.T) {
+func TestTextShowsTheFlush(t *testing.T) {
 	s := snapshot{phase: counters.PhaseFlushing, bytes: 27.0e9, totalBytes: 27.1e9, unwritten: 0.1e9, deviceRate: 40e6,
 		files: 7, totalFiles: 7, totalsKnown: true, rate: 40e6, average: 41e6}
 	const want = "flushing: 27.0 GB of 27.1 GB (99%), 7 of 7 files, 40.0 MB/s (average 41.0 MB/s), 0:03 left"
@@ -201,7 +138,7 @@ func TestNoneDrawsNothingButKnowsTheStatus(t *testing.T) {
 	})
 }
 
-func TestResolve(t *testing.T) {
+func TestAutoBecomesTheModeThatSuitsTheOutput(t *testing.T) {
 	for _, c := range []struct {
 		mode            Mode
 		terminal, quiet bool
@@ -218,16 +155,5 @@ func TestResolve(t *testing.T) {
 		if got := c.mode.Resolve(c.terminal, c.quiet); got != c.want {
 			t.Errorf("%v.Resolve(%v, %v) = %v, want %v", c.mode, c.terminal, c.quiet, got, c.want)
 		}
-	}
-}
-
-func TestParseMode(t *testing.T) {
-	for _, name := range ModeNames() {
-		if m, err := ParseMode(name); err != nil || m.String() != name {
-			t.Errorf("ParseMode(%q) = %v, %v", name, m, err)
-		}
-	}
-	if _, err := ParseMode("fancy"); err == nil || !strings.Contains(err.Error(), `"fancy"`) {
-		t.Errorf("ParseMode(fancy): %v", err)
 	}
 }

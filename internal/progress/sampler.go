@@ -27,10 +27,10 @@ type sampler struct {
 	phase   counters.Phase
 	first   sample   // of the work that the average is about
 	samples []sample // oldest first; never empty
-	counted int64    // Counters.Bytes when last looked at
+	counted int64    // Counters.Bytes at the last sample
 	shown   int64    // of those, as many as were shown
 
-	unwritten int64     // Counters.Unwritten when last looked at
+	unwritten int64     // Counters.Unwritten at the last sample
 	moved     time.Time // when that was not what it had been before
 }
 
@@ -140,7 +140,7 @@ func (x sample) rateTo(now time.Time, bytes int64) float64 {
 }
 
 // percent is rounded down, so that 100 means all of it, and written. Where there
-// are no bytes to count, files stand in for them.
+// are no bytes to count, files are counted instead.
 func (s snapshot) percent() int {
 	done, total := s.bytes, s.totalBytes
 	if total <= 0 {

@@ -52,7 +52,7 @@ func TestStatusSignalsDoNotDisturbTheRates(t *testing.T) {
 	}
 }
 
-func TestEstimateIsSilentWhereItKnowsNothing(t *testing.T) {
+func TestThereIsNoEstimateBeforeAnythingIsKnown(t *testing.T) {
 	base := snapshot{totalsKnown: true, bytes: 1, totalBytes: 1000, etaRate: 1}
 	for name, change := range map[string]func(*snapshot){
 		"totals unknown":             func(s *snapshot) { s.totalsKnown = false },
@@ -106,7 +106,7 @@ func TestNoEstimateWhileADeviceStandsStill(t *testing.T) {
 	}
 }
 
-func TestPercent(t *testing.T) {
+func TestPercentIs100OnlyWhenAllIsWritten(t *testing.T) {
 	for _, c := range []struct {
 		s    snapshot
 		want int
@@ -212,28 +212,6 @@ func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
 	}
 }
 
-// watched is a sampler that looks at counters once a tick.
-type watched struct {
-	counters.Set
-	sampler
-
-	now time.Time
-}
-
-func newWatched(total int64) *watched {
-	now := time.Unix(1e9, 0)
-	w := &watched{sampler: newSampler(now), now: now}
-	w.TotalBytes.Store(total)
-	w.ScanDone.Store(true)
-	w.Phase.Store(int32(counters.PhaseCopying))
-	return w
-}
-
-func (w *watched) look() snapshot {
-	w.now = w.now.Add(tick)
-	return w.take(w.now, &w.Set)
-}
-
 // A copy whose source is four times as fast as the device: all that is shown is
 // what the device has, at its speed, until it has everything.
 func TestBytesAreThoseOnTheDevice(t *testing.T) {
@@ -246,7 +224,7 @@ func TestBytesAreThoseOnTheDevice(t *testing.T) {
 		written = min(written+device/4, read)
 		w.Bytes.Store(read)
 		w.Unwritten.Store(read - written)
-		return w.look()
+		return w.sample()
 	}
 	for i := range 33 { // until everything is read
 		s := step()
@@ -260,7 +238,7 @@ func TestBytesAreThoseOnTheDevice(t *testing.T) {
 	if read != total {
 		t.Fatalf("%d bytes are read", read)
 	}
-	if s := w.look(); s.bytes != 330e6 || s.unwritten != 70e6 || s.percent() != 82 {
+	if s := w.sample(); s.bytes != 330e6 || s.unwritten != 70e6 || s.percent() != 82 {
 		t.Errorf("all is read: %d bytes and %d unwritten, %d %%", s.bytes, s.unwritten, s.percent())
 	}
 	w.Phase.Store(int32(counters.PhaseFlushing))
@@ -299,7 +277,7 @@ func TestBytesShownDoNotGoBackwards(t *testing.T) {
 	} {
 		w.Bytes.Store(c.counted)
 		w.Unwritten.Store(c.unwritten)
-		s := w.look()
+		s := w.sample()
 		if s.bytes != c.want {
 			t.Errorf("step %d: %d bytes are shown of %d with %d unwritten, want %d", i, s.bytes, c.counted, c.unwritten, c.want)
 		}
@@ -313,12 +291,12 @@ func TestBytesShownDoNotGoBackwards(t *testing.T) {
 }
 
 // All was shown before it was known how much is unwritten.
-func TestNothingIsDoneBeforeItIsWritten(t *testing.T) {
+func TestThePercentageIs100OnlyAfterTheLastWrite(t *testing.T) {
 	w := newWatched(100e6)
 	w.Bytes.Store(100e6)
-	w.look()
+	w.sample()
 	w.Unwritten.Store(30e6)
-	s := w.look()
+	s := w.sample()
 	if s.percent() != 99 {
 		t.Errorf("%d %% with 30 MB unwritten", s.percent())
 	}
@@ -336,23 +314,23 @@ func TestVerifyingStartsAnewAfterFlushing(t *testing.T) {
 		for range 40 { // 100 MB/s, of which 40 MB/s reach the device
 			w.Bytes.Add(25e6)
 			w.Unwritten.Add(15e6)
-			w.look()
+			w.sample()
 		}
 		if seen {
 			w.Phase.Store(int32(counters.PhaseFlushing))
 			w.Unwritten.Store(300e6)
-			w.look()
+			w.sample()
 		}
 		w.Unwritten.Store(0)
 		w.TotalBytes.Store(2e9)
 		w.Phase.Store(int32(counters.PhaseVerifying))
-		if s := w.look(); s.bytes != 1e9 || s.rate != 0 || s.average != 0 {
+		if s := w.sample(); s.bytes != 1e9 || s.rate != 0 || s.average != 0 {
 			t.Errorf("flush seen %v: verifying begins with %d bytes, rate %v, average %v", seen, s.bytes, s.rate, s.average)
 		}
 		var s snapshot
 		for range 20 { // 10 MB/s
 			w.Bytes.Add(2.5e6)
-			s = w.look()
+			s = w.sample()
 		}
 		if s.rate != 10e6 || s.average != 10e6 {
 			t.Errorf("flush seen %v: rate %v, average %v; want 10 MB/s", seen, s.rate, s.average)
@@ -364,20 +342,20 @@ func TestVerifyingStartsAnewAfterFlushing(t *testing.T) {
 }
 
 // What an interrupted run had done is counted all at once.
-func TestContinuingIsNoSpeedForLong(t *testing.T) {
+func TestResumedBytesDoNotRaiseTheRateForLong(t *testing.T) {
 	w := newWatched(10e9)
-	w.look()
+	w.sample()
 	w.Bytes.Store(5e9)
 	var s snapshot
 	for i := range 30 * 4 {
-		s = w.look()
+		s = w.sample()
 		if i > 3*4 && (s.rate < 0.999e6 || s.rate > 1.001e6) {
 			t.Fatalf("rate %v after %v, want 1 MB/s", s.rate, time.Duration(i)*tick)
 		}
 		w.Bytes.Add(250e3)
 	}
-	w.look()
-	if s = w.look(); s.etaRate > 1.001e6 {
+	w.sample()
+	if s = w.sample(); s.etaRate > 1.001e6 {
 		t.Errorf("the estimate takes %v for the speed, want 1 MB/s", s.etaRate)
 	}
 }
@@ -389,7 +367,7 @@ func TestTotalOfAShortRunIsWhatWasCounted(t *testing.T) {
 	w.Bytes.Store(100)
 	w.Unwritten.Store(30)
 	w.Phase.Store(int32(counters.PhaseDone))
-	if s := w.look(); !s.totalsKnown || s.totalBytes != 100 || s.bytes != 70 {
+	if s := w.sample(); !s.totalsKnown || s.totalBytes != 100 || s.bytes != 70 {
 		t.Errorf("%d bytes of %d", s.bytes, s.totalBytes)
 	}
 }

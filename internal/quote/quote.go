@@ -9,6 +9,7 @@
 package quote
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,45 +30,23 @@ import (
 // shell whose history expansion does not know \' sees it outside of quotes. A
 // NUL byte, which no file name holds, is shown as \x00, though no shell reads
 // that back.
-//
-// Name allocates nothing but its result.
 func Name(s string) string {
-	size := 0
-	plain := true
-	for i := 0; i < len(s); {
-		n, safe := scan(s[i:])
-		escaped := n
-		if !safe {
-			plain = false
-			for _, b := range []byte(s[i : i+n]) {
-				escaped += escapedSize(b) - 1
-			}
-		} else if n == 1 {
-			plain = plain && s[i] != '\''
-			escaped = escapedSize(s[i])
-		}
-		size += escaped
-		i += n
-	}
-	if plain {
+	if !strings.Contains(s, "'") && safePart(s) == len(s) {
 		return "'" + s + "'"
 	}
-	var sb strings.Builder
-	sb.Grow(len("$''") + size)
-	sb.WriteString("$'")
-	for i := 0; i < len(s); {
-		n, safe := scan(s[i:])
+	out := append(make([]byte, 0, len(s)+64), "$'"...) // space for a few escapes
+	for len(s) > 0 {
+		n, safe := scan(s)
 		if safe && n > 1 {
-			sb.WriteString(s[i : i+n])
+			out = append(out, s[:n]...)
 		} else {
-			for j := range n {
-				writeEscaped(&sb, s[i+j])
+			for _, b := range []byte(s[:n]) {
+				out = appendEscaped(out, b)
 			}
 		}
-		i += n
+		s = s[n:]
 	}
-	sb.WriteByte('\'')
-	return sb.String()
+	return string(append(out, '\''))
 }
 
 // Plain returns a file name for a line that programs read as well: as it is, if
@@ -75,15 +54,8 @@ func Name(s string) string {
 // that hold something invisible, start with a quote, or start or end with a
 // space are not plain.
 func Plain(s string) string {
-	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '\'' || strings.HasPrefix(s, "$'") {
+	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '\'' || strings.HasPrefix(s, "$'") || safePart(s) < len(s) {
 		return Name(s)
-	}
-	for i := 0; i < len(s); {
-		n, safe := scan(s[i:])
-		if !safe {
-			return Name(s)
-		}
-		i += n
 	}
 	return s
 }
@@ -95,38 +67,20 @@ const (
 	mnemonicLetters = `abtnvfr\'`
 )
 
-// escapedSize returns how many bytes [writeEscaped] writes for b.
-func escapedSize(b byte) int {
-	switch {
-	case strings.IndexByte(mnemonics, b) >= 0:
-		return len(`\n`)
-	case b >= ' ' && b <= '~' && b != '!':
-		return 1
-	}
-	return len(`\x1b`) // as long as \377
-}
-
-// writeEscaped writes one byte as it stands in ANSI-C quotes: hexadecimal
+// appendEscaped appends one byte as it is written in ANSI-C quotes: hexadecimal
 // below 0x80 and octal from there on, each with all its digits, so that a
 // digit may follow.
-func writeEscaped(sb *strings.Builder, b byte) {
-	if i := strings.IndexByte(mnemonics, b); i >= 0 {
-		sb.WriteByte('\\')
-		sb.WriteByte(mnemonicLetters[i])
-		return
-	}
+func appendEscaped(out []byte, b byte) []byte {
+	i := strings.IndexByte(mnemonics, b)
 	switch {
+	case i >= 0:
+		return append(out, '\\', mnemonicLetters[i])
 	case b >= utf8.RuneSelf:
-		sb.WriteByte('\\')
-		sb.WriteByte('0' + b>>6)
-		sb.WriteByte('0' + b>>3&7)
-		sb.WriteByte('0' + b&7)
+		return fmt.Appendf(out, `\%03o`, b)
 	case b >= ' ' && b <= '~' && b != '!':
-		sb.WriteByte(b)
-	default:
-		sb.WriteString(`\x`)
-		writeHex(sb, uint32(b), 2)
+		return append(out, b)
 	}
+	return fmt.Appendf(out, `\x%02x`, b)
 }
 
 // Text returns free text, such as an error message from elsewhere, with
@@ -136,47 +90,39 @@ func writeEscaped(sb *strings.Builder, b byte) {
 // cannot be told from the same text written out. Text that holds nothing
 // dangerous is returned as it is, without allocation.
 func Text(s string) string {
-	i := 0
-	for i < len(s) {
-		n, safe := scan(s[i:])
-		if !safe {
-			break
-		}
-		i += n
-	}
+	i := safePart(s)
 	if i == len(s) {
 		return s
 	}
-	var sb strings.Builder
-	sb.Grow(len(s) + 16) // room for a few escapes
-	sb.WriteString(s[:i])
-	for i < len(s) {
-		n, safe := scan(s[i:])
+	out := append(make([]byte, 0, len(s)+16), s[:i]...) // space for a few escapes
+	for s = s[i:]; len(s) > 0; {
+		n, safe := scan(s)
+		c, _ := utf8.DecodeRuneInString(s)
 		switch {
 		case safe:
-			sb.WriteString(s[i : i+n])
+			out = append(out, s[:n]...)
 		case n == 1:
-			sb.WriteString(`\x`)
-			writeHex(&sb, uint32(s[i]), 2)
+			out = fmt.Appendf(out, `\x%02x`, s[0])
+		case c <= 0xffff:
+			out = fmt.Appendf(out, `\u%04x`, c)
 		default:
-			c, _ := utf8.DecodeRuneInString(s[i:])
-			if c <= 0xffff {
-				sb.WriteString(`\u`)
-				writeHex(&sb, uint32(c), 4)
-			} else {
-				sb.WriteString(`\U`)
-				writeHex(&sb, uint32(c), 8)
-			}
+			out = fmt.Appendf(out, `\U%08x`, c)
+		}
+		s = s[n:]
+	}
+	return string(out)
+}
+
+// safePart returns how many bytes at the beginning of s may be shown as they are.
+func safePart(s string) int {
+	for i := 0; i < len(s); {
+		n, safe := scan(s[i:])
+		if !safe {
+			return i
 		}
 		i += n
 	}
-	return sb.String()
-}
-
-func writeHex(sb *strings.Builder, v uint32, digits int) {
-	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
-		sb.WriteByte("0123456789abcdef"[v>>shift&0xf])
-	}
+	return len(s)
 }
 
 // scan returns the size of the first character of s, which is not empty, and

@@ -29,17 +29,15 @@ func (r *run) checkManifest() error {
 	if !possible {
 		return refuse(errors.New("there is nothing to list: no output is a file or a device that will hold the stream and nothing else, and the input is not read as a whole"))
 	}
-	for _, a := range r.opts.Hashes {
-		b := manifest.NewBuilder(a, nil, 0)
-		b.Named = true
-		if len(r.opts.Hashes) > 1 {
-			b.Style.Tag = a.Tags()[0]
-		}
-		r.builders = append(r.builders, b)
+	format := manifest.FormatOf(r.opts.Hashes[0])
+	if len(r.opts.Hashes) > 1 {
+		format = manifest.BSD
 	}
+	r.builder = manifest.NewBuilder(r.opts.Hashes, nil, 0)
+	r.builder.Named = true
 	var err error
 	r.manifest, err = catalog.OpenFile(catalog.FileOptions{
-		FS: r.opts.FS, Path: r.opts.Manifest, Hashes: r.opts.Hashes, Builders: r.builders,
+		FS: r.opts.FS, Path: r.opts.Manifest, Hashes: r.opts.Hashes, Builder: r.builder, Format: format,
 		Hint: "choose another name", Refuse: r.refuseManifest,
 		Changed: func(info fsys.Info) bool { return r.isOutput(info.ID) },
 	})
@@ -145,12 +143,10 @@ func (r *run) list() error {
 	if len(names) == 0 {
 		return errors.New("it was not written, since there is nothing to list: no output holds the stream and nothing else, and the input was not read as a whole")
 	}
-	digests := r.set.Digests()
-	for i, b := range r.builders {
-		for _, name := range names {
-			if err := b.Put(filepath.ToSlash(name), digests[i]); err != nil {
-				return err
-			}
+	for _, name := range names {
+		entry := manifest.Entry{Path: filepath.ToSlash(name), Digests: r.set.Digests(), Size: r.in.total, Mtime: r.in.Info.Mtime.Sec}
+		if err := r.builder.Put(entry); err != nil {
+			return err
 		}
 	}
 	var err error

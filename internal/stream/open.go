@@ -233,9 +233,6 @@ func (r *run) close() {
 	if r.manifest != nil {
 		r.manifest.Close()
 	}
-	for _, b := range r.builders {
-		_ = b.Close() // nothing was spilled
-	}
 	for _, out := range r.outputs {
 		if out != nil && !out.closed {
 			out.to.Close()

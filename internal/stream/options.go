@@ -1,15 +1,13 @@
 package stream
 
 import (
-	"fmt"
 	"math"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // DefaultBlockSize is that of copy, in bytes. Only counting depends on it: see
@@ -33,7 +31,7 @@ type Options struct {
 	NoTruncate bool // what an output holds behind the stream stays
 	Sparse     bool // zeros become holes
 	Unsynced   bool // nothing is forced to a device
-	Cache      CacheMode
+	Cache      pipe.CacheMode
 
 	Hashes   []hash.Algorithm
 	Manifest string // the file to write, as the user named it; see catalog.File; "" for none
@@ -67,32 +65,6 @@ func (a Amount) in(block int64) (n int64, ok bool) {
 		return 0, false
 	}
 	return a.N * block, true
-}
-
-// CacheMode says what the copy leaves in the page cache.
-type CacheMode uint8
-
-// The cache modes.
-const (
-	CacheAuto   CacheMode = iota // as CacheKeep, but CacheDrop for more than half of the memory
-	CacheKeep                    // as the system likes
-	CacheDrop                    // nothing that was not there before
-	CacheDirect                  // it is bypassed, where files and devices can
-)
-
-var cacheNames = []string{"auto", "keep", "drop", "direct"}
-
-func (m CacheMode) String() string { return cacheNames[m] }
-
-// CacheNames lists the values of stream's --cache.
-func CacheNames() []string { return cacheNames }
-
-// ParseCache reads the value of stream's --cache.
-func ParseCache(s string) (CacheMode, error) {
-	if i := slices.Index(cacheNames, s); i >= 0 {
-		return CacheMode(i), nil
-	}
-	return 0, fmt.Errorf("unknown cache mode %q; known are %s", s, strings.Join(cacheNames, ", "))
 }
 
 // Records counts blocks, as dd does.

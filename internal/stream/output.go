@@ -205,7 +205,7 @@ func (o *output) leave() {
 		o.behind = nil
 	}
 	if o.name == standard && o.to.Seeks {
-		if o.run.opts.Cache == CacheDirect {
+		if o.run.opts.Cache == pipe.CacheDirect {
 			_, _ = o.to.SetDirect(false) // whoever shares the descriptor wants it as it was
 		}
 		if err := o.to.Leave(o.base + o.written); err != nil && !o.failed {

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -50,9 +48,9 @@ type run struct {
 	set        *hash.Set
 	devices    []pipe.Gauged // of the outputs that writeback follows
 	gauge      *pipe.Gauge
-	manifest   *catalog.File       // nil for none
-	builders   []*manifest.Builder // of the manifest, one for each hash
-	listed     catalog.Written     // the manifest, if it was written
+	manifest   *catalog.File     // nil for none
+	builder    *manifest.Builder // of the manifest
+	listed     catalog.Written   // the manifest, if it was written
 	errors     atomic.Int64
 	noDirect   sync.Once
 	drops      bool
@@ -120,7 +118,7 @@ func (r *run) setBuffers() {
 	}
 	r.pipe = &pipe.Pipe{Pool: pipe.NewPool(r.unit, memory), QueueSize: queueSize}
 	if r.opts.BytesPerSecond > 0 {
-		r.pipe.Limiter = rate.NewLimiter(rate.Limit(r.opts.BytesPerSecond), r.unit)
+		r.pipe.Limiter = pipe.NewLimiter(r.opts.BytesPerSecond, r.unit)
 	}
 }
 
@@ -137,13 +135,13 @@ func (r *run) setTotals() {
 		r.counters.ScanDone.Store(true)
 	}
 	memory := fsys.Memory()
-	r.drops = r.opts.Cache >= CacheDrop || r.opts.Cache == CacheAuto && memory > 0 && total > memory/2
+	r.drops = r.opts.Cache >= pipe.CacheDrop || r.opts.Cache == pipe.CacheAuto && memory > 0 && total > memory/2
 }
 
 // prepare truncates the outputs, now that nothing is left to be refused, and starts
 // what goes on beside the copy.
 func (r *run) prepare() {
-	if r.opts.Cache == CacheDirect {
+	if r.opts.Cache == pipe.CacheDirect {
 		r.in.direct.wanted = r.bypass(r.opts.Input, r.in.Stream)
 		r.in.direct.on = r.in.direct.wanted
 	}
@@ -159,7 +157,7 @@ func (r *run) prepare() {
 			r.fail(out.name, failure.StageWrite, err)
 			continue
 		}
-		direct := r.opts.Cache == CacheDirect && r.bypass(out.name, out.to)
+		direct := r.opts.Cache == pipe.CacheDirect && r.bypass(out.name, out.to)
 		switch {
 		case out.syncs() && out.to.WritesBehind():
 			r.follow(out, devices)

@@ -27,6 +27,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -146,7 +147,7 @@ func TestLikeDD(t *testing.T) {
 			}
 			// dd is not asked to be sparse: it would leave what stood there before.
 			o.Sparse = rapid.Bool().Draw(t, "sparse")
-			o.Cache = CacheMode(rapid.IntRange(0, 3).Draw(t, "cache"))
+			o.Cache = pipe.CacheMode(rapid.IntRange(0, 3).Draw(t, "cache"))
 			o.Unsynced = rapid.Bool().Draw(t, "unsynced")
 			o.Input, o.Outputs = path("in"), []string{path("got")}
 		})
@@ -482,7 +483,7 @@ func TestDirectWithinAPage(t *testing.T) {
 			t.Skip("the temporary directory's file system reads directly into any memory")
 		}
 		out := filepath.Join(dir, "out")
-		succeeds(t, stream(t.Context(), in, []string{out}, func(o *Options) { o.Cache, o.Skip = CacheDirect, Amount{N: skip, Bytes: true} }))
+		succeeds(t, stream(t.Context(), in, []string{out}, func(o *Options) { o.Cache, o.Skip = pipe.CacheDirect, Amount{N: skip, Bytes: true} }))
 		require.True(t, bytes.Equal(content[skip:], read(t, out)))
 	}
 }
@@ -541,7 +542,7 @@ func TestDirectIsTakenBack(t *testing.T) {
 	out, err := os.Create(filepath.Join(dir, "out"))
 	require.NoError(t, err)
 	defer out.Close()
-	succeeds(t, stream(t.Context(), "-", []string{"-"}, func(o *Options) { o.Stdin, o.Stdout, o.Cache = in, out, CacheDirect }))
+	succeeds(t, stream(t.Context(), "-", []string{"-"}, func(o *Options) { o.Stdin, o.Stdout, o.Cache = in, out, pipe.CacheDirect }))
 	require.True(t, bytes.Equal(content, read(t, out.Name())))
 	for _, f := range []*os.File{in, out} {
 		flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)

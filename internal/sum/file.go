@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
 // maxAttempts is how often a file that changes while it is read is read.
@@ -70,7 +70,7 @@ func (r *run) do(ctx context.Context, j job) {
 func (r *run) special(ctx context.Context, j job, set *hash.Set) {
 	in, err := os.Open(j.path)
 	if err != nil {
-		r.fail(j.name, failure.StageOpen, bare(err))
+		r.fail(j.name, failure.StageOpen, fsys.BareError(err))
 		return
 	}
 	defer in.Close() //nolint:errcheck // it was only read
@@ -93,7 +93,7 @@ func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 // written to or replaced meanwhile, which is to be hashed again.
 func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
 	set.Reset()
-	n, err := r.pipe.Digest(ctx, f, info, set)
+	n, err := r.pipe.Transfer(ctx, f, info, set, nil, pipe.Course{})
 	var now fsys.Info
 	if err == nil {
 		now, err = f.Stat()
@@ -103,7 +103,7 @@ func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, 
 	case err != nil:
 		r.fail(j.name, failure.StageRead, err)
 	case now.Size == info.Size && now.Mtime == info.Mtime && now.Ctime == info.Ctime:
-		r.results <- result{name: j.name, digests: set.Digests(), bytes: n}
+		r.results <- result{name: j.name, digests: set.Digests(), bytes: n, mtime: info.Mtime}
 	default:
 		r.counters.Bytes.Add(-n)
 		return false
@@ -130,16 +130,8 @@ func (r *run) stream(ctx context.Context, j job, in io.Reader, set *hash.Set) {
 			return
 		}
 		if err != nil {
-			r.fail(j.name, failure.StageRead, bare(err))
+			r.fail(j.name, failure.StageRead, fsys.BareError(err))
 			return
 		}
 	}
-}
-
-// bare takes the path off an error of package os; the report has it already.
-func bare(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
 }

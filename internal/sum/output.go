@@ -1,10 +1,8 @@
 package sum
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -38,7 +36,7 @@ func (r *run) openOutput(args []argument) (*output, error) {
 	}
 	var err error
 	o.file, err = catalog.OpenFile(catalog.FileOptions{
-		FS: r.opts.FS, Path: r.opts.Manifest, Base: base, Hashes: r.opts.Hashes, Builders: r.builders,
+		FS: r.opts.FS, Path: r.opts.Manifest, Base: base, Hashes: r.opts.Hashes, Builder: r.builder, Format: r.format,
 		Hint: "choose another name, or leave --manifest out to print the lines",
 	})
 	return o, err
@@ -80,11 +78,13 @@ func (o *output) close() {
 	}
 }
 
-// write writes the lines of all builders. A file is complete or not written: what
+// write writes the lines. A file is complete or not written: what
 // was there stays.
 func (o *output) write(r *run) error {
 	if o.file == nil {
-		return r.lines(r.opts.Out)
+		n, err := r.builder.Write(r.opts.Out, manifest.Document{Format: r.format, Zero: r.opts.Zero})
+		r.summary.Lines = n.Lines
+		return err
 	}
 	fail := func(err error) error {
 		return fmt.Errorf("manifest %s: %w", quote.Name(r.opts.Manifest), err)
@@ -109,19 +109,6 @@ func files(n int64) string {
 		return "1 file"
 	}
 	return fmt.Sprintf("%d files", n)
-}
-
-// lines writes the lines of all builders to one writer.
-func (r *run) lines(w io.Writer) error {
-	out := bufio.NewWriterSize(w, 64<<10)
-	for _, b := range r.builders {
-		n, err := b.Write(out, manifest.Carry{})
-		if err != nil {
-			return err
-		}
-		r.summary.Lines += n.Lines
-	}
-	return out.Flush()
 }
 
 // newSpill makes the temporary of a builder that outgrows memory.

@@ -4,10 +4,10 @@
 package sum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,14 +96,11 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range o.Hashes {
-		b := manifest.NewBuilder(a, newSpill, manifest.DefaultMemory/len(o.Hashes))
-		b.Named = !isTree(args)
-		if b.Style.Zero = o.Zero; o.Tag {
-			b.Style.Tag = manifest.Tags(string(a))[0]
-		}
-		r.builders = append(r.builders, b)
-		defer b.Close() //nolint:errcheck // a temporary that is not needed any more
+	r.builder = manifest.NewBuilder(o.Hashes, newSpill, 0)
+	defer r.builder.Close() //nolint:errcheck // a temporary that is not needed any more
+	r.builder.Named = !isTree(args)
+	if r.format = manifest.FormatOf(o.Hashes[0]); o.Tag {
+		r.format = manifest.BSD
 	}
 	if r.out, err = r.openOutput(args); err != nil {
 		return nil, err
@@ -137,9 +134,10 @@ type run struct {
 	reserved sync.Once
 
 	// The collector's own.
-	builders []*manifest.Builder // one for each hash
-	summary  *Summary
-	failed   error // of a builder: no lines are written then
+	builder *manifest.Builder
+	format  manifest.Sums
+	summary *Summary
+	failed  error // of the builder: no lines are written then
 }
 
 // argument is a path that the user gave.
@@ -166,6 +164,7 @@ type result struct {
 	name    string
 	digests hash.Digests // nil if it failed
 	bytes   int64
+	mtime   fsys.Time // zero for a stream
 	event   *Event
 }
 
@@ -177,10 +176,7 @@ func (r *run) arguments() ([]argument, error) {
 		a := argument{given: given}
 		if given != "-" {
 			info, err := os.Stat(given)
-			if failed, ok := errors.AsType[*fs.PathError](err); ok {
-				err = failed.Err
-			}
-			a.isDir, a.err = err == nil && info.IsDir(), err
+			a.isDir, a.err = err == nil && info.IsDir(), fsys.BareError(err)
 		}
 		if a.isDir && len(r.opts.Paths) > 1 {
 			a.prefix = strings.TrimRight(filepath.ToSlash(given), "/") + "/"
@@ -237,7 +233,7 @@ func (r *run) hash(ctx context.Context, args []argument) {
 	stop()
 }
 
-// collect runs until results is closed. It alone uses the builders and the
+// collect runs until results is closed. It alone uses the builder and the
 // summary, and calls Options.Report.
 func (r *run) collect() {
 	for got := range r.results {
@@ -256,11 +252,8 @@ func (r *run) collect() {
 		}
 		r.summary.Files++
 		r.summary.Bytes += got.bytes
-		for i, b := range r.builders {
-			if err := b.Put(got.name, got.digests[i]); err != nil && r.failed == nil {
-				r.failed = err
-			}
-		}
+		err := r.builder.Put(manifest.Entry{Path: got.name, Digests: got.digests, Size: got.bytes, Mtime: got.mtime.Sec})
+		r.failed = cmp.Or(r.failed, err)
 	}
 }
 

@@ -14,6 +14,20 @@
 // another: its duration shows in the waiting of the other. All shares together are the
 // time in which any goroutine worked. The share of a place is what the run would gain
 // if that place took no time.
+//
+// Which time counts for which place:
+//
+//   - the source: waiting for a name, opening, describing and reading
+//   - the CPU: hashing, and everything at a file system in memory, which has no device
+//   - a destination: reading what is there, creating, writing, completing, flushing,
+//     reading back, and waiting for its window
+//   - that of the lane: waiting for a full lane, or for the goroutine's own blocks
+//   - the limit: waiting for --bwlimit
+//   - nobody: waiting for blocks that others have, for a turn on a disk that spins, or for
+//     the collector, because the goroutine that is waited for is measured
+//
+// The time in copy_file_range cannot be divided. It is the destination's, or the source's
+// if nothing of the file was in memory and writeback follows it, which has waits of its own.
 package timing
 
 import (
@@ -52,10 +66,10 @@ func (k Kind) String() string {
 	}[k]
 }
 
-// Waits reports whether it is waiting and not work.
+// Waits reports whether the kind is waiting and not work.
 func (k Kind) Waits() bool { return k >= List }
 
-// Place is who a interval is spent on. The zero value is nobody.
+// Place is the part of the run that an interval is spent on. The zero value is none.
 type Place int
 
 // The places, before those of the destinations.
@@ -77,7 +91,7 @@ func Destination(i int) Place { return first + Place(i) }
 // Destination returns which destination a place is.
 func (p Place) Destination() (i int, ok bool) { return int(p) - int(first), p >= first }
 
-// cell is what was spent on one place with one kind.
+// cell is the sum of the intervals of one kind at one place.
 type cell struct {
 	time       time.Duration
 	share      time.Duration // of the wall time
@@ -129,15 +143,18 @@ func (c *Clock) interval(next int) {
 	c.now, c.since = next, now
 }
 
-// counts reports whether the place of a interval is not nobody.
+// counts reports whether an interval has a place.
 func counts(index int) bool { return index >= int(kinds) }
 
-// Wait is At for waiting, until Resume.
-func (c *Clock) Wait(k Kind, p Place) {
+// Wait is At for waiting, until Resume:
+//
+//	defer clock.Wait(timing.Pace, timing.UserLimit).Resume()
+func (c *Clock) Wait(k Kind, p Place) *Clock {
 	if c != nil {
 		c.before = c.now
 		c.interval(index(k, p))
 	}
+	return c
 }
 
 // Resume ends a Wait and goes on with what was before.
@@ -147,7 +164,7 @@ func (c *Clock) Resume() {
 	}
 }
 
-// Here is the place of the interval under way.
+// Here returns the place of the interval under way.
 func (c *Clock) Here() Place {
 	if c == nil {
 		return None
@@ -155,22 +172,29 @@ func (c *Clock) Here() Place {
 	return Place(c.now / int(kinds))
 }
 
-// Blame says what place the interval under way was spent on, where that turns out at its
-// end. Neither this place nor the one that it was taken for is nobody.
-func (c *Clock) Blame(k Kind, p Place) {
+// Blame sets the place of the interval under way, for one whose place is known only at its
+// end. Neither the place before nor this one is None.
+func (c *Clock) Blame(p Place) {
 	if c != nil {
-		c.now = index(k, p)
+		c.now = index(Kind(c.now%int(kinds)), p)
 	}
 }
 
-// Count counts an operation of so many bytes.
+// Did counts an operation of so many bytes in the interval under way.
+func (c *Clock) Did(bytes int64) {
+	if c != nil {
+		c.cells[c.now].add(cell{bytes: bytes, operations: 1})
+	}
+}
+
+// Count is Did for another interval than the one under way.
 func (c *Clock) Count(k Kind, p Place, bytes int64) {
 	if c != nil {
 		c.cells[index(k, p)].add(cell{bytes: bytes, operations: 1})
 	}
 }
 
-// Spent is the time of all intervals of a kind that have ended.
+// Spent returns the time of all intervals of a kind at a place that have ended.
 func (c *Clock) Spent(k Kind, p Place) time.Duration {
 	if c == nil {
 		return 0
@@ -178,7 +202,8 @@ func (c *Clock) Spent(k Kind, p Place) time.Duration {
 	return c.cells[index(k, p)].time
 }
 
-// Aside is a clock for a goroutine that works for this one, who waits for it.
+// Aside makes a clock for a goroutine that works for the one of this clock. Only the wait
+// of the latter has a share.
 func (c *Clock) Aside() *Clock {
 	if c == nil {
 		return nil
@@ -197,18 +222,20 @@ func (c *Clock) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range c.cells {
-		s.cells[i].add(c.cells[i])
+		s.mu.cells[i].add(c.cells[i])
 	}
-	s.spare = append(s.spare, c)
+	s.mu.spare = append(s.mu.spare, c)
 }
 
 // Sheet is the account of a run. A nil *Sheet makes clocks that measure nothing.
 type Sheet struct {
-	rate  atomic.Pointer[rate]
-	mu    sync.Mutex // guards all below, and setting rate
-	cells []cell
-	owner []Place  // whose share a place's is
-	spare []*Clock // stopped, to be used again
+	rate atomic.Pointer[rate] // set under mu
+	mu   struct {
+		sync.Mutex
+		cells []cell
+		owner []Place  // whose share a place's is
+		spare []*Clock // stopped, to be used again
+	}
 }
 
 // rate says how the mean of the time that goroutines have spent grows: by one part
@@ -221,9 +248,10 @@ type rate struct {
 // NewSheet makes a sheet for so many destinations.
 func NewSheet(destinations int) *Sheet {
 	places := int(Destination(destinations))
-	s := &Sheet{cells: make([]cell, places*int(kinds)), owner: make([]Place, places)}
-	for p := range s.owner {
-		s.owner[p] = Place(p)
+	s := &Sheet{}
+	s.mu.cells, s.mu.owner = make([]cell, places*int(kinds)), make([]Place, places)
+	for p := range s.mu.owner {
+		s.mu.owner[p] = Place(p)
 	}
 	s.rate.Store(&rate{since: time.Since(epoch)})
 	return s
@@ -233,7 +261,7 @@ func NewSheet(destinations int) *Sheet {
 func (s *Sheet) Charge(p, owner Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.owner[p] = owner
+	s.mu.owner[p] = owner
 }
 
 // mean is the time that a goroutine would have of the wall time if it had counted
@@ -263,7 +291,8 @@ func (s *Sheet) join(now time.Duration, more bool) time.Duration {
 // Clock makes a clock that is idle.
 func (s *Sheet) Clock() *Clock { return s.clock(false) }
 
-// Aside makes a clock for a goroutine that nobody waits for without saying so.
+// Aside makes a clock whose intervals have no share: the goroutines that wait for this one
+// report it.
 func (s *Sheet) Aside() *Clock { return s.clock(true) }
 
 func (s *Sheet) clock(aside bool) *Clock {
@@ -273,17 +302,17 @@ func (s *Sheet) clock(aside bool) *Clock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &Clock{}
-	if last := len(s.spare) - 1; last >= 0 {
-		c, s.spare = s.spare[last], s.spare[:last]
+	if last := len(s.mu.spare) - 1; last >= 0 {
+		c, s.mu.spare = s.mu.spare[last], s.mu.spare[:last]
 		clear(c.cells)
 	} else {
-		c.cells = make([]cell, len(s.cells))
+		c.cells = make([]cell, len(s.mu.cells))
 	}
 	*c = Clock{sheet: s, aside: aside, since: time.Since(epoch), cells: c.cells}
 	return c
 }
 
-// Interval is what a run has spent on one place with one kind.
+// Interval is the sum of the intervals of a run of one kind at one place.
 type Interval struct {
 	Kind       Kind
 	Place      Place
@@ -298,8 +327,8 @@ func (s *Sheet) Intervals() []Interval {
 	defer s.mu.Unlock()
 	var intervals []Interval
 	for k := Idle + 1; k < kinds; k++ {
-		for p := None; index(k, p) < len(s.cells); p++ {
-			if c := s.cells[index(k, p)]; c.time > 0 || c.operations > 0 {
+		for p := None; index(k, p) < len(s.mu.cells); p++ {
+			if c := s.mu.cells[index(k, p)]; c.time > 0 || c.operations > 0 {
 				intervals = append(intervals, Interval{k, p, c.time, c.bytes, c.operations})
 			}
 		}
@@ -312,10 +341,10 @@ func (s *Sheet) Intervals() []Interval {
 func (s *Sheet) Shares() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shares := make([]time.Duration, len(s.owner))
-	for i := range s.cells {
+	shares := make([]time.Duration, len(s.mu.owner))
+	for i := range s.mu.cells {
 		if counts(i) {
-			shares[s.owner[i/int(kinds)]] += s.cells[i].share
+			shares[s.mu.owner[i/int(kinds)]] += s.mu.cells[i].share
 		}
 	}
 	return shares

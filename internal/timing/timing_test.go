@@ -13,7 +13,7 @@ import (
 // intervals are what a test expects of the times of a sheet, by kind and place.
 type intervals map[[2]int]time.Duration
 
-func lapsOf(s *Sheet) intervals {
+func timesOf(s *Sheet) intervals {
 	got := intervals{}
 	for _, l := range s.Intervals() {
 		if l.Time > 0 {
@@ -27,7 +27,7 @@ func at(k Kind, p Place) [2]int { return [2]int{int(k), int(p)} }
 
 // The end of one interval is the beginning of the next, and waiting comes back to what it
 // has interrupted.
-func TestLapsAddUp(t *testing.T) {
+func TestIntervalsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSheet(1)
 		c := s.Clock()
@@ -46,7 +46,7 @@ func TestLapsAddUp(t *testing.T) {
 		time.Sleep(time.Second)
 		c.Wait(Queue, CPU)
 		time.Sleep(2 * time.Second)
-		c.Blame(Queue, Source)
+		c.Blame(Source)
 		c.Resume()
 		require.Equal(t, 2*time.Second, c.Spent(Read, Source))
 		c.Stop()
@@ -54,14 +54,14 @@ func TestLapsAddUp(t *testing.T) {
 			at(Read, Source): 2 * time.Second, at(Write, Destination(0)): 4 * time.Second,
 			at(Window, Destination(0)): 4 * time.Second, at(Queue, Source): 2 * time.Second,
 			at(Idle, None): time.Hour,
-		}, withIdle(lapsOf(s), s))
+		}, withIdle(timesOf(s), s))
 		require.Equal(t, []time.Duration{0, 4 * time.Second, 0, 0, 8 * time.Second}, s.Shares())
 		require.Equal(t, Interval{Read, Source, 2 * time.Second, 15, 2}, s.Intervals()[0])
 	})
 }
 
 func withIdle(l intervals, s *Sheet) intervals {
-	l[at(Idle, None)] = s.cells[index(Idle, None)].time
+	l[at(Idle, None)] = s.mu.cells[index(Idle, None)].time
 	return l
 }
 
@@ -101,11 +101,11 @@ func TestSharesAreOfTheWallTime(t *testing.T) {
 		require.Equal(t, intervals{
 			at(Write, Destination(1)): 8 * time.Second, at(Read, Source): 6 * time.Second,
 			at(Hash, CPU): 8 * time.Second, at(Block, None): 8 * time.Second,
-		}, lapsOf(s))
+		}, timesOf(s))
 	})
 }
 
-func TestLimit(t *testing.T) {
+func TestTheLimitHasTheLargestShare(t *testing.T) {
 	const a, b = first, first + 1
 	for name, c := range map[string]struct {
 		spent  map[Place]int // seconds
@@ -127,7 +127,7 @@ func TestLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := NewSheet(2)
 				clock := s.Clock()
-				for p := range Place(len(s.owner)) {
+				for p := range Place(len(s.mu.owner)) {
 					clock.At(Read, p)
 					time.Sleep(time.Duration(c.spent[p]) * time.Second)
 				}
@@ -145,7 +145,7 @@ func TestLimit(t *testing.T) {
 }
 
 // A sheet for no destination has no limit there.
-func TestNoDestination(t *testing.T) {
+func TestWithoutDestinationsNoneIsTheLimit(t *testing.T) {
 	s := NewSheet(0)
 	c := s.Clock()
 	c.At(Hash, CPU)
@@ -155,13 +155,13 @@ func TestNoDestination(t *testing.T) {
 }
 
 // None who measures nothing needs to know.
-func TestNilClock(t *testing.T) {
+func TestANilClockMeasuresNothing(t *testing.T) {
 	var s *Sheet
 	c := s.Clock()
 	require.Nil(t, c)
 	c.At(Read, Source)
 	c.Wait(Pace, UserLimit)
-	c.Blame(Queue, CPU)
+	c.Blame(CPU)
 	c.Resume()
 	c.Count(Read, Source, 1)
 	require.Equal(t, None, c.Here())
@@ -170,7 +170,7 @@ func TestNilClock(t *testing.T) {
 	c.Stop()
 }
 
-func TestNames(t *testing.T) {
+func TestEveryKindAndPlaceHasAName(t *testing.T) {
 	for k := range kinds {
 		require.NotEmpty(t, k.String())
 		require.Equal(t, k > Flush, k.Waits())
@@ -233,7 +233,7 @@ func TestSharesNeverExceedTheWallTime(t *testing.T) {
 			for _, d := range s.Shares() {
 				spent += d
 			}
-			for _, c := range s.cells[1:] { // idle there is not taken
+			for _, c := range s.mu.cells[1:] { // idle there is not taken
 				busy += c.time
 			}
 			for _, intervals := range workers {

@@ -2,7 +2,6 @@ package treetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -52,7 +51,7 @@ func Diff(want, got string, o Options) ([]string, error) {
 			return nil, err
 		}
 		defer root.Close()
-		c.sides[i] = side{groups: map[identity][]string{}}
+		c.groups[i] = map[identity][]string{}
 		c.roots[i] = root
 	}
 	if o.Root {
@@ -69,12 +68,9 @@ func Diff(want, got string, o Options) ([]string, error) {
 type comparison struct {
 	options     Options
 	roots       [2]*os.Root
-	sides       [2]side
+	groups      [2]map[identity][]string // the names of each file with several
 	differences []string
 }
-
-// side is what is remembered of one tree: the names of each file with several.
-type side struct{ groups map[identity][]string }
 
 // identity tells one inode from another.
 type identity struct{ dev, ino uint64 }
@@ -83,28 +79,30 @@ func (c *comparison) differ(p, format string, args ...any) {
 	c.differences = append(c.differences, fmt.Sprintf("%q: ", p)+fmt.Sprintf(format, args...))
 }
 
-func (c *comparison) root() {
-	var infos [2]fs.FileInfo
-	for i, root := range c.roots {
-		info, err := root.Stat(".")
+// both asks for something of the two sides. An error is a difference, and ok is false.
+func both[S, T any](c *comparison, p string, sides [2]S, ask func(S) (T, error)) (answers [2]T, ok bool) {
+	for i, side := range sides {
+		answer, err := ask(side)
 		if err != nil {
-			c.differ(".", "%v", err)
-			return
+			c.differ(p, "%s: %v", []string{"want", "got"}[i], err)
+			return answers, false
 		}
-		infos[i] = info
+		answers[i] = answer
 	}
-	c.metadata(".", ".", c.roots, infos)
+	return answers, true
+}
+
+func (c *comparison) root() {
+	infos, ok := both(c, ".", c.roots, func(root *os.Root) (fs.FileInfo, error) { return root.Stat(".") })
+	if ok {
+		c.metadata(".", ".", c.roots, infos)
+	}
 }
 
 func (c *comparison) directory(p string, dirs [2]*os.Root) {
-	var names [2][]string
-	for i, dir := range dirs {
-		listed, err := readNames(dir)
-		if err != nil {
-			c.differ(p, "%s: %v", c.sideName(i), err)
-			return
-		}
-		names[i] = listed
+	names, ok := both(c, p, dirs, readNames)
+	if !ok {
+		return
 	}
 	all := slices.Concat(names[0], names[1])
 	slices.Sort(all)
@@ -126,8 +124,6 @@ func (c *comparison) directory(p string, dirs [2]*os.Root) {
 	}
 }
 
-func (c *comparison) sideName(i int) string { return []string{"want", "got"}[i] }
-
 func readNames(dir *os.Root) ([]string, error) {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -140,18 +136,13 @@ func readNames(dir *os.Root) ([]string, error) {
 }
 
 func (c *comparison) entry(p, name string, dirs [2]*os.Root) {
-	var infos [2]fs.FileInfo
-	for i, dir := range dirs {
-		info, err := dir.Lstat(name)
-		if err != nil {
-			c.differ(p, "%s: %v", c.sideName(i), err)
-			return
-		}
-		infos[i] = info
+	infos, ok := both(c, p, dirs, func(dir *os.Root) (fs.FileInfo, error) { return dir.Lstat(name) })
+	if !ok {
+		return
 	}
 	want, got := infos[0].Mode(), infos[1].Mode()
 	if want.Type() != got.Type() {
-		c.differ(p, "want %s, got %s", kindName(want), kindName(got))
+		c.differ(p, "want %s, got %s", want.Type(), got.Type())
 		return
 	}
 	switch {
@@ -164,93 +155,52 @@ func (c *comparison) entry(p, name string, dirs [2]*os.Root) {
 	if !want.IsDir() {
 		for i, info := range infos {
 			if id, several := identityOf(info); several {
-				c.sides[i].groups[id] = append(c.sides[i].groups[id], p)
+				c.groups[i][id] = append(c.groups[i][id], p)
 			}
 		}
 		return
 	}
-	var subs [2]*os.Root
-	for i, dir := range dirs {
-		sub, err := dir.OpenRoot(name)
-		if err != nil {
-			c.differ(p, "%s: %v", c.sideName(i), err)
-			return
-		}
-		defer sub.Close()
-		subs[i] = sub
+	subs, ok := both(c, p, dirs, func(dir *os.Root) (*os.Root, error) { return dir.OpenRoot(name) })
+	if ok {
+		defer subs[0].Close()
+		defer subs[1].Close()
+		c.directory(p, subs)
 	}
-	c.directory(p, subs)
-}
-
-func kindName(mode fs.FileMode) string {
-	switch {
-	case mode.IsRegular():
-		return "a regular file"
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a fifo"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeCharDevice != 0:
-		return "a character device"
-	case mode&fs.ModeDevice != 0:
-		return "a block device"
-	}
-	return "something of an unknown kind"
 }
 
 func (c *comparison) target(p, name string, dirs [2]*os.Root) {
-	var targets [2]string
-	for i, dir := range dirs {
-		target, err := dir.Readlink(name)
-		if err != nil {
-			c.differ(p, "%s: %v", c.sideName(i), err)
-			return
-		}
-		targets[i] = target
-	}
-	if targets[0] != targets[1] {
+	targets, ok := both(c, p, dirs, func(dir *os.Root) (string, error) { return dir.Readlink(name) })
+	if ok && targets[0] != targets[1] {
 		c.differ(p, "want a link to %q, got one to %q", targets[0], targets[1])
 	}
 }
 
 func (c *comparison) content(p, name string, dirs [2]*os.Root, infos [2]fs.FileInfo) {
-	if infos[0].Size() != infos[1].Size() {
-		c.differ(p, "want %d bytes, got %d", infos[0].Size(), infos[1].Size())
+	size := infos[0].Size()
+	if size != infos[1].Size() {
+		c.differ(p, "want %d bytes, got %d", size, infos[1].Size())
 		return
 	}
-	var files [2]*os.File
-	for i, dir := range dirs {
-		f, err := dir.Open(name)
-		if err != nil {
-			c.differ(p, "%s: %v", c.sideName(i), err)
+	files, ok := both(c, p, dirs, func(dir *os.Root) (*os.File, error) { return dir.Open(name) })
+	if !ok {
+		return
+	}
+	defer files[0].Close()
+	defer files[1].Close()
+	for off, step := int64(0), int64(0); off < size; off += step {
+		step = min(size-off, 1<<20)
+		blocks, ok := both(c, p, files, func(f *os.File) ([]byte, error) {
+			block := make([]byte, step)
+			_, err := io.ReadFull(f, block)
+			return block, err
+		})
+		if !ok {
 			return
 		}
-		defer f.Close()
-		files[i] = f
-	}
-	var buffers [2][]byte
-	for i := range buffers {
-		buffers[i] = make([]byte, min(max(infos[i].Size(), 1), 1<<20))
-	}
-	for off := int64(0); off < infos[0].Size(); {
-		var read [2]int
-		for i, f := range files {
-			n, err := io.ReadFull(f, buffers[i])
-			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-				c.differ(p, "%s: %v", c.sideName(i), err)
-				return
-			}
-			read[i] = n
-		}
-		if read[0] == 0 || !bytes.Equal(buffers[0][:read[0]], buffers[1][:read[1]]) {
+		if !bytes.Equal(blocks[0], blocks[1]) {
 			c.differ(p, "content differs at or after byte %d", off)
 			return
 		}
-		off += int64(read[0])
 	}
 }
 
@@ -272,7 +222,7 @@ func (c *comparison) metadata(p, name string, dirs [2]*os.Root, infos [2]fs.File
 func (c *comparison) links() {
 	first := func(i int) map[string]string {
 		firsts := map[string]string{}
-		for _, names := range c.sides[i].groups {
+		for _, names := range c.groups[i] {
 			slices.Sort(names)
 			for _, name := range names {
 				if len(names) > 1 {

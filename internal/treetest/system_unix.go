@@ -40,7 +40,7 @@ func dress(path string, e *entry) error {
 }
 
 func makeSpecial(path string, e *entry) error {
-	kinds := map[kind]uint32{fifo: unix.S_IFIFO, socket: unix.S_IFSOCK, charDevice: unix.S_IFCHR, blockDevice: unix.S_IFBLK}
+	kinds := map[kind]uint32{fifo: unix.S_IFIFO, socket: unix.S_IFSOCK, charDevice: unix.S_IFCHR}
 	return mknod(path, kinds[e.kind]|0o666, unix.Mkdev(e.major, e.minor))
 }
 

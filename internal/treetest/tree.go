@@ -37,7 +37,6 @@ const (
 	fifo
 	socket
 	charDevice
-	blockDevice
 )
 
 // entry is what all nodes come to.
@@ -135,11 +134,6 @@ func Socket(options ...Option) Node { return build(&entry{kind: socket}, options
 // CharDevice is a character device node, which takes root.
 func CharDevice(major, minor uint32, options ...Option) Node {
 	return build(&entry{kind: charDevice, major: major, minor: minor}, options)
-}
-
-// BlockDevice is a block device node, which takes root.
-func BlockDevice(major, minor uint32, options ...Option) Node {
-	return build(&entry{kind: blockDevice, major: major, minor: minor}, options)
 }
 
 // Create makes the tree at path. Directories that exist are filled, so a tree

@@ -44,14 +44,14 @@ func make2(t *testing.T) (want, got string) {
 	return want, got
 }
 
-func TestCompareEqualTrees(t *testing.T) {
+func TestEqualTreesHaveNoDifference(t *testing.T) {
 	want, got := make2(t)
 	Compare(t, want, got, Options{})
 	Create(t, got, Dir{"sums": File("not compared")})
 	Compare(t, want, got, Options{Ignore: []string{"sums"}})
 }
 
-func TestCreate(t *testing.T) {
+func TestCreateMakesWhatTheLiteralSays(t *testing.T) {
 	_, dir := make2(t)
 	info, err := os.Lstat(filepath.Join(dir, "a\nb"))
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestCreate(t *testing.T) {
 }
 
 // Each row changes one thing in a tree, which must be what is found.
-func TestDiffFinds(t *testing.T) {
+func TestDiffFindsEachDifference(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		change func(dir string) error
@@ -80,7 +80,7 @@ func TestDiffFinds(t *testing.T) {
 		{"size", func(d string) error { return os.Truncate(d+"/deep/two/x", 9) }, `want 1 bytes, got 9`},
 		{"kind", func(d string) error {
 			return errors.Join(os.Remove(d+"/pipe"), os.Mkdir(d+"/pipe", 0o700))
-		}, `want a fifo, got a directory`},
+		}, `want p---------, got d---------`},
 		{"target", func(d string) error {
 			return errors.Join(os.Remove(d+"/link"), os.Symlink("deep/two", d+"/link"))
 		}, `want a link to "deep/one"`},

@@ -20,14 +20,9 @@ func mknod(path string, mode uint32, device uint64) error {
 // xattrs compares extended attributes, of which ACLs are some. The security
 // labels that a system gives to every file are none of a copy's business.
 func (c *comparison) xattrs(p, name string, dirs [2]*os.Root) {
-	var lists [2]map[string]string
-	for i, dir := range dirs {
-		list, err := readXattrs(dir, name)
-		if err != nil {
-			c.differ(p, "%s: extended attributes: %v", c.sideName(i), err)
-			return
-		}
-		lists[i] = list
+	lists, ok := both(c, p, dirs, func(dir *os.Root) (map[string]string, error) { return readXattrs(dir, name) })
+	if !ok {
+		return
 	}
 	want, got := lists[0], lists[1]
 	for _, attr := range slices.Sorted(maps.Keys(want)) {

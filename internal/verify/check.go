@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -47,6 +46,7 @@ type worker struct {
 	run  *run
 	tree *tree // that look is in
 	look *fsys.Finder
+	sets map[string]*digests // by the names of the algorithms
 }
 
 func (w *worker) close() {
@@ -88,9 +88,7 @@ func (w *worker) do(ctx context.Context, j *job) {
 // compare reads a file for some lines of a job, and closes it.
 func (w *worker) compare(ctx context.Context, j *job, lines []*part, f *fsys.File, info fsys.Info) {
 	defer f.Close()
-	pool := w.run.digests(lines)
-	set := pool.Get().(*digests)
-	defer pool.Put(set)
+	set := w.digests(lines)
 	set.Reset()
 	cache := w.run.opts.Cache
 	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil, timing.None)
@@ -126,8 +124,8 @@ type digests struct {
 	algorithms []hash.Algorithm
 }
 
-// digests returns the pool of those that the lines need.
-func (r *run) digests(lines []*part) *sync.Pool {
+// digests returns those that the lines need.
+func (w *worker) digests(lines []*part) *digests {
 	var algorithms []hash.Algorithm
 	key := ""
 	for _, p := range lines {
@@ -136,11 +134,12 @@ func (r *run) digests(lines []*part) *sync.Pool {
 			key += string(p.algorithm) + " "
 		}
 	}
-	if pool, ok := r.sets.Load(key); ok {
-		return pool.(*sync.Pool)
+	d := w.sets[key]
+	if d == nil {
+		d = &digests{hash.NewSet(algorithms), algorithms}
+		w.sets[key] = d
 	}
-	pool, _ := r.sets.LoadOrStore(key, &sync.Pool{New: func() any { return &digests{hash.NewSet(algorithms), algorithms} }})
-	return pool.(*sync.Pool)
+	return d
 }
 
 // open opens the file that a line means, and notes by what spelling.

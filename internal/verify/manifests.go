@@ -45,7 +45,7 @@ type source struct {
 	tree      *tree
 	shown     string // as a user would write it
 	format    manifest.Format
-	algorithm string // of untagged lines; "" if only their length tells
+	algorithm hash.Algorithm // of untagged lines; "" if only their length tells
 	in        io.ReaderAt
 	size      int64
 	file      *fsys.File // to close, perhaps nil; the run's own if it is for all trees
@@ -197,11 +197,7 @@ func (s *source) readAll(in io.Reader, most int64) error {
 }
 
 func refused(shown string, err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	return failure.Refuse("manifest %s: %s", quote.Name(shown), err)
+	return failure.Refuse("manifest %s: %s", quote.Name(shown), fsys.BareError(err))
 }
 
 // openWithin opens the manifest that has the name in the directory.
@@ -287,7 +283,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 			s.lines++
 		}
 		total += s.lines
-		if s.lines == 0 && (s.format != manifest.FormatBagIt || s.size > 0) { // a bag may be empty
+		if s.lines == 0 && (s.format != manifest.BagIt || s.size > 0) { // a bag may be empty
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
 		if err := in.complaint(); err != nil {
@@ -298,7 +294,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 			t.notes = append(t.notes, note{verdict, filepath.Base(s.shown), err})
 			r.summary.Malformed += in.malformed()
 		}
-		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, s.algorithm, s.lines})
+		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), s.lines})
 	}
 	if total == 0 && len(t.signs) == 0 {
 		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
@@ -328,7 +324,7 @@ type lines struct {
 const maxNumbers = 8
 
 func (s *source) read() *lines {
-	return &lines{Reader: manifest.NewCheckReader(io.NewSectionReader(s.in, 0, s.size), s.format, hash.Algorithm(s.algorithm)), from: s}
+	return &lines{Reader: manifest.NewReader(io.NewSectionReader(s.in, 0, s.size), s.format, s.algorithm), from: s}
 }
 
 // next returns the next line that can be checked. Its digest is valid until the
@@ -339,14 +335,14 @@ func (l *lines) next() (line, error) {
 		if err != nil {
 			return line{}, err
 		}
-		algorithm, ok := l.from.algorithm, true
+		a := l.from.algorithm
 		switch {
 		case entry.Algorithm != "":
-			algorithm, ok = manifest.AlgorithmOfTag(entry.Algorithm)
-		case algorithm == "":
-			algorithm = manifest.AlgorithmOfLength(len(entry.Digest))
+			a = hash.OfTag(entry.Algorithm)
+		case a == "":
+			a = hash.OfLength(len(entry.Digest))
 		}
-		if a := hash.Algorithm(algorithm); ok && a != "" && a.Size() == len(entry.Digest) {
+		if a != "" && a.Size() == len(entry.Digest) {
 			return line{entry, a}, nil
 		}
 		if l.count++; len(l.foreign) < maxNumbers {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -89,7 +90,7 @@ func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 // leaves. Not so what a copy has set aside since it was read back wrong: that is
 // for somebody to look at.
 func isLeftover(name string) bool {
-	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, fsys.Reserved+"bad-")
+	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, readback.BadPrefix)
 }
 
 // isMarker reports whether a file in the root is a marker of an incomplete copy.

@@ -26,7 +26,7 @@ type Options struct {
 	Manifest string    // one for all Dirs, "-" for Stdin; "" to look for manifests in each
 	Stdin    io.Reader // for Manifest "-"
 
-	Cache         pipe.Cache
+	Cache         pipe.CacheMode
 	ConvertPaths  bool // try names with "\" with "/" where they do not exist
 	IgnoreMissing bool // files that do not exist are not reported
 	Strict        bool // malformed lines are errors, not warnings
@@ -138,7 +138,6 @@ type run struct {
 	counters *counters.Set
 	workers  int
 	pipe     *pipe.Pipe
-	sets     sync.Map   // of *sync.Pool of *digests, by the names of the algorithms
 	named    *fsys.File // the manifest for all trees, perhaps nil
 	trees    []*tree
 	summary  *Summary
@@ -169,7 +168,7 @@ func (r *run) check(ctx context.Context) {
 	}()
 	for range r.workers {
 		workers.Go(func() {
-			w := &worker{run: r}
+			w := &worker{run: r, sets: map[string]*digests{}}
 			defer w.close()
 			for j := range jobs {
 				if ctx.Err() == nil {

@@ -427,7 +427,7 @@ func TestCacheModes(t *testing.T) {
 	files := map[string]string{"big": strings.Repeat("0123456789abcdef", 200_001), "small": "x", "empty": ""}
 	files["SHA256SUMS"] = sha(files["big"]) + "  big\n" + sha("x") + "  small\n" + sha("") + "  empty\n"
 	dir := tree(t, files)
-	for _, cache := range []pipe.Cache{pipe.CacheAuto, pipe.CacheDrop, pipe.CacheDirect} {
+	for _, cache := range []pipe.CacheMode{pipe.CacheAuto, pipe.CacheDrop, pipe.CacheDirect} {
 		told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Cache: cache})
 		require.NoError(t, err)
 		require.Empty(t, told)

@@ -71,18 +71,18 @@ const shareSize = 512
 // visitor still holds are left later. When ctx ends, it stops early.
 func Walk(ctx context.Context, root *Dir, o Options) {
 	w := &walker{ctx: ctx, opts: o, device: root.Info.ID.Dev}
-	w.wake.L = &w.mu
+	w.mu.wake.L = &w.mu
 	root.verdict = o.Filter.Root()
 	if o.Only != nil {
 		root.only = o.Only.Root()
 	}
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
-		w.wake.Broadcast()
+		w.mu.wake.Broadcast()
 		w.mu.Unlock()
 	})
 	var group sync.WaitGroup
-	w.active = 1
+	w.mu.active = 1
 	group.Go(func() {
 		if root.visitor.Enter(root) {
 			w.list(root)
@@ -95,7 +95,7 @@ func Walk(ctx context.Context, root *Dir, o Options) {
 	}
 	group.Wait()
 	stop()
-	for _, c := range w.stack { // what a cancelled walk has not visited
+	for _, c := range w.mu.stack { // what a cancelled walk has not visited
 		c.dir.Done()
 	}
 	root.Done()
@@ -106,11 +106,13 @@ type walker struct {
 	opts   Options
 	device uint64 // of the root
 
-	mu     sync.Mutex
-	wake   sync.Cond
-	stack  []*cursor    // the top is worked on first: depth first
-	active int          // goroutines that may still push
-	idle   atomic.Int64 // goroutines that wait for something to take
+	idle atomic.Int64 // goroutines that wait for something to take
+	mu   struct {
+		sync.Mutex
+		wake   sync.Cond
+		stack  []*cursor // the top is worked on first: depth first
+		active int       // goroutines that may still push
+	}
 }
 
 // cursor is the rest of one directory's listing, or of a part of it. It holds its
@@ -148,8 +150,8 @@ func (w *walker) run() {
 // finish says that what was taken is done.
 func (w *walker) finish() {
 	w.mu.Lock()
-	if w.active--; w.active == 0 && len(w.stack) == 0 {
-		w.wake.Broadcast() // the end
+	if w.mu.active--; w.mu.active == 0 && len(w.mu.stack) == 0 {
+		w.mu.wake.Broadcast() // the end
 	}
 	w.mu.Unlock()
 }
@@ -195,16 +197,16 @@ func (w *walker) take() (c *cursor, from, to int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.ctx.Err() == nil {
-		if len(w.stack) == 0 {
-			if w.active == 0 {
+		if len(w.mu.stack) == 0 {
+			if w.mu.active == 0 {
 				return nil, 0, 0
 			}
 			w.idle.Add(1)
-			w.wake.Wait()
+			w.mu.wake.Wait()
 			w.idle.Add(-1)
 			continue
 		}
-		c := w.stack[len(w.stack)-1]
+		c := w.mu.stack[len(w.mu.stack)-1]
 		from, to = c.next, c.next
 		for to < c.listing.Len() && to-from < batchSize && c.listing.Kind(to) != fsys.Directory {
 			to++
@@ -214,13 +216,13 @@ func (w *walker) take() (c *cursor, from, to int) {
 		}
 		c.next = to
 		c.dir.Hold()
-		w.active++
+		w.mu.active++
 		if to == c.listing.Len() {
-			w.stack = w.stack[:len(w.stack)-1]
+			w.mu.stack = w.mu.stack[:len(w.mu.stack)-1]
 			c.dir.Done() // its listing is exhausted; the batch holds it on
 		}
-		if len(w.stack) > 0 {
-			w.wake.Signal() // whoever wakes wakes the next
+		if len(w.mu.stack) > 0 {
+			w.mu.wake.Signal() // whoever wakes wakes the next
 		}
 		return c, from, to
 	}
@@ -339,8 +341,8 @@ func (w *walker) push(c *cursor) {
 	}
 	c.dir.Hold()
 	w.mu.Lock()
-	w.stack = append(w.stack, c)
-	w.wake.Signal()
+	w.mu.stack = append(w.mu.stack, c)
+	w.mu.wake.Signal()
 	w.mu.Unlock()
 }
 

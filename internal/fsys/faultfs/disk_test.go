@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		root.Close()
-		files.RequireNone(t)
+		require.Empty(t, files.Left())
 	})
 	return &world{t, disk, root}
 }
@@ -396,7 +396,7 @@ func TestInjectors(t *testing.T) {
 	read := fsys.Call{Op: fsys.OpRead, Name: "a"}
 	i := faultfs.All(
 		faultfs.OnOp(faultfs.OnName("a", faultfs.OnIndex(1, faultfs.Fail(syscall.EIO))), fsys.OpWrite),
-		faultfs.Die(6),
+		faultfs.From(6, faultfs.Fail(faultfs.ErrCut)),
 	)
 	for n, c := range []struct {
 		call fsys.Call
@@ -408,7 +408,7 @@ func TestInjectors(t *testing.T) {
 		{write("a"), syscall.EIO},
 		{write("a"), nil},
 		{read, nil},
-		{read, nil}, // the failed one did not come to Die
+		{read, nil}, // the failed one did not come to From
 		{read, faultfs.ErrCut},
 		{write("a"), faultfs.ErrCut},
 	} {
@@ -441,5 +441,5 @@ func TestOpenFiles(t *testing.T) {
 	d.Close()
 	require.Len(t, files.Left(), 1)
 	root.Close()
-	files.RequireNone(t)
+	require.Empty(t, files.Left())
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
@@ -24,37 +23,17 @@ func New(f func(op fsys.Op, name string) error) *fsys.FS {
 // Fail makes an operation fail with err.
 func Fail(err error) Injector { return func(fsys.Call) error { return err } }
 
-// Delay makes an operation wait before it happens.
-func Delay(d time.Duration) Injector {
-	return func(fsys.Call) error {
-		time.Sleep(d)
-		return nil
-	}
-}
-
-// Die makes the n-th operation, counted from 0, and all after it fail with ErrCut, as
-// if the process had been killed before it.
-func Die(n int64) Injector { return From(n, Fail(ErrCut)) }
-
 // OnIndex asks then about the n-th operation that comes to it, counted from 0.
 func OnIndex(n int64, then Injector) Injector {
-	return counted(func(i int64) bool { return i == n }, then)
+	var count atomic.Int64
+	return When(func(fsys.Call) bool { return count.Add(1)-1 == n }, then)
 }
 
 // From asks then about the n-th operation that comes to it, counted from 0, and about
 // all after it.
 func From(n int64, then Injector) Injector {
-	return counted(func(i int64) bool { return i >= n }, then)
-}
-
-func counted(when func(i int64) bool, then Injector) Injector {
 	var count atomic.Int64
-	return func(c fsys.Call) error {
-		if !when(count.Add(1) - 1) {
-			return nil
-		}
-		return then(c)
-	}
+	return When(func(fsys.Call) bool { return count.Add(1) > n }, then)
 }
 
 // OnOp asks then about operations of one of the kinds.

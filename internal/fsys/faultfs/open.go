@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
@@ -48,14 +47,6 @@ func (o *OpenFiles) Left() (left []string) {
 	}
 	slices.Sort(left)
 	return left
-}
-
-// RequireNone fails the test if a descriptor is open, and prints who opened it.
-func (o *OpenFiles) RequireNone(t testing.TB) {
-	t.Helper()
-	if left := o.Left(); len(left) > 0 {
-		t.Fatalf("%d descriptors are left open:\n%s", len(left), strings.Join(left, "\n"))
-	}
 }
 
 func stack(callers []uintptr) string {

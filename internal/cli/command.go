@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/progress"
+)
+
+// runner is the function that does the work of a command, such as [engine.Run], or what
+// a test puts in its place. O are its options, S is its summary.
+type runner[O, S any] func(context.Context, *O, *counters.Set) (*S, error)
+
+// job is what one command does once its flags are checked: everything in which it
+// differs from the others.
+type job[O, S any] struct {
+	reporter *reporter
+	advice   string // what to do next, for a user who has stopped the run
+
+	noProgress bool          // show none, and do not answer the signal that asks for the state
+	progress   progress.Mode // of --progress
+	quiet      bool          // show progress only if --progress asks for it
+
+	// run does the work that the options describe. Its context ends when the user stops
+	// the program, or when the reporter cannot write results to standard output.
+	run     runner[O, S]
+	options *O
+
+	// finish prints the summary, and returns the outcome together with what the
+	// summary adds to it. It is not called for a run that was refused.
+	finish func(*S, outcome) outcome
+}
+
+// runCommand does what all commands have in common: it shows the progress of a job, and
+// reports how the job has ended. The error is a refusal or the outcome of the command.
+func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
+	r := j.reporter
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	r.results.failed = cancel
+	stopProgress, counters := func() {}, &counters.Set{}
+	if !j.noProgress {
+		columns, isTerminal := terminal(cmd.ErrOrStderr())
+		mode := j.progress.Resolve(isTerminal, j.quiet)
+		counters.CountTotals = mode != progress.ModeNone
+		bar := progress.Start(progress.Config{Mode: mode, Counters: counters, Screen: r.screen, Width: columns})
+		defer onStatusSignal(func() { r.print(bar.Status()) })()
+		defer bar.Stop()
+		stopProgress = bar.Stop
+	}
+	summary, err := j.run(ctx, j.options, counters)
+	stopProgress()
+	r.results.Close()
+
+	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
+		return errors.Join(refused, r.logRefusal(refused))
+	}
+	if summary == nil {
+		summary = new(S)
+	}
+	result := r.end(err, j.advice)
+	failures, mismatches := r.counts()
+	result = result.or(outcome{failed: failures > 0, mismatched: mismatches > 0})
+	return j.finish(summary, result).err()
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+)
+
+// What shells are told to do besides offering words.
+const (
+	thenFiles       = ":0"  // files and directories
+	thenNothing     = ":4"  // not even files
+	thenList        = ":6"  // the same, and no space, because a list may go on
+	thenDirectories = ":16" // no files
+)
+
+const (
+	hashList     = "sha256 sha512 sha1 md5 blake3 xxh128 xxh3 xxh64 c4"
+	progressList = "auto bar plain json none " + thenNothing
+)
+
+// completedValues has every flag with a value, of every command.
+var completedValues = map[string]string{
+	"copy --input":            thenFiles,
+	"copy --output":           thenDirectories,
+	"copy --include":          thenFiles,
+	"copy --exclude":          thenFiles,
+	"copy --exclude-from":     thenFiles,
+	"copy --files-from":       thenFiles,
+	"copy --hash":             "none " + hashList + " " + thenList,
+	"copy --manifest":         thenFiles,
+	"copy --verify":           "off dest full " + thenNothing,
+	"copy --source-manifest":  "check strict ignore " + thenNothing,
+	"copy --overwrite-policy": "default never always update checksum " + thenNothing,
+	"copy --preserve":         "all none mode times owner links xattr acl " + thenList,
+	"copy --sparse":           "auto always never " + thenNothing,
+	"copy --reflink":          "auto always never " + thenNothing,
+	"copy --sync":             "end file none " + thenNothing,
+	"copy --block-size":       thenNothing,
+	"copy --queue-size":       thenNothing,
+	"copy --workers":          "auto " + thenNothing,
+	"copy --memory":           "auto " + thenNothing,
+	"copy --bwlimit":          "off " + thenNothing,
+	"copy --dirty-window":     "auto off " + thenNothing,
+	"copy --cache":            "auto keep drop direct " + thenNothing,
+	"copy --progress":         progressList,
+	"copy --log-file":         thenFiles,
+	"verify --manifest":       thenFiles,
+	"verify --cache":          "auto drop direct " + thenNothing,
+	"verify --workers":        "auto " + thenNothing,
+	"verify --progress":       progressList,
+	"sum --include":           thenFiles,
+	"sum --exclude":           thenFiles,
+	"sum --exclude-from":      thenFiles,
+	"sum --files-from":        thenFiles,
+	"sum --hash":              hashList + " " + thenList,
+	"sum --manifest":          thenFiles,
+	"sum --workers":           "auto " + thenNothing,
+	"sum --progress":          progressList,
+	"du --exclude":            thenFiles,
+	"du --max-depth":          thenNothing,
+	"du --top":                thenNothing,
+	"du --block-size":         "human-readable si 1 K M G KB MB GB " + thenNothing,
+	"du --workers":            "auto " + thenNothing,
+	"stream --block-size":     thenNothing,
+	"stream --count":          thenNothing,
+	"stream --skip":           thenNothing,
+	"stream --seek":           thenNothing,
+	"stream --hash":           "none " + hashList + " " + thenList,
+	"stream --manifest":       thenFiles,
+	"stream --sync":           "end none " + thenNothing,
+	"stream --bwlimit":        "off " + thenNothing,
+	"stream --cache":          "auto keep drop direct " + thenNothing,
+	"stream --progress":       progressList,
+}
+
+func TestCompletionOfEveryValue(t *testing.T) {
+	asked := 0
+	for _, c := range rootThat(runs{}).Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() == "bool" || f.Value.Type() == "boolfunc" || f.Hidden {
+				return
+			}
+			asked++
+			name := c.Name() + " --" + f.Name
+			want, ok := completedValues[name]
+			if !assert.True(t, ok, "%s takes a value", name) {
+				return
+			}
+			assert.Equal(t, want, completed(t, c.Name(), "--"+f.Name+"="), name)
+			if f.NoOptDefVal == "" {
+				assert.Equal(t, want, completed(t, c.Name(), "--"+f.Name, ""), name)
+			}
+			if f.Shorthand != "" {
+				assert.Equal(t, want, completed(t, c.Name(), "-"+f.Shorthand, ""), name)
+			}
+		})
+	}
+	assert.Len(t, completedValues, asked)
+}
+
+func TestCompletionOfListsAndArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"copy --hash sha256,":                  "sha256,sha512 sha256,sha1 sha256,md5 sha256,blake3 sha256,xxh128 sha256,xxh3 sha256,xxh64 sha256,c4 :6",
+		"copy --hash sha256,md5,":              "sha256,md5,sha512 sha256,md5,sha1 sha256,md5,blake3 sha256,md5,xxh128 sha256,md5,xxh3 sha256,md5,xxh64 sha256,md5,c4 :6",
+		"copy --hash none,":                    "none,sha256 none,sha512 none,sha1 none,md5 none,blake3 none,xxh128 none,xxh3 none,xxh64 none,c4 :6",
+		"sum --hash=sha256,xxh128,md5,sha512,": "sha256,xxh128,md5,sha512,sha1 sha256,xxh128,md5,sha512,blake3 sha256,xxh128,md5,sha512,xxh3 sha256,xxh128,md5,sha512,xxh64 sha256,xxh128,md5,sha512,c4 :6",
+		"copy --preserve mode,times,":          "mode,times,owner mode,times,links mode,times,xattr mode,times,acl :6",
+		"copy ":                                thenFiles,
+		"copy a ":                              thenDirectories,
+		"copy a b ":                            thenNothing,
+		"copy -i a ":                           thenDirectories,
+		"copy -i a b ":                         thenNothing,
+		"copy a b -o ":                         thenDirectories,
+		"verify ":                              thenDirectories,
+		"verify a ":                            thenDirectories,
+		"verify --manifest m ":                 thenDirectories,
+		"sum a ":                               thenFiles,
+		"du a ":                                thenFiles,
+		"stream a ":                            thenFiles,
+		"completion ":                          "bash zsh fish powershell :4",
+		"completion bash ":                     thenNothing,
+		"man ":                                 thenDirectories,
+		"man a ":                               thenNothing,
+		"version ":                             thenNothing,
+		"help copy ":                           thenNothing,
+		"":                                     "copy verify sum du stream completion man version help :4",
+	} {
+		assert.Equal(t, want, completed(t, strings.Split(line, " ")...), line)
+	}
+}
+
+// Every value of a flag that is known to shells is suggested for what is nearly it.
+func TestSuggestionsForFlagsAndValues(t *testing.T) {
+	for name, list := range completedValues {
+		c, flag, _ := strings.Cut(name, " ")
+		for value := range strings.FieldsSeq(list) {
+			if value[0] == ':' || len(value) < 4 {
+				continue
+			}
+			swapped := value[:1] + value[2:3] + value[1:2] + value[3:]
+			if swapped == value {
+				continue
+			}
+			r := command(t, succeeds, "", c, flag+"="+swapped)
+			assert.Equal(t, 2, r.code, name)
+			assert.Contains(t, r.stderr, fmt.Sprintf("; did you mean %s?\n", value), "%s=%s", name, swapped)
+		}
+	}
+	for line, want := range map[string]string{
+		"copy --overwrite-policy nevre a b":   "did you mean never?",
+		"copy --overwrite-policy NEVER a b":   "did you mean never?",
+		"copy --overwrite-policy nothing a b": "checksum\n",
+		"copy --hash md5,sah256 a b":          "did you mean sha256?",
+		"copy --preserve mode,tiems a b":      "did you mean times?",
+		"copy --bwlimit of a b":               "did you mean off?",
+		"copy --over x a b":                   "did you mean --overwrite-policy?",
+		"copy -json a b":                      "unknown flag -json; did you mean --json?",
+		"du --nll":                            "did you mean --null?",
+		"copyy --json a b":                    "there is no command \"copyy\"; did you mean copy?",
+		"--json copy a b":                     "unknown flag --json; did you mean sealift COMMAND --json?",
+		"--versiom":                           "did you mean --version?",
+		"completion zhsh":                     "did you mean zsh?",
+	} {
+		r := command(t, succeeds, "", strings.Fields(line)...)
+		assert.Equal(t, 2, r.code, line)
+		assert.Contains(t, r.stderr, want, line)
+	}
+	assert.Equal(t, "none", nearest("noen", []string{"dest", "none"}))
+	assert.Empty(t, nearest("x", []string{"1", "K"}))
+	assert.Empty(t, nearest("", []string{"off"}))
+}

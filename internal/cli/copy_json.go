@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"math"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+// copyJSON is the account of a copy for programs.
+type copyJSON struct {
+	Schema       int            `json:"schema"`
+	DryRun       bool           `json:"dry_run"`
+	Counts       countsJSON     `json:"counts"`
+	Bytes        int64          `json:"bytes"`
+	Seconds      float64        `json:"seconds"`
+	Rate         float64        `json:"rate"`          // bytes per second
+	ResumedFiles int64          `json:"resumed_files"` // not read again: an interrupted copy had done them
+	ResumedBytes int64          `json:"resumed_bytes"` // of those files, and of the parts that others had already
+	Targets      []targetJSON   `json:"targets"`
+	Failures     []failureJSON  `json:"failures"`
+	Conflicts    []conflictJSON `json:"conflicts"`
+	Warnings     []warningJSON  `json:"warnings"`
+	Stages       []stageJSON    `json:"stages"` // where the time went
+	Shares       []shareJSON    `json:"shares"` // what was waited for
+	Limit        *shareJSON     `json:"limit"`  // what was waited for most, or null
+	ExitCode     int            `json:"exit_code"`
+}
+
+type countsJSON struct {
+	Files       int64 `json:"files"`
+	Directories int64 `json:"directories"`
+	Links       int64 `json:"links"`
+	HardLinks   int64 `json:"hard_links"`
+	Specials    int64 `json:"specials"`
+	Skipped     int64 `json:"skipped"`
+	Conflicts   int64 `json:"conflicts"`
+	Mismatches  int64 `json:"mismatches"`
+	Errors      int64 `json:"errors"`
+	Warnings    int64 `json:"warnings"`
+}
+
+type targetJSON struct {
+	nameJSON
+	Lost      *string        `json:"lost"` // why it was given up, or null
+	Manifests []manifestJSON `json:"manifests"`
+	Verified  int64          `json:"verified"`               // files read back
+	Cached    int64          `json:"verified_through_cache"` // of those, perhaps from memory
+}
+
+type manifestJSON struct {
+	nameJSON
+	Algorithm string `json:"algorithm"`
+	Lines     int    `json:"lines"`
+	Dropped   int    `json:"dropped"` // lines of an earlier run for files that are gone or were replaced
+	SHA256    string `json:"sha256"`  // of the manifest; "" if it had no line left and was removed
+}
+
+type conflictJSON struct {
+	nameJSON
+	Target string `json:"target"`
+	Error  string `json:"error"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := copyJSON{
+		Schema: jsonSchema,
+		DryRun: s.DryRun,
+		Counts: countsJSON{
+			Files:       s.Files,
+			Directories: s.Directories,
+			Links:       s.Links,
+			HardLinks:   s.HardLinks,
+			Specials:    s.Specials,
+			Skipped:     s.Skipped,
+			Conflicts:   s.Conflicts,
+			Mismatches:  r.mu.mismatches,
+			Errors:      r.mu.errors,
+			Warnings:    s.Warnings,
+		},
+		Bytes:        s.Bytes,
+		Seconds:      s.Elapsed.Seconds(),
+		Rate:         math.Round(rate(s.Bytes, s.Elapsed)),
+		ResumedFiles: s.ResumedFiles,
+		ResumedBytes: s.ResumedBytes,
+		Targets:      []targetJSON{},
+		Failures:     list(r.mu.failures),
+		Conflicts:    list(r.mu.conflicts),
+		Warnings:     list(r.mu.warnings),
+		ExitCode:     result.code(),
+	}
+	report.Stages, report.Shares, report.Limit = newStagesJSON(s)
+	for _, t := range s.Targets {
+		target := targetJSON{nameJSON: newNameJSON(t.Path), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}
+		if t.Lost != nil {
+			text := t.Lost.Error()
+			target.Lost = &text
+		}
+		for _, m := range t.Manifests {
+			target.Manifests = append(target.Manifests, manifestJSON{newNameJSON(m.Path), m.Algorithm, m.Lines, m.Dropped, m.SHA256})
+		}
+		report.Targets = append(report.Targets, target)
+	}
+	return report
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// copyReporter reports the events of a copy, and its end.
+type copyReporter struct {
+	*reporter
+	flags   *copyFlags
+	several bool // destinations, so that actions name theirs
+}
+
+// event is engine.Options.Report.
+func (r *copyReporter) event(e engine.Event) {
+	switch e.Kind {
+	case engine.EventCopied, engine.EventSkipped:
+		r.action(e)
+	case engine.EventConflict:
+		r.conflict(e)
+	case engine.EventWarning:
+		r.warning(e.Path, e.Target, e.Err)
+	case engine.EventTargetLost:
+		r.targetLost(e)
+	case engine.EventFailed:
+		r.failure(e.Path, e.Target, e.Err)
+	case engine.EventMismatch:
+		r.mismatch(e.Path, e.Target, e.Err)
+	}
+}
+
+func (r *copyReporter) action(e engine.Event) {
+	r.log.line(slog.LevelInfo, e.Action, e.Path, e.Target, "bytes", e.Bytes)
+	if !r.flags.verbose {
+		return
+	}
+	verb, changes := e.Action, e.Kind == engine.EventCopied
+	if verb == "metadata" {
+		verb, changes = "update metadata of", true
+	}
+	line := verb + " " + quote.Name(pathOrDot(e.Path))
+	if r.flags.options.DryRun && changes {
+		line = "would " + line
+	}
+	if r.several && e.Target != "" {
+		line += " (in " + quote.Name(e.Target) + ")"
+	}
+	r.screen.Line(line)
+}
+
+func (r *copyReporter) conflict(e engine.Event) {
+	text, hint := "left alone", "no policy replaces it; move it away"
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Hint != "" {
+		hint = "--overwrite-policy=" + e.Hint + " would replace it"
+	}
+	r.print(place(e.Path, e.Target) + ": " + quote.Text(text) + " (" + quote.Text(hint) + ")")
+	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
+	r.keep(func() {
+		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), e.Target, errorText(e.Err), e.Hint})
+	})
+}
+
+func (r *copyReporter) targetLost(e engine.Event) {
+	r.log.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
+	at := ""
+	if e.Path != "" {
+		at = " at " + quote.Name(e.Path)
+	}
+	r.print(quote.Name(e.Target) + ": destination given up" + at + ": " + quotedError(e.Err))
+	r.record(&r.mu.errors, newFailureJSON(e.Path, e.Target, "destination", errorText(e.Err)))
+}
+
+// logStart begins the log.
+func (r *copyReporter) logStart(o *engine.Options) {
+	r.log.line(slog.LevelInfo, "start", "", "", "source", quote.Plain(o.Source), "dry_run", o.DryRun)
+	for _, t := range o.Targets {
+		r.log.line(slog.LevelInfo, "destination", "", t)
+	}
+}
+
+// finish ends the log and prints the summary.
+func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
+	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each was reported
+	failures, mismatches := r.counts()
+	r.log.stages(s)
+	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
+		"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)
+	if err := r.log.close(); err != nil {
+		r.failure("", "", logError(err))
+		result.failed = true
+	}
+	switch {
+	case r.flags.json:
+		printJSON(stdout, newCopyJSON(s, r, result))
+	case !r.flags.quiet:
+		printCopySummary(stdout, &r.flags.options, s, r, result)
+	}
+	if r.flags.debug {
+		for _, line := range stageTable(s) {
+			r.screen.Line(line)
+		}
+	}
+	return result
+}
+
+// printCopySummary writes the account of a copy for people.
+func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copyReporter, result outcome) {
+	var t table
+	failures, mismatches := r.counts()
+	done := "copied"
+	if s.DryRun {
+		done = "would copy"
+	}
+	t.row(done, countsOf(s))
+	if s.DryRun {
+		t.row("size", progress.Size(s.Bytes))
+	} else {
+		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
+	}
+	if limit := limitOf(s); limit != nil {
+		t.row("limited by", limited(limit, len(s.Targets) > 1))
+	}
+	if s.ResumedFiles > 0 || s.ResumedBytes > 0 {
+		t.row("continued", resumed(s))
+	}
+	t.counts([]count{
+		{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"mismatches", mismatches},
+		{"warnings", s.Warnings}, {"errors", failures},
+	})
+	for _, target := range s.Targets {
+		if target.Lost != nil {
+			t.row("given up", quote.Name(target.Path)+": "+quote.Text(target.Lost.Error()))
+		}
+		if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
+			t.row("verified", readBack(&target, len(s.Targets) > 1))
+		}
+		for _, m := range target.Manifests {
+			t.row("manifest", quote.Name(m.Path)+", "+lines(m))
+			if m.SHA256 != "" {
+				t.row("sha256", m.SHA256) // of the manifest itself; 76 columns
+			}
+		}
+	}
+	t.print(w, result)
+}
+
+// resumed says what an interrupted copy had done, of which one number at least
+// is not 0: a file may have been continued in its middle, and files may be empty.
+func resumed(s *engine.Summary) string {
+	var done []string
+	if s.ResumedFiles > 0 {
+		done = append(done, plural(s.ResumedFiles, "file"))
+	}
+	if s.ResumedBytes > 0 {
+		done = append(done, progress.Size(s.ResumedBytes))
+	}
+	return strings.Join(done, " and ") + " that an interrupted copy had done"
+}
+
+// readBack says how many files of a destination were verified, and through what.
+func readBack(t *engine.TargetSummary, several bool) string {
+	text := plural(t.Verified, "file")
+	switch {
+	case t.Verified == 0:
+	case t.Cached == 0:
+		text += ", read back from the device"
+	case t.Cached < t.Verified:
+		text += ", " + grouped(t.Cached) + " of them verified through cache (no device to read)"
+	default:
+		text += ", verified through cache (no device to read)"
+	}
+	if several {
+		text = quote.Name(t.Path) + ": " + text
+	}
+	return text
+}
+
+// countsOf lists what was copied; files are always named.
+func countsOf(s *engine.Summary) string {
+	counts := []string{plural(s.Files, "file")}
+	for _, c := range []struct {
+		n    int64
+		noun string
+	}{
+		{s.Directories, "directory"},
+		{s.Links, "symbolic link"},
+		{s.HardLinks, "hard link"},
+		{s.Specials, "special file"},
+	} {
+		if c.n > 0 {
+			counts = append(counts, plural(c.n, c.noun))
+		}
+	}
+	return strings.Join(counts, ", ")
+}

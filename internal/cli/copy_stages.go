@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/timing"
+)
+
+// leastLimited is how long a run takes at least of which it is said what has limited
+// it: in a shorter one, starting and ending is most of it.
+const leastLimited = 50 * time.Millisecond
+
+// limitOf returns what has limited a run, nil if that means nothing: nothing was
+// copied, or it took no time.
+func limitOf(s *engine.Summary) *engine.Share {
+	copied := s.Files + s.Directories + s.Links + s.HardLinks + s.Specials
+	if s.DryRun || copied == 0 || s.Elapsed < leastLimited || s.Limit.Place == "" {
+		return nil
+	}
+	return &s.Limit
+}
+
+// limited says what has limited a run: "the destination, 92 % of the time".
+func limited(l *engine.Share, several bool) string {
+	return nameOf(l, several) + ", " + percent(l.Share) + " of the time"
+}
+
+// nameOf names a place, and which of the destinations it is if there are several.
+func nameOf(l *engine.Share, several bool) string {
+	switch {
+	case l.Place == "limit":
+		return "--bwlimit"
+	case l.Place == "destination" && several && l.Target == "":
+		return "the destinations"
+	case l.Place == "destination" && several:
+		return "the destination " + quote.Name(l.Target)
+	}
+	return "the " + briefly(l.Place, l.Target, false)
+}
+
+// briefly is nameOf in a table.
+func briefly(place, target string, several bool) string {
+	switch {
+	case place == "nobody":
+		return ""
+	case place == "cpu":
+		return "CPU"
+	case place == "limit":
+		return "--bwlimit"
+	case several && target != "":
+		return quote.Name(target)
+	}
+	return place
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+// waits are the names of what is waited for.
+var waits = map[timing.Kind]string{
+	timing.List:   "wait for a name",
+	timing.Queue:  "wait for a lane",
+	timing.Window: "wait for the window",
+	timing.Turn:   "wait for a turn",
+	timing.Block:  "wait for a block",
+	timing.Pace:   "wait for --bwlimit",
+	timing.Note:   "wait for the account",
+}
+
+// leastShown is the least time that the table shows if nothing was counted.
+const leastShown = time.Millisecond
+
+// stageTable says where the time of a run went.
+func stageTable(s *engine.Summary) []string {
+	if len(s.Stages) == 0 {
+		return nil
+	}
+	several, width := len(s.Targets) > 1, len("destination")
+	for _, t := range s.Targets {
+		if several {
+			width = max(width, utf8.RuneCountInString(quote.Name(t.Path)))
+		}
+	}
+	line := func(stage, at, time, share, size, rate, operations string) string {
+		return fmt.Sprintf("%-20s %-*s %8s %6s %8s %9s %10s", stage, width, at, time, share, size, rate, operations)
+	}
+	lines := []string{
+		"where the time went (100 % is one goroutine for all of " + duration(s.Elapsed) + ")",
+		line("stage", "place", "time", "", "size", "rate", "operations"),
+	}
+	for _, l := range s.Stages {
+		if l.Time < leastShown && l.Operations == 0 {
+			continue
+		}
+		name, size, speed, operations := l.Stage.String(), "", "", ""
+		if l.Stage.Waits() {
+			name = waits[l.Stage]
+		}
+		if l.Bytes > 0 {
+			size, speed = progress.Size(l.Bytes), progress.Rate(rate(l.Bytes, l.Time))
+		}
+		if l.Operations > 0 {
+			operations = grouped(l.Operations)
+		}
+		at := briefly(l.Place, l.Target, several)
+		lines = append(lines, line(name, at, duration(l.Time), percent(l.Time.Seconds()/max(s.Elapsed, 1).Seconds()), size, speed, operations))
+	}
+	for i := range lines[1:] {
+		lines[i+1] = strings.TrimRight(lines[i+1], " ")
+	}
+	var shares []string
+	for _, share := range s.Shares {
+		if text := percent(share.Share); text != percent(0) {
+			shares = append(shares, briefly(share.Place, share.Target, several)+" "+text)
+		}
+	}
+	return append(lines, "what was waited for: "+strings.Join(shares, ", "))
+}
+
+// stages logs where the time of a run went.
+func (l *fileLog) stages(s *engine.Summary) {
+	for _, stage := range s.Stages {
+		l.line(slog.LevelInfo, "stage", "", stage.Target, "stage", stage.Stage.String(), "place", stage.Place,
+			"busy", stage.Time, "bytes", stage.Bytes, "operations", stage.Operations)
+	}
+	for _, share := range s.Shares {
+		l.line(slog.LevelInfo, "share", "", share.Target, "place", share.Place, "share", thousandths(share.Share))
+	}
+	if limit := limitOf(s); limit != nil {
+		l.line(slog.LevelInfo, "limit", "", limit.Target, "place", limit.Place, "share", thousandths(limit.Share))
+	}
+}
+
+// thousandths rounds to three decimals.
+func thousandths(share float64) float64 { return math.Round(share*1000) / 1000 }
+
+// stageJSON is what a copy has spent with one thing at one place.
+type stageJSON struct {
+	Stage      string  `json:"stage"`
+	Place      string  `json:"place"`   // source, cpu, destination, limit or nobody
+	Target     string  `json:"target"`  // "" but for a destination
+	Waiting    bool    `json:"waiting"` // and not work
+	Seconds    float64 `json:"seconds"` // of all goroutines together
+	Bytes      int64   `json:"bytes"`
+	Operations int64   `json:"operations"`
+}
+
+// shareJSON is how much of its time a copy has waited for a place.
+type shareJSON struct {
+	Place  string  `json:"place"`  // as in stageJSON
+	Target string  `json:"target"` // "" but for a destination, and where several are meant
+	Share  float64 `json:"share"`  // of all its time, from 0 to 1
+}
+
+func newShareJSON(s engine.Share) shareJSON {
+	return shareJSON{s.Place, s.Target, thousandths(s.Share)}
+}
+
+func newStagesJSON(s *engine.Summary) (stages []stageJSON, shares []shareJSON, limit *shareJSON) {
+	stages, shares = []stageJSON{}, []shareJSON{} // [] and not null
+	for _, t := range s.Stages {
+		stages = append(stages, stageJSON{t.Stage.String(), t.Place, t.Target, t.Stage.Waits(), t.Time.Seconds(), t.Bytes, t.Operations})
+	}
+	for _, share := range s.Shares {
+		shares = append(shares, newShareJSON(share))
+	}
+	if l := limitOf(s); l != nil {
+		j := newShareJSON(*l)
+		limit = &j
+	}
+	return stages, shares, limit
+}

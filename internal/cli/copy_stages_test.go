@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/timing"
+)
+
+// ran is a run with the given summary.
+func ran(s engine.Summary) runCopy {
+	return func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) { return &s, nil }
+}
+
+func TestTheSummarySaysWhatHasLimitedTheRun(t *testing.T) {
+	one, two := []engine.TargetSummary{{Path: "a"}}, []engine.TargetSummary{{Path: "a"}, {Path: "b c"}}
+	for _, c := range []struct {
+		summary engine.Summary
+		want    string
+	}{
+		{engine.Summary{Files: 1, Targets: one, Limit: engine.Share{Place: "source", Share: 0.804}}, "the source, 80 % of the time"},
+		{engine.Summary{Links: 1, Targets: one, Limit: engine.Share{Place: "cpu", Share: 0.5}}, "the CPU, 50 % of the time"},
+		{engine.Summary{Files: 1, Targets: one, Limit: engine.Share{Place: "limit", Share: 0.999}}, "--bwlimit, 100 % of the time"},
+		{engine.Summary{Files: 1, Targets: one, Limit: engine.Share{Place: "destination", Target: "a", Share: 0.92}}, "the destination, 92 % of the time"},
+		{engine.Summary{Files: 1, Targets: two, Limit: engine.Share{Place: "destination", Target: "b c", Share: 0.92}}, "the destination 'b c', 92 % of the time"},
+		{engine.Summary{Directories: 1, Targets: two, Limit: engine.Share{Place: "destination", Share: 0.92}}, "the destinations, 92 % of the time"},
+		{engine.Summary{Skipped: 9, Targets: one, Limit: engine.Share{Place: "source", Share: 1}}, ""},
+		{engine.Summary{Files: 1, Targets: one, DryRun: true, Limit: engine.Share{Place: "source", Share: 1}}, ""},
+		{engine.Summary{Files: 1, Targets: one}, ""},
+	} {
+		c.summary.Elapsed = time.Second
+		out := command(t, ran(c.summary), "", "copy", "src", "a").stdout
+		row := ""
+		for line := range strings.Lines(out) {
+			if rest, ok := strings.CutPrefix(line, "limited by  "); ok {
+				row = strings.TrimSuffix(rest, "\n")
+			}
+		}
+		require.Equal(t, c.want, row, "%+v", c.summary)
+		c.summary.Elapsed = leastLimited - 1
+		require.NotContains(t, command(t, ran(c.summary), "", "copy", "src", "a").stdout, "limited")
+	}
+}
+
+const goldenStages = `where the time went (100 % is one goroutine for all of 20.0 s)
+stage                place           time            size      rate operations
+read                 source        4.00 s   20 %  20.0 GB 5.00 GB/s    152,588
+hash                 CPU           12.0 s   60 %  20.0 GB 1.67 GB/s    152,588
+write                '/mnt/b'      35.0 s  175 %  20.0 GB  571 MB/s    152,588
+flush                '/mnt/b'        0 ms    0 %                             1
+wait for a lane      '/mnt/b'      14.0 s   70 %
+wait for a block                    20 ms    0 %
+wait for --bwlimit   --bwlimit     1.00 s    5 %
+what was waited for: source 20 %, --bwlimit 5 %, '/mnt/b' 75 %
+`
+
+// --debug tells on standard error where the time went, whatever else is told.
+func TestDebugPrintsWhereTheTimeWent(t *testing.T) {
+	run := ran(engine.Summary{
+		Files: 1, Elapsed: 20 * time.Second,
+		Targets: []engine.TargetSummary{{Path: "a"}, {Path: "/mnt/b"}},
+		Stages: []engine.StageSummary{
+			{Stage: timing.Read, Place: "source", Time: 4 * time.Second, Bytes: 20e9, Operations: 152_588},
+			{Stage: timing.Hash, Place: "cpu", Time: 12 * time.Second, Bytes: 20e9, Operations: 152_588},
+			{Stage: timing.Write, Place: "destination", Target: "/mnt/b", Time: 35 * time.Second, Bytes: 20e9, Operations: 152_588},
+			{Stage: timing.Flush, Place: "destination", Target: "/mnt/b", Time: 20 * time.Microsecond, Operations: 1},
+			{Stage: timing.List, Place: "source", Time: 20 * time.Microsecond}, // not worth a row
+			{Stage: timing.Queue, Place: "destination", Target: "/mnt/b", Time: 14 * time.Second},
+			{Stage: timing.Block, Place: "nobody", Time: 20 * time.Millisecond},
+			{Stage: timing.Pace, Place: "limit", Time: time.Second},
+		},
+		Shares: []engine.Share{{Place: "source", Share: 0.2}, {Place: "cpu", Share: 0.001}, {Place: "limit", Share: 0.05}, {Place: "destination", Target: "/mnt/b", Share: 0.749}},
+	})
+	for _, flags := range []string{"--debug", "--debug -q", "--debug --json"} {
+		r := command(t, run, "", append(strings.Fields("copy --progress=none "+flags), "src", "a")...)
+		require.Equal(t, goldenStages, r.stderr, flags)
+	}
+	require.Empty(t, command(t, run, "", "copy", "--progress=none", "src", "a").stderr)
+	require.Empty(t, command(t, ran(engine.Summary{}), "", "copy", "--progress=none", "--debug", "src", "a").stderr)
+	short := ran(engine.Summary{Stages: []engine.StageSummary{{Stage: timing.Read, Place: "source", Operations: 1}}}) // than the clock can tell
+	require.Contains(t, command(t, short, "", "copy", "--progress=none", "--debug", "src", "a").stderr, "source          0 ms    0 %  ")
+}
+
+// Every kind of waiting has a name.
+func TestEveryWaitHasAName(t *testing.T) {
+	for k := timing.List; k <= timing.Note; k++ {
+		require.NotEmpty(t, waits[k], k.String())
+	}
+}
+
+// parseLog takes a line of a log apart, as a program would: fields of a name, an
+// equals sign and a value, which is plain or quoted as Go quotes; names may be
+// quoted for a shell besides.
+func parseLog(t *testing.T, line string) map[string]string {
+	t.Helper()
+	fields := map[string]string{}
+	for rest := line; rest != ""; {
+		key, value, ok := strings.Cut(rest, "=")
+		require.True(t, ok, "%q in %q", rest, line)
+		require.Regexp(t, `^[a-z_]+$`, key)
+		require.NotContains(t, fields, key, line)
+		if strings.HasPrefix(value, `"`) {
+			quoted, err := strconv.QuotedPrefix(value)
+			require.NoError(t, err, line)
+			fields[key], err = strconv.Unquote(quoted)
+			require.NoError(t, err, line)
+			rest = value[len(quoted):]
+		} else {
+			fields[key], rest, _ = strings.Cut(value, " ")
+			require.NotContains(t, fields[key], `"`)
+			rest = " " + rest
+		}
+		if key == "path" || key == "destination" || key == "source" {
+			fields[key] = unquoteShell(t, fields[key])
+		}
+		if rest = strings.TrimPrefix(rest, " "); rest == "" {
+			break
+		}
+	}
+	return fields
+}
+
+// unquoteShell reads a word as bash does.
+func unquoteShell(t *testing.T, word string) string {
+	t.Helper()
+	if plain, ok := strings.CutPrefix(word, "'"); ok {
+		return strings.TrimSuffix(plain, "'")
+	}
+	escaped, ok := strings.CutPrefix(word, "$'")
+	if !ok {
+		return word
+	}
+	escaped = strings.ReplaceAll(strings.TrimSuffix(escaped, "'"), `"`, `\"`)
+	name, err := strconv.Unquote(`"` + strings.ReplaceAll(escaped, `\'`, `'`) + `"`) // the rest is the same in Go
+	require.NoError(t, err, word)
+	return name
+}
+
+// What a log says of a real copy of hostile names can be read back, byte for byte.
+func TestEveryLineOfALogCanBeRead(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(dir, "src")
+	require.NoError(t, os.Mkdir(source, 0o755))
+	names := map[string]bool{}
+	for _, name := range []string{
+		"plain", "a b", "new\nline", "tab\t", `back\slash`, `"quoted"`, "it's", "k=v", "=", "\xff\xfe", "\u00ff", "\u2028", "\u202e", "\x1b[2J", "é", "\ufffd", " ",
+	} {
+		if err := os.WriteFile(filepath.Join(source, name), []byte(name), 0o644); err != nil {
+			t.Logf("%q cannot be made here: %v", name, err)
+			continue
+		}
+		names[name] = true
+	}
+	// Something fails, something is in conflict.
+	target, second := filepath.Join(dir, "d\nst=\xff"), filepath.Join(dir, "second")
+	if os.Mkdir(target, 0o755) != nil {
+		target = filepath.Join(dir, "dst")
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(target, "a b", "c"), 0o755))
+	log := filepath.Join(dir, "log")
+	r := command(t, engine.Run, "", "copy", "--log-file", log, source, target, "-o", second)
+	require.Equal(t, 4, r.code, r.stderr)
+	content, err := os.ReadFile(log)
+	require.NoError(t, err)
+	created, conflicts, first, last, destinations := map[string]bool{}, 0, "", "", 0
+	stages := map[string]bool{}
+	for line := range strings.Lines(string(content)) {
+		for _, b := range []byte(strings.TrimSuffix(line, "\n")) {
+			require.False(t, b < ' ' || b == 0x7f, "%q", line)
+		}
+		fields := parseLog(t, strings.TrimSuffix(line, "\n"))
+		_, err := time.Parse(time.RFC3339Nano, fields["time"])
+		require.NoError(t, err)
+		require.Contains(t, []string{"INFO", "WARN", "ERROR"}, fields["level"])
+		last = fields["msg"]
+		if first == "" {
+			first = last
+		}
+		switch last {
+		case "destination":
+			destinations++
+			require.Contains(t, []string{target, second}, fields["destination"])
+		case "create":
+			if fields["destination"] == second {
+				created[fields["path"]] = true
+			}
+		case "conflict":
+			conflicts++
+			require.Equal(t, "a b", fields["path"])
+			require.Equal(t, target, fields["destination"])
+			require.NotEmpty(t, fields["error"])
+		case "stage":
+			stages[fields["stage"]] = true
+			_, err := time.ParseDuration(fields["busy"])
+			require.NoError(t, err)
+		case "share", "limit":
+			share, err := strconv.ParseFloat(fields["share"], 64)
+			require.NoError(t, err)
+			require.LessOrEqual(t, share, 1.0)
+		}
+	}
+	require.Equal(t, names, created)
+	require.Equal(t, "start", first)
+	require.Equal(t, "finish", last)
+	require.Equal(t, 2, destinations)
+	require.Equal(t, 1, conflicts)
+	for _, stage := range []string{"read", "hash", "create", "write", "commit", "flush"} {
+		require.True(t, stages[stage], stage)
+	}
+}

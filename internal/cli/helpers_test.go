@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/stream"
+	"github.com/seed65876f4f/sealift/internal/sum"
+	"github.com/seed65876f4f/sealift/internal/usage"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The functions that tests put in the place of [engine.Run] and the like.
+type (
+	runCopy   = runner[engine.Options, engine.Summary]
+	runVerify = runner[verify.Options, verify.Summary]
+	runSum    = runner[sum.Options, sum.Summary]
+	runStream = runner[stream.Options, stream.Summary]
+)
+
+// ends does nothing and returns what it is given.
+func ends[O, S any](s *S, err error) runner[O, S] {
+	return func(context.Context, *O, *counters.Set) (*S, error) { return s, err }
+}
+
+func succeeds(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
+	return &engine.Summary{}, nil
+}
+
+// result is what one command line came to.
+type result[O any] struct {
+	code           int
+	stdout, stderr string
+	options        *O // of the run, nil if there was none
+}
+
+// lineOf runs a command line with run in its place among the others. Standard output
+// goes to stdout, or into the result if that is nil.
+func lineOf[O, S any](t *testing.T, stdout io.Writer, run runner[O, S], place func(runner[O, S]) runs, stdin string, args ...string) result[O] {
+	t.Helper()
+	var r result[O]
+	spy := func(ctx context.Context, o *O, c *counters.Set) (*S, error) {
+		r.options = o
+		return run(ctx, o, c)
+	}
+	var out, stderr bytes.Buffer
+	if stdout == nil {
+		stdout = &out
+	}
+	r.code = execute(t.Context(), rootThat(place(spy)), args, strings.NewReader(stdin), stdout, &stderr)
+	r.stdout, r.stderr = out.String(), stderr.String()
+	return r
+}
+
+// command runs a command line; run stands in for the copy.
+func command(t *testing.T, run runCopy, stdin string, args ...string) result[engine.Options] {
+	t.Helper()
+	return commandTo(t, nil, run, stdin, args...)
+}
+
+func commandTo(t *testing.T, stdout io.Writer, run runCopy, stdin string, args ...string) result[engine.Options] {
+	t.Helper()
+	return lineOf(t, stdout, run, func(run runCopy) runs { return runs{copy: run} }, stdin, args...)
+}
+
+// verifyCommand runs verify with that check.
+func verifyCommand(t *testing.T, run runVerify, stdin string, args ...string) result[verify.Options] {
+	t.Helper()
+	return verifyCommandTo(t, nil, run, stdin, args...)
+}
+
+func verifyCommandTo(t *testing.T, stdout io.Writer, run runVerify, stdin string, args ...string) result[verify.Options] {
+	t.Helper()
+	return lineOf(t, stdout, run, func(run runVerify) runs { return runs{verify: run} }, stdin, append([]string{"verify"}, args...)...)
+}
+
+// sumCommand runs sum with that run.
+func sumCommand(t *testing.T, run runSum, stdin string, args ...string) result[sum.Options] {
+	t.Helper()
+	return sumCommandTo(t, nil, run, stdin, args...)
+}
+
+func sumCommandTo(t *testing.T, stdout io.Writer, run runSum, stdin string, args ...string) result[sum.Options] {
+	t.Helper()
+	return lineOf(t, stdout, run, func(run runSum) runs { return runs{sum: run} }, stdin, append([]string{"sum"}, args...)...)
+}
+
+// streamCommand runs stream with that run.
+func streamCommand(t *testing.T, run runStream, args ...string) result[stream.Options] {
+	t.Helper()
+	return lineOf(t, nil, run, func(run runStream) runs { return runs{stream: run} }, "", append([]string{"stream"}, args...)...)
+}
+
+// duCommand runs du with that run.
+func duCommand(t *testing.T, run runDu, args ...string) result[usage.Options] {
+	t.Helper()
+	return duCommandTo(t, nil, run, args...)
+}
+
+func duCommandTo(t *testing.T, stdout io.Writer, run runDu, args ...string) result[usage.Options] {
+	t.Helper()
+	counted := func(ctx context.Context, o *usage.Options, _ *counters.Set) (*usage.Summary, error) {
+		return run(ctx, o)
+	}
+	return lineOf(t, stdout, counted, func(spy runner[usage.Options, usage.Summary]) runs {
+		return runs{du: func(ctx context.Context, o *usage.Options) (*usage.Summary, error) { return spy(ctx, o, nil) }}
+	}, "", append([]string{"du"}, args...)...)
+}
+
+// runs stand in for what the commands do; those that are nil succeed.
+type runs struct {
+	copy   runCopy
+	verify runVerify
+	sum    runSum
+	du     runDu
+	stream runStream
+}
+
+// rootThat makes the whole program of them.
+func rootThat(r runs) *cobra.Command {
+	if r.copy == nil {
+		r.copy = succeeds
+	}
+	if r.verify == nil {
+		r.verify = ends[verify.Options](&verify.Summary{}, nil)
+	}
+	if r.sum == nil {
+		r.sum = ends[sum.Options](&sum.Summary{}, nil)
+	}
+	if r.du == nil {
+		r.du = func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }
+	}
+	if r.stream == nil {
+		r.stream = ends[stream.Options](&stream.Summary{}, nil)
+	}
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
+		newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
+}
+
+// fullDisk takes some bytes and then fails.
+type fullDisk struct{ room int }
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if len(p) > d.room {
+		n := d.room
+		d.room = 0
+		return n, &os.PathError{Op: "write", Path: "/dev/stdout", Err: errors.New("no space left on device")}
+	}
+	d.room -= len(p)
+	return len(p), nil
+}
+
+func parsed(t *testing.T, stdin string, args ...string) *engine.Options {
+	t.Helper()
+	r := command(t, succeeds, stdin, append([]string{"copy"}, args...)...)
+	if r.code != 0 || r.options == nil {
+		t.Fatalf("%q: exit code %d, stderr %q", args, r.code, r.stderr)
+	}
+	return r.options
+}
+
+// completed asks as the scripts of shells do.
+func completed(t *testing.T, args ...string) string {
+	t.Helper()
+	r := command(t, succeeds, "", append([]string{"__completeNoDesc"}, args...)...)
+	assert.Equal(t, 0, r.code, args)
+	return strings.Join(strings.Fields(r.stdout), " ")
+}
+
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s:\n%swant\n%s", name, got, want)
+	}
+}
+
+// notedWriter notes each write.
+type notedWriter struct {
+	mu     sync.Mutex
+	writes []string
+	fails  error
+}
+
+func (n *notedWriter) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fails != nil {
+		return 0, n.fails
+	}
+	n.writes = append(n.writes, string(p))
+	return len(p), nil
+}
+
+func (n *notedWriter) noted() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.writes)
+}
+
+// screen is a terminal that knows carriage return, line end and erasing, and
+// wraps.
+type screen struct {
+	columns int
+	lines   []string // finished
+	row     []byte   // the one with the cursor
+	at      int
+	writes  int
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.writes++
+	for i := 0; i < len(p); i++ {
+		switch b := p[i]; b {
+		case '\x1b':
+			if !bytes.HasPrefix(p[i:], []byte("\x1b[K")) {
+				panic(fmt.Sprintf("unknown escape sequence in %q", p))
+			}
+			s.row = s.row[:s.at]
+			i += len("[K")
+		case '\n':
+			s.lines = append(s.lines, strings.TrimRight(string(s.row), " "))
+			s.row, s.at = nil, 0
+		case '\r':
+			s.at = 0
+		default:
+			if s.at == s.columns {
+				s.lines = append(s.lines, "WRAPPED "+string(s.row))
+				s.row, s.at = nil, 0
+			}
+			if s.at == len(s.row) {
+				s.row = append(s.row, b)
+			} else {
+				s.row[s.at] = b
+			}
+			s.at++
+		}
+	}
+	return len(p), nil
+}
+
+func (s *screen) now() string { return strings.TrimRight(string(s.row), " ") }

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// reporter prints what goes wrong in a run, writes it to the log and keeps it for the
+// JSON report.
+type reporter struct {
+	screen  *printer
+	results *results // lines on standard output, which are printed before a later message
+	log     *fileLog // may be nil
+	quiet   bool     // print no warnings
+	json    bool     // keep the lists below
+
+	mu struct {
+		sync.Mutex
+		errors     int64 // failures and lost destinations
+		mismatches int64
+		failures   []failureJSON // all of these
+		warnings   []warningJSON
+		conflicts  []conflictJSON
+		unlisted   []unlistedJSON
+	}
+}
+
+// newReporter returns the reporter of a command.
+func newReporter(cmd *cobra.Command) *reporter {
+	screen := &printer{w: cmd.ErrOrStderr()}
+	return &reporter{screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
+}
+
+// print prints a message, which is quoted.
+func (r *reporter) print(message string) {
+	r.results.Flush()
+	r.screen.Line("sealift: " + message)
+}
+
+// warning reports something less than asked for. Path and target may be empty.
+func (r *reporter) warning(path, target string, err error) {
+	where := ""
+	if path != "" || target != "" {
+		where = place(path, target)
+	}
+	r.warningAt(where, path, target, err)
+}
+
+// warningAt is warning with the place as people read it, quoted; it may be empty.
+func (r *reporter) warningAt(where, path, target string, err error) {
+	r.log.line(slog.LevelWarn, "warning", path, target, "error", quotedError(err))
+	if !r.quiet {
+		if where != "" {
+			where += ": "
+		}
+		r.print("warning: " + where + quotedError(err))
+	}
+	r.keep(func() {
+		r.mu.warnings = append(r.mu.warnings, warningJSON{newNameJSON(path), target, errorText(err)})
+	})
+}
+
+// failure reports something that failed; path and target may be empty. A FileError
+// has them itself.
+func (r *reporter) failure(path, target string, err error) {
+	r.problem(&r.mu.errors, "failed", path, target, err)
+}
+
+// mismatch reports content that differs from its expected digest.
+func (r *reporter) mismatch(path, target string, err error) {
+	r.problem(&r.mu.mismatches, "mismatch", path, target, err)
+}
+
+func (r *reporter) problem(count *int64, title, path, target string, err error) {
+	message, stage := quotedError(err), failure.Stage("")
+	if f, ok := errors.AsType[*failure.FileError](err); ok {
+		path, target, stage, err = f.Path, f.Target, f.Stage, f.Err
+		message = f.Error() // which quotes itself
+	} else if path != "" || target != "" {
+		message = place(path, target) + ": " + message
+	}
+	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
+	r.print(message)
+	r.record(count, newFailureJSON(path, target, stage, errorText(err)))
+}
+
+// record counts a failure and keeps it for the JSON report, so that the number
+// is always that of the list.
+func (r *reporter) record(count *int64, f failureJSON) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*count++
+	if r.json {
+		r.mu.failures = append(r.mu.failures, f)
+	}
+}
+
+// keep calls add, which extends a list for the JSON report, if there will be one.
+func (r *reporter) keep(add func()) {
+	if r.json {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		add()
+	}
+}
+
+// counts returns how many failures and how many mismatches were reported.
+func (r *reporter) counts() (failures, mismatches int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.errors, r.mu.mismatches
+}
+
+// end reports the error of a whole run, nil included, and returns what it means for the
+// exit code. The advice is for a user who has stopped the run.
+func (r *reporter) end(err error, advice string) outcome {
+	interrupt, ok := errors.AsType[Interrupt](err)
+	switch lost := r.results.Err(); {
+	case err == nil:
+		return outcome{}
+	case ok:
+		r.print(interrupt.Error() + advice)
+		return outcome{signal: interrupt.Signal}
+	case lost != nil && errors.Is(err, lost):
+		// execute reports it.
+	case errors.Is(err, context.Canceled):
+		r.print("stopped") // by a caller that is not a signal
+	default:
+		r.failure("", "", err)
+	}
+	return outcome{failed: true}
+}
+
+// logRefusal writes to the log why nothing was done, and closes it.
+func (r *reporter) logRefusal(err error) error {
+	r.log.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
+	return r.log.close()
+}
+
+// place names an entry, and the destination if it concerns one.
+func place(path, target string) string {
+	if target == "" {
+		return quote.Name(pathOrDot(path))
+	}
+	if path == "" {
+		return quote.Name(target)
+	}
+	return quote.Name(path) + " (to " + quote.Name(target) + ")"
+}
+
+func pathOrDot(path string) string {
+	if path == "" {
+		return "."
+	}
+	return path
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/resume"
+)
+
+// openLog reads what interrupted runs have left in the journal, and begins or continues the
+// log of this copy.
+func (t *target) openLog(r *run) error {
+	source, err := r.route.SourcePath()
+	if err != nil {
+		return err
+	}
+	var warnings []error
+	t.log, warnings, err = t.journal.OpenLog(resume.Options{
+		Source:          source,
+		File:            t.Name,
+		Terms:           r.opts.logTerms(),
+		Hashes:          r.opts.Hashes,
+		KeepTimes:       r.opts.Preserve&PreserveTimes != 0,
+		Durable:         r.opts.Sync != SyncNone,
+		ManifestDigests: t.manifestDigests,
+		TimeStamps:      t.fileSystems.timeStamps,
+	})
+	for _, w := range warnings {
+		r.report(Event{Kind: EventWarning, Target: t.Given, Err: w})
+	}
+	return err
+}
+
+// logTerms returns, as one word, the options that the log's lines depend on, and those that
+// say which files they can be about. The policy and the metadata to keep are not among
+// them: a listed file is equal to the source, and its metadata are updated like those of
+// any other equal file.
+func (o *Options) logTerms() string {
+	names := make([]string, len(o.Hashes))
+	for i, h := range o.Hashes {
+		names[i] = string(h)
+	}
+	values := url.Values{
+		"hash":   {strings.Join(names, ",")},
+		"part":   {fmt.Sprintf("%x,%x,%t", o.Filter.Fingerprint(), o.Only.Fingerprint(), o.OneFileSystem)},
+		"sparse": {o.Sparse.String()},
+	}
+	if o.Reflink == ReflinkNever { // the beginning of a large file may be a clone's
+		values.Set("reflink", o.Reflink.String())
+	}
+	return values.Encode()
+}
+
+// part reports whether the run may leave out files of the source.
+func (o *Options) part() bool { return o.Filter != nil || o.Only != nil || o.OneFileSystem }
+
+// manifestDigests returns the SHA-256 of each manifest of an earlier run.
+func (t *target) manifestDigests() (digests []string, err error) {
+	err = t.catalog.EachPrevious(func(manifest io.Reader) error {
+		sum := sha256.New()
+		_, err := io.Copy(sum, manifest)
+		digests = append(digests, hex.EncodeToString(sum.Sum(nil)))
+		return err
+	})
+	return digests, err
+}
+
+// timeStamps describes those of the file system for judging what interrupted runs left.
+func (s *fileSystem) timeStamps() resume.TimeStamps {
+	return resume.TimeStamps{ChangeTimes: s.ctimeHolds, Granularity: s.granularity, Slack: s.slack}
+}
+
+// timeStamps is fileSystem.timeStamps for a device; ok is false if it was not met.
+func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
+	s := f.known(device)
+	if s == nil {
+		return t, false
+	}
+	return s.timeStamps(), true
+}
+
+// reportLog reports, once, that nothing more is recorded at a destination.
+func (r *run) reportLog(t *target) {
+	err := t.log.Failure()
+	switch {
+	case err == nil:
+	case fsys.DestinationLost(err):
+		t.drop(r, "", err)
+	case !t.isDropped():
+		r.failEnd(t, failure.StageJournal, err)
+	}
+}
+
+// warnTorn warns, once, of files that policy "never" leaves as an interrupted run has.
+func (t *target) warnTorn(r *run, path string) {
+	t.mu.Lock()
+	warned := t.warnedTorn
+	t.warnedTorn = true
+	t.mu.Unlock()
+	if !warned {
+		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
+		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
+	}
+}

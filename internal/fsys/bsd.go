@@ -1,0 +1,101 @@
+//go:build darwin || freebsd
+
+package fsys
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file holds the calls that are the same on macOS and FreeBSD.
+
+// systemCalls are those that other systems and file systems lack.
+type systemCalls struct {
+	exclusiveRename func(dirfd int, oldName, newName string) error
+	hardLink        func(oldDir int, oldName string, newDir int, newName string, flags int) error
+}
+
+var system = systemCalls{
+	exclusiveRename: renameNoReplace,
+	hardLink:        unix.Linkat,
+}
+
+// Memory returns how many bytes of memory the machine has; 0 where it is not
+// known (sysctl).
+func Memory() int64 {
+	name := "hw.physmem"
+	if runtime.GOOS == "darwin" {
+		name = "hw.memsize"
+	}
+	n, err := unix.SysctlUint64(name)
+	if err != nil {
+		return 0
+	}
+	return int64(n)
+}
+
+// chmodAsLinux calls chmod with what of mode the caller may set. Linux drops
+// setgid for a group that the caller is not in, and takes the sticky bit of a
+// file from anybody; these systems refuse the call, EPERM and EFTYPE: chmod(2).
+func chmodAsLinux(mode uint32, chmod func(mode uint32) error) error {
+	err := chmod(mode)
+	if err == unix.EFTYPE && mode&ModeSticky != 0 {
+		mode &^= ModeSticky
+		err = chmod(mode)
+	}
+	if err == unix.EPERM && mode&ModeSetgid != 0 {
+		err = chmod(mode &^ ModeSetgid)
+	}
+	return err
+}
+
+// openLeased: there are no leases to wait for.
+func (d *Dir) openLeased(string) (Object, error) { return Object{}, unix.EAGAIN }
+
+func (f *File) pread(p []byte, off int64) (int, error) {
+	return retryN(func() (int, error) { return unix.Pread(f.fd, p, off) })
+}
+
+func (f *File) pwrite(p []byte, off int64) (int, error) {
+	return retryN(func() (int, error) { return unix.Pwrite(f.fd, p, off) })
+}
+
+// linkUnnamed is never reached without createUnnamed.
+func (p *Pending) linkUnnamed(string) error { return unix.ENOTSUP }
+
+// KeepsChangeTime reports whether the file system stores when a file was changed.
+// Those of the FAT family do not, and tell the modification time, which programs
+// can set.
+func (d *Dir) KeepsChangeTime() bool {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
+		return false
+	}
+	switch unix.ByteSliceToString(st.Fstypename[:]) {
+	case "msdos", "exfat", "msdosfs":
+		return false
+	}
+	return true
+}
+
+// canNowait: no call does not wait unless all do who share the descriptor.
+const canNowait = false
+
+// pipePortion is what a pipe takes without waiting once poll has said that it takes
+// something: PIPE_BUF of <sys/syslimits.h>, the least of all systems.
+const pipePortion = 512 // bytes
+
+func readNowait(int, []byte) (int, error)  { return 0, unix.ENOTSUP }
+func writeNowait(int, []byte) (int, error) { return 0, unix.ENOTSUP }
+
+// isMemoryDevice knows them by their names: numbers differ from one start of the
+// system to the next.
+func isMemoryDevice(info Info) bool {
+	for _, name := range []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"} {
+		if device, err := (*FS)(nil).StatPath(name); err == nil && device.Kind == CharDevice && device.Rdev == info.Rdev {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,197 @@
+package fsys
+
+import "runtime"
+
+// OpenRoot opens the directory that a user named. Symbolic links in path are
+// followed: the path is the user's own.
+func (sys *FS) OpenRoot(path string) (*Dir, error) {
+	if err := sys.fault(OpOpenDir, path); err != nil {
+		return nil, err
+	}
+	o, err := openRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	o.descriptor = sys.opened(path)
+	return &Dir{Object: o, caps: new(capabilities)}, nil
+}
+
+// OpenDir opens the subdirectory name. IsSymlinkRefusal holds for the error of a
+// symbolic link, a junction, or something else than a directory.
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	if err := d.fault(OpOpenDir, name); err != nil {
+		return nil, err
+	}
+	o, err := d.openDir(name)
+	if err != nil {
+		return nil, err
+	}
+	o.descriptor = d.opened(name)
+	return &Dir{Object: o, caps: d.caps}, nil
+}
+
+// Each calls yield for the names in the directory, without "." and "..", in the
+// system's order, until it returns false. The name is valid during the call; ino is
+// 0, and kind Unknown, where a listing does not tell. A name of Windows that is not
+// UTF-16 is given in WTF-8, as package os does. It begins anew each time.
+func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
+	if err := d.fault(OpList, ""); err != nil {
+		return err
+	}
+	return d.each(yield)
+}
+
+// Lstat describes the entry name, not following a link.
+func (d *Dir) Lstat(name string) (Info, error) {
+	if err := d.fault(OpStat, name); err != nil {
+		return Info{}, err
+	}
+	return d.lstat(name)
+}
+
+// Readlink returns the target of the symbolic link name, byte for byte on Unix.
+func (d *Dir) Readlink(name string) (string, error) {
+	if err := d.fault(OpReadlink, name); err != nil {
+		return "", err
+	}
+	return d.readlink(name)
+}
+
+// Open opens the file name for reading and describes it. It does not follow a
+// link and does not wait for a writer of a fifo; the caller looks at the kind.
+func (d *Dir) Open(name string) (*File, Info, error) {
+	if err := d.fault(OpOpen, name); err != nil {
+		return nil, Info{}, err
+	}
+	o, err := d.openFile(name)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	o.descriptor = d.opened(name)
+	return describe(o)
+}
+
+// OpenObject opens the entry name, whatever it is, to read and set metadata.
+// Nothing happens to a device by it, and a link is not followed.
+func (d *Dir) OpenObject(name string) (*Object, error) {
+	if err := d.fault(OpOpen, name); err != nil {
+		return nil, err
+	}
+	o, err := d.openObject(name)
+	if err != nil {
+		return nil, err
+	}
+	o.descriptor = d.opened(name)
+	return &o, nil
+}
+
+// Mkdir creates the directory name with mode 0700; on Windows, who may use it, its
+// parent's ACL says.
+func (d *Dir) Mkdir(name string) error {
+	err := d.do(OpMkdir, name, func() error { return d.mkdir(name) })
+	return d.made(err, OpMkdir, name, "")
+}
+
+// Symlink creates the symbolic link name; EEXIST if the name is taken. On Windows it is
+// a link to a directory if target is one already, else to a file, and takes a privilege
+// or the developer mode.
+func (d *Dir) Symlink(target, name string) error {
+	err := d.do(OpSymlink, name, func() error { return d.symlink(target, name) })
+	return d.made(err, OpSymlink, name, target)
+}
+
+// Mknod creates a fifo, socket or device like info with mode 0600; EEXIST if
+// the name is taken. exFAT through FUSE makes a regular file instead, of which the
+// kernel tells EIO; that is removed, so name must be one that is nobody else's.
+func (d *Dir) Mknod(name string, info Info) error {
+	err := d.do(OpMknod, name, func() error { return d.mknod(name, info) })
+	return d.made(err, OpMknod, name, "")
+}
+
+// Link gives the entry name of d the further name newName in to; EEXIST if that
+// is taken. A symbolic link is linked itself.
+func (d *Dir) Link(name string, to *Dir, newName string) error {
+	err := d.do(OpLink, newName, func() error { return d.link(name, to, newName) })
+	return d.moved(err, OpLink, name, to, newName)
+}
+
+// Rename gives oldName the name newName in the same directory and replaces what
+// has that name, atomically. If both are links of one file, nothing happens, as
+// rename(2) has it: oldName stays; Windows removes it.
+func (d *Dir) Rename(oldName, newName string) error {
+	return d.MoveTo(oldName, d, newName)
+}
+
+// MoveTo is Rename into the directory to of the same file system. On Windows a directory
+// with anything open below it cannot be moved: access denied.
+func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {
+	err := d.do(OpRename, newName, func() error { return d.rename(oldName, to, newName) })
+	return d.moved(err, OpRename, oldName, to, newName)
+}
+
+// RenameNew is Rename that never replaces: EEXIST if the name is taken.
+func (d *Dir) RenameNew(oldName, newName string) error {
+	if err := d.fault(OpRename, newName); err != nil {
+		return err
+	}
+	return d.renameNew(oldName, newName)
+}
+
+// renameNew is RenameNew of our own temporaries.
+func (d *Dir) renameNew(oldName, newName string) error {
+	return d.moved(d.renameExclusively(oldName, newName), OpRename, oldName, d, newName)
+}
+
+// Remove removes the name of anything but a directory.
+func (d *Dir) Remove(name string) error {
+	return d.removed(d.do(OpRemove, name, func() error { return d.remove(name) }), name)
+}
+
+// RemoveDir removes the empty directory name.
+func (d *Dir) RemoveDir(name string) error {
+	return d.removed(d.do(OpRemove, name, func() error { return d.removeDir(name) }), name)
+}
+
+// Sync forces the directory's names to the device. On Windows it does nothing: NTFS and
+// ReFS log changes of names in order, with the next flush of a file at the latest.
+func (d *Dir) Sync() error { return d.flush(Flush{Op: OpSync}, d.sync) }
+
+// SyncFS forces everything of the directory's file system to the device,
+// other programs' data included. Errors of writes since the directory was
+// opened are reported (Linux 5.8).
+func (d *Dir) SyncFS() error { return d.flush(Flush{Op: OpSyncFS}, d.syncFS) }
+
+// SyncFSReliable reports whether SyncFS reaches the device and reports errors. Where it
+// does not, every file is to be forced to the device by itself.
+func (d *Dir) SyncFSReliable() bool {
+	if disk := d.disk(); disk != nil {
+		return disk.FlushesAll()
+	}
+	return d.syncFSReliable()
+}
+
+// datasyncToDrive: on macOS Datasync leaves data in the drive's own cache.
+const datasyncToDrive = runtime.GOOS == "darwin"
+
+// TakeOver makes a directory of ours usable by its owner (rwx) and opens it:
+// the answer to EACCES from OpenDir. It returns the bits that it had. On Windows access
+// is a matter of ACLs, which Chmod cannot give.
+func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
+	o, err := d.OpenObject(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer o.Close()
+	info, err := o.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if info.Kind != Directory {
+		return nil, 0, errNotDirectory
+	}
+	if err := o.Chmod(info.Mode | 0o700); err != nil {
+		return nil, 0, err
+	}
+	sub, err := d.OpenDir(name)
+	return sub, info.Mode, err
+}

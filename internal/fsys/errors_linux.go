@@ -1,4 +1,0 @@
-package fsys
-
-// deviceGone: it is EIO, ENODEV or ESHUTDOWN here.
-func deviceGone(error) bool { return false }

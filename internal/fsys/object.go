@@ -1,0 +1,84 @@
+package fsys
+
+import "syscall"
+
+// do makes a call of the system, unless the FS makes the operation fail.
+func (o *Object) do(op Op, name string, call func() error) error {
+	if err := o.fault(op, name); err != nil {
+		return err
+	}
+	return retry(call)
+}
+
+// retry calls f until it is not interrupted by a signal: Go's runtime sends
+// itself signals, and FUSE and NFS answer them with EINTR.
+func retry(f func() error) error {
+	for {
+		if err := f(); err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+// Stat describes the object.
+func (o *Object) Stat() (Info, error) {
+	if err := o.fault(OpStat, ""); err != nil {
+		return Info{}, err
+	}
+	return o.stat()
+}
+
+// Chown sets owner and group. Windows does not support it: owners are not numbers there.
+func (o *Object) Chown(uid, gid uint32) error {
+	return o.changed(o.do(OpChown, "", func() error { return o.chown(int(uid), int(gid)) }), Change{Op: OpChown})
+}
+
+// Chmod sets the permission bits, with setuid, setgid and sticky. Windows keeps the
+// attributes in the mode, and of its permissions one bit: without the owner's write bit a
+// file is read-only.
+func (o *Object) Chmod(mode uint32) error {
+	return o.changed(o.do(OpChmod, "", func() error { return o.chmod(mode) }), Change{Op: OpChmod})
+}
+
+// SetTimes sets access and modification time, to the nanosecond where the file
+// system can. btime is set as well where the system can set it.
+func (o *Object) SetTimes(atime, mtime, btime Time) error {
+	return o.changed(o.do(OpTimes, "", func() error { return o.setTimes(atime, mtime, btime) }), Change{Op: OpTimes})
+}
+
+// Xattrs returns the extended attributes whose names keep accepts, ACLs
+// included. A file system that has none: an error for which Unsupported holds; where
+// they must not be listed, one for which NotPermitted holds. If the values of some are
+// refused, ErrUnread comes with the others. What a file of Windows has that is not kept
+// is a NotKeptError.
+func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
+	if err := o.fault(OpGetXattr, ""); err != nil {
+		return nil, err
+	}
+	return o.xattrs(keep)
+}
+
+// SetXattr creates or replaces one extended attribute.
+func (o *Object) SetXattr(name string, value []byte) error {
+	err := o.do(OpSetXattr, name, func() error { return o.setxattr(name, value) })
+	return o.changed(err, Change{Op: OpSetXattr, Xattr: Xattr{Name: name, Value: value}})
+}
+
+// RemoveXattr removes one extended attribute; it is no error if there is none.
+func (o *Object) RemoveXattr(name string) error {
+	err := o.do(OpSetXattr, name, func() error { return o.removexattr(name) })
+	if err == errNoXattr {
+		return nil
+	}
+	return o.changed(err, Change{Op: OpSetXattr, Xattr: Xattr{Name: name}})
+}
+
+// Close gives the descriptor back. What was written is committed by other means,
+// so there is nothing to report.
+func (o *Object) Close() { _ = o.close() }
+
+// close reports what only close tells of lost writes, as NFS does.
+func (o *Object) close() error {
+	o.descriptor.closed()
+	return o.release()
+}

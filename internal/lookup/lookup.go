@@ -1,0 +1,87 @@
+// Package lookup finds lines of a file by a path that they hold. The lines stay in the
+// file; 8 bytes of each are in memory.
+package lookup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math/bits"
+	"slices"
+)
+
+// Entry is the highest bits of the hash of a line's path, above the offset of the line.
+// A file of a million lines leaves 37 bits or so to the hash, so that a path that is in
+// no line costs the reading of one in 100,000 times. Entries sort by hash, then by offset.
+type Entry uint64
+
+// File makes the entries of one file, and reads its lines.
+type File struct {
+	src     io.ReaderAt
+	size    int64
+	hash    func(path []byte) uint64
+	offBits int // of an entry, for the offset
+}
+
+// New returns the File of a file of size bytes. hash is nil except in tests.
+func New(src io.ReaderAt, size int64, hash func(path []byte) uint64) *File {
+	if hash == nil {
+		seed := maphash.MakeSeed()
+		hash = func(path []byte) uint64 { return maphash.Bytes(seed, path) }
+	}
+	return &File{src, size, hash, bits.Len64(uint64(size))}
+}
+
+// Cut makes the file end at size: what is behind that is not read.
+func (f *File) Cut(size int64) { f.size = size }
+
+// Entry returns the entry of a line.
+func (f *File) Entry(path []byte, offset int64) Entry {
+	return Entry(f.hash(path)&^f.offMask() | uint64(offset))
+}
+
+func (f *File) offMask() uint64 { return 1<<f.offBits - 1 }
+
+// Offset returns the offset of an entry's line.
+func (f *File) Offset(e Entry) int64 { return int64(uint64(e) & f.offMask()) }
+
+// Find returns the range of those of the sorted entries that can be lines of a path. Only
+// the lines themselves prove that they are: several paths may have one hash.
+func (f *File) Find(entries []Entry, path []byte) (first, end int) {
+	e := f.Entry(path, 0)
+	first, _ = slices.BinarySearch(entries, e)
+	for end = first; end < len(entries) && entries[end]>>f.offBits == e>>f.offBits; {
+		end++
+	}
+	return first, end
+}
+
+// firstRead is how much of a line ReadLine asks for at first, in bytes; most lines are
+// shorter than 250.
+const firstRead = 512
+
+// ReadLine reads the line at an offset into buf, without its line feed: all of it, or as
+// much as there is of a line that is longer than maxLine or ends with the file. The error
+// is that of reading the file, io.ErrUnexpectedEOF if the file is shorter than it was.
+func (f *File) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
+	for buf = buf[:0]; ; {
+		n := len(buf)
+		more := int(min(int64(max(firstRead, n)), f.size-offset-int64(n)))
+		buf = slices.Grow(buf, more)[:n+more]
+		got, err := f.src.ReadAt(buf[n:], offset+int64(n))
+		if got < more {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return buf, fmt.Errorf("read line at byte %d: %w", offset, err)
+		}
+		if end := bytes.IndexByte(buf[n:], '\n'); end >= 0 {
+			return buf[:n+end], nil
+		}
+		if len(buf) >= maxLine || offset+int64(len(buf)) == f.size {
+			return buf, nil
+		}
+	}
+}

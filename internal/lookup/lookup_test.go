@@ -1,0 +1,72 @@
+package lookup
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each line is found by its path, also where all paths have one hash.
+func TestFind(t *testing.T) {
+	paths := []string{"b", "a", strings.Repeat("long/", 1000), "", "a"}
+	text := strings.Join(paths, "\n")
+	for name, hash := range map[string]func([]byte) uint64{"random": nil, "colliding": func([]byte) uint64 { return 1<<63 | 7 }} {
+		f := New(strings.NewReader(text), int64(len(text)), hash)
+		var entries []Entry
+		offset := int64(0)
+		for _, path := range paths {
+			entries = append(entries, f.Entry([]byte(path), offset))
+			offset += int64(len(path)) + 1
+		}
+		slices.Sort(entries)
+		var line []byte
+		for _, path := range append(paths, "c") {
+			found := 0
+			first, end := f.Find(entries, []byte(path))
+			for _, e := range entries[first:end] {
+				var err error
+				line, err = f.ReadLine(line, f.Offset(e), len(text))
+				require.NoError(t, err, name)
+				if string(line) == path {
+					found++
+				}
+			}
+			want := 0
+			for _, p := range paths {
+				if p == path {
+					want++
+				}
+			}
+			require.Equal(t, want, found, "%s: %.20q", name, path)
+		}
+	}
+}
+
+func TestReadLine(t *testing.T) {
+	text := "first\n" + strings.Repeat("x", 2000) + "\nlast"
+	f := New(strings.NewReader(text), int64(len(text)), nil)
+	read := func(offset int64, maxLine int) string {
+		line, err := f.ReadLine(bytes.Repeat([]byte("old"), 100), offset, maxLine)
+		require.NoError(t, err)
+		return string(line)
+	}
+	require.Equal(t, "first", read(0, 10))
+	require.Equal(t, "rst", read(2, 10))
+	require.Equal(t, strings.Repeat("x", 2000), read(6, 4000))
+	require.Equal(t, "last", read(2007, 10))
+	require.Equal(t, "", read(int64(len(text)), 10))
+	cut := read(6, 1000)
+	require.GreaterOrEqual(t, len(cut), 1000)
+	require.Less(t, len(cut), 2000)
+
+	f.Cut(9) // what is behind that may be gone, or other bytes
+	f.src = strings.NewReader(text[:9])
+	require.Equal(t, "xxx", read(6, 4000))
+	f.src = strings.NewReader(text[:8])
+	_, err := f.ReadLine(nil, 6, 4000)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}

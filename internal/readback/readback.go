@@ -1,0 +1,260 @@
+// Package readback reads trees back from their devices and compares each file with the
+// digest that a manifest is going to list for it.
+//
+//	lines of all trees ──jobs──▶ workers of device 1: its trees, one after the other
+//	   (merged by path)  └─────▶ workers of device 2 ...
+//
+// A job is one path. Every device has workers of its own, so that trees on different
+// devices are read at the same time. The worker that finishes a job last compares the
+// source with the trees. A bad file is renamed and reported; Run returns the paths that
+// no manifest may list.
+package readback
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
+)
+
+// Options say what to read and how.
+type Options struct {
+	Trees     []Tree
+	Source    *Source // nil if it is not read again
+	Algorithm hash.Algorithm
+	Workers   int // per device
+	Pipe      *pipe.Pipe
+	Sheet     *timing.Sheet
+
+	// Report receives each finding, from several goroutines at the same time. For a file
+	// of a tree that cannot be read, it returns whether the tree as a whole is gone: then
+	// no more of it is read.
+	Report func(Finding) (gone bool)
+}
+
+// Tree is a destination.
+type Tree struct {
+	Root   *fsys.Dir
+	Device uint64
+	Place  timing.Place
+
+	// Lines yields the paths in ascending order, each with its digest, which is valid
+	// until the next one.
+	Lines iter.Seq2[string, []byte]
+
+	// SourceChanged reports whether the source's file was changed since it was copied to
+	// there, a file in dir. It is needed only with a Source.
+	SourceChanged func(dir *fsys.Dir, there, source fsys.Info) bool
+}
+
+// Source is what the trees were copied from.
+type Source struct {
+	Root   *fsys.Dir
+	Device uint64
+	File   string // the name of a single file in Root, "" for a tree
+}
+
+// Finding is a file that is not shown to be good.
+type Finding struct {
+	Tree int // index of Options.Trees; TheSource for the source
+	Path string
+	Kind Kind
+	Err  error
+}
+
+// TheSource is Finding.Tree for a file of the source.
+const TheSource = -1
+
+// Kind says what is wrong with a file.
+type Kind uint8
+
+// The kinds of findings.
+const (
+	Unreadable Kind = iota
+	Differs         // the file of a tree has another digest, or the source has one now
+	Changed         // the source's file was changed since it was copied
+)
+
+// Result is the outcome for one tree.
+type Result struct {
+	Good   int64    // files that have their digest
+	Cached int64    // of these, files that perhaps came from memory
+	Bad    []string // paths that must not be listed
+	Gone   bool     // Report has returned so
+}
+
+func (t *Result) count(n int64, cached bool) {
+	t.Good += n
+	if cached {
+		t.Cached += n
+	}
+}
+
+// Run reads everything and returns a result for each tree. It ends early with ctx; all
+// its goroutines have ended when it returns.
+func Run(ctx context.Context, o *Options) []Result {
+	r := &run{Options: o, ctx: ctx}
+	r.mu.results = make([]Result, len(o.Trees))
+	groups := r.groups()
+	limit := max(fsys.OpenLimit()/4/(o.Workers*len(groups))/(len(o.Trees)+1), 1)
+	var workers sync.WaitGroup
+	for _, g := range groups {
+		for range o.Workers {
+			workers.Go(func() {
+				w := r.newWorker(g, limit)
+				defer w.close()
+				w.work()
+			})
+		}
+	}
+	for j := range r.jobs(groups) {
+		if ctx.Err() != nil {
+			break
+		}
+		for _, g := range j.groups {
+			g.jobs <- j
+		}
+	}
+	for _, g := range groups {
+		close(g.jobs)
+	}
+	workers.Wait()
+	return r.mu.results
+}
+
+// run is one execution of Run.
+type run struct {
+	*Options
+	ctx    context.Context
+	linked linkedDigests
+	moving sync.Mutex // held while a bad file is renamed: its directory is changed and restored
+	mu     struct {
+		sync.Mutex
+		results []Result
+	}
+}
+
+// update changes the result of a tree.
+func (r *run) update(tree int, change func(*Result)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.mu.results[tree])
+}
+
+func (r *run) isGone(tree int) (gone bool) {
+	r.update(tree, func(t *Result) { gone = t.Gone })
+	return gone
+}
+
+// group is what is on one device.
+type group struct {
+	trees  []int
+	source bool
+	jobs   chan *job
+}
+
+func (r *run) groups() (list []*group) {
+	devices := map[uint64]*group{}
+	at := func(device uint64) *group {
+		g := devices[device]
+		if g == nil {
+			g = &group{jobs: make(chan *job, r.Workers)}
+			devices[device] = g
+			list = append(list, g)
+		}
+		return g
+	}
+	for i, t := range r.Trees {
+		g := at(t.Device)
+		g.trees = append(g.trees, i)
+	}
+	if r.Source != nil {
+		at(r.Source.Device).source = true
+	}
+	return list
+}
+
+// job is a path that is read in all trees that list it, and at the source.
+type job struct {
+	path   string
+	files  []file // of the trees, by their index
+	source sourceFile
+	groups []*group
+	left   atomic.Int32 // groups that have not finished it
+}
+
+// file is a job's file in one tree.
+type file struct {
+	digest []byte // as listed; nil if the tree does not list the path
+	good   bool
+	cached bool // perhaps read from memory
+}
+
+// sourceFile is a job's file in the source.
+type sourceFile struct {
+	digest  []byte // nil if it cannot be read
+	info    fsys.Info
+	changed bool // while it was read
+}
+
+// jobs merges the lines of all trees.
+func (r *run) jobs(groups []*group) iter.Seq[*job] {
+	return func(yield func(*job) bool) {
+		type head struct {
+			path   string
+			digest []byte
+			ok     bool
+			next   func() (string, []byte, bool)
+		}
+		heads := make([]head, len(r.Trees))
+		for i, t := range r.Trees {
+			next, stop := iter.Pull2(t.Lines)
+			defer stop()
+			heads[i].next = next
+			heads[i].path, heads[i].digest, heads[i].ok = next()
+		}
+		for {
+			least := -1
+			for i, h := range heads {
+				if h.ok && (least < 0 || h.path < heads[least].path) {
+					least = i
+				}
+			}
+			if least < 0 {
+				return
+			}
+			j := &job{path: heads[least].path, files: make([]file, len(heads))}
+			for i := range heads {
+				if h := &heads[i]; h.ok && h.path == j.path {
+					j.files[i].digest = bytes.Clone(h.digest)
+					h.path, h.digest, h.ok = h.next()
+				}
+			}
+			j.groups = concerned(groups, j)
+			j.left.Store(int32(len(j.groups)))
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// concerned returns the groups that have something of the job to read.
+func concerned(groups []*group, j *job) (list []*group) {
+	for _, g := range groups {
+		reads := g.source
+		for _, i := range g.trees {
+			reads = reads || j.files[i].digest != nil
+		}
+		if reads {
+			list = append(list, g)
+		}
+	}
+	return list
+}

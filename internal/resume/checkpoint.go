@@ -1,0 +1,194 @@
+package resume
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// When a checkpoint is due. An interruption may cost only a small part of the work: of the
+// time, between the first two limits, and of the bytes, between the other two. And syncing
+// the log must remain a small part of the work.
+const (
+	leastInterval = 250 * time.Millisecond
+	mostInterval  = 3 * time.Second
+	leastVolume   = 16 << 20               // bytes
+	mostVolume    = 256 << 20              // bytes
+	partLost      = 32                     // one part in so many may be lost
+	syncShare     = 50                     // one part of the time in so many may be spent on syncing the log
+	syncFree      = 300 * time.Millisecond // in addition, at the beginning
+)
+
+// Due reports whether a checkpoint now would cover enough.
+func (l *Log) Due(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.active() {
+		return false
+	}
+	parts := int64(0) // bytes of large files
+	for f, at := range l.mu.inFlight {
+		if off, _, ok := f.Reached(); ok {
+			parts += off - at.synced
+		}
+	}
+	if l.mu.files == 0 && parts == 0 {
+		return false
+	}
+	since := now.Sub(l.mu.last)
+	if since >= mostInterval {
+		return true
+	}
+	if l.mu.syncing > syncFree+now.Sub(l.start)/syncShare {
+		return false
+	}
+	if since >= max(now.Sub(l.start)/partLost, leastInterval) {
+		return true
+	}
+	return l.mu.bytes+parts >= min(max((l.mu.total+parts)/partLost, leastVolume), mostVolume)
+}
+
+// Group is what one checkpoint is about.
+type Group struct {
+	Files int64             // noted since the last checkpoint
+	Dirs  map[string]string // directories with a name that was not synced yet → a path in each
+	parts []part            // of large files
+
+	upto int64     // records that begin before this offset of the log are covered
+	at   fsys.Time // when the group was closed, on the destination's clock
+}
+
+// part is a part of a large file that is being written.
+type part struct {
+	*InFlight
+	now    *progress // guarded by the log's mu
+	from   int64     // bytes that are on the device already
+	off    int64     // the end of the part
+	states [][]byte
+}
+
+// Empty reports whether the group has neither files nor parts of them.
+func (g *Group) Empty() bool { return g.Files == 0 && len(g.parts) == 0 }
+
+// SyncParts syncs the large files. flushed says that the caller has flushed the file
+// systems where that is reliable: files on these need nothing more.
+func (g *Group) SyncParts(flushed bool) error {
+	for _, p := range g.parts {
+		if flushed && !p.Separately {
+			continue
+		}
+		if err := p.dup.SyncPart(p.from, p.off-p.from); err != nil {
+			return fmt.Errorf("%s: %w", quote.Name(p.Path), err)
+		}
+	}
+	return nil
+}
+
+// Checkpoint closes the group of what was noted so far, lets force make it durable, and
+// then records that it is on the device. If force fails, nothing is recorded, and the error
+// is that of force. An error of the log makes the log fail.
+func (l *Log) Checkpoint(force func(*Group) error) error {
+	return l.checkpoint(force, (*fsys.Pending).Sync)
+}
+
+// LastCheckpoint is a Checkpoint that does not sync the log, for a run that is about to
+// remove it.
+func (l *Log) LastCheckpoint(force func(*Group) error) error {
+	return l.checkpoint(force, func(*fsys.Pending) error { return nil })
+}
+
+func (l *Log) checkpoint(force func(*Group) error, syncLog func(*fsys.Pending) error) error {
+	l.checkpoints.Lock()
+	defer l.checkpoints.Unlock()
+	g := l.closeGroup()
+	defer l.release(g)
+	if err := force(g); err != nil {
+		return err
+	}
+	file, err := l.record(g)
+	if file == nil {
+		return nil
+	}
+	begin := time.Now()
+	if err == nil {
+		err = syncLog(file)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.last = time.Now()
+	l.mu.syncing += l.mu.last.Sub(begin)
+	l.fail(err)
+	return nil
+}
+
+// closeGroup closes the group of what the checkpoint is about.
+func (l *Log) closeGroup() *Group {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := &Group{Dirs: l.mu.dirs}
+	l.mu.dirs = map[string]string{}
+	if !l.active() {
+		return g
+	}
+	// The time of the log's last change is that of the destination's clock, and not
+	// before the changes of the files that its records list.
+	err := l.mu.w.Flush()
+	var info fsys.Info
+	if err == nil {
+		info, err = l.mu.file.Stat()
+	}
+	if err != nil {
+		l.fail(err)
+		return g
+	}
+	g.upto, g.at, g.Files = l.mu.w.Size(), info.Mtime, l.mu.files
+	l.mu.files, l.mu.bytes = 0, 0
+	for f, at := range l.mu.inFlight {
+		if off, states, ok := f.Reached(); ok && off > at.synced {
+			at.users++
+			g.parts = append(g.parts, part{InFlight: f, now: at, from: at.synced, off: off, states: states})
+		}
+	}
+	return g
+}
+
+// record writes that the group is on the device. It returns the log, which is not synced
+// yet; nil if nothing is recorded any more.
+func (l *Log) record(g *Group) (*fsys.Pending, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.active() {
+		return nil, nil
+	}
+	for _, p := range g.parts {
+		if p.now.users == 1 { // the worker has ended
+			continue
+		}
+		if err := l.mu.w.Partial(p.lineAt(p.off, p.states)); err != nil {
+			return l.mu.file, err
+		}
+		l.mu.total += p.off - p.now.synced
+		p.now.synced = p.off
+		p.now.written = max(p.now.written, p.off)
+	}
+	if g.Files > 0 {
+		if err := l.mu.w.Checkpoint(g.upto, g.at); err != nil {
+			return l.mu.file, err
+		}
+	}
+	return l.mu.file, l.mu.w.Flush()
+}
+
+// release ends the use of the large files by a checkpoint.
+func (l *Log) release(g *Group) {
+	for _, p := range g.parts {
+		l.mu.Lock()
+		last := p.now.release()
+		l.mu.Unlock()
+		if last {
+			p.dup.Close()
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package resume
+
+import (
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/journal"
+)
+
+const (
+	// LeastPartial is the least that is worth continuing with, in bytes. A file that is not
+	// longer is copied again; a longer one has a temporary name from the start.
+	LeastPartial = 16 << 20
+
+	// MarkEvery is the distance between two points where a large file can be continued, in
+	// bytes.
+	MarkEvery = 4 << 20
+
+	// writtenEvery is the distance between two records of how far a large file was written,
+	// in bytes.
+	writtenEvery = 16 << 20
+)
+
+// LargeFile is a large file that is about to be written.
+type LargeFile struct {
+	Path   string        // of the file at the destination, as the log names it
+	Source fsys.Info     // describes the source's file
+	File   *fsys.Pending // the temporary
+	Start  int64         // bytes that it has already
+	// Separately says that a flush of file systems does not cover it.
+	Separately bool
+	// Reached returns how far the file has come: its first off bytes are written, and
+	// states are those of the digests there. ok is false if there is no such point yet.
+	Reached func() (off int64, states [][]byte, ok bool)
+}
+
+// InFlight is a large file that is being written, and that checkpoints follow. A nil
+// InFlight is a file that they do not follow: only Keep needs another one.
+type InFlight struct {
+	LargeFile
+	log  *Log
+	temp string     // the name of File
+	dup  *fsys.File // a separate descriptor: the worker may close the other one
+}
+
+// progress is how far an InFlight has come. It is guarded by the log's mu.
+type progress struct {
+	synced, written int64 // bytes, according to the last records
+	users           int   // checkpoints that sync the file, and the worker
+}
+
+// Track lets checkpoints record how far a large file has come. The result is nil if nothing
+// is recorded of it: it is not large, it has no name, or the log has failed.
+func (l *Log) Track(o LargeFile) (*InFlight, error) {
+	if o.Source.Size <= LeastPartial || o.File.Name() == "" || !l.Active() {
+		return nil, nil
+	}
+	dup, err := o.File.Dup()
+	if err != nil {
+		return nil, err
+	}
+	f := &InFlight{LargeFile: o, log: l, temp: o.File.Name(), dup: dup}
+	if err := l.add(f); err != nil {
+		dup.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (l *Log) add(f *InFlight) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.Start == 0 { // one byte proves nothing, but the next run finds the temporary
+		if err := l.mu.w.Written(f.lineAt(1, nil)); err != nil {
+			return err
+		}
+	}
+	l.mu.inFlight[f] = &progress{synced: f.Start, written: f.Start, users: 1}
+	return nil
+}
+
+// Stop ends what Track began. It may be called again.
+func (f *InFlight) Stop() {
+	if f == nil { // no lock for small files
+		return
+	}
+	f.log.mu.Lock()
+	at := f.log.mu.inFlight[f]
+	delete(f.log.mu.inFlight, f)
+	last := at != nil && at.release()
+	f.log.mu.Unlock()
+	if last {
+		f.dup.Close()
+	}
+}
+
+// release ends the use by the worker or a checkpoint, and reports whether it was the last:
+// then the caller closes the file, without the lock, because that can wait for a server.
+func (p *progress) release() (last bool) {
+	p.users--
+	return p.users == 0
+}
+
+// Gone records that the temporary does not exist any more.
+func (f *InFlight) Gone() {
+	if f != nil {
+		f.log.gone(f.Path)
+	}
+}
+
+func (l *Log) gone(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active() {
+		l.fail(l.mu.w.Done(path))
+	}
+}
+
+// Keep leaves the temporary, of which the first off bytes are written, to the next run: it
+// syncs and closes it. RecordKept records that.
+func (f *InFlight) Keep(off int64, states [][]byte) error {
+	if err := f.File.Sync(); err != nil {
+		return err
+	}
+	l := f.log
+	l.mu.Lock()
+	l.mu.kept = append(l.mu.kept, *f.lineAt(off, states))
+	l.mu.worked = true
+	l.mu.Unlock()
+	return f.File.Keep()
+}
+
+// RecordKept records the files that were kept. The caller has made sure that no other
+// descriptor got an error of writing them.
+func (l *Log) RecordKept() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.mu.kept {
+		if l.active() {
+			l.fail(l.mu.w.Partial(&p))
+		}
+	}
+	l.mu.kept = nil
+}
+
+// lineAt returns the record that says that the file has come to off.
+func (f *InFlight) lineAt(off int64, states [][]byte) *journal.Partial {
+	src := f.Source
+	return &journal.Partial{
+		Path: f.Path, Temp: f.temp, Offset: off, Size: src.Size, Mtime: src.Mtime, Ctime: src.Ctime, States: states,
+	}
+}

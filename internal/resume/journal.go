@@ -1,0 +1,226 @@
+package resume
+
+import (
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// Journal is the directory of a run in its destination, ".sealift-journal". It holds the
+// lock that keeps other runs out, and the logs of unfinished copies. A run that completes
+// removes it. It is used from one goroutine, except for Create.
+type Journal struct {
+	// Removed says that Remove was called: the journal may not show any more that the copy
+	// is unfinished.
+	Removed bool
+
+	root *fsys.Dir
+	name string
+	dir  *fsys.Dir
+	lock *fsys.Lock // nil where the file system has no locks
+	// since is when an earlier run made the journal, according to its lock; 0 if this run
+	// made it.
+	since fsys.Time
+	// foreign are the logs of unfinished copies from other sources, which stay.
+	foreign map[string]bool
+}
+
+const (
+	lockName = "lock"
+	rootName = "root" // marks a destination directory that a run made
+
+	maxName = 255 // bytes of the longest name of a directory entry
+
+	// mostAttempts is how often OpenJournal tries again when another run has interfered.
+	// Each failure needs another run that begins or ends at that instant.
+	mostAttempts = 100
+)
+
+// JournalName returns the name of the journal of a tree, or of a single file. If the name
+// of a file is too long for that, it is shortened and gets a hash.
+func JournalName(file string) string {
+	if file == "" {
+		return fsys.Reserved + "journal"
+	}
+	if len(fsys.Reserved+file+".journal") > maxName {
+		file = strings.ToValidUTF8(file[:128], "") + "-" + hashOf(file)
+	}
+	return fsys.Reserved + file + ".journal"
+}
+
+// hashOf returns the XXH128 of s in hexadecimal digits.
+func hashOf(s string) string {
+	set := hash.NewSet([]hash.Algorithm{hash.XXH128})
+	set.Write([]byte(s))
+	return hex.EncodeToString(set.Digests()[0])
+}
+
+// ErrRootRemoved says that the destination's directory was removed after it was opened.
+var ErrRootRemoved = errors.New("the directory was removed meanwhile")
+
+// OpenJournal makes the journal in root, or takes over that of an interrupted run, and
+// locks it. The error is fsys.ErrLocked if another run has the lock, and ErrRootRemoved if
+// nothing can be made in root any more. The caller must Close the journal.
+func OpenJournal(root *fsys.Dir, name string) (*Journal, error) {
+	for range mostAttempts {
+		j, err := tryJournal(root, name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return j, err
+		}
+		// Either a run that has just finished removed the journal between our steps, or
+		// root itself was removed. Most systems describe such a directory without an error.
+		info, err := root.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if info.Nlink == 0 {
+			break
+		}
+	}
+	return nil, ErrRootRemoved
+}
+
+func tryJournal(root *fsys.Dir, name string) (*Journal, error) {
+	made := root.Mkdir(name)
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return nil, made
+	}
+	dir, err := root.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{root: root, name: name, dir: dir, foreign: map[string]bool{}}
+	switch info, err := dir.Lstat(lockName); {
+	case err == nil:
+		j.since = info.Ctime
+	case !errors.Is(err, fs.ErrNotExist):
+		dir.Close()
+		return nil, err
+	}
+	j.lock, err = dir.Lock(lockName)
+	if err != nil && !fsys.Unsupported(err) {
+		dir.Close()
+		if made == nil {
+			_ = root.RemoveDir(name) // fails if another run has begun in it
+		}
+		return nil, err
+	}
+	return j, nil
+}
+
+// MarkRoot records that this run made the destination's directory, in the journal of that
+// name, which may be that of another run. With durable, the mark is on the device before
+// anything else is. Btrfs syncs a file with its directories, but not with the other files
+// in them: otherwise the directory would come back from a power cut with a log and without
+// the mark.
+func MarkRoot(root *fsys.Dir, journal string, durable bool) error {
+	dir, err := root.OpenDir(journal)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	mark, err := dir.Create(false)
+	if err != nil {
+		return err
+	}
+	defer mark.Abort()
+	if err := mark.CommitReplacing(rootName); err != nil || !durable {
+		return err
+	}
+	return dir.Sync()
+}
+
+// RootMarked reports whether a run made the destination's directory, one that was
+// interrupted or that has left it to this one.
+func (j *Journal) RootMarked() (bool, error) {
+	_, err := j.dir.Lstat(rootName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// HoldsLogs reports whether there are logs of unfinished copies in the journal, or may be.
+func (j *Journal) HoldsLogs() bool {
+	logs, err := j.logs()
+	return len(logs) > 0 || err != nil
+}
+
+// logs returns the names of the logs.
+func (j *Journal) logs() (names []string, err error) {
+	listing, err := j.dir.List()
+	if err != nil {
+		return nil, err
+	}
+	for i := range listing.Len() {
+		if name := listing.Name(i); strings.HasPrefix(name, logPrefix) || strings.HasPrefix(name, setAsidePrefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Create makes a temporary file in the journal.
+func (j *Journal) Create() (*fsys.Pending, error) { return j.dir.Create(false) }
+
+// Remove deletes the journal with its contents, and the lock last. If it holds logs of
+// unfinished copies from other sources, these stay, and the directory with them.
+func (j *Journal) Remove() error {
+	listing, err := j.dir.List()
+	if err != nil {
+		return err
+	}
+	stays := false
+	j.Removed = true
+	for i := range listing.Len() {
+		name := listing.Name(i)
+		if name == lockName { // last: once it is removed, the next run begins
+			continue
+		}
+		if j.foreign[name] || name == certifiedName && len(j.foreign) > 0 {
+			stays = true
+			continue
+		}
+		if err := j.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if stays {
+		return nil
+	}
+	if err := j.dir.Remove(lockName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = j.root.RemoveDir(j.name)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// FUSE keeps an open file that was removed under another name until it is
+	// closed, and hears of that a little later.
+	j.Close()
+	for range 20 {
+		if err = j.root.RemoveDir(j.name); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil // the next run has begun in it
+}
+
+// Close unlocks the journal, so that other runs can begin at the destination. It may be
+// called again.
+func (j *Journal) Close() {
+	if j.lock != nil {
+		j.lock.Unlock()
+		j.lock = nil
+	}
+	if j.dir != nil {
+		j.dir.Close()
+		j.dir = nil
+	}
+}

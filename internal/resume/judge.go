@@ -1,0 +1,138 @@
+package resume
+
+import (
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+)
+
+// TimeStamps describes the time stamps of a file system.
+type TimeStamps struct {
+	// ChangeTimes says that programs cannot set a file's change time: it shows whether the
+	// file was changed since an instant.
+	ChangeTimes bool
+	Granularity int64 // of modification times, nanoseconds
+	// Slack is how much earlier a time stamp may be here than on the file system of the
+	// destination's root, whose clock and granularity may differ.
+	Slack time.Duration
+}
+
+// same compares modification times at the granularity of the file system.
+func (t TimeStamps) same(a, b fsys.Time) bool { return a.Within(b, t.Granularity) }
+
+// before reports whether a time stamp of this file system is certainly earlier than at, a
+// time stamp of the root's file system.
+func (t TimeStamps) before(stamp, at fsys.Time) bool {
+	if stamp.Compare(at) >= 0 {
+		return false
+	}
+	stamp.Sec += int64(t.Slack / time.Second)
+	stamp.Nsec += int64(t.Slack % time.Second)
+	if stamp.Nsec >= 1e9 {
+		stamp.Sec, stamp.Nsec = stamp.Sec+1, stamp.Nsec-1e9
+	}
+	return stamp.Compare(at) < 0
+}
+
+// Judgement says what interrupted runs have left of a file.
+type Judgement struct {
+	// Listed: a checkpoint covers the file, and neither it nor the source's has changed
+	// since. Digests are those of both.
+	Listed  bool
+	Digests hash.Digests
+	// MayBeIncomplete: the file may be that of an interrupted run. After a power cut, such
+	// a file can have the right size and time and hold zeros.
+	MayBeIncomplete bool
+}
+
+// Judge judges the file that have describes and that path names at the destination. src
+// describes the source's file; t is about the file system of have.
+func (l *Log) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
+	j := Judgement{MayBeIncomplete: l.MayBeIncomplete(src, have, t)}
+	if digests, ok := l.listed(path, src, have, t); ok {
+		j.Listed, j.Digests = true, digests
+	}
+	return j
+}
+
+// MayBeIncomplete is the part of Judge that needs no path. Where programs can set the
+// change time, the modification time decides: a file that gets its name has that of the
+// source, or else that of the writing.
+func (l *Log) MayBeIncomplete(src, have fsys.Info, t TimeStamps) bool {
+	if t.ChangeTimes {
+		return l.Interrupted && !t.before(have.Ctime, l.begun)
+	}
+	return l.Interrupted && (t.same(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun))
+}
+
+// listed returns the digests of a file that an interrupted run has copied, or found equal,
+// and synced, if neither it nor the source's has changed since. Only a change time that
+// programs cannot set shows that.
+func (l *Log) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Digests, bool) {
+	if l.known == nil {
+		return nil, false
+	}
+	f, at, ok, err := l.known.File(path)
+	if err != nil || !ok || !l.fits(&f, src, have) { // a record that cannot be read is none
+		return nil, false
+	}
+	if at.Sec > time.Now().Unix() { // the clock was set back: the change time proves nothing
+		return nil, false
+	}
+	if !l.opts.KeepTimes || !t.same(have.Mtime, src.Mtime) {
+		return nil, false // a rename of its directory can have put another file here
+	}
+	return f.Digests, t.ChangeTimes && t.before(have.Ctime, at)
+}
+
+// Written returns the digests of a file that an interrupted run has copied, or found equal,
+// if the source's has not changed since. The file need not be on the device: reading it
+// there proves that it is.
+func (l *Log) Written(path string, src, have fsys.Info) (hash.Digests, bool) {
+	if l.known == nil || len(l.opts.Hashes) == 0 {
+		return nil, false
+	}
+	f, ok, err := l.known.Written(path)
+	if err == nil && !ok { // covered, but linked to since, or changed in the clock's last tick
+		f, _, ok, err = l.known.File(path)
+	}
+	return f.Digests, err == nil && ok && l.fits(&f, src, have)
+}
+
+// Touched implements catalog.Interrupted: it reports whether an interrupted run may have
+// changed the file that have describes, and which digests it should have then.
+func (l *Log) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
+	if l.known != nil {
+		f, ok, err := l.known.Written(path)
+		if err == nil && ok && f.Size == have.Size && l.fitsHashes(f.Digests) {
+			return f.Digests, true
+		}
+		f, _, ok, err = l.known.File(path)
+		if err == nil && ok && f.Size == have.Size && l.fitsHashes(f.Digests) {
+			return f.Digests, true
+		}
+	}
+	t, ok := l.opts.TimeStamps(have.ID.Dev)
+	return nil, !ok || !t.ChangeTimes || !t.before(have.Ctime, l.begun)
+}
+
+// fits reports whether a record is about the file that the source has now, and has the
+// digests that are wanted.
+func (l *Log) fits(f *journal.File, src, have fsys.Info) bool {
+	return f.Size == src.Size && f.Mtime == src.Mtime && f.Ctime == src.Ctime && have.Size == src.Size && l.fitsHashes(f.Digests)
+}
+
+// fitsHashes reports whether digests are of the hashes of this run.
+func (l *Log) fitsHashes(digests hash.Digests) bool {
+	if len(digests) != len(l.opts.Hashes) {
+		return false
+	}
+	for i, a := range l.opts.Hashes {
+		if len(digests[i]) != a.Size() {
+			return false
+		}
+	}
+	return true
+}

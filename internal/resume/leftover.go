@@ -1,0 +1,183 @@
+package resume
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"path"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/journal"
+)
+
+// Leftover is the temporary of a large file that an interrupted run has left.
+type Leftover struct {
+	File *fsys.Pending // opened; the caller commits, aborts or keeps it
+	Size int64         // of File, bytes
+	// Durable is how far the file is on the device, Written how far it was written
+	// besides: reading it proves that. The offset is 0 if nothing is known.
+	Durable, Written journal.Partial
+
+	log *Log
+}
+
+// TakeLeftover opens the temporary in dir that an interrupted run has left of a large file,
+// which path names and src describes, the source's. The result is nil if there is none.
+func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover {
+	durable, written, ok := l.partial(path, src)
+	if !ok {
+		return nil
+	}
+	temp := cmp.Or(durable.Temp, written.Temp)
+	l.mu.Lock()
+	_, left := l.mu.left[temp]
+	delete(l.mu.left, temp)
+	l.mu.Unlock()
+	if !left {
+		return nil
+	}
+	file, info, err := dir.Reopen(temp, l.Owner)
+	if err != nil { // it does not exist any more, or is another file: the copy starts at the beginning
+		l.mu.Lock()
+		l.mu.left[temp] = path // to be removed
+		l.mu.Unlock()
+		return nil
+	}
+	return &Leftover{File: file, Size: info.Size, Durable: durable, Written: written, log: l}
+}
+
+// partial returns how far an interrupted run has come with a large file.
+func (l *Log) partial(path string, src fsys.Info) (durable, written journal.Partial, ok bool) {
+	if l.known == nil {
+		return durable, written, false
+	}
+	durable, _ = l.known.Partial(path)
+	written, _ = l.known.WrittenPartial(path)
+	fits := func(p journal.Partial) bool {
+		return p.Offset > 0 && p.Size == src.Size && p.Mtime == src.Mtime && p.Ctime == src.Ctime
+	}
+	if !fits(durable) {
+		durable = journal.Partial{}
+	}
+	if !fits(written) || written.Offset <= durable.Offset || durable.Offset > 0 && durable.Temp != written.Temp {
+		written = journal.Partial{}
+	}
+	return durable, written, durable.Offset > 0 || written.Offset > 0
+}
+
+// Shorten records, on the device, that the file can be continued at off with these states of
+// the digests, before the caller cuts it off there. It does nothing if no more is known of
+// the file.
+func (f *Leftover) Shorten(off int64, states [][]byte) error {
+	line := f.Durable
+	if f.Written.Offset > line.Offset {
+		line = f.Written
+	}
+	if line.Offset <= off || !f.log.Active() {
+		return nil
+	}
+	if err := f.File.Sync(); err != nil {
+		return err
+	}
+	line.Offset, line.States = off, states
+	log, err := f.log.replacePartial(&line)
+	if err != nil {
+		return err
+	}
+	return log.Sync()
+}
+
+// replacePartial writes line in place of earlier records of its path, and returns the log,
+// which is not synced yet.
+func (l *Log) replacePartial(line *journal.Partial) (*fsys.Pending, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.mu.w.Done(line.Path); err != nil {
+		return nil, err
+	}
+	if err := l.mu.w.Partial(line); err != nil {
+		return nil, err
+	}
+	return l.mu.file, l.mu.w.Flush()
+}
+
+// Discard removes the file and records that it does not exist any more.
+func (f *Leftover) Discard() {
+	f.File.Abort()
+	f.log.gone(cmp.Or(f.Durable.Path, f.Written.Path))
+}
+
+// RemoveTemporaries removes the temporaries of interrupted runs from dir, except those that
+// can be continued. names has every name in dir that such a temporary can have.
+func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
+	if !l.Interrupted {
+		return nil
+	}
+	for _, name := range names {
+		id, ok := fsys.TempID(name)
+		if !ok || !l.ids[id] {
+			continue
+		}
+		l.mu.Lock()
+		_, left := l.mu.left[name]
+		l.mu.Unlock()
+		if left {
+			continue
+		}
+		if err := remove(dir, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveLeftovers removes the temporaries in dir that this run has not continued; rel is
+// the path of dir, "" or "." for the root.
+func (l *Log) RemoveLeftovers(dir *fsys.Dir, rel string) error {
+	if !l.Interrupted {
+		return nil
+	}
+	rel = cmp.Or(rel, ".")
+	for temp := range l.takeLeft(func(file string) bool { return path.Dir(file) == rel }) {
+		if err := remove(dir, temp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveAllLeftovers removes all temporaries that this run has not continued.
+func (l *Log) RemoveAllLeftovers(find *fsys.Finder) error {
+	for temp, file := range l.takeLeft(func(string) bool { return true }) {
+		dir, _, err := find.Parent(file)
+		if err != nil {
+			continue // its directory does not exist any more, or is another one
+		}
+		if err := remove(dir, temp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeLeft returns the temporaries that this run has not continued and whose files are
+// wanted, each with the path of its file. It returns each one once.
+func (l *Log) takeLeft(wanted func(file string) bool) map[string]string {
+	taken := map[string]string{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for temp, file := range l.mu.left {
+		if wanted(file) {
+			taken[temp] = file
+			delete(l.mu.left, temp)
+		}
+	}
+	return taken
+}
+
+func remove(dir *fsys.Dir, name string) error {
+	if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

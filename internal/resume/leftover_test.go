@@ -1,0 +1,113 @@
+package resume
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/journal"
+)
+
+// leave makes the temporary of an interrupted run.
+func leave(t *testing.T, root *fsys.Dir, name string) {
+	t.Helper()
+	p, err := root.Create(true)
+	require.NoError(t, err)
+	require.NoError(t, p.WriteAt(make([]byte, 100), 0))
+	require.NoError(t, p.Place(name))
+	require.NoError(t, p.Keep())
+}
+
+func exists(root *fsys.Dir, name string) bool {
+	_, err := root.Lstat(name)
+	return err == nil
+}
+
+func TestLeftover(t *testing.T) {
+	const temp, otherTemp = ".sealift-a.tmp", ".sealift-b.tmp"
+	line := func(temp string, off int64) *journal.Partial {
+		return &journal.Partial{Path: "large", Temp: temp, Offset: off, Size: 100, Mtime: source.Mtime, Ctime: source.Ctime}
+	}
+	src := source
+	src.Size = 100
+	modified := src
+	modified.Mtime.Sec++
+	for _, c := range []struct {
+		name             string
+		durable, written *journal.Partial
+		src              fsys.Info
+		found            bool
+		wantDurable      int64
+		wantWritten      int64
+	}{
+		{"on the device", line(temp, 50), nil, src, true, 50, 0},
+		{"written", nil, line(temp, 60), src, true, 0, 60},
+		{"written further than on the device", line(temp, 50), line(temp, 60), src, true, 50, 60},
+		{"written less far", line(temp, 50), line(temp, 40), src, true, 50, 0},
+		{"written to another temporary", line(temp, 50), line(otherTemp, 60), src, true, 50, 0},
+		{"the source was modified", line(temp, 50), line(temp, 60), modified, false, 0, 0},
+		{"not recorded", nil, nil, src, false, 0, 0},
+		{"the temporary does not exist", line(otherTemp, 50), nil, src, false, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := openRoot(t, nil)
+			leave(t, root, temp)
+			record(t, root, tested, func(w *journal.Writer) {
+				if c.durable != nil {
+					require.NoError(t, w.Partial(c.durable))
+				}
+				if c.written != nil {
+					require.NoError(t, w.Written(c.written))
+				}
+			})
+			_, l, _ := open(t, root, tested)
+			left := l.TakeLeftover(root, "large", c.src)
+			require.Equal(t, c.found, left != nil)
+			if !c.found {
+				return
+			}
+			require.Equal(t, c.wantDurable, left.Durable.Offset)
+			require.Equal(t, c.wantWritten, left.Written.Offset)
+			require.EqualValues(t, 100, left.Size)
+			require.Nil(t, l.TakeLeftover(root, "large", c.src), "it is taken once")
+			left.Discard()
+			require.False(t, exists(root, temp))
+			require.NoError(t, l.Failure())
+			log, err := l.ReadBack()
+			require.NoError(t, err)
+			for p := range log.Partials() {
+				t.Error("the log still names", p.Temp)
+			}
+		})
+	}
+}
+
+// A run removes the temporaries of interrupted runs: at once those that cannot be
+// continued, and at the end those that were not. It removes nothing of another copy.
+func TestTemporariesAreRemoved(t *testing.T) {
+	const (
+		continued = ".sealift-" + recordedID + "-0000000000000001.tmp"
+		dead      = ".sealift-" + recordedID + "-0000000000000002.tmp"
+		foreign   = ".sealift-fedcba9876543210-0000000000000001.tmp"
+	)
+	root := openRoot(t, nil)
+	for _, name := range []string{continued, dead, foreign} {
+		leave(t, root, name)
+	}
+	record(t, root, tested, func(w *journal.Writer) {
+		require.NoError(t, w.Partial(&journal.Partial{
+			Path: "large", Temp: continued, Offset: 50, Size: 100, Mtime: source.Mtime, Ctime: source.Ctime,
+		}))
+	})
+	_, l, _ := open(t, root, tested)
+	require.NoError(t, l.RemoveTemporaries(root, []string{continued, dead, foreign, "file"}))
+	require.True(t, exists(root, continued))
+	require.False(t, exists(root, dead))
+	require.True(t, exists(root, foreign))
+	require.NoError(t, l.RemoveLeftovers(root, "sub"))
+	require.True(t, exists(root, continued), "its file is in another directory")
+	require.NoError(t, l.RemoveLeftovers(root, ""))
+	require.False(t, exists(root, continued))
+	require.True(t, exists(root, foreign))
+}

@@ -1,0 +1,224 @@
+package resume
+
+import (
+	"path"
+	"sync"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+)
+
+// Log is the log of the copy from one source to one destination, in the destination's
+// journal. It says which files are on the device, so that a later run continues instead of
+// beginning again. Its methods may be called from several goroutines, except for Close.
+//
+// Once a record cannot be written, the log has failed: nothing more is recorded, and
+// Failure returns why. The logs of other sources stay as they are: their copies are
+// unfinished, and files that they have left at this destination may be incomplete.
+type Log struct {
+	// These are set by OpenLog and do not change.
+	Owner uint32 // the user that new files at the destination belong to
+	// Interrupted says that there are logs of interrupted runs: of this source, of others,
+	// or logs that are damaged. A file that has changed since begun may be incomplete then,
+	// unless known lists it.
+	Interrupted bool
+	SetAside    bool // there are logs of this source that cannot be continued
+	// Certified says that a complete run has certified the manifests at the destination,
+	// and that no copy was interrupted there since: see Certify.
+	Certified bool
+
+	journal *Journal
+	opts    Options
+	name    string          // in the journal
+	ids     map[string]bool // of the logs of this source, which are in the names of their temporaries
+
+	known     *journal.Log // what interrupted runs have recorded; nil if nothing
+	knownFile *fsys.File
+	begun     fsys.Time // the first of the interrupted runs
+	start     time.Time // this one
+
+	checkpoints sync.Mutex // held during a checkpoint
+
+	// mu is never held while something is synced: the goroutine that calls Note serves all
+	// destinations.
+	mu struct {
+		sync.Mutex
+		file     *fsys.Pending // nil when nothing is recorded
+		w        *journal.Writer
+		err      error // why nothing more is recorded
+		reported bool  // Failure has returned err
+
+		files    int64             // noted since the last checkpoint
+		bytes    int64             // of them
+		dirs     map[string]string // with a name that was not synced yet → a path in each
+		inFlight map[*InFlight]*progress
+		kept     []journal.Partial // of a run that was stopped
+		left     map[string]string // temporaries of large files that this run has not continued → path
+		total    int64             // bytes noted in this run
+		worked   bool              // something got its name in this run
+
+		last    time.Time     // end of the last checkpoint
+		syncing time.Duration // spent on syncing the log
+	}
+}
+
+// Options is what a log depends on.
+type Options struct {
+	Source string // its absolute path, without symbolic links
+	File   string // the name of a single file at the destination, or "" for a tree
+	// Terms is one word for the options that the log's lines depend on, and for those that
+	// say which files the lines can be about. A log with other terms is not continued.
+	Terms     string
+	Hashes    []hash.Algorithm
+	KeepTimes bool // copied files get the modification time of the source
+	// Durable says that the caller syncs files. Without it, nothing is known to be on the
+	// device, and nothing is recorded.
+	Durable bool
+	// ManifestDigests returns the SHA-256 of each manifest of an earlier run.
+	ManifestDigests func() ([]string, error)
+	// TimeStamps describes those of a file system in the destination. ok: it is known.
+	TimeStamps func(device uint64) (t TimeStamps, ok bool)
+}
+
+const (
+	logPrefix      = "log."   // with the source's hash: a log
+	setAsidePrefix = "aside." // a log of this source that cannot be continued
+)
+
+// LogName returns the name that the log of a copy from source has in the journal.
+func LogName(source string) string { return logPrefix + hashOf(source)[:16] }
+
+// WorthKeeping reports whether a run that was stopped leaves something that the next one
+// has to know.
+func (l *Log) WorthKeeping() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Interrupted || l.mu.worked
+}
+
+// Note adds a file that was copied or found equal. It counts once a checkpoint covers it.
+// separately says that it was synced separately, as its name has to be.
+func (l *Log) Note(f *journal.File, separately bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.worked = true
+	if separately {
+		for p := f.Path; ; p = path.Dir(p) { // and the directories above, which may be new
+			dir := path.Dir(p)
+			if _, known := l.mu.dirs[dir]; known {
+				break
+			}
+			l.mu.dirs[dir] = p
+			if dir == "." {
+				break
+			}
+		}
+	}
+	if !l.active() {
+		return
+	}
+	if err := l.mu.w.File(f); err != nil {
+		l.fail(err)
+		return
+	}
+	l.mu.files++
+	l.mu.bytes += f.Size
+	l.mu.total += f.Size
+}
+
+// Flush hands to the system what was noted, and how far large files have come. If this
+// process is killed, the next run finds that, and can prove it by reading the files.
+func (l *Log) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.active() {
+		return
+	}
+	for f, at := range l.mu.inFlight {
+		off, states, ok := f.Reached()
+		if !ok || off < at.written+writtenEvery {
+			continue
+		}
+		if err := l.mu.w.Written(f.lineAt(off, states)); err != nil {
+			l.fail(err)
+			return
+		}
+		at.written = off
+	}
+	l.fail(l.mu.w.Flush())
+}
+
+// ReadBack reads the log that is being written; nil if the log has failed.
+func (l *Log) ReadBack() (*journal.Log, error) {
+	l.mu.Lock()
+	if !l.active() {
+		l.mu.Unlock()
+		return nil, nil
+	}
+	err := l.mu.w.Flush()
+	file, size := l.mu.file, l.mu.w.Size()
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return journal.Read(fsys.ReaderAt{File: &file.File}, size)
+}
+
+// Active reports whether the log is being written.
+func (l *Log) Active() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active()
+}
+
+// active is Active for callers that hold mu.
+func (l *Log) active() bool { return l.mu.file != nil && l.mu.err == nil }
+
+// Fail ends the log because of err: nothing more is recorded.
+func (l *Log) Fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail(err)
+}
+
+// fail is Fail for callers that hold mu. The first error counts; nil is none.
+func (l *Log) fail(err error) {
+	if l.mu.err == nil {
+		l.mu.err = err
+	}
+}
+
+// Failed reports whether the log has failed.
+func (l *Log) Failed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.err != nil
+}
+
+// Failure returns why nothing more is recorded. It returns that once, and nil from then on.
+func (l *Log) Failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.reported {
+		return nil
+	}
+	l.mu.reported = l.mu.err != nil
+	return l.mu.err
+}
+
+// Close closes the log, which stays. It may be called again.
+func (l *Log) Close() {
+	if l.knownFile != nil {
+		l.knownFile.Close()
+		l.knownFile, l.known = nil, nil
+	}
+	l.mu.Lock()
+	file := l.mu.file
+	l.mu.file = nil
+	l.mu.Unlock()
+	if file != nil {
+		_ = file.Keep() // its records that count were synced
+	}
+}

@@ -1,0 +1,261 @@
+package resume
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// OpenLog reads what interrupted runs have recorded in the journal, and begins or continues
+// the log of this copy. The log is on the device before anything is copied: otherwise a
+// file that a power cut leaves incomplete would be taken for one that was there before.
+//
+// The warnings are for the user, also with an error. The caller must Close the log.
+func (j *Journal) OpenLog(o Options) (_ *Log, warnings []error, err error) {
+	l := &Log{journal: j, opts: o, name: LogName(o.Source), ids: map[string]bool{}, start: time.Now()}
+	l.mu.dirs, l.mu.left = map[string]string{}, map[string]string{}
+	l.mu.inFlight = map[*InFlight]*progress{}
+	l.mu.last = l.start
+	if warnings, err = l.readOthers(); err == nil {
+		var warning error
+		if warning, err = l.readOwn(); warning != nil {
+			warnings = append(warnings, warning)
+		}
+	}
+	if err == nil {
+		err = l.readCertified()
+	}
+	if err == nil {
+		err = l.begin()
+	}
+	if err != nil {
+		l.Close()
+		return nil, warnings, err
+	}
+	return l, warnings, nil
+}
+
+// readOthers reads since when files may be incomplete because of copies from other
+// sources, or copies that were made with other options.
+func (l *Log) readOthers() (warnings []error, err error) {
+	names, err := l.journal.logs()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if name == l.name {
+			continue
+		}
+		f, log, err := l.read(name)
+		if err != nil {
+			return warnings, err
+		}
+		if f == nil { // no run made this
+			continue
+		}
+		f.Close()
+		var head journal.Header
+		if log != nil {
+			head = log.Header
+		}
+		l.noteInterrupted(head)
+		own := strings.HasPrefix(name, setAsidePrefix+l.name)
+		if own || l.opts.File != "" { // logs of the same file, which this run judges in any case
+			l.ids[head.ID] = head.ID != ""
+			l.SetAside = l.SetAside || own
+			continue
+		}
+		l.journal.foreign[name] = true
+		what := "the copy from " + quote.Name(head.Source) + " to it"
+		if head.Source == "" {
+			what = "another copy to it, of which the journal is damaged,"
+		}
+		warnings = append(warnings, fmt.Errorf("%s is not finished; its journal stays, until that copy is run again", what))
+	}
+	return warnings, nil
+}
+
+// read reads a log of the journal. log is nil if it is damaged, and f as well if the name
+// is not that of a regular file.
+func (l *Log) read(name string) (f *fsys.File, log *journal.Log, err error) {
+	f, info, err := l.journal.dir.OpenRegular(name)
+	var other *fsys.KindError
+	if errors.As(err, &other) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err = journal.Read(fsys.ReaderAt{File: f}, info.Size)
+	if errors.Is(err, journal.ErrDamaged) {
+		return f, nil, nil
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, log, nil
+}
+
+// noteInterrupted notes that a run was interrupted whose log has this header, which is
+// empty if the log is damaged.
+func (l *Log) noteInterrupted(head journal.Header) {
+	if head.ID == "" {
+		head.Begun = l.journal.since
+	}
+	if head.Begun.Sec > time.Now().Unix() { // the clock was set back: any file may be incomplete
+		head.Begun = fsys.Time{}
+	}
+	if !l.Interrupted || head.Begun.Compare(l.begun) < 0 {
+		l.begun = head.Begun
+	}
+	l.Interrupted = true
+}
+
+// readOwn reads the log of this source. If it cannot be continued, it is renamed, and the
+// warning says why.
+func (l *Log) readOwn() (warning, err error) {
+	f, log, err := l.read(l.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("its journal cannot be read: %w", err)
+	}
+	why := "is damaged"
+	if log != nil {
+		l.noteInterrupted(log.Header)
+		l.ids[log.Header.ID] = true
+		switch now := time.Now().Unix(); {
+		case log.Header.Begun.Sec > now:
+			why = "is from the future"
+		case log.Header.Options != l.opts.Terms || log.Header.Source != l.opts.Source:
+			why = "is of a copy with other options"
+		default:
+			l.known, l.knownFile = log, f
+			for p := range log.Partials() {
+				l.mu.left[p.Temp] = p.Path
+			}
+			return nil, nil
+		}
+	} else {
+		l.noteInterrupted(journal.Header{})
+	}
+	if f != nil {
+		f.Close()
+	}
+	l.SetAside = true
+	warning = fmt.Errorf("the journal of an interrupted copy %s; it is set aside, and what that copy has left is compared with the source", why)
+	return warning, l.journal.dir.Rename(l.name, setAsidePrefix+l.name+"."+journal.NewID())
+}
+
+// begin continues the log that was read, or else makes a new one, and syncs it.
+func (l *Log) begin() error {
+	head := journal.Header{ID: journal.NewID(), Options: l.opts.Terms, Source: l.opts.Source}
+	var err error
+	if l.known != nil {
+		head = l.known.Header
+		err = l.continueLog()
+	} else {
+		err = l.createLog(head)
+	}
+	if err != nil {
+		return err
+	}
+	info, err := l.mu.file.Stat()
+	if err != nil {
+		return err
+	}
+	l.Owner = info.UID
+	l.journal.root.SetTempID(head.ID)
+	l.ids[head.ID] = true
+	if !l.opts.Durable {
+		err := l.mu.file.Keep()
+		l.mu.file = nil
+		return err
+	}
+	if err := l.mu.file.Sync(); err != nil {
+		return err
+	}
+	if err := l.journal.dir.Sync(); err != nil {
+		return err
+	}
+	return l.journal.root.Sync()
+}
+
+// createLog begins a new log.
+func (l *Log) createLog(head journal.Header) error {
+	return l.place(func(to *appender) error {
+		info, err := to.file.Stat()
+		if err != nil {
+			return err
+		}
+		head.Begun = info.Ctime
+		if l.Interrupted && l.begun.Compare(head.Begun) < 0 {
+			head.Begun = l.begun
+		}
+		l.mu.w, err = journal.Create(to, head)
+		return err
+	})
+}
+
+// continueLog appends to the log where its good part ends. If the log belongs to another
+// user, or has several names, it appends to a copy.
+func (l *Log) continueLog() error {
+	uid, _ := fsys.Identity()
+	to := &appender{off: l.known.Size}
+	p, _, err := l.journal.dir.Reopen(l.name, uid)
+	if err == nil {
+		to.file, l.mu.file = p, p
+		err = p.Truncate(l.known.Size)
+	} else {
+		err = l.place(func(fresh *appender) error {
+			_, err := io.Copy(fresh, io.NewSectionReader(fsys.ReaderAt{File: l.knownFile}, 0, l.known.Size))
+			to.file = fresh.file
+			return err
+		})
+	}
+	l.mu.w = journal.Continue(to, l.known.Header, l.known.Size)
+	return err
+}
+
+// place makes a new log, which gets its name when write has written it.
+func (l *Log) place(write func(*appender) error) error {
+	p, err := l.journal.dir.Create(true)
+	if err != nil {
+		return err
+	}
+	if err = write(&appender{file: p}); err == nil && l.opts.Durable {
+		err = p.Sync() // it may replace one that is good
+	}
+	if err == nil {
+		err = p.Place(l.name)
+	}
+	if err != nil {
+		p.Abort()
+		return err
+	}
+	l.mu.file = p
+	return nil
+}
+
+// appender is an io.Writer that appends to a file.
+type appender struct {
+	file *fsys.Pending
+	off  int64
+}
+
+func (a *appender) Write(p []byte) (int, error) {
+	if err := a.file.WriteAt(p, a.off); err != nil {
+		return 0, err
+	}
+	a.off += int64(len(p))
+	return len(p), nil
+}
