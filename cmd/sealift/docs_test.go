@@ -151,9 +151,10 @@ func parsePage(name, text string) docPage {
 
 func TestDocsHideNothing(t *testing.T) {
 	pages := readDocs(t)
-	met := map[string]bool{}
+	met, languages, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	tests := testsOf(t)
 	for _, p := range pages {
+		names[p.name] = true
 		test := testedElsewhere[p.name]
 		if test != "" && !strings.Contains(tests, "func "+test+"(t ") {
 			t.Errorf("%s: there is no %s", p.name, test)
@@ -162,6 +163,7 @@ func TestDocsHideNothing(t *testing.T) {
 			if test != "" && b.lang != "" {
 				continue
 			}
+			languages[b.lang] = true
 			switch b.lang {
 			case "sh", "console", "text":
 				for _, command := range b.commands() {
@@ -193,6 +195,16 @@ func TestDocsHideNothing(t *testing.T) {
 	for line, why := range notRun {
 		if !met[line] || why == "" {
 			t.Errorf("notRun has %q (%s), which no block has", line, why)
+		}
+	}
+	for page := range testedElsewhere {
+		if !names[page] {
+			t.Errorf("testedElsewhere has %s, and there is no such page", page)
+		}
+	}
+	for _, language := range shownOnly {
+		if !languages[language] {
+			t.Errorf("shownOnly has %q, which no block is of", language)
 		}
 	}
 }

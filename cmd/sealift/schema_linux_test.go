@@ -274,6 +274,10 @@ printf '%064d  ../etc/passwd\n' 0 >hostile`)
 		}
 	}
 
+	for _, field := range sometimesPrinted {
+		name, at, _ := strings.Cut(field, "/")
+		assert.Contains(t, schemas[name].fields(t, "", schemas[name].raw), "/"+at, "sometimesPrinted has %s", field)
+	}
 	delete(schemas, "progress") // of the next test
 	for _, d := range schemas {
 		d.wasAllSeen(t)
