@@ -55,6 +55,7 @@ var notRun = map[string]string{
 	"CONTRIBUTING.md: make check":                                                     "runs this test",
 	"CONTRIBUTING.md: make fuzz":                                                      "takes minutes",
 	"CONTRIBUTING.md: make snapshot":                                                  "builds for all systems",
+	"CONTRIBUTING.md: make torture":                                                   "takes an hour",
 	"CONTRIBUTING.md: make bench":                                                     "takes an hour",
 	"docs/releasing.md: make snapshot":                                                "builds for all systems; .ci/run does it",
 	"docs/releasing.md: make snapshot TWICE=1":                                        "builds for all systems, twice",
