@@ -55,6 +55,7 @@ var notRun = map[string]string{
 	"CONTRIBUTING.md: make check":                                                     "runs this test",
 	"CONTRIBUTING.md: make fuzz":                                                      "takes minutes",
 	"CONTRIBUTING.md: make snapshot":                                                  "builds for all systems",
+	"CONTRIBUTING.md: make torture":                                                   "takes an hour",
 	"CONTRIBUTING.md: make bench":                                                     "takes an hour",
 	"docs/releasing.md: make snapshot":                                                "builds for all systems; .ci/run does it",
 	"docs/releasing.md: make snapshot TWICE=1":                                        "builds for all systems, twice",
@@ -151,9 +152,10 @@ func parsePage(name, text string) docPage {
 
 func TestDocsHideNothing(t *testing.T) {
 	pages := readDocs(t)
-	met := map[string]bool{}
+	met, languages, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	tests := testsOf(t)
 	for _, p := range pages {
+		names[p.name] = true
 		test := testedElsewhere[p.name]
 		if test != "" && !strings.Contains(tests, "func "+test+"(t ") {
 			t.Errorf("%s: there is no %s", p.name, test)
@@ -162,6 +164,7 @@ func TestDocsHideNothing(t *testing.T) {
 			if test != "" && b.lang != "" {
 				continue
 			}
+			languages[b.lang] = true
 			switch b.lang {
 			case "sh", "console", "text":
 				for _, command := range b.commands() {
@@ -193,6 +196,16 @@ func TestDocsHideNothing(t *testing.T) {
 	for line, why := range notRun {
 		if !met[line] || why == "" {
 			t.Errorf("notRun has %q (%s), which no block has", line, why)
+		}
+	}
+	for page := range testedElsewhere {
+		if !names[page] {
+			t.Errorf("testedElsewhere has %s, and there is no such page", page)
+		}
+	}
+	for _, language := range shownOnly {
+		if !languages[language] {
+			t.Errorf("shownOnly has %q, which no block is of", language)
 		}
 	}
 }

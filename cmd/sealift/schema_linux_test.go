@@ -287,6 +287,10 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		}
 	}
 
+	for _, field := range sometimesPrinted {
+		name, at, _ := strings.Cut(field, "/")
+		assert.Contains(t, schemas[name].fields(t, "", schemas[name].raw), "/"+at, "sometimesPrinted has %s", field)
+	}
 	delete(schemas, "progress") // of the next test
 	for _, d := range schemas {
 		d.wasAllSeen(t)
