@@ -328,11 +328,11 @@ func (s *scanner) lastTime() fsys.Time { return s.parseTime(s.rest) }
 
 func (s *scanner) parseTime(text []byte) fsys.Time {
 	sec, nsec, _ := strings.Cut(string(text), ".")
-	t, err := fsys.Time{}, error(nil)
-	if t.Sec, err = strconv.ParseInt(sec, 10, 64); err == nil {
-		t.Nsec, err = strconv.ParseInt(nsec, 10, 64)
-	}
-	if err != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
+	var t fsys.Time
+	var errSec, errNsec error
+	t.Sec, errSec = strconv.ParseInt(sec, 10, 64)
+	t.Nsec, errNsec = strconv.ParseInt(nsec, 10, 64)
+	if errSec != nil || errNsec != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
 		s.fail("no time")
 	}
 	return t
