@@ -10,15 +10,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// eachHash runs a test with each hash of which manifests are written. extension is that
-// of its manifests.
-func eachHash(t *testing.T, test func(t *testing.T, a hash.Algorithm, extension string)) {
-	t.Helper()
-	for _, a := range hash.Algorithms() {
-		t.Run(string(a), func(t *testing.T) { test(t, a, "."+string(a)) })
-	}
-}
-
 // TestLevelsOfEachHash is rules 2 and 4: a manifest is found again under the name that
 // it has, and a run that changes nothing keeps all its lines.
 func TestLevelsOfEachHash(t *testing.T) {

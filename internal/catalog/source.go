@@ -293,16 +293,16 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 
 // listed looks a path up, also as Windows spells it, unless the source has a file that
 // is literally called so.
-func (s *Source) listed(l *sourceList, file string) (manifest.Promise, error) {
-	found, err := l.index.Promised(file)
+func (s *Source) listed(l *sourceList, file string) (manifest.Listing, error) {
+	found, err := l.index.Listing(file)
 	if err != nil || len(found.Digests) > 0 || !strings.Contains(file, "/") {
 		return found, err
 	}
 	literal := strings.ReplaceAll(file, "/", `\`)
-	found, err = l.index.Promised(literal)
+	found, err = l.index.Listing(literal)
 	if err == nil && len(found.Digests) > 0 {
 		if _, there := s.root.Lstat(literal); there == nil {
-			return manifest.Promise{}, nil
+			return manifest.Listing{}, nil
 		}
 	}
 	return found, err
@@ -349,7 +349,7 @@ func (e *ListError) Unwrap() error { return e.Err }
 // listedBefore reports whether an earlier manifest lists the path.
 func (s *Source) listedBefore(i int, file string) bool {
 	for _, l := range s.lists[:i] {
-		if found, err := l.index.Promised(file); err == nil && len(found.Digests) > 0 {
+		if found, err := l.index.Listing(file); err == nil && len(found.Digests) > 0 {
 			return true
 		}
 	}

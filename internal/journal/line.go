@@ -329,10 +329,10 @@ func (s *scanner) lastTime() fsys.Time { return s.parseTime(s.rest) }
 func (s *scanner) parseTime(text []byte) fsys.Time {
 	sec, nsec, _ := strings.Cut(string(text), ".")
 	var t fsys.Time
-	var bad, worse error
-	t.Sec, bad = strconv.ParseInt(sec, 10, 64)
-	t.Nsec, worse = strconv.ParseInt(nsec, 10, 64)
-	if bad != nil || worse != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
+	var errSec, errNsec error
+	t.Sec, errSec = strconv.ParseInt(sec, 10, 64)
+	t.Nsec, errNsec = strconv.ParseInt(nsec, 10, 64)
+	if errSec != nil || errNsec != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
 		s.fail("no time")
 	}
 	return t

@@ -74,14 +74,15 @@ func (b *Builder) add(k kind, e Entry) error {
 }
 
 // entry returns the entry of a put, with the digests of some of the Builder's hashes. The
-// digests are valid as long as the record.
+// digests are valid as long as the record, and until the next call.
 func (b *Builder) entry(rec record, hashes []hash.Algorithm) Entry {
 	e := Entry{
 		Path:    string(rec.path),
 		Size:    int64(binary.LittleEndian.Uint64(rec.rest)),
 		Mtime:   int64(binary.LittleEndian.Uint64(rec.rest[8:])),
-		Digests: make(hash.Digests, len(hashes)),
+		Digests: slices.Grow(b.digests[:0], len(hashes))[:len(hashes)],
 	}
+	b.digests = e.Digests
 	rest := rec.rest[fixedRest:]
 	for _, a := range b.hashes {
 		if i := slices.Index(hashes, a); i >= 0 {

@@ -120,7 +120,7 @@ func (ix *Index) MayList(path string) bool {
 // was indexed. The digest belongs to the caller. Lookup may be called from
 // several goroutines if the ReadAt of the source may.
 func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
-	p, err := ix.Promised(path)
+	p, err := ix.Listing(path)
 	if err != nil || len(p.Digests) != 1 {
 		return nil, false, err
 	}

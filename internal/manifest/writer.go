@@ -49,10 +49,11 @@ type Builder struct {
 	hashes     []hash.Algorithm
 	restSize   int // bytes of a record after the path
 	newSpill   func() (Spill, error)
-	arena      []byte   // records, one after the other
-	offsets    []uint32 // of the records; in the order of arrival, or sorted
-	maxBytes   int      // of arena
-	maxRecords int      // of offsets
+	digests    hash.Digests // of the entry that is being written
+	arena      []byte       // records, one after the other
+	offsets    []uint32     // of the records; in the order of arrival, or sorted
+	maxBytes   int          // of arena
+	maxRecords int          // of offsets
 
 	spill   Spill // nil until the arena was full once
 	spilled int64 // bytes

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// maxPromised is how many different digests a Promise has at most. Two cannot be
+// maxListed is how many different digests a Listing has at most. Two cannot be
 // kept any more; a hostile manifest with a million of them must cost no more.
-const maxPromised = 16
+const maxListed = 16
 
-// A Promise is what a manifest lists for one path. Lookup finds no digest where lines
-// contradict each other; a Promise has all of them, and no file can match it.
-type Promise struct {
+// A Listing is what a manifest lists for one path. Lookup finds no digest where lines
+// contradict each other; a Listing has all of them, and no file can match it.
+type Listing struct {
 	// Digests holds the first 16 different digests that are listed, in the
 	// order of the file; empty if the path is not listed. It belongs to the
 	// caller.
@@ -23,26 +23,26 @@ type Promise struct {
 	entries []int // of the path, in the Index
 }
 
-// Promised returns what the manifest lists for path. It reads lines again and
+// Listing returns what the manifest lists for path. It reads lines again and
 // may be called from several goroutines, as Lookup.
-func (ix *Index) Promised(path string) (Promise, error) {
-	var p Promise
+func (ix *Index) Listing(path string) (Listing, error) {
+	var p Listing
 	err := ix.find(path, func(i int, f fields) (more bool) {
 		p.entries = append(p.entries, i)
-		if len(p.Digests) < maxPromised && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, f.digest) }) {
+		if len(p.Digests) < maxListed && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, f.digest) }) {
 			p.Digests = append(p.Digests, bytes.Clone(f.digest))
 		}
 		return true
 	})
 	if err != nil {
-		return Promise{}, err
+		return Listing{}, err
 	}
 	return p, nil
 }
 
-// Meet notes that the path of a promise has been met. The promise is one of
+// Meet notes that the path of a listing has been met. The listing is one of
 // this Index. Meet may be called from several goroutines.
-func (ix *Index) Meet(p Promise) {
+func (ix *Index) Meet(p Listing) {
 	for _, i := range p.entries {
 		ix.met[i/32].Or(1 << (i % 32))
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// promised returns the digests for path in hex.
-func promised(t *testing.T, ix *Index, path string) (digits []string) {
+// listingOf returns the digests for path in hex.
+func listingOf(t *testing.T, ix *Index, path string) (digits []string) {
 	t.Helper()
-	p, err := ix.Promised(path)
+	p, err := ix.Listing(path)
 	require.NoError(t, err)
 	for _, d := range p.Digests {
 		digits = append(digits, fmt.Sprintf("%x", d))
@@ -30,7 +30,7 @@ func promised(t *testing.T, ix *Index, path string) (digits []string) {
 func meet(t *testing.T, ix *Index, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
-		p, err := ix.Promised(path)
+		p, err := ix.Listing(path)
 		require.NoError(t, err)
 		ix.Meet(p)
 	}
@@ -45,22 +45,22 @@ func unmet(t *testing.T, ix *Index) (paths []string) {
 	return paths
 }
 
-func TestPromised(t *testing.T) {
+func TestListing(t *testing.T) {
 	text := strings.Join([]string{
 		hexB + "  b", hexA + "  a", hexA + " *marked",
 		hexA + "  differs", hexB + " *differs", hexA + "  differs", strings.ToUpper(hexB) + "  ./differs",
 		hexA + "  same", hexA + "  same", "nonsense", hexA[:32] + "  short", `\` + hexA + `  new\nline`, hexB + "  ../up",
 	}, "\n")
 	for _, ix := range []*Index{indexOf(t, text), colliding(t, text)} {
-		require.Equal(t, []string{hexA}, promised(t, ix, "a"))
-		require.Equal(t, []string{hexB}, promised(t, ix, "b"))
-		require.Equal(t, []string{hexA}, promised(t, ix, "marked"))
-		require.Equal(t, []string{hexA, hexB}, promised(t, ix, "differs"))
-		require.Equal(t, []string{hexA}, promised(t, ix, "same"))
-		require.Equal(t, []string{hexA}, promised(t, ix, "new\nline"))
-		require.Equal(t, []string{hexB}, promised(t, ix, "../up"))
+		require.Equal(t, []string{hexA}, listingOf(t, ix, "a"))
+		require.Equal(t, []string{hexB}, listingOf(t, ix, "b"))
+		require.Equal(t, []string{hexA}, listingOf(t, ix, "marked"))
+		require.Equal(t, []string{hexA, hexB}, listingOf(t, ix, "differs"))
+		require.Equal(t, []string{hexA}, listingOf(t, ix, "same"))
+		require.Equal(t, []string{hexA}, listingOf(t, ix, "new\nline"))
+		require.Equal(t, []string{hexB}, listingOf(t, ix, "../up"))
 		for _, absent := range []string{"", "c", "short", "nonsense", "./a"} {
-			require.Empty(t, promised(t, ix, absent))
+			require.Empty(t, listingOf(t, ix, absent))
 		}
 		requireListed(t, ix, "marked", hexA)
 		requireListed(t, ix, "differs", "")
@@ -85,19 +85,19 @@ func TestUnmetTags(t *testing.T) {
 	require.Equal(t, []string{"a", "c/d"}, unmet(t, ix))
 }
 
-func TestPromisedKeepsFewDigests(t *testing.T) {
+func TestListingKeepsFewDigests(t *testing.T) {
 	var text strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&text, "%s%04x  same\n", hexA[:60], i)
 	}
 	ix := indexOf(t, text.String())
-	require.Len(t, promised(t, ix, "same"), maxPromised)
+	require.Len(t, listingOf(t, ix, "same"), maxListed)
 	require.Equal(t, []string{"same"}, unmet(t, ix))
 	meet(t, ix, "same")
 	require.Empty(t, unmet(t, ix))
 }
 
-func TestPromisesFromSeveralGoroutines(t *testing.T) {
+func TestListingsFromSeveralGoroutines(t *testing.T) {
 	const files = 2000
 	var text strings.Builder
 	for i := range files {
@@ -121,7 +121,7 @@ func TestPromisesFromSeveralGoroutines(t *testing.T) {
 				if absent[i] {
 					continue
 				}
-				p, err := ix.Promised(fmt.Sprintf("file%d", i))
+				p, err := ix.Listing(fmt.Sprintf("file%d", i))
 				if err != nil || len(p.Digests) != 1 || int(p.Digests[0][30])<<8|int(p.Digests[0][31]) != i {
 					t.Errorf("file%d: %x, %v", i, p.Digests, err)
 				}
@@ -140,9 +140,9 @@ func TestMeetLosesNoBit(t *testing.T) {
 		fmt.Fprintf(&text, "%s  file%d\n", hexA, i)
 	}
 	ix := indexOf(t, text.String())
-	var halves [2]Promise
+	var halves [2]Listing
 	for i := range 32 {
-		p, err := ix.Promised(fmt.Sprintf("file%d", i))
+		p, err := ix.Listing(fmt.Sprintf("file%d", i))
 		require.NoError(t, err)
 		halves[i%2].entries = append(halves[i%2].entries, p.entries...)
 	}
@@ -164,7 +164,7 @@ func TestMeetLosesNoBit(t *testing.T) {
 	require.Empty(t, unmet(t, ix))
 }
 
-func TestPromiseErrors(t *testing.T) {
+func TestListingErrors(t *testing.T) {
 	text := hexA + "  a\n" + hexB + "  b\n" + hexA + "  a\n"
 	broken, stop := errors.New("broken"), errors.New("stop")
 	f := &flaky{text: text}
@@ -185,7 +185,7 @@ func TestPromiseErrors(t *testing.T) {
 		require.ErrorContains(t, ix.Unmet(nothing), tt.want)
 	}
 	*f = flaky{err: broken}
-	p, err := ix.Promised("a")
+	p, err := ix.Listing("a")
 	require.ErrorIs(t, err, broken)
 	require.Zero(t, p)
 
@@ -209,7 +209,7 @@ func TestCheckIndex(t *testing.T) {
 		ix := indexOf(t, text)
 		require.Equal(t, 2, ix.Len(), name)
 		for _, path := range []string{"a", "b"} {
-			p, err := ix.Promised(path)
+			p, err := ix.Listing(path)
 			require.NoError(t, err)
 			require.Len(t, p.Digests, 1, "%s: %s", name, path)
 			if path == "a" {

@@ -1,0 +1,241 @@
+package catalog
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// files are the regular files of a tree and what they hold.
+type files map[string]string
+
+// tree returns a literal of the files.
+func (f files) tree() treetest.Dir {
+	root := treetest.Dir{}
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		dir := root
+		parts := strings.Split(name, "/")
+		for _, part := range parts[:len(parts)-1] {
+			if dir[part] == nil {
+				dir[part] = treetest.Dir{}
+			}
+			dir = dir[part].(treetest.Dir)
+		}
+		dir[parts[len(parts)-1]] = treetest.File(f[name])
+	}
+	return root
+}
+
+// sums is a manifest in the form that Sealift writes. Its arguments are paths, each
+// followed by the content of which the digest is listed.
+func sums(a hash.Algorithm, pathsAndContents ...string) string {
+	b := manifest.NewBuilder([]hash.Algorithm{a}, nil, 0)
+	for i := 0; i < len(pathsAndContents); i += 2 {
+		if err := b.Put(manifest.Entry{Path: pathsAndContents[i], Digests: digestsOf(pathsAndContents[i+1], a)}); err != nil {
+			panic(err)
+		}
+	}
+	var text strings.Builder
+	if _, err := b.Write(&text, manifest.Document{}); err != nil {
+		panic(err)
+	}
+	return text.String()
+}
+
+func sha(pathsAndContents ...string) string { return sums(hash.SHA256, pathsAndContents...) }
+
+func digestsOf(content string, hashes ...hash.Algorithm) hash.Digests {
+	set := hash.NewSet(hashes)
+	set.Write([]byte(content))
+	return set.Digests()
+}
+
+var usualHashes = []hash.Algorithm{hash.SHA256}
+
+// pair is a source and a destination on disk.
+type pair struct {
+	t            *testing.T
+	source, dest string
+}
+
+func newPair(t *testing.T, source, dest treetest.Node) *pair {
+	t.Helper()
+	p := &pair{t, filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "dest")}
+	treetest.Create(t, p.source, source)
+	treetest.Create(t, p.dest, dest)
+	return p
+}
+
+func openRoot(t *testing.T, name string) *fsys.Dir {
+	t.Helper()
+	root, err := fsys.OpenRoot(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// open opens the catalog of a run, which is the default one but for what o says.
+func (p *pair) open(o Options) (*Catalog, error) {
+	p.t.Helper()
+	if o.Hashes == nil {
+		o.Hashes = usualHashes
+	}
+	source, _ := OpenSource(openRoot(p.t, p.source), SourceOptions{Hashes: o.Hashes, File: o.File})
+	p.t.Cleanup(source.Close)
+	c, err := Open(openRoot(p.t, p.dest), source, o)
+	if err == nil {
+		p.t.Cleanup(c.Close)
+	}
+	return c, err
+}
+
+// begin is open of a run that nothing refuses, after runs that came to their end.
+func (p *pair) begin(o Options) *Catalog {
+	p.t.Helper()
+	c, err := p.open(o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c.Resume(nil)
+	if err := c.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// put copies one file of the source as a run does that replaces what is there.
+func (p *pair) put(c *Catalog, name string) {
+	p.t.Helper()
+	content, err := os.ReadFile(filepath.Join(p.source, name))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := c.BeforeChange(name); err != nil {
+		p.t.Fatal(err)
+	}
+	to := filepath.Join(p.dest, name)
+	_, err = os.Lstat(to)
+	existed := err == nil
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(to+"~", content, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Rename(to+"~", to); err != nil {
+		p.t.Fatal(err)
+	}
+	c.Record(Outcome{Path: name, Digests: digestsOf(string(content), c.opts.Hashes...), Created: !existed, Replaced: existed})
+}
+
+// copyAll copies the files of the source, but those in leave, in the order of a run.
+func (p *pair) copyAll(c *Catalog, leave ...string) {
+	p.t.Helper()
+	var late []string
+	for _, name := range slices.Sorted(maps.Keys(read(p.t, p.source))) {
+		switch {
+		case slices.Contains(leave, name):
+		case c.Late(name):
+			late = append(late, name)
+		default:
+			p.put(c, name)
+		}
+	}
+	if err := c.MakeWay(); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, name := range late {
+		p.put(c, name)
+	}
+}
+
+// copy is a run that copies the files of the source, but those in leave.
+func (p *pair) copy(o Options, leave ...string) []Written {
+	p.t.Helper()
+	c := p.begin(o)
+	p.copyAll(c, leave...)
+	written, err := c.Write()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c.Close()
+	return written
+}
+
+// read returns the regular files of a tree.
+func read(t *testing.T, root string) files {
+	t.Helper()
+	found := files{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(name) //nolint:gosec // below a directory of the test
+		rel, _ := filepath.Rel(root, name)
+		found[filepath.ToSlash(rel)] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// wantFiles fails the test unless the tree holds just these files.
+func wantFiles(t *testing.T, root string, want files) {
+	t.Helper()
+	got := read(t, root)
+	for name := range want {
+		if _, ok := got[name]; !ok {
+			t.Errorf("%s is missing", name)
+		} else if got[name] != want[name] {
+			t.Errorf("%s holds\n%s\nand should hold\n%s", name, got[name], want[name])
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s should not be there; it holds\n%s", name, got[name])
+		}
+	}
+}
+
+func with(f files, more files) files {
+	all := files{}
+	maps.Copy(all, f)
+	maps.Copy(all, more)
+	return all
+}
+
+func remove(t *testing.T, parts ...string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(parts...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eachHash runs a test with each hash of which manifests are written. extension is that
+// of its manifests.
+func eachHash(t *testing.T, test func(t *testing.T, a hash.Algorithm, extension string)) {
+	t.Helper()
+	for _, a := range hash.Algorithms() {
+		t.Run(string(a), func(t *testing.T) { test(t, a, "."+string(a)) })
+	}
+}

@@ -1,0 +1,97 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+)
+
+// account is what a run tells.
+type account struct {
+	Entries []Entry
+	Failed  []string // paths, sorted
+	Bytes   uint64
+}
+
+// numbersOfWorkers is how many goroutines a tree is measured with, one after another:
+// what is told must not depend on it.
+var numbersOfWorkers = []int{1, 2, 16}
+
+// take measures with every number of workers.
+func take(t require.TestingT, o Options) account {
+	var first account
+	for i, n := range numbersOfWorkers {
+		o.Workers = n
+		a, err := run1(context.Background(), o)
+		require.NoError(t, err)
+		if i == 0 {
+			first = a
+		}
+		require.Equal(t, first, a, "%d workers", n)
+	}
+	return first
+}
+
+func run1(ctx context.Context, o Options) (account, error) {
+	var a account
+	var mu sync.Mutex
+	o.Tell = func(e Entry) { a.Entries = append(a.Entries, e) }
+	o.Report = func(path string, err error) {
+		if err == nil {
+			panic("no error is reported")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		a.Failed = append(a.Failed, path)
+	}
+	s, err := Run(ctx, &o)
+	slices.Sort(a.Failed)
+	a.Bytes = s.Bytes
+	if int(s.Errors) != len(a.Failed) {
+		panic(fmt.Sprintf("%d errors in the summary, reported were %q", s.Errors, a.Failed))
+	}
+	return a, err
+}
+
+// lines are entries as "BYTES PATH".
+func (a account) lines() []string {
+	list := []string{}
+	for _, e := range a.Entries {
+		list = append(list, fmt.Sprint(e.Bytes, " ", e.Path))
+	}
+	return list
+}
+
+// find returns the bytes told for a path; ok is whether it was told.
+func (a account) find(path string) (n uint64, ok bool) {
+	for _, e := range a.Entries {
+		if e.Path == path {
+			return e.Bytes, true
+		}
+	}
+	return 0, false
+}
+
+// topOf picks the largest from everything that there is.
+func topOf(all []Entry, n int) (want []Entry) {
+	var below []Entry
+	tell := func(root Entry) {
+		slices.SortFunc(below, func(a, b Entry) int {
+			return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Path, b.Path))
+		})
+		want = append(append(want, root), below[:min(n, len(below))]...)
+		below = nil
+	}
+	for _, e := range all {
+		if e.Depth == 0 {
+			tell(e)
+		} else {
+			below = append(below, e)
+		}
+	}
+	return want
+}
