@@ -387,6 +387,26 @@ func TestTooLongPartials(t *testing.T) {
 	require.ErrorContains(t, l.Why, "too many partials")
 }
 
+// A run that continues a log cuts off what follows the good part. Look-ups do not need it.
+func TestLookupsAfterTheTornEndIsCutOff(t *testing.T) {
+	s := newScribe(t)
+	s.file(testFile("a", 1))
+	s.checkpoint(s.w.Size(), fsys.Time{Sec: 5})
+	s.file(testFile("b", 2))
+	log := s.bytes()
+	f := &flaky{data: append(bytes.Clone(log), strings.Repeat("torn", 1000)...)}
+	l, err := Read(f, int64(len(f.data)))
+	require.NoError(t, err)
+	require.Equal(t, int64(len(log)), l.Size)
+	f.data = log
+	_, _, ok, err := l.File("a")
+	require.NoError(t, err)
+	require.True(t, ok)
+	_, ok, err = l.Written("b")
+	require.NoError(t, err)
+	require.True(t, ok)
+}
+
 // What a record takes in memory is what it should be.
 func TestIndexSize(t *testing.T) {
 	const files = 10000
