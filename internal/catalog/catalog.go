@@ -431,9 +431,9 @@ func (c *Catalog) collides(prev *own, file string) bool {
 	if prev.path == file || !strings.EqualFold(prev.path, file) {
 		return prev.path == file
 	}
-	look := fsys.NewFinder(c.root, 1)
-	defer look.Close()
-	info, err := look.Lstat(file)
+	finder := fsys.NewFinder(c.root, 1)
+	defer finder.Close()
+	info, err := finder.Lstat(file)
 	return err == nil && info.ID == prev.info.ID
 }
 
@@ -467,9 +467,9 @@ func (c *Catalog) MakeWay() error {
 // equalsSource reports whether a previous manifest is byte for byte an entry of the
 // source.
 func (c *Catalog) equalsSource(prev *own, file string) (bool, error) {
-	look := fsys.NewFinder(c.source.root, 1)
-	defer look.Close()
-	dir, name, err := look.Parent(file)
+	finder := fsys.NewFinder(c.source.root, 1)
+	defer finder.Close()
+	dir, name, err := finder.Parent(file)
 	if err != nil {
 		return false, nil //nolint:nilerr // copying it reports that
 	}

@@ -78,7 +78,7 @@ func (t *target) dropUnwritten(r *run, path string, err error) {
 // flush asks for everything, whether there is something to record or not.
 func (t *target) checkpoint(r *run, flush bool) error {
 	err := t.log.Checkpoint(func(g *resume.Group) error {
-		if err := t.force(g, flush); err != nil {
+		if err := t.flushGroup(g, flush); err != nil {
 			return err
 		}
 		if t.behind != nil && !g.Empty() {
@@ -100,8 +100,8 @@ func (t *target) checkpoint(r *run, flush bool) error {
 	return err
 }
 
-// force makes the group durable.
-func (t *target) force(g *resume.Group, flush bool) (err error) {
+// flushGroup makes the group durable.
+func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
 	whole := t.wholeFS && (g.Files > 0 || flush)
 	if whole {
 		// Completely, because many files are meant; a few are synced separately,
@@ -125,13 +125,13 @@ func (t *target) force(g *resume.Group, flush bool) (err error) {
 		err = g.SyncParts(whole)
 	}
 	if err == nil {
-		err = t.forceNames(g)
+		err = t.syncNames(g)
 	}
 	return err
 }
 
-// forceNames makes the names of files durable that were synced separately.
-func (t *target) forceNames(g *resume.Group) error {
+// syncNames makes the names of files durable that were synced separately.
+func (t *target) syncNames(g *resume.Group) error {
 	if err := t.syncDirs(g.Dirs); err != nil {
 		return err
 	}
@@ -144,10 +144,10 @@ func (t *target) syncDirs(in map[string]string) error {
 	if len(in) == 0 {
 		return nil
 	}
-	look := newFinder(t.root)
-	defer look.Close()
+	finder := newFinder(t.root)
+	defer finder.Close()
 	for _, path := range in {
-		dir, _, err := look.Parent(path)
+		dir, _, err := finder.Parent(path)
 		if err == nil {
 			err = t.sync(dir)
 		}

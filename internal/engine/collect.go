@@ -13,19 +13,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// note is what goroutines send to the one collector: something to tell, or the
-// result of an entry, or both.
-type note struct {
-	event   Event
-	tell    bool
-	result  *result
-	barrier chan struct{} // closed when all earlier notes have been dealt with
+// message is what goroutines send to the one collector. Only one of event, result, barrier
+// and folded is set.
+type message struct {
+	event   *Event        // to report; nil for none
+	result  *result       // of an entry; nil for none
+	barrier chan struct{} // closed when all earlier messages have been dealt with
 	folded  *target       // takes a name of the source for the same as another one's
 	below   string        // the directory of that name, or ""
 	file    string        // the path of the file of that name in the manifest, or ""
 }
 
-// result is what became of one entry at all destinations.
+// result is the outcome of one entry at all destinations.
 type result struct {
 	path    string
 	kind    fsys.Kind
@@ -46,28 +45,28 @@ type targetResult struct {
 	each     bool           // it was synced separately
 }
 
-// collect runs until notes is closed. It alone writes the summary and the
+// collect runs until r.messages is closed. It alone writes the summary and the
 // manifests' records, and calls Options.Report.
 func (r *run) collect() {
-	for n := range r.notes {
-		if n.tell {
-			r.count(n.event)
-			r.undone.event(n.event)
-			r.deliver(n.event)
+	for m := range r.messages {
+		if m.event != nil {
+			r.count(*m.event)
+			r.undone.event(*m.event)
+			r.deliver(*m.event)
 		}
-		if n.result != nil {
-			r.account(n.result)
-			r.undone.account(r.targets, n.result)
+		if m.result != nil {
+			r.account(m.result)
+			r.undone.account(r.targets, m.result)
 		}
-		if n.folded != nil && n.folded.catalog != nil {
-			if n.file != "" { // an earlier manifest may list what the name leads to
-				n.folded.catalog.Drop(n.file)
+		if m.folded != nil && m.folded.catalog != nil {
+			if m.file != "" { // an earlier manifest may list what the name leads to
+				m.folded.catalog.Drop(m.file)
 			} else {
-				n.folded.catalog.DropBelow(n.below)
+				m.folded.catalog.DropBelow(m.below)
 			}
 		}
-		if n.barrier != nil {
-			close(n.barrier)
+		if m.barrier != nil {
+			close(m.barrier)
 		}
 	}
 }
@@ -76,7 +75,7 @@ func (r *run) collect() {
 // owns may be used then, as long as nothing is sent.
 func (r *run) sync() {
 	done := make(chan struct{})
-	r.notes <- note{barrier: done}
+	r.messages <- message{barrier: done}
 	<-done
 }
 
@@ -106,7 +105,7 @@ func (r *run) account(f *result) {
 	for _, t := range f.targets {
 		known = known || t.known
 		if t.fresh {
-			r.note(f, t)
+			r.addToLog(f, t)
 		}
 		if t.digests != nil {
 			r.toVerify = counters.Plus(r.toVerify, f.size)
@@ -166,10 +165,10 @@ func (r *run) account(f *result) {
 	}
 }
 
-// note lists a file in the log of a destination. The goroutines that make checkpoints
+// addToLog lists a file in the log of a destination. The goroutines that make checkpoints
 // report an error of that, because the collector must not send to itself.
-func (r *run) note(f *result, t targetResult) {
-	t.target.log.Note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
+func (r *run) addToLog(f *result, t targetResult) {
+	t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 }
 
 // sendResult sends the result of an entry to the collector and completes the progress
@@ -196,10 +195,10 @@ func (r *run) sendResult(e *entry) {
 		f.targets[i] = t
 	}
 	select {
-	case r.notes <- note{result: f}:
+	case r.messages <- message{result: f}:
 	default:
 		e.clock.Wait(timing.Note, timing.None)
-		r.notes <- note{result: f}
+		r.messages <- message{result: f}
 		e.clock.Resume()
 	}
 	if e.kind == fsys.Regular && !cut {
@@ -212,7 +211,7 @@ func (r *run) report(e Event) {
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}
-	r.notes <- note{event: e, tell: true}
+	r.messages <- message{event: &e}
 }
 
 // failSource reports that an entry cannot be copied anywhere. What an earlier

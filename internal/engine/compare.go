@@ -85,7 +85,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		return errReported
 	}
 	e.clock.At(timing.Commit, p.target.place())
-	if err := p.forceEqual(c.file); err != nil {
+	if err := p.syncKept(c.file); err != nil {
 		return inStage(failure.StageSync, err)
 	}
 	if p.decision.equal == actKeep {
@@ -125,7 +125,7 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 	if stopped := r.ctx.Err(); stopped != nil {
 		return false, stopped
 	}
-	if err != nil || !set.Digests().Equal(p.decision.written) || p.forceEqual(c.file) != nil {
+	if err != nil || !set.Digests().Equal(p.decision.written) || p.syncKept(c.file) != nil {
 		return false, nil
 	}
 	p.content = content{digests: p.decision.written, fresh: true, known: true}
@@ -133,9 +133,9 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 	return true, nil
 }
 
-// forceEqual forces a file that was there already, and is going to be listed,
+// syncKept forces a file that was there already, and is going to be listed,
 // where every file is forced by itself.
-func (p *transfer) forceEqual(f *fsys.File) error {
+func (p *transfer) syncKept(f *fsys.File) error {
 	if !p.dd.system.syncEach {
 		return nil
 	}

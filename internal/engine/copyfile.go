@@ -370,7 +370,7 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 	}
 	var collision *collisionError
 	if errors.As(err, &collision) {
-		r.notes <- note{folded: p.target, file: e.manifestPath(p)}
+		r.messages <- message{folded: p.target, file: e.manifestPath(p)}
 	}
 	return inStage(failure.StageCheck, err)
 }

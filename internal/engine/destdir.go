@@ -107,7 +107,7 @@ func (dd *destDir) prepare(r *run) destState {
 			return destAbsent
 		}
 		dd.handle, dd.fresh = t.handle, t.created
-		return dd.look(r, t.root)
+		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
 	case destAbsent:
@@ -126,7 +126,7 @@ func (dd *destDir) prepare(r *run) destState {
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever:
-		r.notes <- note{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
+		r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		return destRefused
 	case errors.As(err, &conflict):
 		r.conflict(t, dd.src.Path(), conflict)
@@ -134,7 +134,7 @@ func (dd *destDir) prepare(r *run) destState {
 	case err != nil:
 		var collision *collisionError
 		if errors.As(err, &collision) {
-			r.notes <- note{folded: t, below: dd.src.Path()}
+			r.messages <- message{folded: t, below: dd.src.Path()}
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
@@ -156,7 +156,7 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
 	defer dd.handle.Release()
-	return dd.look(r, dir)
+	return dd.inspect(r, dir)
 }
 
 // errIsSource is a destination directory that is the source, which contains DST's own
@@ -225,8 +225,8 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 	return up.OpenDir(name)
 }
 
-// look learns what matters about the opened directory.
-func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
+// inspect reads the properties of the opened directory, and lists the names in it.
+func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	t := dd.target
 	fail := func(err error) destState {
 		r.failTarget(t, dd.src.Path(), failure.StageOpen, err)

@@ -31,7 +31,7 @@ func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 		}
 	}
 	for _, d := range r.devices { // in one order for all
-		if d.turn == nil || d.Rate() > fastest || !d.takes(movers) {
+		if d.turn == nil || d.Rate() > fastest || !d.receives(movers) {
 			continue
 		}
 		e.clock.Wait(timing.Turn, timing.None) // whoever has it is measured
@@ -50,8 +50,8 @@ func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 	return end, nil
 }
 
-// takes reports whether one of the transfers leads to the device.
-func (d *device) takes(movers []*transfer) bool {
+// receives reports whether one of the transfers leads to the device.
+func (d *device) receives(movers []*transfer) bool {
 	for _, p := range movers {
 		if p.open() && p.target.behind == d.Device && !p.sink.Clone {
 			return true

@@ -4,7 +4,7 @@
 // go to a lane for each digest and one for each destination, and a finished
 // file is committed and recorded:
 //
-//	walk ──jobs──▶ workers: one entry each ──notes──▶ collector ──▶ manifests, summary
+//	walk ──jobs──▶ workers: one entry each ──messages──▶ collector ──▶ manifests, summary
 //	                 │
 //	                 ├─ at most one block: read → hash → write, in turn, in one buffer
 //	                 ├─ longer: the worker reads ──piece──▶ lane: digest

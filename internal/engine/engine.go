@@ -54,7 +54,7 @@ type run struct {
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
 	jobs      chan job
-	notes     chan note
+	messages  chan message
 	summary   *Summary
 	undone    undone // the collector's, until it is synced with
 
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.Destinations), opts.pendingLinksMemory, r.newPendingLinksFile)
 	r.jobs = make(chan job, jobsAhead)
-	r.notes = make(chan note, jobsAhead)
+	r.messages = make(chan message, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
 	r.undone = r.newUndone()
 
@@ -136,7 +136,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		r.source.Close()
 	}
 	r.close()
-	close(r.notes)
+	close(r.messages)
 	collector.Wait()
 	c.Phase.Store(int32(counters.End(stopped || err != nil)))
 	if err != nil {

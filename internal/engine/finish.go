@@ -47,11 +47,11 @@ func (r *run) Leave(d *walk.Dir) {
 		dd.release(dir)
 		dd.close()
 	}
-	r.settleDir(d)
+	r.sendDirResult(d)
 }
 
-// settleDir tells the collector where a directory was made.
-func (r *run) settleDir(d *walk.Dir) {
+// sendDirResult tells the collector where a directory was made.
+func (r *run) sendDirResult(d *walk.Dir) {
 	if d.Parent == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (r *run) settleDir(d *walk.Dir) {
 		}
 	}
 	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
-		r.notes <- note{result: f}
+		r.messages <- message{result: f}
 	}
 }
 
@@ -226,9 +226,9 @@ func (r *run) flushTarget(t *target) bool {
 		t.group.Flushed(t.group.Mark())
 	}
 	if r.opts.Verify == VerifyOff {
-		err = t.log.LastCheckpoint(t.forceNames)
+		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
-		err = t.log.Checkpoint(t.forceNames)
+		err = t.log.Checkpoint(t.syncNames)
 	}
 	if err != nil {
 		t.unwritten.Store(true)
@@ -242,7 +242,7 @@ func (r *run) flushTarget(t *target) bool {
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []catalog.Written) {
-	if err := t.stands(); err != nil {
+	if err := t.checkName(); err != nil {
 		if t.isDropped() { // which was told
 			return nil
 		}

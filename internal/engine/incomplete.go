@@ -109,7 +109,7 @@ func (r *run) mark(t *target) {
 		}
 		return
 	}
-	if t.stands() != nil { // finishTarget reports that the name leads elsewhere
+	if t.checkName() != nil { // finishTarget reports that the name leads elsewhere
 		t.unmarked = true
 		return
 	}

@@ -191,11 +191,11 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 	}
 	primary := &g.primaries[p.target.index]
 	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run makes nothing to find out
-		told, err := p.dd.system.tellsLinks.get(func() (bool, error) { return tellsLinks(p.dir) })
+		shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
 		if err != nil {
 			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
 		}
-		if !told { // every run would link anew
+		if !shown { // every run would link anew
 			return targetResult{}, nil
 		}
 	}
@@ -206,9 +206,9 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
 }
 
-// tellsLinks reports whether the names of one file have one inode number in dir's file
+// showsLinks reports whether the names of one file have one inode number in dir's file
 // system; sshfs makes one up for each.
-func tellsLinks(dir *fsys.Dir) (bool, error) {
+func showsLinks(dir *fsys.Dir) (bool, error) {
 	if dir.SyncFSReliable() { // all of these do
 		return true, nil
 	}

@@ -21,12 +21,12 @@ import (
 type pendingLinks struct {
 	seed   maphash.Seed
 	limit  int // bytes of records in memory
-	spill  func() (parkedFile, error)
+	spill  func() (spillFile, error)
 	slots  []uint64 // open addressing: some of the hash of the id, the place of the record; 0 is free
 	used   int
 	tail   []byte // records that are not in the file
 	start  int64  // place of the first of them
-	file   parkedFile
+	file   spillFile
 	filed  bool      // the file was asked for: it is there, or there is none
 	era    int       // how often all records were given up: older places mean nothing
 	buf    []byte    // of a record
@@ -37,8 +37,8 @@ type pendingLinks struct {
 	targets int // primaries of a group
 }
 
-// parkedFile takes records that outgrow memory.
-type parkedFile interface {
+// spillFile takes records that outgrow memory.
+type spillFile interface {
 	io.ReaderAt
 	WriteAt(p []byte, off int64) error
 	io.Closer
@@ -64,7 +64,7 @@ const (
 	recordFixed  = recordLength + 16 + 8 + 1
 )
 
-func newPendingLinks(targets, limit int, spill func() (parkedFile, error)) *pendingLinks {
+func newPendingLinks(targets, limit int, spill func() (spillFile, error)) *pendingLinks {
 	return &pendingLinks{
 		targets: targets, era: 1, seed: maphash.MakeSeed(), limit: limit, spill: spill, start: placeUnit,
 		slots: make([]uint64, firstSlots), number: map[*walk.Dir]uint32{},

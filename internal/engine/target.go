@@ -350,14 +350,14 @@ func (t *target) isGone(err error) (gone bool, told error) {
 		return true, err
 	case t.journal == nil || !failed && !errors.Is(err, fs.ErrNotExist) && !fsys.NotPermitted(err):
 		return false, err // without a journal it is a dry run
-	case t.stands() != nil || failed && !t.takes():
+	case t.checkName() != nil || failed && !t.canCreate():
 		return true, fmt.Errorf("%w, and nothing can be made there any more", err)
 	}
 	return false, err
 }
 
-// takes reports whether anything can be made in the destination, be it a temporary.
-func (t *target) takes() bool {
+// canCreate reports whether a file can be created in the destination.
+func (t *target) canCreate() bool {
 	p, err := t.root.Create(false)
 	if err == nil {
 		p.Abort()
@@ -411,9 +411,9 @@ func (t *target) flush(r *run) error {
 	return nil
 }
 
-// stands returns an error if the destination's name has come to lead elsewhere: it
+// checkName returns an error if the destination's name has come to lead elsewhere: it
 // was renamed, removed, unmounted, or something was mounted over it.
-func (t *target) stands() error {
+func (t *target) checkName() error {
 	have, err := t.root.Stat()
 	if err != nil {
 		return err

@@ -17,13 +17,13 @@ func (r *run) reportUnwritten(t *target, err error) {
 	if log == nil || err != nil {
 		return // errors of the log are reported separately
 	}
-	look := newFinder(t.root)
-	defer look.Close()
+	finder := newFinder(t.root)
+	defer finder.Close()
 	for path, err := range log.Loose() {
 		if err != nil {
 			return
 		}
-		dir, name, err := look.Parent(path)
+		dir, name, err := finder.Parent(path)
 		if err != nil {
 			continue
 		}

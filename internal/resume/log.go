@@ -41,7 +41,7 @@ type Log struct {
 
 	checkpoints sync.Mutex // held during a checkpoint
 
-	// mu is never held while something is synced: the goroutine that calls Note serves all
+	// mu is never held while something is synced: the goroutine that calls Add serves all
 	// destinations.
 	mu struct {
 		sync.Mutex
@@ -98,9 +98,9 @@ func (l *Log) WorthKeeping() bool {
 	return l.Interrupted || l.mu.worked
 }
 
-// Note adds a file that was copied or found equal. It counts once a checkpoint covers it.
+// Add adds a file that was copied or found equal. It counts once a checkpoint covers it.
 // separately says that it was synced separately, as its name has to be.
-func (l *Log) Note(f *journal.File, separately bool) {
+func (l *Log) Add(f *journal.File, separately bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.worked = true
