@@ -11,20 +11,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// tendEvery is the time between two checks whether a checkpoint is due.
-const tendEvery = 50 * time.Millisecond
+// checkEvery is the time between two checks whether a checkpoint is due.
+const checkEvery = 50 * time.Millisecond
 
-// tend makes the checkpoints of one destination, when they are due and when too
+// makeCheckpoints makes the checkpoints of one destination, when they are due and when too
 // much that only a flush of the file system writes is unwritten.
-func (t *target) tend(r *run) {
+func (t *target) makeCheckpoints(r *run) {
 	clock := r.sheet.Aside()
 	defer clock.Stop()
-	ticker := time.NewTicker(r.opts.tendEvery)
+	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
 	for {
 		asked, now := false, time.Time{}
 		select {
-		case <-t.untended:
+		case <-t.checkpointsEnded:
 			return
 		case <-t.flushAsked:
 			asked = true
@@ -49,13 +49,13 @@ func (t *target) tend(r *run) {
 	}
 }
 
-// writeDown keeps the log written, also while a checkpoint waits for the device.
-func (t *target) writeDown(r *run) {
-	ticker := time.NewTicker(r.opts.tendEvery)
+// flushLog keeps the log written, also while a checkpoint waits for the device.
+func (t *target) flushLog(r *run) {
+	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-t.untended:
+		case <-t.checkpointsEnded:
 			return
 		case <-ticker.C:
 		}

@@ -24,7 +24,7 @@ func (r *run) compare(e *entry) error {
 		}
 		defer f.Close()
 		c := &comparison{transfer: p, file: f, differs: info.Kind != fsys.Regular || info.Size != e.meta.info.Size}
-		if p.decision.torn && !c.differs {
+		if p.decision.suspect && !c.differs {
 			// What memory holds may not be what the device has. What the device did not
 			// take, or gives back only as an error, is copied again.
 			if _, err := f.DropCache(); err != nil {
@@ -73,7 +73,7 @@ func (r *run) compare(e *entry) error {
 func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
-	case c.err != nil && !p.decision.torn:
+	case c.err != nil && !p.decision.suspect:
 		return inStage(failure.StageRead, c.err)
 	case p.decision.damaged(e.digests) && c.differs:
 		r.follow(e, p, actReplace)

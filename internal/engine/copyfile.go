@@ -99,8 +99,8 @@ func (r *run) follow(e *entry, p *transfer, act action) {
 	case actConflict:
 		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
 	case actLeave:
-		if p.decision.torn && !p.content.fresh {
-			p.target.warnTorn(r, e.path)
+		if p.decision.suspect && !p.content.fresh {
+			p.target.warnSuspect(r, e.path)
 		}
 		p.finish(targetResult{done: outLeft, content: p.content})
 	}
@@ -205,17 +205,17 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if len(sinks) == 0 {
 		return nil
 	}
-	course := pipe.Course{Start: start}
+	opts := pipe.MoveOptions{Start: start}
 	if e.meta.info.Size > resume.LeastPartial {
-		course.MarkEvery = resume.MarkEvery
+		opts.MarkEvery = resume.MarkEvery
 	}
 	if e.evict != nil {
-		course.Read = e.evict.Read
+		opts.Read = e.evict.Read
 	}
 	e.resumed = start
 	e.counted += start
 	counters.Grow(&r.counters.Bytes, start)
-	total, err := r.moveBytes(e, movers, sinks, set, course)
+	total, err := r.moveBytes(e, movers, sinks, set, opts)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
 		e.evict.End(total)

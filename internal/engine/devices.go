@@ -60,16 +60,16 @@ func (d *device) receives(movers []*transfer) bool {
 	return false
 }
 
-// startTending begins what goes on beside the copy at every destination: bounding
+// startBackground begins what goes on beside the copy at every destination: bounding
 // what is unwritten, and checkpoints.
-func (r *run) startTending() {
+func (r *run) startBackground() {
 	r.memory = fsys.Memory()
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
 		if t.log == nil || t.isDropped() {
 			continue
 		}
-		t.untended = make(chan struct{})
+		t.checkpointsEnded = make(chan struct{})
 		t.flushAsked = make(chan struct{}, 1)
 		if r.opts.DirtyWindow != DirtyWindowOff && !t.root.InMemory() {
 			d := devices[t.dev]
@@ -91,8 +91,8 @@ func (r *run) startTending() {
 				t.group = d.Join(t.flushAsked)
 			}
 		}
-		t.tending.Go(func() { t.tend(r) })
-		t.tending.Go(func() { t.writeDown(r) })
+		t.checkpointers.Go(func() { t.makeCheckpoints(r) })
+		t.checkpointers.Go(func() { t.flushLog(r) })
 	}
 	var gauged []pipe.Gauged
 	for _, d := range r.devices {
@@ -101,13 +101,13 @@ func (r *run) startTending() {
 	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
 }
 
-// stopTending ends the checkpoints.
-func (r *run) stopTending() {
+// stopCheckpoints ends the checkpoints.
+func (r *run) stopCheckpoints() {
 	for _, t := range r.targets {
-		if t.untended != nil {
+		if t.checkpointsEnded != nil {
 			r.clock.At(timing.Flush, t.place()) // a checkpoint may be under way
-			close(t.untended)
-			t.tending.Wait()
+			close(t.checkpointsEnded)
+			t.checkpointers.Wait()
 		}
 	}
 }

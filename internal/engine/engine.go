@@ -128,7 +128,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
-		r.startTending()
+		r.startBackground()
 		r.clock.At(timing.Read, timing.Source)
 		r.work() // closes the source
 		stopped = r.finish()
@@ -178,7 +178,7 @@ func (o *Options) withDefaults() *Options {
 	if full.inMemory == nil {
 		full.inMemory = (*fsys.Dir).InMemory
 	}
-	full.tendEvery = cmp.Or(full.tendEvery, tendEvery)
+	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
 	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
 	return &full
 }

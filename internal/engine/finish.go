@@ -155,7 +155,7 @@ func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	r.sync()
 	r.undone.end(r.ctx.Err() != nil)
-	r.stopTending()
+	r.stopCheckpoints()
 	r.clock.At(timing.Idle, timing.None)
 	var durable []*target
 	for _, t := range r.targets {
@@ -315,7 +315,7 @@ func (t *target) certify(written []catalog.Written) error {
 // alone, or the filters leave them out that were not those of that run.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedTorn || t.log.SetAside && r.opts.part()
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedSuspect || t.log.SetAside && r.opts.part()
 }
 
 // abandon leaves the destination of a run that was stopped: without a new

@@ -100,7 +100,7 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 }
 
 // moveBytes fills the sinks and feeds the digests, and returns how far it has come.
-func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, course pipe.Course) (int64, error) {
+func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
 	cloned := allClones(sinks)
 	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.meta.info.Size)
@@ -109,19 +109,19 @@ func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *h
 	if e.meta.info.Size >= leastBehind {
 		end, err := r.takeTurns(e, movers)
 		if err != nil {
-			return course.Start, err
+			return opts.Start, err
 		}
 		defer end()
 	}
 	src := e.file
-	course.Clock, course.From = e.clock, timing.Source
+	opts.Clock, opts.From = e.clock, timing.Source
 	if cloned && !r.drops() {
 		// What is in memory is read, or else what stands at the destination.
 		if held, known := src.Cached(0, 0); known && !held {
-			src, course.From = &sinks[0].File.File, sinks[0].Place
+			src, opts.From = &sinks[0].File.File, sinks[0].Place
 		}
 	}
-	return r.pipe.Transfer(r.ctx, src, e.meta.info, set, sinks, course)
+	return r.pipe.Move(r.ctx, src, e.meta.info, set, sinks, opts)
 }
 
 // allClones reports whether nothing has to be written.

@@ -51,7 +51,7 @@ type Options struct {
 	// What tests of this package exchange; zero values are what else is.
 	rotational         func(*fsys.Dir) bool // not every disk that they find spins
 	inMemory           func(*fsys.Dir) bool // where their files are is not up to them
-	tendEvery          time.Duration        // how often somebody looks whether a checkpoint is due
+	checkEvery         time.Duration        // the time between two checks whether a checkpoint is due
 	pendingLinksMemory int                  // bytes
 
 	// Report receives everything worth telling while it happens, from one

@@ -37,15 +37,15 @@ type target struct {
 	journal  *resume.Journal
 	log      *resume.Log // nil in a dry run
 
-	behind     *pipe.Device  // nil where nothing bounds what is unwritten
-	group      *pipe.Group   // of it: files that are closed already
-	flushAsked chan struct{} // by the group
-	untended   chan struct{} // closed when no more checkpoints are made
-	tending    sync.WaitGroup
-	unwritten  atomic.Bool // the device did not take something: nothing is known to be there
-	warnedTorn bool        // of files that an interrupted run has left; guarded by mu
-	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
-	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
+	behind           *pipe.Device  // nil where nothing bounds what is unwritten
+	group            *pipe.Group   // of it: files that are closed already
+	flushAsked       chan struct{} // by the group
+	checkpointsEnded chan struct{} // closed when no more checkpoints are made
+	checkpointers    sync.WaitGroup
+	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
+	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
+	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
+	keepLog          atomic.Bool // something was not forced, or removed: the journal stays
 
 	fileSystems fileSystems // those met: root's and what is mounted below
 	system      *fileSystem // root's; nil in a dry run if root does not exist

@@ -57,10 +57,10 @@ type Behind struct {
 	queuedBytes  int64
 
 	// The device goroutine's.
-	told    bool  // failed was called
-	synced  int   // chunks in the queue that a Datasync has confirmed already
-	written int64 // end of what is on the device
-	dropped int64 // end of what was dropped from the page cache
+	reported bool  // failed was called
+	synced   int   // chunks in the queue that a Datasync has confirmed already
+	written  int64 // end of what is on the device
+	dropped  int64 // end of what was dropped from the page cache
 }
 
 // Behind makes a Behind for f, which must stay open until Finish. failed is
@@ -132,7 +132,7 @@ func (b *Behind) extend(off, n int64) {
 func (b *Behind) submit(last bool) {
 	d := b.device
 	for d.mu.held > 0 && !d.mu.stopped && !last {
-		d.waitForRoom(b.Clock)
+		d.waitForProgress(b.Clock)
 	}
 	c := chunk{of: b, off: b.off, n: b.end - b.off, bytes: b.bytes, last: last}
 	b.bytes = 0
@@ -150,7 +150,7 @@ func (b *Behind) start(c *chunk) {
 	if b.open == nil {
 		dup, err := b.owned.dup()
 		if err != nil {
-			c.err = b.device.force(b.owned, c)
+			c.err = b.device.flush(b.owned, c)
 			return
 		}
 		b.open = dup
@@ -161,18 +161,18 @@ func (b *Behind) start(c *chunk) {
 	}
 }
 
-// force waits until the chunk is on the device.
-func (d *Device) force(f file, c *chunk) error {
+// flush waits until the chunk is on the device.
+func (d *Device) flush(f file, c *chunk) error {
 	if d.ranges {
 		return f.WaitWriteback(c.off, c.n)
 	}
 	return f.Datasync()
 }
 
-// tell reports the first error.
-func (b *Behind) tell(err error) {
-	if err != nil && !b.told {
-		b.told = true
+// report passes on the first error.
+func (b *Behind) report(err error) {
+	if err != nil && !b.reported {
+		b.reported = true
 		b.failed(err)
 	}
 }

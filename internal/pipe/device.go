@@ -59,7 +59,7 @@ type Device struct {
 	mu struct {
 		sync.Mutex           // never held in a system call or a callback
 		work       sync.Cond // of the goroutine: the queue has something, or closed
-		room       sync.Cond // of everybody else: something was confirmed or dealt with, or stopped
+		progress   sync.Cond // of all others: something was confirmed or dealt with, or stopped
 		queue      []chunk   // first in, first out
 		spare      []chunk   // the memory of the queue before
 		window     int64     // bytes
@@ -100,7 +100,7 @@ func NewDevice(o DeviceOptions) *Device {
 	if d.adapts {
 		d.mu.window = firstWindow
 	}
-	d.mu.work.L, d.mu.room.L = &d.mu, &d.mu
+	d.mu.work.L, d.mu.progress.L = &d.mu, &d.mu
 	go d.run()
 	return d
 }
@@ -123,7 +123,7 @@ func (d *Device) Close() {
 func (d *Device) Stop() {
 	d.mu.Lock()
 	d.mu.stopped = true
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -155,7 +155,7 @@ func (d *Device) Hold() {
 func (d *Device) Release() {
 	d.mu.Lock()
 	d.mu.held--
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -165,7 +165,7 @@ func (d *Device) Drain() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for goal := d.mu.put; d.mu.took < goal && !d.mu.stopped; {
-		d.mu.room.Wait()
+		d.mu.progress.Wait()
 	}
 }
 
@@ -183,15 +183,15 @@ func (d *Device) enqueue(c chunk) {
 		return
 	}
 	d.mu.Unlock()
-	c.of.tell(c.err)
+	c.of.report(c.err)
 	c.closeLast()
 	d.mu.Lock()
 }
 
-// waitForRoom waits for what may make room.
-func (d *Device) waitForRoom(c *timing.Clock) {
+// waitForProgress waits for what may make room.
+func (d *Device) waitForProgress(c *timing.Clock) {
 	defer c.Wait(timing.Window, c.Here()).Resume()
-	d.mu.room.Wait()
+	d.mu.progress.Wait()
 }
 
 // wait returns when there is room. b is the waiter's file, or nil, and c its clock.
@@ -218,7 +218,7 @@ func (d *Device) wait(b *Behind, c *timing.Clock) {
 				return // see Device
 			}
 		}
-		d.waitForRoom(c)
+		d.waitForProgress(c)
 	}
 }
 
@@ -269,7 +269,7 @@ func (d *Device) next() []chunk {
 // deal does all that is to be done with a chunk that is submitted.
 func (d *Device) deal(c *chunk) {
 	b := c.of
-	b.tell(c.err)
+	b.report(c.err)
 	switch {
 	case c.bytes == 0:
 	case c.file == nil:
@@ -283,7 +283,7 @@ func (d *Device) deal(c *chunk) {
 	c.closeLast()
 	d.mu.Lock()
 	d.mu.took++
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -304,7 +304,7 @@ func (d *Device) await(c *chunk) {
 	if stopped {
 		return
 	}
-	b.tell(d.force(c.file, c))
+	b.report(d.flush(c.file, c))
 	if c.off < b.dropped { // written again
 		b.dropped, b.written = c.off&^(dropAlignment-1), 0
 	}
@@ -325,7 +325,7 @@ func (d *Device) settle(n int64) {
 	d.mu.unwritten -= n
 	d.mu.confirmed += n
 	d.measure()
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 }
 
 // startClock begins to count the time that the device is busy.

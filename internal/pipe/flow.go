@@ -17,13 +17,13 @@ import (
 // fewer files or a device makes this one wait, each digest and each sink has a
 // lane of its own, so that reading, hashing and writing overlap.
 type flow struct {
-	pipe    *Pipe
-	set     *hash.Set
-	takers  []taker
-	writing atomic.Int64  // takers that have not failed
-	inTurn  bool          // no lanes, whatever happens
-	clock   *timing.Clock // of the reader
-	from    timing.Place  // of what is read
+	pipe       *Pipe
+	set        *hash.Set
+	takers     []taker
+	writing    atomic.Int64  // takers that have not failed
+	sequential bool          // no lanes, whatever happens
+	clock      *timing.Clock // of the reader
+	from       timing.Place  // of what is read
 
 	lanes *lanes // nil while pieces are taken in turn
 	round round
@@ -45,10 +45,10 @@ type round struct {
 	hashing time.Duration // of the whole file, when it began
 }
 
-// blocksInTurn is how many blocks of a file are taken in turn before its flow looks
+// sequentialBlocks is how many blocks of a file are taken in turn before its flow looks
 // whether a core is idle. Files that begin at the same time would not see each
 // other otherwise.
-const blocksInTurn = 8
+const sequentialBlocks = 8
 
 // slowest is how long a byte may take to be read and written before the file is
 // taken to wait for a device (250 MB/s); from memory and into it that is 1 ns.
@@ -75,7 +75,7 @@ func (f *flow) wanted() bool { return len(f.takers) == 0 || f.writing.Load() > 0
 
 // send passes a piece on. A block is released when everybody has taken it.
 func (f *flow) send(q piece) {
-	if f.lanes == nil && !f.inTurn && f.round.blocks >= blocksInTurn {
+	if f.lanes == nil && !f.sequential && f.round.blocks >= sequentialBlocks {
 		if f.pipe.inFlight.Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
 			f.lanes = f.startLanes()
 		}

@@ -110,5 +110,5 @@ func (g *Group) Leave() {
 	d.mu.pending -= n
 	d.mu.unwritten -= n
 	d.measure()
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 }

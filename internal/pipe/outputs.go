@@ -15,15 +15,15 @@ type Output interface {
 type Flow struct{ flow *flow }
 
 // Flow begins one; the caller must Close it. It is through lanes from the first block
-// on, since an output may be a pipe that nobody reads; inTurn says that they cannot
+// on, since an output may be a pipe that nobody reads; sequential says that they cannot
 // pay, because nobody takes long.
-func (p *Pipe) Flow(set *hash.Set, outputs []Output, inTurn bool) *Flow {
+func (p *Pipe) Flow(set *hash.Set, outputs []Output, sequential bool) *Flow {
 	takers := make([]*output, len(outputs))
 	for i, o := range outputs {
 		takers[i] = &output{to: o, at: timing.Destination(i)}
 	}
 	f := newFlow(p, set, takers, nil, timing.Source)
-	if f.inTurn = inTurn; !inTurn {
+	if f.sequential = sequential; !sequential {
 		f.lanes = f.startLanes()
 	}
 	return &Flow{f}

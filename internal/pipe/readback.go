@@ -13,7 +13,7 @@ import (
 // page cache holds.
 const dropUnit = 8 << 20 // bytes
 
-// ReadBack computes the digests of src, as Transfer does without sinks. The cache mode says
+// ReadBack computes the digests of src, as Move does without sinks. The cache mode says
 // how it uses the page cache. fromDevice reports whether the bytes came from a device and
 // not from memory; it is false with CacheAuto and CacheKeep. The clock may be nil; place is
 // that of src.
@@ -27,7 +27,7 @@ func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set
 	if err != nil {
 		return 0, false, err
 	}
-	n, err = p.Transfer(ctx, src, info, set, nil, Course{Clock: clock, From: place, Read: r.Read})
+	n, err = p.Move(ctx, src, info, set, nil, MoveOptions{Clock: clock, From: place, Read: r.Read})
 	r.End(n)
 	return n, r.FromDevice, err
 }

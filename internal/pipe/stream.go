@@ -25,9 +25,9 @@ type Pipe struct {
 	inFlight  atomic.Int64  // files under way
 }
 
-// Course says how a file is moved that need not be moved from its beginning, or
+// MoveOptions says how a file is moved that need not be moved from its beginning, or
 // perhaps not to its end in this run, and who measures that.
-type Course struct {
+type MoveOptions struct {
 	Start     int64           // the first byte to move; sinks and digests have what is before it
 	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
 	Read      func(off int64) // told how far reading has come; may be nil
@@ -48,16 +48,16 @@ type piece struct {
 // interruptible.
 const maxHole = 16 << 20 // bytes
 
-// Transfer reads the whole of src once, feeds the digests and writes every
+// Move reads the whole of src once, feeds the digests and writes every
 // sink. It returns how far it has come. An error is the source's or the
 // context's; a sink's is in the sink and does not hinder the others. Sinks must
 // be finished with their size by the caller, who also proves the end of the
 // file: bytes beyond info.Size are not looked for unless it is 0.
-func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
+func (p *Pipe) Move(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
 	holes := p.KeepHoles && len(sinks) > 0 && info.Blocks*512 < info.Size
 	p.inFlight.Add(1)
 	defer p.inFlight.Add(-1)
-	long := info.Size > int64(p.Pool.size) || course.Start > 0
+	long := info.Size > int64(p.Pool.size) || o.Start > 0
 	if holes && (!long || !tellsHoles(src)) { // finding zeros is cheaper than asking for holes, or all that is left
 		for _, s := range sinks {
 			s.Sparse = true
@@ -65,15 +65,15 @@ func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set
 		holes = false
 	}
 	if long {
-		return p.stream(ctx, src, info, holes, set, sinks, course)
+		return p.stream(ctx, src, info, holes, set, sinks, o)
 	}
-	total, more, err := p.inline(ctx, src, info, set, sinks, course.Clock, course.From)
+	total, more, err := p.inline(ctx, src, info, set, sinks, o.Clock, o.From)
 	if err != nil || !more {
 		return total, err
 	}
 	// It is longer than it said: /proc, or it grew. What was written is written again.
 	set.Reset()
-	return p.stream(ctx, src, info, false, set, sinks, Course{Read: course.Read, Clock: course.Clock, From: course.From})
+	return p.stream(ctx, src, info, false, set, sinks, MoveOptions{Read: o.Read, Clock: o.Clock, From: o.From})
 }
 
 // tellsHoles reports whether the system tells where in src the holes are.
@@ -130,23 +130,23 @@ func (p *Pipe) get(ctx context.Context, clock *timing.Clock) (*Block, error) {
 }
 
 // stream moves a longer file, piece by piece.
-func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
-	f := newFlow(p, set, sinks, course.Clock, course.From)
+func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
+	f := newFlow(p, set, sinks, o.Clock, o.From)
 	wanted := func() bool { return f.wanted() && ctx.Err() == nil }
-	read := course.Read
-	if course.MarkEvery > 0 {
-		next := course.Start + course.MarkEvery
+	read := o.Read
+	if o.MarkEvery > 0 {
+		next := o.Start + o.MarkEvery
 		read = func(off int64) {
 			if off >= next {
 				f.send(piece{off: off, mark: newMark(off, set.Len())})
-				next = off + course.MarkEvery
+				next = off + o.MarkEvery
 			}
-			if course.Read != nil {
-				course.Read(off)
+			if o.Read != nil {
+				o.Read(off)
 			}
 		}
 	}
-	start := course.Start
+	start := o.Start
 	var err error
 	if f.offloads(sinks) {
 		start, err = f.offload(ctx, sinks[0], src, info.Size, start, holes, read)
