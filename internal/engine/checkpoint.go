@@ -14,8 +14,8 @@ import (
 // checkEvery is the time between two checks whether a checkpoint is due.
 const checkEvery = 50 * time.Millisecond
 
-// makeCheckpoints makes the checkpoints of one destination, when they are due and when too
-// much that only a flush of the file system writes is unwritten.
+// makeCheckpoints makes the checkpoints of one destination until checkpointsEnded is closed:
+// when they are due, and when its group of small files asks for a flush.
 func (t *target) makeCheckpoints(r *run) {
 	clock := r.sheet.Aside()
 	defer clock.Stop()
@@ -32,7 +32,7 @@ func (t *target) makeCheckpoints(r *run) {
 		}
 		if t.isDropped() {
 			if t.group != nil {
-				t.group.Leave() // nobody is to wait for it
+				t.group.Leave() // no worker must wait for its bytes
 			}
 			continue
 		}
@@ -49,7 +49,8 @@ func (t *target) makeCheckpoints(r *run) {
 	}
 }
 
-// flushLog keeps the log written, also while a checkpoint waits for the device.
+// flushLog hands the log to the system every checkEvery, also while a checkpoint waits for
+// the device.
 func (t *target) flushLog(r *run) {
 	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
@@ -66,9 +67,9 @@ func (t *target) flushLog(r *run) {
 	}
 }
 
-// dropUnwritten gives up a destination that did not take what was written. What
-// was not in a checkpoint before is not known to be there; it is not forced again,
-// because the system tells such an error once, and then says that all is well.
+// dropUnwritten drops a destination whose device did not take what was written. Data that
+// no earlier checkpoint covers may be lost. It is not flushed again, because the kernel
+// reports such an error once and success afterwards.
 func (t *target) dropUnwritten(r *run, path string, err error) {
 	t.unwritten.Store(true)
 	t.drop(r, path, fmt.Errorf("what was written cannot be forced to the device: %w", err))
@@ -104,8 +105,8 @@ func (t *target) checkpoint(r *run, flush bool) error {
 func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
 	whole := t.wholeFS && (g.Files > 0 || flush)
 	if whole {
-		// Completely, because many files are meant; a few are synced separately,
-		// because the file system has other programs' data, too.
+		// One flush of the file system is cheaper for many files; for a few it is not,
+		// because it also writes other programs' data.
 		var mark int64
 		if t.group != nil {
 			mark = t.group.Mark()
@@ -138,8 +139,8 @@ func (t *target) syncNames(g *resume.Group) error {
 	return t.syncDrives()
 }
 
-// syncDirs forces the names of files that were forced each by itself. in has a
-// path in each of the directories.
+// syncDirs makes the names of files durable that were synced separately. in has a path in
+// each of the directories.
 func (t *target) syncDirs(in map[string]string) error {
 	if len(in) == 0 {
 		return nil
@@ -151,7 +152,7 @@ func (t *target) syncDirs(in map[string]string) error {
 		if err == nil {
 			err = t.sync(dir)
 		}
-		// One that its final mode has closed to us was forced before that.
+		// A directory whose final mode denies access was synced before it got the mode.
 		if err != nil && !fsys.NotPermitted(err) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -159,8 +160,8 @@ func (t *target) syncDirs(in map[string]string) error {
 	return nil
 }
 
-// sync forces a file or a directory by itself: with --sync=end as far as the drive,
-// because syncDrives follows.
+// sync syncs one file or directory: with --sync=end only as far as the drive, because
+// syncDrives follows.
 func (t *target) sync(o interface {
 	Sync() error
 	SyncToDrive() error
@@ -171,7 +172,7 @@ func (t *target) sync(o interface {
 	return o.Sync()
 }
 
-// syncDrives flushes the drives' own caches of what was forced each by itself: once for
+// syncDrives flushes the drives' own caches after files were synced separately: once for
 // many files, see docs/adr/0002.
 func (t *target) syncDrives() error {
 	if !t.drivesLater {

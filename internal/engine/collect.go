@@ -40,9 +40,9 @@ type targetResult struct {
 	done     outcome
 	conflict *conflictError // for outConflict
 	content                 // that the manifest and the journal list
-	name     string         // how the manifest lists it
+	name     string         // how the manifest lists the file
 	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
-	each     bool           // it was synced separately
+	each     bool           // the file was synced separately
 }
 
 // collect runs until r.messages is closed. It alone writes the summary and the
@@ -98,8 +98,8 @@ func (r *run) count(e Event) {
 	}
 }
 
-// account counts an entry once, by the best that happened to it, and tells what
-// happened at each destination.
+// account counts an entry once, by its best outcome, and reports the outcome at each
+// destination.
 func (r *run) account(f *result) {
 	var copied, linked, skipped, listed, known bool
 	for _, t := range f.targets {
@@ -172,7 +172,7 @@ func (r *run) addToLog(f *result, t targetResult) {
 }
 
 // sendResult sends the result of an entry to the collector and completes the progress
-// counters, which count a file whatever became of it, unless the run was stopped.
+// counters, which count a file whatever its outcome is, unless the run was stopped.
 func (r *run) sendResult(e *entry) {
 	f := &result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
@@ -228,8 +228,8 @@ func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	r.reportSource(e.path, stage, err)
 }
 
-// reportSource tells that something of the source cannot be read. If its root cannot
-// either, that is told once, and the run ends: every further file would fail as well.
+// reportSource reports that something of the source cannot be read. If the root cannot be
+// read either, it reports that once and ends the run: every further file would fail, too.
 func (r *run) reportSource(path string, stage failure.Stage, err error) {
 	if fsys.DeviceFailed(err) || fsys.DestinationLost(err) {
 		if r.sourceGone.Load() {
@@ -252,8 +252,8 @@ func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error
 	r.failTarget(p.target, e.path, stage, err)
 }
 
-// failTarget reports what went wrong at one destination, and gives the
-// destination up if the error is not about the entry alone.
+// failTarget reports an error at one destination, and drops the destination if the error
+// concerns more than the entry.
 func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
 	if t.isDropped() {
 		return

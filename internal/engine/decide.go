@@ -49,7 +49,7 @@ type observation struct {
 type journalView struct {
 	listed  bool         // it was copied or found equal, was flushed, and has not changed since, nor has the source's
 	digests hash.Digests // of a listed file
-	suspect bool         // it has changed since that run began: whatever its size and time are, a power cut may have damaged it
+	suspect bool         // it has changed since that run began: a power cut may have damaged it, even if size and time are right
 	written hash.Digests // what that run read of the source when it wrote the file, which need not be on the device; nil if unknown
 }
 
@@ -61,7 +61,7 @@ type decision struct {
 	conflict  *conflictError // why the entry is left alone, where one of the actions is actConflict
 	content   content        // what is known of the content of what has the name
 	line      hash.Digests   // of the previous manifests: where they list the source's digests, a difference is damage
-	suspect   bool           // compare what the device has, not what memory has
+	suspect   bool           // a power cut may have damaged it: compare what the device has, not the page cache
 	written   hash.Digests   // for actCompare: a file that has these digests is equal, too
 }
 

@@ -13,11 +13,11 @@ const leastBehind = 1 << 20 // bytes
 // device is what destinations on one device share.
 type device struct {
 	pipe.Gauged               // Copies are its destinations
-	turn        chan struct{} // of writing a long file to a disk that spins; nil for others
+	turn        chan struct{} // held while a long file is written; nil unless the disk spins
 }
 
-// fastest is a speed that no disk reaches that spins, whatever the system takes it
-// for: bytes per second.
+// fastest is a speed that no spinning disk reaches, in bytes per second: a faster device
+// does not spin, even if the system says so.
 const fastest = 400 << 20
 
 // takeTurns lets one long file at a time be written to a disk that spins, whose head
@@ -34,7 +34,7 @@ func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 		if d.turn == nil || d.Rate() > fastest || !d.receives(movers) {
 			continue
 		}
-		e.clock.Wait(timing.Turn, timing.None) // whoever has it is measured
+		e.clock.Wait(timing.Turn, timing.None) // the time counts for the worker that has the turn
 		select {
 		case d.turn <- struct{}{}:
 			taken = append(taken, d)
@@ -60,8 +60,9 @@ func (d *device) receives(movers []*transfer) bool {
 	return false
 }
 
-// startBackground begins what goes on beside the copy at every destination: bounding
-// what is unwritten, and checkpoints.
+// startBackground starts the goroutines that work beside the copy: at every destination one
+// that makes checkpoints and one that writes the log, for each device one that waits for
+// writeback, and the gauge.
 func (r *run) startBackground() {
 	r.memory = fsys.Memory()
 	devices := map[uint64]*device{}
@@ -101,7 +102,7 @@ func (r *run) startBackground() {
 	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
 }
 
-// stopCheckpoints ends the checkpoints.
+// stopCheckpoints ends the goroutines that startBackground started for the logs.
 func (r *run) stopCheckpoints() {
 	for _, t := range r.targets {
 		if t.checkpointsEnded != nil {
@@ -112,7 +113,7 @@ func (r *run) stopCheckpoints() {
 	}
 }
 
-// stopGauge says that nothing is unwritten any more.
+// stopGauge stops counting unwritten bytes.
 func (r *run) stopGauge() {
 	if r.gauge != nil {
 		r.gauge.Stop()
@@ -129,8 +130,8 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropUnwritten(r, path, err) })
 }
 
-// wrote counts a file that is complete and closed among what is unwritten, if
-// writeback has not followed it.
+// wrote counts a file that is complete and closed among the unwritten ones, unless
+// writeBehind has followed it.
 func (r *run) wrote(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
 		p.target.group.Add(e.meta.info.Size, e.clock)

@@ -12,8 +12,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// What the source's own manifests list is checked with the digests of the one read:
-// corruption is not passed on.
+// This file compares the digests of the one read with those that the source's own manifests
+// list, so that a corrupt file is not copied.
 
 var errBroken = errors.New("source does not match its manifest")
 
@@ -128,7 +128,7 @@ func (a *absentFiles) warn() {
 }
 
 // absent reports whether there is no file of that name, nor a link in the source
-// to one. What cannot be opened is there; why it was not copied was told.
+// to one. A file that cannot be opened exists; the copy has reported why it fails.
 func (r *run) absent(finder *fsys.Finder, name string) bool {
 	f, _, err := finder.Open(name)
 	if err == nil {
