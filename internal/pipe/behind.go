@@ -33,11 +33,11 @@ func (f systemFile) dup() (file, error) {
 // chunk is a range of a file that is written back as one.
 type chunk struct {
 	of     *Behind
-	file   file  // the duplicate; nil if it is written already
+	file   file  // the duplicate; nil if the chunk is on the device already
 	off, n int64 // the range, holes included
-	bytes  int64 // what of it counts as unwritten
+	bytes  int64 // of it, those that count as unwritten
 	err    error // of submitting it
-	last   bool  // of the file, which is closed after it
+	last   bool  // it is the last of the file, which is closed after it
 }
 
 // Behind follows one file that is written in order, by one goroutine at a time.
@@ -48,15 +48,15 @@ type Behind struct {
 	owned  ownedFile
 	failed func(error)
 
-	open file // the duplicate, from the first chunk on; the writer's
+	open file // the duplicate, from the first chunk on; used by the writer alone
 
 	// Guarded by the device's mu.
 	off, end     int64 // the range of the chunk that is not full yet
-	bytes        int64 // what of it was written
-	queuedChunks int   // without ranges: those that no Datasync was begun for
+	bytes        int64 // of it, those that were written
+	queuedChunks int   // without ranges: those for which no Datasync has begun
 	queuedBytes  int64
 
-	// The device goroutine's.
+	// Used by the device's goroutine alone.
 	reported bool  // failed was called
 	synced   int   // chunks in the queue that a Datasync has confirmed already
 	written  int64 // end of what is on the device
@@ -64,13 +64,12 @@ type Behind struct {
 }
 
 // Behind makes a Behind for f, which must stay open until Finish. failed is
-// called at most once, with the error of writing something of the file back: the
-// file's data may be lost, and nobody else may be told, since the system tells
-// an error once for each open file, which duplicates share. The bytes count as
-// confirmed nevertheless. It is called before the bytes are, from the device's
-// goroutine, so that after Finish and Drain all has been told; it must not wait
-// for the device. Until then the file may be open still, under its final name
-// even.
+// called at most once, with the error of writing something of the file back: the file's
+// data may be lost, and no other call may return the error, because the system reports it
+// once for each open file, which duplicates share. The bytes count as confirmed
+// nevertheless. failed is called before that, from the device's goroutine, so that all
+// errors have been reported after Finish and Drain. It must not wait for the device. Until
+// then the file may still be open, even under its final name.
 func (d *Device) Behind(f *fsys.File, failed func(error)) *Behind {
 	return d.behind(systemFile{f}, failed)
 }
@@ -144,8 +143,8 @@ func (b *Behind) submit(last bool) {
 	d.enqueue(c)
 }
 
-// start begins to write the chunk back. Where no descriptor is left for a
-// duplicate, it waits for it as well.
+// start begins to write the chunk back. If no descriptor is left for a duplicate, it also
+// waits until the chunk is on the device.
 func (b *Behind) start(c *chunk) {
 	if b.open == nil {
 		dup, err := b.owned.dup()

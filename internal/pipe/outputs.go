@@ -11,12 +11,12 @@ type Output interface {
 	Put(data []byte, off int64) error
 }
 
-// Flow is the way of blocks that its owner reads: to the digests and the outputs.
+// Flow sends blocks that its owner has read to the digests and the outputs.
 type Flow struct{ flow *flow }
 
-// Flow begins one; the caller must Close it. It is through lanes from the first block
-// on, since an output may be a pipe that nobody reads; sequential says that they cannot
-// pay, because nobody takes long.
+// Flow begins a flow; the caller must Close it. It uses lanes from the first block on,
+// because an output may be a pipe that no process reads yet. sequential: it never uses
+// lanes, because no output is slow.
 func (p *Pipe) Flow(set *hash.Set, outputs []Output, sequential bool) *Flow {
 	takers := make([]*output, len(outputs))
 	for i, o := range outputs {
@@ -29,16 +29,16 @@ func (p *Pipe) Flow(set *hash.Set, outputs []Output, sequential bool) *Flow {
 	return &Flow{f}
 }
 
-// Send passes the first n bytes of b on, which are at the offset off. The block is
-// not the caller's any more.
+// Send passes on the first n bytes of b, which are at the offset off. The caller must not
+// use b any more.
 func (f *Flow) Send(b *Block, n int, off int64) {
 	f.flow.send(piece{block: b, data: b.Buf[:n], off: off})
 }
 
-// Wanted reports whether anybody wants the rest: without outputs the digests do.
+// Wanted reports whether an output has not failed, or there are only digests.
 func (f *Flow) Wanted() bool { return f.flow.wanted() }
 
-// Close waits until everybody has taken everything.
+// Close waits until all digests and outputs have taken all blocks.
 func (f *Flow) Close() { f.flow.close() }
 
 type output struct {
