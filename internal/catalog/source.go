@@ -158,9 +158,8 @@ func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 	return err == nil && alone
 }
 
-// openSourceList returns nil if there is nothing of that name that lists anything. Of a
-// file that only looks like a manifest by its name nothing is said unless its name is
-// one that Sealift uses.
+// openSourceList opens a manifest. It returns nil if nothing of that name lists anything.
+// That is a problem only if the name is one that Sealift uses (usual).
 func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual bool) (*sourceList, []Problem) {
 	problem := func(severity Severity, err error) []Problem { return []Problem{{name, severity, err}} }
 	info, err := finder.Lstat(name)
@@ -256,7 +255,7 @@ func (x Expectation) Met(digests hash.Digests) bool {
 }
 
 // Expect returns what the manifests of the source list for the file at a path, and
-// notes that it is there. The error names the manifest that cannot be read.
+// remembers for Absent that the file exists. The error names the manifest that cannot be read.
 func (s *Source) Expect(file string) (x Expectation, err error) {
 	for _, l := range s.lists {
 		if l.name == file {

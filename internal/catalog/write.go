@@ -129,7 +129,7 @@ func (c *Catalog) isManifest(file string, level int) bool {
 // keep applies rule 5 to the line of a path that the run did not touch.
 func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte) ([]byte, error) {
 	for _, other := range c.lists {
-		// What a manifest says of itself is never right, and one that moves is gone.
+		// No manifest can list itself, and one that is moved aside has no file at the path.
 		if other.prev != nil && file == other.prev.path && (other == l || c.movable(other)) {
 			return nil, nil
 		}
@@ -212,10 +212,10 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if home != c.root {
 		defer home.Close()
 	}
-	stands, info, err := home.OpenRegular(name)
+	present, info, err := home.OpenRegular(name)
 	if err == nil { // the previous one, or the source's
-		n, digest, err := equals(stands, info.Size, compose)
-		stands.Close()
+		n, digest, err := equals(present, info.Size, compose)
+		present.Close()
 		if err != nil {
 			return w, err
 		}

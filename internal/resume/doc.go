@@ -8,7 +8,7 @@
 //     Log.TakeLeftover returns the temporary of a large file, to continue with.
 //  4. Log.Add adds a file that is complete. Log.Track follows a large one while it is
 //     written.
-//  5. Log.Checkpoint lets the caller flush what was noted, and then records that it is on
+//  5. Log.Checkpoint lets the caller flush what was added, and then records that it is on
 //     the device. Log.Due says when.
 //  6. A run that completes removes the journal. One that was stopped leaves it, and the
 //     same command continues.
