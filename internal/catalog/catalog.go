@@ -42,29 +42,29 @@ type Catalog struct {
 	root   *fsys.Dir
 	source *Source
 	names  names
-	claims []claim // of the source, on the names of manifests
+	claims []claim // entries of the source that have names of manifests
 	level  int     // of this run's manifests
 	top    int     // the highest level that the source takes, -1 if none
 	// joined: the manifests may be those of the source, at the level top; see isSource.
 	joined   bool
 	lists    []*list // one for each hash
 	homes    []*fsys.Dir
-	leftover []*own // moved aside by killed runs, and of no use
+	leftover []*own // moved aside by killed runs; Write removes them
 	builder  *manifest.Builder
 	err      error // the first of the builder
 
 	aside    sync.Once // moving the previous manifests aside
 	asideErr error
-	// distrusted: a manifest was moved aside, and nothing is known of the run that did.
+	// distrusted: a manifest was moved aside by a run that has left no journal.
 	distrusted  bool
 	interrupted Interrupted
 
 	digests hash.Digests    // of the single file, once they are known
-	dropped bool            // the single file turned out to be wrong
-	unsure  error           // the first of examining what earlier lines are about
+	dropped bool            // the single file is not what was read
+	unsure  error           // the first error of reading a file that an earlier line lists
 	exists  bool            // the single file, when the run began
-	arrived map[string]bool // claims whose files at the destination are those of the source
-	fallen  []string        // directories whose earlier lines are about other files
+	arrived map[string]bool // paths of claims: the run has copied these files, or found them equal
+	fallen  []string        // directories of which earlier lines are dropped: see DropBelow
 	changes changes
 }
 
@@ -425,15 +425,15 @@ func (c *Catalog) Start() error {
 	return nil
 }
 
-// collides reports whether an entry of the source would get the name of a previous
-// manifest, be it because the destination folds names.
+// collides reports whether an entry of the source would get the name of a previous manifest,
+// also if only because the destination folds names.
 func (c *Catalog) collides(prev *own, file string) bool {
 	if prev.path == file || !strings.EqualFold(prev.path, file) {
 		return prev.path == file
 	}
-	look := fsys.NewFinder(c.root, 1)
-	defer look.Close()
-	info, err := look.Lstat(file)
+	finder := fsys.NewFinder(c.root, 1)
+	defer finder.Close()
+	info, err := finder.Lstat(file)
 	return err == nil && info.ID == prev.info.ID
 }
 
@@ -467,9 +467,9 @@ func (c *Catalog) MakeWay() error {
 // equalsSource reports whether a previous manifest is byte for byte an entry of the
 // source.
 func (c *Catalog) equalsSource(prev *own, file string) (bool, error) {
-	look := fsys.NewFinder(c.source.root, 1)
-	defer look.Close()
-	dir, name, err := look.Parent(file)
+	finder := fsys.NewFinder(c.source.root, 1)
+	defer finder.Close()
+	dir, name, err := finder.Parent(file)
 	if err != nil {
 		return false, nil //nolint:nilerr // copying it reports that
 	}
@@ -502,7 +502,7 @@ type Outcome struct {
 	Failed            bool         // it was reported
 }
 
-// Record notes an outcome. By rule 5, an entry without digests keeps an earlier line
+// Record records an outcome. By rule 5, an entry without digests keeps an earlier line
 // unless the run has replaced it.
 func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {

@@ -80,12 +80,12 @@ func (n names) claims(source *fsys.Dir) ([]claim, error) {
 			found = append(found, claim{slotAt{}, path, kind})
 		})
 	}
-	look := fsys.NewFinder(source, 1)
-	defer look.Close()
+	finder := fsys.NewFinder(source, 1)
+	defer finder.Close()
 	for i := range found {
 		if found[i].kind == fsys.Unknown && err == nil { // the listing does not say
 			var info fsys.Info
-			if info, err = look.Lstat(found[i].path); err == nil {
+			if info, err = finder.Lstat(found[i].path); err == nil {
 				found[i].kind = info.Kind
 			}
 		}

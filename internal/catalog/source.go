@@ -46,7 +46,7 @@ type SourceOptions struct {
 	Check  bool     // false: what they list is not of interest
 }
 
-// Severity says what a Note means for the run.
+// Severity says what a Problem means for the run.
 type Severity uint8
 
 // The severities.
@@ -56,8 +56,8 @@ const (
 	Failure
 )
 
-// Note is something that the user has to know about a manifest of the source.
-type Note struct {
+// Problem is something that the user has to know about a manifest of the source.
+type Problem struct {
 	Path     string
 	Severity Severity
 	Err      error
@@ -74,14 +74,14 @@ const (
 
 // OpenSource opens the manifests in the root of a source that list digests which the
 // run computes.
-func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
+func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	s := &Source{root: root, hashes: o.Hashes, sidecars: map[string][]sidecar{}}
 	if !o.Check || len(o.Hashes) == 0 {
 		return s, nil
 	}
-	look := fsys.NewFinder(root, 2)
-	defer look.Close()
-	var notes []Note
+	finder := fsys.NewFinder(root, 2)
+	defer finder.Close()
+	var problems []Problem
 	type candidate struct {
 		name   string
 		slot   int
@@ -98,7 +98,7 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
 			return true
 		})
 		if err != nil && !errors.Is(err, fs.ErrPermission) { // then the walk reports it
-			notes = append(notes, Note{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
+			problems = append(problems, Problem{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
 		}
 		slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
 	}
@@ -120,16 +120,16 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Note) {
 			continue
 		}
 		if len(s.lists) == maxSourceLists {
-			notes = append(notes, Note{c.name, Doubt, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
+			problems = append(problems, Problem{c.name, Doubt, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
 			break
 		}
-		l, more := openSourceList(look, c.name, c.slot, o.Hashes[c.slot], c.format, usual)
-		notes = append(notes, more...)
+		l, more := openSourceList(finder, c.name, c.slot, o.Hashes[c.slot], c.format, usual)
+		problems = append(problems, more...)
 		if l != nil {
 			s.lists = append(s.lists, l)
 		}
 	}
-	return s, notes
+	return s, problems
 }
 
 // sidecarOf returns the name of the file in the root that a manifest called name, in
@@ -158,27 +158,26 @@ func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 	return err == nil && alone
 }
 
-// openSourceList returns nil if there is nothing of that name that lists anything. Of a
-// file that only looks like a manifest by its name nothing is said unless its name is
-// one that Sealift uses.
-func openSourceList(look *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual bool) (*sourceList, []Note) {
-	note := func(severity Severity, err error) []Note { return []Note{{name, severity, err}} }
-	info, err := look.Lstat(name)
+// openSourceList opens a manifest. It returns nil if nothing of that name lists anything.
+// That is a problem only if the name is one that Sealift uses (usual).
+func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual bool) (*sourceList, []Problem) {
+	problem := func(severity Severity, err error) []Problem { return []Problem{{name, severity, err}} }
+	info, err := finder.Lstat(name)
 	switch {
 	case fsys.NoSuchFile(err), errors.Is(err, fsys.ErrOutside), err != nil && fsys.IsSymlinkRefusal(err):
 		return nil, nil
 	case err != nil:
-		return nil, note(Failure, err)
+		return nil, problem(Failure, err)
 	case info.Kind != fsys.Regular && info.Kind != fsys.Symlink:
 		return nil, nil
 	}
 	isLink := info.Kind == fsys.Symlink
-	f, info, err := look.Open(name)
+	f, info, err := finder.Open(name)
 	if err != nil && isLink {
-		return nil, note(Warning, fmt.Errorf("it is a link, and the file that it leads to is not checked as a manifest: %w", err))
+		return nil, problem(Warning, fmt.Errorf("it is a link, and the file that it leads to is not checked as a manifest: %w", err))
 	}
 	if err != nil {
-		return nil, note(Failure, err)
+		return nil, problem(Failure, err)
 	}
 	l := &sourceList{name: name, slot: slot, file: f}
 	var content io.ReaderAt = fsys.ReaderAt{File: f}
@@ -186,28 +185,28 @@ func openSourceList(look *fsys.Finder, name string, slot int, a hash.Algorithm, 
 		held, err := io.ReadAll(io.NewSectionReader(content, 0, info.Size))
 		l.close()
 		if err != nil {
-			return nil, note(Failure, err)
+			return nil, problem(Failure, err)
 		}
 		content, info.Size = bytes.NewReader(held), int64(len(held))
 	}
 	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
 	if err != nil {
 		l.close()
-		return nil, note(Failure, err)
+		return nil, problem(Failure, err)
 	}
 	bad := l.index.Malformed()
 	if l.index.Len() == 0 {
 		l.close()
 		if bad > 0 && usual {
-			return nil, note(Warning, fmt.Errorf("it is not checked: no line of it is one of a %s manifest", a))
+			return nil, problem(Warning, fmt.Errorf("it is not checked: no line of it is one of a %s manifest", a))
 		}
 		return nil, nil
 	}
 	switch {
 	case bad == 1:
-		return l, note(Doubt, errors.New("1 line of it could not be read and is not checked"))
+		return l, problem(Doubt, errors.New("1 line of it could not be read and is not checked"))
 	case bad > 1:
-		return l, note(Doubt, fmt.Errorf("%d lines of it could not be read and are not checked", bad))
+		return l, problem(Doubt, fmt.Errorf("%d lines of it could not be read and are not checked", bad))
 	}
 	return l, nil
 }
@@ -256,7 +255,7 @@ func (x Expectation) Met(digests hash.Digests) bool {
 }
 
 // Expect returns what the manifests of the source list for the file at a path, and
-// notes that it is there. The error names the manifest that cannot be read.
+// remembers for Absent that the file exists. The error names the manifest that cannot be read.
 func (s *Source) Expect(file string) (x Expectation, err error) {
 	for _, l := range s.lists {
 		if l.name == file {

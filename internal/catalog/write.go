@@ -99,15 +99,15 @@ func (c *Catalog) isSource() (bool, error) {
 // compose writes the lines of one manifest as it is at a level: those of this run, and
 // those of earlier ones by rule 5.
 func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, error) {
-	look := fsys.NewFinder(c.root, 64)
-	defer look.Close()
+	finder := fsys.NewFinder(c.root, 64)
+	defer finder.Close()
 	doc := manifest.Document{
 		Hashes: []hash.Algorithm{l.algorithm},
 		Omit:   func(file string) bool { return c.isManifest(file, level) },
 	}
 	if l.prev != nil && c.opts.Outside == "" {
 		doc.Previous = []io.ReadSeeker{l.prev.lines()}
-		doc.Keep = func(file string, digest []byte) ([]byte, error) { return c.keep(l, look, file, digest) }
+		doc.Keep = func(file string, digest []byte) ([]byte, error) { return c.keep(l, finder, file, digest) }
 	}
 	return c.builder.Write(w, doc)
 }
@@ -127,9 +127,9 @@ func (c *Catalog) isManifest(file string, level int) bool {
 }
 
 // keep applies rule 5 to the line of a path that the run did not touch.
-func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) ([]byte, error) {
+func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte) ([]byte, error) {
 	for _, other := range c.lists {
-		// What a manifest says of itself is never right, and one that moves is gone.
+		// No manifest can list itself, and one that is moved aside has no file at the path.
 		if other.prev != nil && file == other.prev.path && (other == l || c.movable(other)) {
 			return nil, nil
 		}
@@ -139,7 +139,7 @@ func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) (
 			return nil, nil
 		}
 	}
-	have, err := look.Lstat(file)
+	have, err := finder.Lstat(file)
 	var other *fsys.KindError
 	switch {
 	case fsys.NoSuchFile(err) || errors.As(err, &other) || err != nil && fsys.IsSymlinkRefusal(err):
@@ -162,7 +162,7 @@ func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) (
 		return digests[l.slot], nil
 	}
 	// An unfinished run may have replaced it by content that its journal does not list.
-	now, err := digestOf(look, file, l.algorithm)
+	now, err := digestOf(finder, file, l.algorithm)
 	if err != nil || !bytes.Equal(now, digest) {
 		return nil, nil //nolint:nilerr // without a line, nothing is claimed
 	}
@@ -170,8 +170,8 @@ func (c *Catalog) keep(l *list, look *fsys.Finder, file string, digest []byte) (
 }
 
 // digestOf reads a file.
-func digestOf(look *fsys.Finder, file string, a hash.Algorithm) ([]byte, error) {
-	dir, name, err := look.Parent(file)
+func digestOf(finder *fsys.Finder, file string, a hash.Algorithm) ([]byte, error) {
+	dir, name, err := finder.Parent(file)
 	if err != nil {
 		return nil, err
 	}
@@ -212,10 +212,10 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if home != c.root {
 		defer home.Close()
 	}
-	stands, info, err := home.OpenRegular(name)
+	present, info, err := home.OpenRegular(name)
 	if err == nil { // the previous one, or the source's
-		n, digest, err := equals(stands, info.Size, compose)
-		stands.Close()
+		n, digest, err := equals(present, info.Size, compose)
+		present.Close()
 		if err != nil {
 			return w, err
 		}

@@ -28,10 +28,10 @@ func (r *run) openManifests() {
 			o.Names = append(o.Names, usual)
 		}
 	}
-	var notes []catalog.Note
-	r.manifests, notes = catalog.OpenSource(r.source, o)
-	for _, n := range notes {
-		r.reportNote(n)
+	var problems []catalog.Problem
+	r.manifests, problems = catalog.OpenSource(r.source, o)
+	for _, p := range problems {
+		r.reportProblem(p)
 	}
 }
 

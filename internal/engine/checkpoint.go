@@ -11,20 +11,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// tendEvery is the time between two checks whether a checkpoint is due.
-const tendEvery = 50 * time.Millisecond
+// checkEvery is the time between two checks whether a checkpoint is due.
+const checkEvery = 50 * time.Millisecond
 
-// tend makes the checkpoints of one destination, when they are due and when too
-// much that only a flush of the file system writes is unwritten.
-func (t *target) tend(r *run) {
+// makeCheckpoints makes the checkpoints of one destination until checkpointsEnded is closed:
+// when they are due, and when its group of small files asks for a flush.
+func (t *target) makeCheckpoints(r *run) {
 	clock := r.sheet.Aside()
 	defer clock.Stop()
-	ticker := time.NewTicker(r.opts.tendEvery)
+	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
 	for {
 		asked, now := false, time.Time{}
 		select {
-		case <-t.untended:
+		case <-t.checkpointsEnded:
 			return
 		case <-t.flushAsked:
 			asked = true
@@ -32,7 +32,7 @@ func (t *target) tend(r *run) {
 		}
 		if t.isDropped() {
 			if t.group != nil {
-				t.group.Leave() // nobody is to wait for it
+				t.group.Leave() // no worker must wait for its bytes
 			}
 			continue
 		}
@@ -49,13 +49,14 @@ func (t *target) tend(r *run) {
 	}
 }
 
-// writeDown keeps the log written, also while a checkpoint waits for the device.
-func (t *target) writeDown(r *run) {
-	ticker := time.NewTicker(r.opts.tendEvery)
+// flushLog hands the log to the system every checkEvery, also while a checkpoint waits for
+// the device.
+func (t *target) flushLog(r *run) {
+	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-t.untended:
+		case <-t.checkpointsEnded:
 			return
 		case <-ticker.C:
 		}
@@ -66,9 +67,9 @@ func (t *target) writeDown(r *run) {
 	}
 }
 
-// dropUnwritten gives up a destination that did not take what was written. What
-// was not in a checkpoint before is not known to be there; it is not forced again,
-// because the system tells such an error once, and then says that all is well.
+// dropUnwritten drops a destination whose device did not take what was written. Data that
+// no earlier checkpoint covers may be lost. It is not flushed again, because the kernel
+// reports such an error once and success afterwards.
 func (t *target) dropUnwritten(r *run, path string, err error) {
 	t.unwritten.Store(true)
 	t.drop(r, path, fmt.Errorf("what was written cannot be forced to the device: %w", err))
@@ -78,7 +79,7 @@ func (t *target) dropUnwritten(r *run, path string, err error) {
 // flush asks for everything, whether there is something to record or not.
 func (t *target) checkpoint(r *run, flush bool) error {
 	err := t.log.Checkpoint(func(g *resume.Group) error {
-		if err := t.force(g, flush); err != nil {
+		if err := t.flushGroup(g, flush); err != nil {
 			return err
 		}
 		if t.behind != nil && !g.Empty() {
@@ -100,12 +101,12 @@ func (t *target) checkpoint(r *run, flush bool) error {
 	return err
 }
 
-// force makes the group durable.
-func (t *target) force(g *resume.Group, flush bool) (err error) {
+// flushGroup makes the group durable.
+func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
 	whole := t.wholeFS && (g.Files > 0 || flush)
 	if whole {
-		// Completely, because many files are meant; a few are synced separately,
-		// because the file system has other programs' data, too.
+		// One flush of the file system is cheaper for many files; for a few it is not,
+		// because it also writes other programs' data.
 		var mark int64
 		if t.group != nil {
 			mark = t.group.Mark()
@@ -125,33 +126,33 @@ func (t *target) force(g *resume.Group, flush bool) (err error) {
 		err = g.SyncParts(whole)
 	}
 	if err == nil {
-		err = t.forceNames(g)
+		err = t.syncNames(g)
 	}
 	return err
 }
 
-// forceNames makes the names of files durable that were synced separately.
-func (t *target) forceNames(g *resume.Group) error {
+// syncNames makes the names of files durable that were synced separately.
+func (t *target) syncNames(g *resume.Group) error {
 	if err := t.syncDirs(g.Dirs); err != nil {
 		return err
 	}
 	return t.syncDrives()
 }
 
-// syncDirs forces the names of files that were forced each by itself. in has a
-// path in each of the directories.
+// syncDirs makes the names of files durable that were synced separately. in has a path in
+// each of the directories.
 func (t *target) syncDirs(in map[string]string) error {
 	if len(in) == 0 {
 		return nil
 	}
-	look := newFinder(t.root)
-	defer look.Close()
+	finder := newFinder(t.root)
+	defer finder.Close()
 	for _, path := range in {
-		dir, _, err := look.Parent(path)
+		dir, _, err := finder.Parent(path)
 		if err == nil {
 			err = t.sync(dir)
 		}
-		// One that its final mode has closed to us was forced before that.
+		// A directory whose final mode denies access was synced before it got the mode.
 		if err != nil && !fsys.NotPermitted(err) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -159,8 +160,8 @@ func (t *target) syncDirs(in map[string]string) error {
 	return nil
 }
 
-// sync forces a file or a directory by itself: with --sync=end as far as the drive,
-// because syncDrives follows.
+// sync syncs one file or directory: with --sync=end only as far as the drive, because
+// syncDrives follows.
 func (t *target) sync(o interface {
 	Sync() error
 	SyncToDrive() error
@@ -171,7 +172,7 @@ func (t *target) sync(o interface {
 	return o.Sync()
 }
 
-// syncDrives flushes the drives' own caches of what was forced each by itself: once for
+// syncDrives flushes the drives' own caches after files were synced separately: once for
 // many files, see docs/adr/0002.
 func (t *target) syncDrives() error {
 	if !t.drivesLater {

@@ -13,19 +13,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// note is what goroutines send to the one collector: something to tell, or the
-// result of an entry, or both.
-type note struct {
-	event   Event
-	tell    bool
-	result  *result
-	barrier chan struct{} // closed when all earlier notes have been dealt with
+// message is what goroutines send to the one collector. Only one of event, result, barrier
+// and folded is set.
+type message struct {
+	event   *Event        // to report; nil for none
+	result  *result       // of an entry; nil for none
+	barrier chan struct{} // closed when all earlier messages have been dealt with
 	folded  *target       // takes a name of the source for the same as another one's
 	below   string        // the directory of that name, or ""
 	file    string        // the path of the file of that name in the manifest, or ""
 }
 
-// result is what became of one entry at all destinations.
+// result is the outcome of one entry at all destinations.
 type result struct {
 	path    string
 	kind    fsys.Kind
@@ -41,33 +40,33 @@ type targetResult struct {
 	done     outcome
 	conflict *conflictError // for outConflict
 	content                 // that the manifest and the journal list
-	name     string         // how the manifest lists it
+	name     string         // how the manifest lists the file
 	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
-	each     bool           // it was synced separately
+	each     bool           // the file was synced separately
 }
 
-// collect runs until notes is closed. It alone writes the summary and the
+// collect runs until r.messages is closed. It alone writes the summary and the
 // manifests' records, and calls Options.Report.
 func (r *run) collect() {
-	for n := range r.notes {
-		if n.tell {
-			r.count(n.event)
-			r.undone.event(n.event)
-			r.deliver(n.event)
+	for m := range r.messages {
+		if m.event != nil {
+			r.count(*m.event)
+			r.undone.event(*m.event)
+			r.deliver(*m.event)
 		}
-		if n.result != nil {
-			r.account(n.result)
-			r.undone.account(r.targets, n.result)
+		if m.result != nil {
+			r.account(m.result)
+			r.undone.account(r.targets, m.result)
 		}
-		if n.folded != nil && n.folded.catalog != nil {
-			if n.file != "" { // an earlier manifest may list what the name leads to
-				n.folded.catalog.Drop(n.file)
+		if m.folded != nil && m.folded.catalog != nil {
+			if m.file != "" { // an earlier manifest may list what the name leads to
+				m.folded.catalog.Drop(m.file)
 			} else {
-				n.folded.catalog.DropBelow(n.below)
+				m.folded.catalog.DropBelow(m.below)
 			}
 		}
-		if n.barrier != nil {
-			close(n.barrier)
+		if m.barrier != nil {
+			close(m.barrier)
 		}
 	}
 }
@@ -76,7 +75,7 @@ func (r *run) collect() {
 // owns may be used then, as long as nothing is sent.
 func (r *run) sync() {
 	done := make(chan struct{})
-	r.notes <- note{barrier: done}
+	r.messages <- message{barrier: done}
 	<-done
 }
 
@@ -99,14 +98,14 @@ func (r *run) count(e Event) {
 	}
 }
 
-// account counts an entry once, by the best that happened to it, and tells what
-// happened at each destination.
+// account counts an entry once, by its best outcome, and reports the outcome at each
+// destination.
 func (r *run) account(f *result) {
 	var copied, linked, skipped, listed, known bool
 	for _, t := range f.targets {
 		known = known || t.known
 		if t.fresh {
-			r.note(f, t)
+			r.addToLog(f, t)
 		}
 		if t.digests != nil {
 			r.toVerify = counters.Plus(r.toVerify, f.size)
@@ -166,14 +165,14 @@ func (r *run) account(f *result) {
 	}
 }
 
-// note lists a file in the log of a destination. The goroutines that make checkpoints
+// addToLog lists a file in the log of a destination. The goroutines that make checkpoints
 // report an error of that, because the collector must not send to itself.
-func (r *run) note(f *result, t targetResult) {
-	t.target.log.Note(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
+func (r *run) addToLog(f *result, t targetResult) {
+	t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 }
 
 // sendResult sends the result of an entry to the collector and completes the progress
-// counters, which count a file whatever became of it, unless the run was stopped.
+// counters, which count a file whatever its outcome is, unless the run was stopped.
 func (r *run) sendResult(e *entry) {
 	f := &result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
@@ -196,10 +195,10 @@ func (r *run) sendResult(e *entry) {
 		f.targets[i] = t
 	}
 	select {
-	case r.notes <- note{result: f}:
+	case r.messages <- message{result: f}:
 	default:
 		e.clock.Wait(timing.Note, timing.None)
-		r.notes <- note{result: f}
+		r.messages <- message{result: f}
 		e.clock.Resume()
 	}
 	if e.kind == fsys.Regular && !cut {
@@ -212,7 +211,7 @@ func (r *run) report(e Event) {
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}
-	r.notes <- note{event: e, tell: true}
+	r.messages <- message{event: &e}
 }
 
 // failSource reports that an entry cannot be copied anywhere. What an earlier
@@ -229,8 +228,8 @@ func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	r.reportSource(e.path, stage, err)
 }
 
-// reportSource tells that something of the source cannot be read. If its root cannot
-// either, that is told once, and the run ends: every further file would fail as well.
+// reportSource reports that something of the source cannot be read. If the root cannot be
+// read either, it reports that once and ends the run: every further file would fail, too.
 func (r *run) reportSource(path string, stage failure.Stage, err error) {
 	if fsys.DeviceFailed(err) || fsys.DestinationLost(err) {
 		if r.sourceGone.Load() {
@@ -253,8 +252,8 @@ func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error
 	r.failTarget(p.target, e.path, stage, err)
 }
 
-// failTarget reports what went wrong at one destination, and gives the
-// destination up if the error is not about the entry alone.
+// failTarget reports an error at one destination, and drops the destination if the error
+// concerns more than the entry.
 func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
 	if t.isDropped() {
 		return

@@ -10,9 +10,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// compare ends the comparing of transfers: the source is read once, and every
-// destination's file beside it until it differs. Nothing is taken for equal if the source
-// does not match its manifests. The error is the source's.
+// compare compares the transfers that are in stateComparing: it reads the source once, and
+// beside it every destination's file until that differs. No file counts as equal if the
+// source does not match its manifests. The error is the source's.
 func (r *run) compare(e *entry) error {
 	var open []*comparison
 	for p := range e.in(stateComparing) {
@@ -24,9 +24,9 @@ func (r *run) compare(e *entry) error {
 		}
 		defer f.Close()
 		c := &comparison{transfer: p, file: f, differs: info.Kind != fsys.Regular || info.Size != e.meta.info.Size}
-		if p.decision.torn && !c.differs {
-			// What memory holds may not be what the device has. What the device did not
-			// take, or gives back only as an error, is copied again.
+		if p.decision.suspect && !c.differs {
+			// The page cache may hold other data than the device. A file that the device did
+			// not take, or cannot give back, is copied again.
 			if _, err := f.DropCache(); err != nil {
 				c.differs = true
 			}
@@ -68,12 +68,12 @@ func (r *run) compare(e *entry) error {
 	return nil
 }
 
-// endComparison does what the decision says. broken: the source does not match its
-// manifests, which was reported.
+// endComparison follows the decision for an equal or a different file. broken: the source
+// does not match its manifests, which was reported.
 func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
-	case c.err != nil && !p.decision.torn:
+	case c.err != nil && !p.decision.suspect:
 		return inStage(failure.StageRead, c.err)
 	case p.decision.damaged(e.digests) && c.differs:
 		r.follow(e, p, actReplace)
@@ -85,7 +85,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		return errReported
 	}
 	e.clock.At(timing.Commit, p.target.place())
-	if err := p.forceEqual(c.file); err != nil {
+	if err := p.syncKept(c.file); err != nil {
 		return inStage(failure.StageSync, err)
 	}
 	if p.decision.equal == actKeep {
@@ -101,7 +101,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 }
 
 // damaged reports whether an earlier manifest lists the file with the digests of the
-// source: what differs from the source then is not what was once read or written there.
+// source: if the file differs from the source, it has been damaged since.
 func (d *decision) damaged(source hash.Digests) bool {
 	for i, digest := range d.line {
 		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
@@ -112,8 +112,9 @@ func (d *decision) damaged(source hash.Digests) bool {
 }
 
 // proveWhole reads what an interrupted run has written from the device and compares it
-// with the digests of what that run read. The source need not be read then. Whatever is
-// wrong shows when it is compared with the source; the error is that the run was stopped.
+// with the digests of what that run read. If they are equal, the source need not be read.
+// If not, or if the file cannot be read, the comparison with the source follows. An error
+// says that the run was stopped.
 func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
@@ -125,7 +126,7 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 	if stopped := r.ctx.Err(); stopped != nil {
 		return false, stopped
 	}
-	if err != nil || !set.Digests().Equal(p.decision.written) || p.forceEqual(c.file) != nil {
+	if err != nil || !set.Digests().Equal(p.decision.written) || p.syncKept(c.file) != nil {
 		return false, nil
 	}
 	p.content = content{digests: p.decision.written, fresh: true, known: true}
@@ -133,9 +134,9 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 	return true, nil
 }
 
-// forceEqual forces a file that was there already, and is going to be listed,
-// where every file is forced by itself.
-func (p *transfer) forceEqual(f *fsys.File) error {
+// syncKept syncs a file that existed already and is going to be listed, if its file system
+// needs that for each file.
+func (p *transfer) syncKept(f *fsys.File) error {
 	if !p.dd.system.syncEach {
 		return nil
 	}
@@ -155,9 +156,8 @@ type comparison struct {
 }
 
 // readBeside reads the source to its end, or until every destination differs and no
-// earlier line has to be compared with the digests, in one buffer of which half is the
-// source's. The digests are the source's,
-// nil if it was not read to the end.
+// earlier line has to be compared with the digests. Source and destinations share one
+// buffer, a half each. The digests are the source's, nil if it was not read to the end.
 func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	b, err := r.pipe.Pool.Get(r.ctx)
 	if err != nil {

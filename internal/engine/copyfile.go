@@ -87,7 +87,8 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 	return nil
 }
 
-// follow brings the transfer to the state in which the action is carried out.
+// follow changes the transfer's state to the one in which the action is carried out, or
+// finishes the transfer if the action is to do nothing.
 func (r *run) follow(e *entry, p *transfer, act action) {
 	switch act {
 	case actCreate, actReplace:
@@ -99,8 +100,8 @@ func (r *run) follow(e *entry, p *transfer, act action) {
 	case actConflict:
 		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
 	case actLeave:
-		if p.decision.torn && !p.content.fresh {
-			p.target.warnTorn(r, e.path)
+		if p.decision.suspect && !p.content.fresh {
+			p.target.warnSuspect(r, e.path)
 		}
 		p.finish(targetResult{done: outLeft, content: p.content})
 	}
@@ -179,7 +180,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 		if err == nil && p.open() {
 			r.endStep(e, p, r.commit(e, p))
 		}
-		r.giveUp(e, p) // nothing after a commit
+		r.abort(p) // does nothing after a commit
 	}
 	if err != nil && !errors.Is(err, errSourceChanged) {
 		r.counters.Bytes.Add(-e.counted)
@@ -188,8 +189,8 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 	return err
 }
 
-// fill is one reading of the file into new temporaries, or, at the first attempt, into
-// those that an interrupted run has left.
+// fill reads the file once and writes it into new temporaries or, at the first attempt,
+// into those that an interrupted run has left. An error is the source's.
 func (r *run) fill(e *entry, movers []*transfer) error {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
@@ -205,17 +206,17 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if len(sinks) == 0 {
 		return nil
 	}
-	course := pipe.Course{Start: start}
+	opts := pipe.MoveOptions{Start: start}
 	if e.meta.info.Size > resume.LeastPartial {
-		course.MarkEvery = resume.MarkEvery
+		opts.MarkEvery = resume.MarkEvery
 	}
 	if e.evict != nil {
-		course.Read = e.evict.Read
+		opts.Read = e.evict.Read
 	}
 	e.resumed = start
 	e.counted += start
 	counters.Grow(&r.counters.Bytes, start)
-	total, err := r.moveBytes(e, movers, sinks, set, course)
+	total, err := r.moveBytes(e, movers, sinks, set, opts)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
 		e.evict.End(total)
@@ -243,7 +244,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if err := e.agree(set.Digests()); err != nil {
 		return err
 	}
-	if total != e.meta.info.Size { // more than 0 for what says 0, as in /proc, less than a page in sysfs
+	if total != e.meta.info.Size { // files in /proc have the size 0, those in sysfs a page
 		meta := *e.meta
 		meta.info.Size = total
 		e.meta = &meta
@@ -262,7 +263,7 @@ func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start i
 		return 0, err
 	}
 	if start == 0 {
-		set.Reset() // what was tried has left its traces
+		set.Reset() // the attempt to continue has fed some of the digests
 	}
 	if start%fsys.DirectAlignment != 0 && e.direct {
 		_, err = e.file.SetDirect(false)
@@ -361,8 +362,9 @@ func (r *run) commit(e *entry, p *transfer) error {
 	return nil
 }
 
-// nameTaken finds out why a name that was free is taken: the transfer is decided
-// again, or fails because names fall together.
+// nameTaken finds out why a name that was free exists now. The error is errNameTaken if
+// another process made it: then the transfer is decided again. Any other error fails the
+// transfer: the file system folds two names of the source together.
 func (r *run) nameTaken(e *entry, p *transfer) error {
 	err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info)
 	if err == nil {
@@ -370,13 +372,13 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 	}
 	var collision *collisionError
 	if errors.As(err, &collision) {
-		r.notes <- note{folded: p.target, file: e.manifestPath(p)}
+		r.messages <- message{folded: p.target, file: e.manifestPath(p)}
 	}
 	return inStage(failure.StageCheck, err)
 }
 
-// giveUp ends the transfer's temporary, unless it is committed or kept.
-func (r *run) giveUp(e *entry, p *transfer) {
+// abort removes the transfer's temporary, unless it is committed or kept.
+func (r *run) abort(p *transfer) {
 	if p.sink.File != nil {
 		p.inFlight.Stop()
 		if p.sink.Behind != nil {
@@ -396,8 +398,8 @@ func (p *transfer) forget() {
 	p.inFlight = nil
 }
 
-// doubtKept lets the transfers be compared that would keep digests of an earlier run
-// which are not those that were read of the source.
+// doubtKept sends transfers back to comparing that would keep the digests of an earlier
+// run, if these are not the digests that this run has read of the source.
 func (e *entry) doubtKept() (anyDoubt bool) {
 	for p := range e.in(stateKeeping) {
 		if e.contradicts(p.content.digests) {
@@ -417,8 +419,8 @@ func (r *run) keepAll(e *entry, group *linkGroup) {
 	}
 }
 
-// freshInfo is what a new file in the directory has before anything is set. The
-// first one is asked for its owner and group; the others get the same.
+// freshInfo returns the owner, group and mode that a new file in the directory has before
+// any are set. It stats only the first new file: the others have the same.
 func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()

@@ -49,7 +49,7 @@ type observation struct {
 type journalView struct {
 	listed  bool         // it was copied or found equal, was flushed, and has not changed since, nor has the source's
 	digests hash.Digests // of a listed file
-	torn    bool         // it has changed since that run began: whatever its size and time are, a power cut may have damaged it
+	suspect bool         // it has changed since that run began: a power cut may have damaged it, even if size and time are right
 	written hash.Digests // what that run read of the source when it wrote the file, which need not be on the device; nil if unknown
 }
 
@@ -61,7 +61,7 @@ type decision struct {
 	conflict  *conflictError // why the entry is left alone, where one of the actions is actConflict
 	content   content        // what is known of the content of what has the name
 	line      hash.Digests   // of the previous manifests: where they list the source's digests, a difference is damage
-	torn      bool           // compare what the device has, not what memory has
+	suspect   bool           // a power cut may have damaged it: compare what the device has, not the page cache
 	written   hash.Digests   // for actCompare: a file that has these digests is equal, too
 }
 
@@ -102,8 +102,8 @@ func decide(o observation) decision {
 		switch {
 		case o.journal.listed:
 			d = o.listedBefore(d)
-		case o.journal.torn:
-			d = o.tornBefore(d)
+		case o.journal.suspect:
+			d = o.suspectBefore(d)
 		case d.act == actKeep && o.hashing && !o.linkable: // a link has the line of the name that it is linked to
 			d = o.keepLine()
 		}
@@ -157,20 +157,20 @@ func (o *observation) listedBefore(d decision) decision {
 	return decision{act: act, content: content{digests: o.journal.digests, known: true}}
 }
 
-// tornBefore decides about a file that a power cut may have damaged. Its size and time
+// suspectBefore decides about a file that a power cut may have damaged. Its size and time
 // prove nothing, and replacing it needs no permission by the policy: the interrupted run
 // wrote it. Policy "never" leaves even such a file, but may find that it is complete.
-func (o *observation) tornBefore(d decision) decision {
-	torn := decision{act: d.act, torn: true, written: o.journal.written}
+func (o *observation) suspectBefore(d decision) decision {
+	suspect := decision{act: d.act, suspect: true, written: o.journal.written}
 	switch {
 	case o.sameSize && d.act == actLeave:
-		torn.act, torn.equal, torn.different = actCompare, actLeave, actLeave
+		suspect.act, suspect.equal, suspect.different = actCompare, actLeave, actLeave
 	case o.sameSize && d.act != actReplace:
-		torn.act, torn.equal, torn.different = actCompare, actKeep, actReplace
+		suspect.act, suspect.equal, suspect.different = actCompare, actKeep, actReplace
 	case d.act != actLeave:
-		torn.act = actReplace
+		suspect.act = actReplace
 	}
-	return torn
+	return suspect
 }
 
 // keepLine decides about a file that is up to date by size and time. It keeps the line of
@@ -186,7 +186,7 @@ func (o *observation) keepLine() decision {
 
 // doubted lets the content decide about a file that is up to date by size and time.
 func (d decision) doubted() decision {
-	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: d.line, torn: d.torn}
+	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: d.line, suspect: d.suspect}
 }
 
 func conflict(why string, hint Policy) decision {
@@ -266,8 +266,8 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 		}
 		return j
 	}
-	j.torn = left.MayBeIncomplete && !(log.Certified && p.target.catalog.Settled(path))
-	if j.torn {
+	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.Settled(path))
+	if j.suspect {
 		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
 			j.written = digests
 		}

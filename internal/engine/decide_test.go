@@ -81,7 +81,7 @@ func (s *situation) observed(o Options) observation {
 // about a regular file: docs/guarantees.md, "When a copy was interrupted". A file that the
 // journal lists is up to date. Any other that has changed since is compared and replaced if
 // it differs, and one of another size differs. Policy never leaves it.
-var afterInterruption = map[string]struct{ listed, tornSameSize, tornOtherSize string }{
+var afterInterruption = map[string]struct{ listed, suspectSameSize, suspectOtherSize string }{
 	"keep":           {"keep", "?keep:replace", ""},
 	"leave":          {"leave", "?leave:leave", "leave"},
 	"replace":        {"keep", "replace", "replace"},
@@ -97,7 +97,7 @@ func TestDecideEveryCombination(t *testing.T) {
 	line, listed, written := hash.Digests{{1}}, hash.Digests{{2}}, hash.Digests{{3}}
 	journals := map[string]journalView{
 		"none": {}, "listed": {listed: true, digests: listed}, "listed, no hash": {listed: true},
-		"torn": {torn: true}, "torn, written": {torn: true, written: written},
+		"suspect": {suspect: true}, "suspect, written": {suspect: true, written: written},
 	}
 	cases := 0
 	for _, s := range situations() {
@@ -117,16 +117,16 @@ func TestDecideEveryCombination(t *testing.T) {
 
 						want, known := word, content{}
 						judged := files && !dryRun
-						torn := judged && journal.torn && !ours
+						suspect := judged && journal.suspect && !ours
 						switch {
 						case ours:
 							want = "replace"
 						case judged && journal.listed:
 							want, known = afterInterruption[word].listed, content{digests: journal.digests, known: true}
-						case torn && s.src.Size == s.have.Size:
-							want = afterInterruption[word].tornSameSize
-						case torn:
-							want = afterInterruption[word].tornOtherSize
+						case suspect && s.src.Size == s.have.Size:
+							want = afterInterruption[word].suspectSameSize
+						case suspect:
+							want = afterInterruption[word].suspectOtherSize
 						case judged && hashing && word == "keep" && linkable: // its line is that of the other name
 						case judged && hashing && word == "keep" && lineIs == "meets":
 							known.digests = line
@@ -142,15 +142,15 @@ func TestDecideEveryCombination(t *testing.T) {
 						require.Equal(t, want, spell(d), name)
 						require.Equal(t, known, d.content, name)
 						require.Equal(t, strings.Contains(want, "conflict"), d.conflict != nil, name)
-						if torn && strings.HasPrefix(want, "?") {
-							require.True(t, d.torn, name)
+						if suspect && strings.HasPrefix(want, "?") {
+							require.True(t, d.suspect, name)
 							require.Equal(t, journal.written, d.written, name)
 						} else if strings.HasPrefix(want, "?") {
-							require.False(t, d.torn, name)
+							require.False(t, d.suspect, name)
 							require.Nil(t, d.written, name)
 						}
 						if want == "leave" {
-							require.Equal(t, torn, d.torn, "a warning: "+name)
+							require.Equal(t, suspect, d.suspect, "a warning: "+name)
 						}
 						if judged && want == "?keep:conflict" && word == "keep" {
 							require.Equal(t, o.line, d.line, name)

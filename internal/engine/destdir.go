@@ -14,7 +14,7 @@ import (
 )
 
 // destDir is the counterpart of one source directory at one destination. It is
-// made when something is first put into it, or when it is left.
+// made when something is first put into it, or when the walk leaves it.
 type destDir struct {
 	target *target
 	parent *destDir // nil for the root
@@ -29,24 +29,24 @@ type destDir struct {
 	fresh bool
 	// existing are the names that were there before; nil if fresh.
 	existing *nameSet
-	// given back when it is left, if the policy forbids to touch it
+	// originalMode is restored when the directory is left, if its metadata is not to be set.
 	originalMode uint32
-	tookOver     bool
+	tookOver     bool // it was read-only and was made writable
 
 	owner     fsys.Info // owner and group that new files get here
 	ownerSet  bool
-	inherits  bool // new entries get an ACL from its default ACL
-	appeared  map[string]bool
+	inherits  bool              // new entries get an ACL from its default ACL
+	appeared  map[string]bool   // names that another process has made during the run
 	claimedBy map[string]string // existing name → the source's name that folds to it
 }
 
 type destState uint8
 
 const (
-	destUntried destState = iota
-	destReady
-	destAbsent  // in a dry run: it would be made
-	destRefused // reported; nothing below it is copied to this destination
+	destUntried destState = iota // neither made nor opened yet
+	destReady                    // open
+	destAbsent                   // in a dry run: it would be made
+	destRefused                  // reported; nothing below it is copied to this destination
 )
 
 // destDirs is the State of a source directory: its counterpart at each target.
@@ -73,8 +73,9 @@ func (dd *destDir) ready(r *run) destState {
 	return dd.state
 }
 
-// acquire returns the open directory until dd.handle.Release, or nil if there
-// is none, which was reported then. In a dry run it can be nil and ready.
+// acquire returns the open directory, to be given back with release. ok is false if there
+// is none, which was reported. In a dry run the directory is nil, with ok, where it would
+// be made.
 func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
 	if dd.target.isDropped() {
 		return nil, false
@@ -107,7 +108,7 @@ func (dd *destDir) prepare(r *run) destState {
 			return destAbsent
 		}
 		dd.handle, dd.fresh = t.handle, t.created
-		return dd.look(r, t.root)
+		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
 	case destAbsent:
@@ -126,7 +127,7 @@ func (dd *destDir) prepare(r *run) destState {
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever:
-		r.notes <- note{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
+		r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		return destRefused
 	case errors.As(err, &conflict):
 		r.conflict(t, dd.src.Path(), conflict)
@@ -134,7 +135,7 @@ func (dd *destDir) prepare(r *run) destState {
 	case err != nil:
 		var collision *collisionError
 		if errors.As(err, &collision) {
-			r.notes <- note{folded: t, below: dd.src.Path()}
+			r.messages <- message{folded: t, below: dd.src.Path()}
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
@@ -156,7 +157,7 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
 	defer dd.handle.Release()
-	return dd.look(r, dir)
+	return dd.inspect(r, dir)
 }
 
 // errIsSource is a destination directory that is the source, which contains DST's own
@@ -225,8 +226,8 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 	return up.OpenDir(name)
 }
 
-// look learns what matters about the opened directory.
-func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
+// inspect reads the properties of the opened directory, and lists the names in it.
+func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	t := dd.target
 	fail := func(err error) destState {
 		r.failTarget(t, dd.src.Path(), failure.StageOpen, err)
@@ -258,7 +259,7 @@ func (dd *destDir) look(r *run, dir *fsys.Dir) destState {
 			return fail(err)
 		}
 	}
-	// A single file is looked up by name; its directory may be huge.
+	// The directory of a single file is not listed: it may be huge.
 	if !dd.fresh && t.Name == "" {
 		dd.existing = &nameSet{seed: r.names}
 		if err = dd.list(r, dir, dd.existing); err != nil {
@@ -294,8 +295,8 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	return err
 }
 
-// stripACL reports whether entries made in dir inherit an ACL. A fresh
-// directory must not: it has inherited a default ACL that the source lacks.
+// stripACL reports whether entries made in dir inherit an ACL. If dir is fresh, it first
+// removes the ACL that dir has inherited and the source lacks.
 func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
 	if dd.fresh && dd.parent != nil && !dd.parent.inherits {
 		return false, nil
@@ -315,7 +316,7 @@ func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
 	return false, nil
 }
 
-// maybeExists reports whether name has to be looked up: it was there before the
+// maybeExists reports whether name may exist and has to be read: it existed before the
 // run, or has appeared since.
 func (dd *destDir) maybeExists(name string) bool {
 	dd.mu.Lock()
@@ -324,8 +325,8 @@ func (dd *destDir) maybeExists(name string) bool {
 }
 
 // collision explains why name exists although it was neither there before nor
-// made by this run: somebody else made it (nil; it is looked up from now on),
-// or the file system takes it for the same as another name, which may be
+// made by this run. Either another process made it: then collision returns nil, and
+// maybeExists reports true from now on. Or the file system takes it for the same as another name, which may be
 // another of the source's. src and info are the source's directory and entry.
 func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsys.Info) error {
 	dd.mu.Lock()
@@ -383,7 +384,7 @@ func (dd *destDir) aliasFor(name string) (other string, ok bool) {
 }
 
 // aliasOf returns the name under which dir lists the entry that it finds by
-// name; "" if it cannot be told.
+// name; "" if that is unknown.
 func aliasOf(dir *fsys.Dir, name string) (string, error) {
 	alias := ""
 	err := dir.Each(func(listed []byte, _ uint64, _ fsys.Kind) bool {
@@ -418,7 +419,7 @@ func aliasOf(dir *fsys.Dir, name string) (string, error) {
 // name, takes for the same; "" if there is none. A file system can list a name as
 // it was not made: in lower case (ntfs-3g's ignore_case), or in another form of
 // Unicode (HFS+). A hard link of the source that is one at the destination is none:
-// somebody else has made it, or a server that lost its answer to us.
+// another process has made it, or a server whose answer was lost.
 func twinOf(dir *fsys.Dir, name string, src *walk.Dir, own fsys.Info) (string, error) {
 	info, err := dir.Lstat(name)
 	if err != nil || info.ID.Ino == 0 {

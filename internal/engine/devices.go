@@ -13,11 +13,11 @@ const leastBehind = 1 << 20 // bytes
 // device is what destinations on one device share.
 type device struct {
 	pipe.Gauged               // Copies are its destinations
-	turn        chan struct{} // of writing a long file to a disk that spins; nil for others
+	turn        chan struct{} // held while a long file is written; nil unless the disk spins
 }
 
-// fastest is a speed that no disk reaches that spins, whatever the system takes it
-// for: bytes per second.
+// fastest is a speed that no spinning disk reaches, in bytes per second: a faster device
+// does not spin, even if the system says so.
 const fastest = 400 << 20
 
 // takeTurns lets one long file at a time be written to a disk that spins, whose head
@@ -31,10 +31,10 @@ func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 		}
 	}
 	for _, d := range r.devices { // in one order for all
-		if d.turn == nil || d.Rate() > fastest || !d.takes(movers) {
+		if d.turn == nil || d.Rate() > fastest || !d.receives(movers) {
 			continue
 		}
-		e.clock.Wait(timing.Turn, timing.None) // whoever has it is measured
+		e.clock.Wait(timing.Turn, timing.None) // the time counts for the worker that has the turn
 		select {
 		case d.turn <- struct{}{}:
 			taken = append(taken, d)
@@ -50,8 +50,8 @@ func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 	return end, nil
 }
 
-// takes reports whether one of the transfers leads to the device.
-func (d *device) takes(movers []*transfer) bool {
+// receives reports whether one of the transfers leads to the device.
+func (d *device) receives(movers []*transfer) bool {
 	for _, p := range movers {
 		if p.open() && p.target.behind == d.Device && !p.sink.Clone {
 			return true
@@ -60,16 +60,17 @@ func (d *device) takes(movers []*transfer) bool {
 	return false
 }
 
-// startTending begins what goes on beside the copy at every destination: bounding
-// what is unwritten, and checkpoints.
-func (r *run) startTending() {
+// startBackground starts the goroutines that work beside the copy: at every destination one
+// that makes checkpoints and one that writes the log, for each device one that waits for
+// writeback, and the gauge.
+func (r *run) startBackground() {
 	r.memory = fsys.Memory()
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
 		if t.log == nil || t.isDropped() {
 			continue
 		}
-		t.untended = make(chan struct{})
+		t.checkpointsEnded = make(chan struct{})
 		t.flushAsked = make(chan struct{}, 1)
 		if r.opts.DirtyWindow != DirtyWindowOff && !t.root.InMemory() {
 			d := devices[t.dev]
@@ -91,8 +92,8 @@ func (r *run) startTending() {
 				t.group = d.Join(t.flushAsked)
 			}
 		}
-		t.tending.Go(func() { t.tend(r) })
-		t.tending.Go(func() { t.writeDown(r) })
+		t.checkpointers.Go(func() { t.makeCheckpoints(r) })
+		t.checkpointers.Go(func() { t.flushLog(r) })
 	}
 	var gauged []pipe.Gauged
 	for _, d := range r.devices {
@@ -101,18 +102,18 @@ func (r *run) startTending() {
 	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
 }
 
-// stopTending ends the checkpoints.
-func (r *run) stopTending() {
+// stopCheckpoints ends the goroutines that startBackground started for the logs.
+func (r *run) stopCheckpoints() {
 	for _, t := range r.targets {
-		if t.untended != nil {
+		if t.checkpointsEnded != nil {
 			r.clock.At(timing.Flush, t.place()) // a checkpoint may be under way
-			close(t.untended)
-			t.tending.Wait()
+			close(t.checkpointsEnded)
+			t.checkpointers.Wait()
 		}
 	}
 }
 
-// stopGauge says that nothing is unwritten any more.
+// stopGauge stops counting unwritten bytes.
 func (r *run) stopGauge() {
 	if r.gauge != nil {
 		r.gauge.Stop()
@@ -129,8 +130,8 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropUnwritten(r, path, err) })
 }
 
-// wrote counts a file that is complete and closed among what is unwritten, if
-// writeback has not followed it.
+// wrote counts a file that is complete and closed among the unwritten ones, unless
+// writeBehind has followed it.
 func (r *run) wrote(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
 		p.target.group.Add(e.meta.info.Size, e.clock)

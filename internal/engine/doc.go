@@ -1,23 +1,27 @@
 // Package engine copies a source to destinations and keeps account of it.
 //
-// Data flows one way. The source is walked, each file is read once, its blocks
-// go to a lane for each digest and one for each destination, and a finished
-// file is committed and recorded:
+// Data flows one way. The source is walked, each file is read once, its blocks go to
+// every digest and every destination, and a complete file is committed and recorded:
 //
-//	walk ──jobs──▶ workers: one entry each ──notes──▶ collector ──▶ manifests, summary
+//	walk ──jobs──▶ workers: one entry each ──messages──▶ collector ──▶ manifests, summary
 //	                 │
-//	                 ├─ at most one block: read → hash → write, in turn, in one buffer
-//	                 ├─ longer: the worker reads ──piece──▶ lane: digest
-//	                 │                           ├────────▶ lane: writer of destination 1
-//	                 │                           └────────▶ lane: writer of destination 2 ...
+//	                 ├─ small files, or all cores busy: read → hash → write, in one buffer
+//	                 ├─ otherwise: the worker reads ──piece──▶ lane: digest
+//	                 │                              ├────────▶ lane: writer of destination 1
+//	                 │                              └────────▶ lane: writer of destination 2 ...
 //	                 └─ a clone, or copied by the system: only what has to be hashed is read
 //
-// A directory is completed, with its own metadata, when nothing in it is held
-// any more; that is deepest first by itself. At the end everything is forced to
-// the device and the manifests get their names, in this order.
+// A directory gets its own metadata when nothing in it is held any more, so subdirectories
+// come before their parent. At the end everything is flushed to the device, and then the
+// manifests get their names.
 //
-// Parts of it are packages: route resolves the paths, catalog owns the manifests, readback
-// reads the destinations again.
+// Where to begin reading: Run in engine.go is the order of a run, visitor.go receives the
+// walk, process in entry.go takes one entry, copyfile.go has its steps, collect.go records
+// the results, and finish.go ends the run.
+//
+// Parts of a run are packages: route resolves the paths, resume has the journal, catalog
+// the manifests, and readback reads the destinations again. The files here that have the
+// names of such packages call them.
 //
 // # Five rules of the pipeline
 //
@@ -35,13 +39,17 @@
 //
 //   - entry: one thing in the source that is not a directory
 //   - target: a destination
+//   - group: the names of one file of the source with several names (links.go); a group of
+//     package resume is what one checkpoint covers, one of pipe the unwritten small files
+//   - message: what a goroutine sends to the collector
 //   - transfer: the copy of one entry to one target; transfer.go has its states
 //   - observation, decision: what is known before content is compared, and what follows
 //   - sink: where the bytes of a transfer are written
 //   - lane: a channel and the goroutine that drains it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole
 //   - commit: giving a complete file its final name
-//   - result: the outcome of an entry at all targets, as the collector records it
+//   - result: the outcome of an entry at all targets, as the collector records it; a
+//     targetResult is the part of one target
 //   - primary link: the name of a file with several names that the others are linked to
-//   - pending links: files with several names of which some were not met yet
+//   - pending links: groups of which the walk has not met all names yet
 package engine

@@ -27,13 +27,13 @@ type run struct {
 	counters   *counters.Set
 	route      *route.Route
 	source     *fsys.Dir
-	sourceGone atomic.Bool // which was told
+	sourceGone atomic.Bool // its root cannot be read any more, which was reported
 	sourceInfo fsys.Info   // of the directory, as it was at the start
 	targets    []*target
 	privileged bool
 
-	outer       context.Context // ends with the run's being stopped from outside
-	ctx         context.Context // ends with that, the first failure where that is asked for, or the last destination
+	outer       context.Context // Run's own: ends when the user stops the run
+	ctx         context.Context // also ends at the first failure with FailFast, without the source, and without any destination
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
@@ -49,23 +49,23 @@ type run struct {
 	devices   []*device
 	gauge     *pipe.Gauge
 	largest   atomic.Int64 // bytes of the largest file met
-	noDirect  sync.Once
+	noDirect  sync.Once    // the warning that the page cache cannot be bypassed
 	links     linkGroups
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
 	jobs      chan job
-	notes     chan note
+	messages  chan message
 	summary   *Summary
 	undone    undone // the collector's, until it is synced with
 
-	late struct { // the source's files that have a manifest's name: they are copied last
+	late struct { // files of the source that have a name of this run's manifests: they are copied last
 		sync.Mutex
 		jobs []job
 	}
 	reserved     sync.Once
 	warnedUnread sync.Once // that extended attributes must not be read
 
-	warnedNotKept sync.Map // what a NotKeptError has named
+	warnedNotKept sync.Map // kinds of metadata of the source that no copy keeps, once warned about
 }
 
 // job is one entry of the source for a worker. Its directory is held.
@@ -76,10 +76,10 @@ type job struct {
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
-// *failure.RefusedError if nothing was written, and the cause of ctx's end if the run
-// was stopped; the summary tells of everything else that went wrong. It is not
-// nil unless the run was refused. When Run returns, all its goroutines have
-// ended.
+// *failure.RefusedError if the run was refused before anything was written, and the cause
+// of ctx's end if the run was stopped. The summary, which is nil only if the run was
+// refused, counts everything else that went wrong. When Run returns, all its goroutines
+// have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
@@ -116,7 +116,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.Destinations), opts.pendingLinksMemory, r.newPendingLinksFile)
 	r.jobs = make(chan job, jobsAhead)
-	r.notes = make(chan note, jobsAhead)
+	r.messages = make(chan message, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
 	r.undone = r.newUndone()
 
@@ -128,7 +128,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
-		r.startTending()
+		r.startBackground()
 		r.clock.At(timing.Read, timing.Source)
 		r.work() // closes the source
 		stopped = r.finish()
@@ -136,7 +136,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		r.source.Close()
 	}
 	r.close()
-	close(r.notes)
+	close(r.messages)
 	collector.Wait()
 	c.Phase.Store(int32(counters.End(stopped || err != nil)))
 	if err != nil {
@@ -151,11 +151,11 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	return r.summary, nil
 }
 
-// jobsAhead is how far the walk may run ahead of the workers, and they of the
-// collector: enough to even out, little to hold.
+// jobsAhead is how many entries the walk may be ahead of the workers, and these of the
+// collector: enough to even out their speeds, few enough to hold in memory.
 const jobsAhead = 256
 
-// withDefaults fills in what was left to the program.
+// withDefaults replaces the zero values that stand for a default.
 func (o *Options) withDefaults() *Options {
 	full := *o
 	if full.BlockSize == 0 {
@@ -169,7 +169,7 @@ func (o *Options) withDefaults() *Options {
 		full.Workers = pipe.DefaultWorkers()
 	}
 	if full.Memory == 0 {
-		// Every worker with full queues, and one block in each hand.
+		// For every worker: full queues, the block that it reads into, and the one that is written.
 		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
 	}
 	if full.rotational == nil {
@@ -178,13 +178,13 @@ func (o *Options) withDefaults() *Options {
 	if full.inMemory == nil {
 		full.inMemory = (*fsys.Dir).InMemory
 	}
-	full.tendEvery = cmp.Or(full.tendEvery, tendEvery)
+	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
 	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
 	return &full
 }
 
-// fitDescriptors lets no more workers run than there are descriptors for: each has a
-// file and a directory open in every tree, and one more.
+// fitDescriptors reduces the number of workers to what the limit of open files allows.
+// Each worker has a file and a directory open in every tree, and one more descriptor.
 func (o *Options) fitDescriptors(limit int) error {
 	trees := 1 + len(o.Targets)
 	least := o.leastDescriptors()
@@ -195,15 +195,14 @@ func (o *Options) fitDescriptors(limit int) error {
 	return nil
 }
 
-// leastDescriptors is what one worker gets along with: logs, manifests (of the source
-// as well, one of each kind), temporaries, directories on the way, and what the runtime
-// has open.
+// leastDescriptors is how many descriptors a run with one worker needs: for logs, manifests
+// (of the source too, one for each hash), temporaries, directories, and the runtime.
 func (o *Options) leastDescriptors() int {
 	targets, further := len(o.Targets), max(len(o.Hashes)-1, 0)
 	return 20 + 10*targets + (1+targets)*further
 }
 
-// minHandles are accounted for in leastDescriptors.
+// minHandles is the smallest budget of one tree; leastDescriptors includes it.
 const minHandles = 4
 
 // newHandles makes the handles of one tree: the source, the scan ahead of it, or
@@ -272,8 +271,8 @@ func (r *run) learnOwner(t *target) {
 	}
 }
 
-// chargeMemory says whose time that of file systems in memory is: no device makes
-// anybody wait there.
+// chargeMemory counts the time of file systems in memory as CPU time, because no device
+// is waited for there.
 func (r *run) chargeMemory() {
 	if r.opts.inMemory(r.source) {
 		r.sheet.Charge(timing.Source, timing.CPU)
@@ -288,7 +287,7 @@ func (r *run) chargeMemory() {
 // work walks the source and copies.
 func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
-	root.Hold() // to the end: the source's own manifests come last
+	root.Hold() // until copyLate has copied the source's own manifests, which come last
 	stopScan := r.startScan()
 	r.clock.At(timing.Idle, timing.None)
 	var workers sync.WaitGroup
@@ -314,7 +313,7 @@ func (r *run) work() {
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
 	r.findAbsent()
-	r.clock.At(timing.Commit, r.targets[0].place()) // what is left are directories
+	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
 	r.links.release()
 	for _, t := range r.targets {
 		r.learnOwner(t)
@@ -323,7 +322,7 @@ func (r *run) work() {
 	stopScan()
 }
 
-// worker takes what the walk has found, until there is nothing more.
+// worker copies the entries that the walk has found, until there are no more.
 func (r *run) worker() {
 	clock := r.sheet.Clock()
 	defer clock.Stop()
@@ -346,64 +345,8 @@ func (r *run) worker() {
 	}
 }
 
-// walkers is how many goroutines list directories ahead of so many workers.
+// walkers is how many goroutines list directories for a number of workers.
 func walkers(workers int) int { return min(workers, 4) }
-
-// Enter implements walk.Visitor.
-func (r *run) Enter(d *walk.Dir) bool {
-	dirs := newDestDirs(r, d)
-	d.State = dirs
-	for _, t := range r.targets {
-		if d.Parent == nil || t.root == nil {
-			continue
-		}
-		if info, err := t.root.Stat(); err == nil && info.ID == d.Info.ID {
-			for _, dd := range dirs {
-				dd.state = destRefused
-			}
-			err := errors.New("it is a destination of this copy, reached through the source")
-			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, err))
-			return false
-		}
-	}
-	return true
-}
-
-// Entry implements walk.Visitor.
-func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
-	d.Hold()
-	j := job{dir: d, name: name, kind: kind}
-	if kind == fsys.Regular && r.isLate(d, name) {
-		r.late.Lock()
-		r.late.jobs = append(r.late.jobs, j)
-		r.late.Unlock()
-		return
-	}
-	select {
-	case r.jobs <- j:
-	case <-r.ctx.Done():
-		d.Done()
-	}
-}
-
-// Failed implements walk.Visitor.
-func (r *run) Failed(d *walk.Dir, name string, err error) {
-	p := d.Path()
-	if name != "" {
-		p = d.Join(name)
-	}
-	if fsys.IsSymlinkRefusal(err) {
-		err = errExchanged
-	}
-	r.reportSource(p, failure.StageScan, err)
-}
-
-func (r *run) skipReserved(d *walk.Dir, name string) {
-	r.reserved.Do(func() {
-		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
-		r.report(Event{Kind: EventWarning, Path: d.Join(name), Err: err})
-	})
-}
 
 // newFinder finds things below a directory by the paths that a manifest gives.
 func newFinder(root *fsys.Dir) *fsys.Finder {

@@ -23,7 +23,7 @@ type entry struct {
 
 	clock     *timing.Clock // of the goroutine that works on it
 	transfers []*transfer
-	attempts  int                 // descriptions with which it was taken to the destinations
+	attempts  int                 // how many descriptions the transfers were started with
 	expected  catalog.Expectation // what the source's own manifests list for it
 	broken    bool                // it does not match them, which was reported
 
@@ -38,13 +38,14 @@ type description struct {
 	file    *fsys.File     // open while a regular file is worked on
 	link    string         // a symbolic link's target
 	digests hash.Digests   // nil until the file was read to its end
-	counted int64          // bytes that the progress counter has of it
+	counted int64          // bytes of it in the progress counter
 	resumed int64          // bytes that an interrupted run had written already
 	evict   *pipe.Eviction // drops what was read from the page cache; nil if that is not wanted
 	direct  bool           // it is read past the page cache
 }
 
-// maxAttempts is how often a file that changes while it is read is read.
+// maxAttempts is how often a file is read that changes each time. It also limits the rounds
+// of an attempt, in which other processes take the name.
 const maxAttempts = 3
 
 // process takes one entry of the source to all destinations. The entry's
@@ -156,9 +157,9 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 	}
 }
 
-// attempt takes the entry, as it is described, to all destinations. A transfer whose name
-// was taken meanwhile is decided again, with the next round. The error is the source's:
-// errSourceChanged if the description was not right to the end.
+// attempt takes the entry, as it is described, to all destinations. If another process
+// takes the name of a transfer meanwhile, the next round decides that transfer again. The
+// error is the source's: errSourceChanged if the file was not the described one throughout.
 func (r *run) attempt(e *entry, group *linkGroup) error {
 	e.attempts++
 	for round := 0; round < maxAttempts && anyOpen(e.transfers); round++ {
@@ -192,8 +193,9 @@ func (r *run) describeAgain(e *entry) error {
 	return e.openSource()
 }
 
-// agree notes digests that were read of the file. All that are read in one run must be
-// equal: otherwise it changed without a trace in its times.
+// agree records the digests of one reading of the source. All readings of one run must
+// agree: otherwise the file changed without a trace in its times, and the error is
+// errSourceChanged.
 func (e *entry) agree(digests hash.Digests) error {
 	if len(digests) == 0 { // it was not read to its end, or nothing is hashed
 		return nil
@@ -237,7 +239,7 @@ func (e *entry) unchanged() error {
 	return err
 }
 
-// sameState reports whether nothing has been done to a file between two looks.
+// sameState reports whether two descriptions show the same file, unchanged.
 func sameState(a, b fsys.Info) bool {
 	return a.ID == b.ID && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
 }

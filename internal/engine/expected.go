@@ -12,20 +12,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// What the source's own manifests list is checked with the digests of the one read:
-// corruption is not passed on.
+// This file compares the digests of the one read with those that the source's own manifests
+// list, so that a corrupt file is not copied.
 
 var errBroken = errors.New("source does not match its manifest")
 
-// reportNote reports something about a manifest of the source.
-func (r *run) reportNote(n catalog.Note) {
+// reportProblem reports something about a manifest of the source.
+func (r *run) reportProblem(p catalog.Problem) {
 	switch {
-	case n.Severity == catalog.Failure:
-		r.report(fileEvent(EventFailed, n.Path, "", failure.StageManifest, n.Err))
-	case n.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
-		r.report(fileEvent(EventMismatch, n.Path, "", failure.StageVerify, n.Err))
+	case p.Severity == catalog.Failure:
+		r.report(fileEvent(EventFailed, p.Path, "", failure.StageManifest, p.Err))
+	case p.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
+		r.report(fileEvent(EventMismatch, p.Path, "", failure.StageVerify, p.Err))
 	default:
-		r.report(Event{Kind: EventWarning, Path: n.Path, Err: n.Err})
+		r.report(Event{Kind: EventWarning, Path: p.Path, Err: p.Err})
 	}
 }
 
@@ -69,14 +69,14 @@ func (r *run) findAbsent() {
 	if r.route.Name != "" || r.opts.DryRun {
 		return // the others in the directory were not asked for
 	}
-	look := newFinder(r.source)
-	defer look.Close()
+	finder := newFinder(r.source)
+	defer finder.Close()
 	absent := absentFiles{run: r}
 	err := r.manifests.Absent(func(list, file string) error {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
-		if !r.wanted(file) || !r.absent(look, file) {
+		if !r.wanted(file) || !r.absent(finder, file) {
 			return nil
 		}
 		if r.opts.SourceManifest == SourceManifestStrict {
@@ -128,9 +128,9 @@ func (a *absentFiles) warn() {
 }
 
 // absent reports whether there is no file of that name, nor a link in the source
-// to one. What cannot be opened is there; why it was not copied was told.
-func (r *run) absent(look *fsys.Finder, name string) bool {
-	f, _, err := look.Open(name)
+// to one. A file that cannot be opened exists; the copy has reported why it fails.
+func (r *run) absent(finder *fsys.Finder, name string) bool {
+	f, _, err := finder.Open(name)
 	if err == nil {
 		f.Close()
 		return false
@@ -142,7 +142,7 @@ func (r *run) absent(look *fsys.Finder, name string) bool {
 		return true
 	}
 	for end := strings.IndexByte(name, '/'); end > 0; { // in another file system it was not asked for
-		if info, err := look.Lstat(name[:end]); err == nil && info.ID.Dev != r.sourceInfo.ID.Dev {
+		if info, err := finder.Lstat(name[:end]); err == nil && info.ID.Dev != r.sourceInfo.ID.Dev {
 			return false
 		}
 		next := strings.IndexByte(name[end+1:], '/')

@@ -30,7 +30,7 @@ type fileSystem struct {
 	syncEach bool // sync each file and directory separately
 
 	followsLinks answer // what a symbolic link points to gets the link's metadata
-	tellsLinks   answer // hard links have one inode number
+	showsLinks   answer // hard links have one inode number
 	mu           struct {
 		sync.Mutex
 		lacks map[string]bool // kinds of metadata that it cannot store

@@ -81,7 +81,7 @@ func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir)
 		t.Cleanup(func() { dir.Close() })
 		dirs = append(dirs, dir)
 	}
-	r = &run{opts: &Options{}, notes: make(chan note, 10)}
+	r = &run{opts: &Options{}, messages: make(chan message, 10)}
 	d = &target{root: root, wholeFS: root.SyncFSReliable()}
 	d.system, err = d.meet(r, root, on(t, root, 1))
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestWhatAMountCannotStoreIsTriedElsewhere(t *testing.T) {
 	require.True(t, mount.cannot(kindACL))
 	require.False(t, mount.cannot(kindOwner))
 	require.False(t, d.system.cannot(kindACL))
-	require.Len(t, r.notes, 1)
+	require.Len(t, r.messages, 1)
 }
 
 // Each file is synced separately where the root's file system, or its own, has no flush

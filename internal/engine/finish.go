@@ -11,137 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/timing"
-	"github.com/seed65876f4f/sealift/internal/walk"
 )
-
-// Leave completes a directory at all destinations: everything in it is done,
-// so its own metadata can be set and will stay.
-func (r *run) Leave(d *walk.Dir) {
-	meta := &metadata{info: d.Info}
-	var metaErr error
-	loaded := false
-	for _, dd := range d.State.(destDirs) {
-		if dd.untried() && (d.Implied() && !(d.Parent == nil && dd.target.rootOurs) || r.ctx.Err() != nil) {
-			continue
-		}
-		dir, ok := dd.acquire(r)
-		if dir == nil || !ok {
-			dd.close()
-			continue
-		}
-		if !loaded && r.ctx.Err() == nil {
-			loaded = true
-			metaErr = r.dirXattrs(d, meta)
-			if metaErr != nil {
-				r.reportSource(d.Path(), failure.StageMetadata, metaErr)
-			}
-		}
-		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
-			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
-		}
-		if dd.system.syncEach && r.ctx.Err() == nil {
-			if err := dd.target.sync(dir); err != nil {
-				dd.target.dropUnwritten(r, d.Path(), err)
-			}
-		}
-		dd.release(dir)
-		dd.close()
-	}
-	r.settleDir(d)
-}
-
-// settleDir tells the collector where a directory was made.
-func (r *run) settleDir(d *walk.Dir) {
-	if d.Parent == nil {
-		return
-	}
-	f := &result{path: d.Path(), kind: fsys.Directory}
-	for _, dd := range d.State.(destDirs) {
-		if dd.wasMade() {
-			f.targets = append(f.targets, targetResult{target: dd.target, done: outCreated})
-		}
-	}
-	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
-		r.notes <- note{result: f}
-	}
-}
-
-// wasMade reports whether this run made the directory, or would have.
-func (dd *destDir) wasMade() bool {
-	dd.mu.Lock()
-	defer dd.mu.Unlock()
-	return dd.fresh && (dd.state == destReady || dd.state == destAbsent)
-}
-
-func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
-	if r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
-		return nil
-	}
-	src, err := d.Acquire()
-	if err != nil {
-		return err
-	}
-	defer d.Release()
-	return r.readXattrs(&src.Object, d.Path(), m)
-}
-
-// leaveDest sets the metadata of one destination directory. The root is the
-// user's own unless this run or one that it continues made it.
-func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
-	if r.opts.DryRun {
-		return nil
-	}
-	if r.ctx.Err() == nil {
-		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
-			return err
-		}
-	}
-	if dd.parent == nil && dd.target.rootOurs && known && r.ctx.Err() == nil {
-		dd.target.rootMeta = meta // set when manifest and journal need the directory no more
-		return nil
-	}
-	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
-	switch {
-	case ours && known && r.ctx.Err() == nil:
-		have := dd.info
-		if !dd.fresh {
-			var err error
-			if have, err = dir.Stat(); err != nil {
-				return err
-			}
-		}
-		if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
-			if err := dir.Chmod(dd.originalMode); err != nil {
-				return err
-			}
-			have.Mode = dd.originalMode
-		}
-		if _, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
-			return err
-		}
-	case dd.tookOver:
-		if err := dir.Chmod(dd.originalMode); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (dd *destDir) untried() bool {
-	dd.mu.Lock()
-	defer dd.mu.Unlock()
-	return dd.state == destUntried
-}
-
-// close gives the descriptor back. The root's is needed to the end.
-func (dd *destDir) close() {
-	dd.mu.Lock()
-	defer dd.mu.Unlock()
-	if dd.handle != nil && dd.parent != nil {
-		dd.handle.Close()
-	}
-	dd.existing = nil
-}
 
 // stopped reports whether the run ends before everything has its turn.
 func (r *run) stopped() bool {
@@ -153,9 +23,9 @@ func (r *run) stopped() bool {
 // before everything had its turn.
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
-	r.sync()
+	r.sync() // from here on no worker sends, and the collector's data can be used
 	r.undone.end(r.ctx.Err() != nil)
-	r.stopTending()
+	r.stopCheckpoints()
 	r.clock.At(timing.Idle, timing.None)
 	var durable []*target
 	for _, t := range r.targets {
@@ -196,7 +66,7 @@ func (r *run) finish() (stopped bool) {
 	return stopped
 }
 
-// failEnd reports what goes wrong with a destination as a whole.
+// failEnd reports an error that concerns a destination and no single file of it.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }
@@ -209,7 +79,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.behind != nil {
 		t.behind.Drain()
 	}
-	if t.unwritten.Load() { // which was told
+	if t.unwritten.Load() { // which was reported
 		return false
 	}
 	if r.stopped() {
@@ -226,9 +96,9 @@ func (r *run) flushTarget(t *target) bool {
 		t.group.Flushed(t.group.Mark())
 	}
 	if r.opts.Verify == VerifyOff {
-		err = t.log.LastCheckpoint(t.forceNames)
+		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
-		err = t.log.Checkpoint(t.forceNames)
+		err = t.log.Checkpoint(t.syncNames)
 	}
 	if err != nil {
 		t.unwritten.Store(true)
@@ -242,8 +112,8 @@ func (r *run) flushTarget(t *target) bool {
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []catalog.Written) {
-	if err := t.stands(); err != nil {
-		if t.isDropped() { // which was told
+	if err := t.checkName(); err != nil {
+		if t.isDropped() { // which was reported
 			return nil
 		}
 		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
@@ -257,7 +127,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	}
 	r.mark(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
-	// Without the journal, nobody would know whose the directory is.
+	// Without the journal, the next run would not know that a run of Sealift made the root.
 	stays := t.unmarked || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
 		t.log.Interrupted && r.leavesOut(t)
 	err = t.removeLeftovers()
@@ -310,12 +180,12 @@ func (t *target) certify(written []catalog.Written) error {
 	return t.log.Certify(digests)
 }
 
-// leavesOut reports whether there may be files at the destination which an
-// interrupted run has left, and this one has not looked at: they failed, were left
-// alone, or the filters leave them out that were not those of that run.
+// leavesOut reports whether an interrupted run may have left files at the destination that
+// this run has not checked: they failed, were left alone, or this run's filters, which
+// that run did not have, leave them out.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedTorn || t.log.SetAside && r.opts.part()
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedSuspect || t.log.SetAside && r.opts.part()
 }
 
 // abandon leaves the destination of a run that was stopped: without a new
@@ -335,7 +205,7 @@ func (t *target) abandon(r *run) {
 		return
 	}
 	t.log.Close()
-	_ = t.journal.Remove() // an empty one is as good as none
+	_ = t.journal.Remove() // it is empty, so the next run does not need it
 }
 
 var (

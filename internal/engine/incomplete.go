@@ -39,7 +39,7 @@ func (r *run) newUndone() (u undone) {
 	return u
 }
 
-// end notes that the copy has taken all entries, or that it was cut short.
+// end records whether the copy was cut short before it had taken all entries.
 func (u undone) end(cut bool) {
 	for _, t := range u {
 		t.Cut = cut
@@ -109,7 +109,7 @@ func (r *run) mark(t *target) {
 		}
 		return
 	}
-	if t.stands() != nil { // finishTarget reports that the name leads elsewhere
+	if t.checkName() != nil { // finishTarget reports that the name leads elsewhere
 		t.unmarked = true
 		return
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// sharesInode reports whether bringing the metadata of an entry that is up to date
-// to the source's would change other names too: one of its own takes its place then.
-// That the source has as many names does not say that these are the copies of them.
+// sharesInode reports whether setting the source's metadata on a file that is up to date
+// would change names that are not this entry's: then a new file replaces it. The number of
+// links proves nothing about that: even if the source's file has as many, the other names
+// may be different ones.
 func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	src, have := e.meta.info, p.have
 	names := uint64(1)
@@ -33,7 +34,7 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	}
 	defer o.Close()
 	list, err := o.Xattrs(r.wantsXattr)
-	if err != nil && refused(err) { // setting them tells
+	if err != nil && refused(err) { // setting them reports that
 		return false, nil
 	}
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // name that is met copies; the others are linked to it.
 type linkGroups struct {
 	mu           sync.Mutex
-	groups       map[fsys.ID]*linkGroup // that somebody works on
-	pendingLinks *pendingLinks          // the others
-	warned       bool                   // that pendingLinks cannot be read
+	groups       map[fsys.ID]*linkGroup // those that a worker has now
+	pendingLinks *pendingLinks          // the others, packed
+	warned       bool                   // it was reported that pendingLinks cannot be read
 }
 
 // linkGroup is one file with several names. One worker at a time works on it;
@@ -30,11 +30,12 @@ type linkGroup struct {
 	waiting   []*entry  // their directories are held
 	seen      uint64    // names dealt with
 	broken    bool      // one of its names is not what a manifest of the source lists
-	primaries []primary // for each target: a name that stands there
+	primaries []primary // for each target: a name that exists there
 
-	place  int64 // of the record that it had when it was pendingLinks
-	length int   // of that
-	era    int   // when it was written; 0 if there was none
+	// The record from which pendingLinks made the group, so that it can be overwritten.
+	place  int64
+	length int // bytes
+	era    int // pendingLinks.era when it was written; 0 if there is no record
 }
 
 // primary is a name at a destination that further names can be linked to. Its
@@ -47,12 +48,12 @@ type primary struct {
 	held     *walk.Dir
 	size     int64     // of the source's file when it was copied
 	mtime    fsys.Time // the same
-	id       fsys.ID   // of what stands at the destination
-	expected bool      // a manifest of the source lists the name, and was right
+	id       fsys.ID   // of the file at the destination
+	expected bool      // a manifest of the source lists the name, with the right digest
 }
 
 // processLinked copies or links an entry with several names, and those of its
-// group that come while it is at it.
+// group that are met meanwhile.
 func (r *run) processLinked(e *entry) {
 	clock := e.clock
 	id, names := e.meta.info.ID, e.meta.info.Nlink
@@ -68,7 +69,7 @@ func (r *run) processLinked(e *entry) {
 		}
 	}()
 	for waited := false; g != nil; waited = true {
-		e.clock = clock // and not of who has met it
+		e.clock = clock // of this worker, which may not be the one that has met the name
 		var err error
 		if waited && r.ctx.Err() == nil {
 			if err = e.openSource(); err != nil {
@@ -92,9 +93,9 @@ func (r *run) processLinked(e *entry) {
 	}
 }
 
-// enter returns the group of a file for the caller to work on, or nil if
-// another worker is at it, who will do e as well. The error, of which only the
-// first is returned, is why it is not known what names there were before.
+// enter returns the group of a file for the caller to work on, or nil if another worker
+// has the group: that worker copies e, too. The error says why the names that were met
+// before are unknown; only the first such error is returned.
 func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,8 +117,8 @@ func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error
 	return g, err
 }
 
-// reportCopied tells where a file stands already that turns out not to be what the
-// source's manifest lists under another of its names.
+// reportCopied warns of each name under which a file was copied before the run found,
+// under another of its names, that it does not match the source's manifest.
 func (r *run) reportCopied(e *entry, g *linkGroup) {
 	for _, l := range g.primaries {
 		if l.dd != nil && !l.expected {
@@ -127,8 +128,8 @@ func (r *run) reportCopied(e *entry, g *linkGroup) {
 	}
 }
 
-// next returns the next name that waits, nil if there is none. Then the group is
-// pendingLinks, or forgotten if all its names were seen.
+// next returns the next name of the group that waits. It returns nil if there is none:
+// then the group becomes pending, or is released if all its names were seen.
 func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	l.mu.Lock()
 	g.seen++
@@ -150,11 +151,13 @@ func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	return nil
 }
 
-// release lets go of all groups, of which not all names were in the tree.
+// release releases the directories of all pending groups: their other names are not in the
+// tree.
 func (l *linkGroups) release() {
 	l.pendingLinks.close()
 }
 
+// release ends the holds of the primaries' directories.
 func (g *linkGroup) release() {
 	for _, l := range g.primaries {
 		if l.held != nil {
@@ -178,7 +181,7 @@ func (g *linkGroup) linkable(e *entry, p *transfer) bool {
 		l.forget() // the file has changed since
 		return false
 	}
-	return l.digests == nil || e.expected.Met(l.digests) // only reading it tells what is wrong
+	return l.digests == nil || e.expected.Met(l.digests) // if not, reading it shows what is wrong
 }
 
 // linkTo links the transfer's name to the group's primary, if that is what the action
@@ -191,11 +194,11 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 	}
 	primary := &g.primaries[p.target.index]
 	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run makes nothing to find out
-		told, err := p.dd.system.tellsLinks.get(func() (bool, error) { return tellsLinks(p.dir) })
+		shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
 		if err != nil {
 			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
 		}
-		if !told { // every run would link anew
+		if !shown { // every run would link anew
 			return targetResult{}, nil
 		}
 	}
@@ -206,9 +209,9 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
 }
 
-// tellsLinks reports whether the names of one file have one inode number in dir's file
+// showsLinks reports whether the names of one file have one inode number in dir's file
 // system; sshfs makes one up for each.
-func tellsLinks(dir *fsys.Dir) (bool, error) {
+func showsLinks(dir *fsys.Dir) (bool, error) {
 	if dir.SyncFSReliable() { // all of these do
 		return true, nil
 	}
@@ -341,15 +344,15 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {
 			continue
 		}
-		stands := fsys.Info{}
+		have := fsys.Info{} // nothing, in a dry run
 		if p.dir != nil {
 			var err error
-			if stands, err = p.dir.Lstat(p.name); err != nil {
+			if have, err = p.dir.Lstat(p.name); err != nil {
 				r.failTarget(p.target, e.path, failure.StageCheck, err)
 				continue // the next name is copied, too
 			}
 		}
 		e.dir.Hold()
-		*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: res.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: stands.ID, expected: e.expected.Any()}
+		*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: res.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: have.ID, expected: e.expected.Any()}
 	}
 }

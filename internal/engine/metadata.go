@@ -32,7 +32,7 @@ const (
 	fileCapability = "security.capability"
 )
 
-// metadata is what is carried over from an entry of the source besides its data.
+// metadata is what is copied of an entry of the source besides its data.
 type metadata struct {
 	info   fsys.Info
 	xattrs []fsys.Xattr
@@ -73,7 +73,7 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	notKept, has := errors.AsType[*fsys.NotKeptError](err)
 	switch {
 	case has: // which says nothing of the next file
-		if _, told := r.warnedNotKept.LoadOrStore(notKept.What, true); !told {
+		if _, warned := r.warnedNotKept.LoadOrStore(notKept.What, true); !warned {
 			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
 			r.report(Event{Kind: EventWarning, Path: path, Err: err})
 		}
@@ -143,7 +143,7 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 }
 
 // applyOwner gives o the owner and group of m, if that is asked for and we may, and
-// notes in have what has changed.
+// records in have what has changed.
 func (r *run) applyOwner(s *fileSystem, o *fsys.Object, m *metadata, have *fsys.Info, isNew bool) (changed bool, err error) {
 	owned := have.UID == m.info.UID && have.GID == m.info.GID
 	if owned || !r.privileged || r.opts.Preserve&PreserveOwner == 0 || s.cannot(kindOwner) {
@@ -200,8 +200,8 @@ const (
 	pastCommon  = 1 << 31
 )
 
-// checkFarTime tells if a time that not every file system can hold, and which was
-// just set, has become another one.
+// checkFarTime warns if a time that was just set, and that not every file system can hold,
+// has become another one.
 func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error {
 	if want.Sec >= firstCommon && want.Sec < pastCommon {
 		return nil
@@ -218,7 +218,7 @@ func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error 
 // not to have, before they get it. It returns the mode that o has then.
 func (r *run) narrow(s *fileSystem, o *fsys.Object, src, have fsys.Info) uint32 {
 	mode := have.Mode & r.modeFor(src, have, false, true)
-	if mode == have.Mode || s.cannot(kindMode) || o.Chmod(mode) != nil { // which is told when it is tried again
+	if mode == have.Mode || s.cannot(kindMode) || o.Chmod(mode) != nil { // which is reported when it is tried again
 		return have.Mode
 	}
 	return mode
@@ -305,8 +305,8 @@ func (r *run) tolerate(s *fileSystem, name string, err error) error {
 	return nil
 }
 
-// xattrKind tells ACLs, and each namespace of attributes, from one another: a
-// destination can lack one and have the others.
+// xattrKind returns the kind of metadata that the attribute is: ACL, or its namespace. A
+// destination can lack one kind and have the others.
 func xattrKind(name string) string {
 	if name == aclAccess || name == aclDefault {
 		return kindACL
@@ -336,7 +336,7 @@ func refused(err error) bool {
 	return fsys.Unsupported(err) || fsys.NotPermitted(err) || fsys.InvalidArgument(err) || errors.Is(err, fsys.ErrUnread)
 }
 
-// refresh brings the metadata of an entry that stands at the destination up to date.
+// refresh brings the metadata of an entry that exists at the destination up to date.
 func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	var o *fsys.Object
 	f, have, err := p.openRegular(m.info.Kind)

@@ -11,9 +11,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// pair is what is known of the ways to copy from one device to another without
-// moving bytes through the program. A tree costs one refused call and not one for
-// each file. Devices of different numbers can still clone: subvolumes of btrfs.
+// pair remembers which system calls cannot copy from one device to another without moving
+// bytes through the program. So a tree costs one refused call and not one for each file. Devices of different numbers can still clone: subvolumes of btrfs.
 type pair struct {
 	noClone atomic.Bool
 	noRange atomic.Bool
@@ -30,8 +29,8 @@ func (r *run) pairOf(e *entry, p *transfer) *pair {
 	return known.(*pair)
 }
 
-// setSink makes f what the transfer is written to; it has nothing yet, or the
-// beginning.
+// setSink makes f the file that the transfer is written to. f is empty, or has the
+// beginning of the content.
 func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 	p.sink = pipe.Sink{File: f, Place: p.target.place(), Sparse: r.opts.Sparse == SparseAlways}
 	if r.opts.Sparse == SparseAuto && r.opts.Reflink == ReflinkAuto {
@@ -68,8 +67,8 @@ func (r *run) create(e *entry, p *transfer) error {
 	return r.preallocate(e, p)
 }
 
-// preallocate reserves room for the whole file, where every byte is to have its
-// own, or where that makes long extents of a long file.
+// preallocate reserves space for the whole file if every byte is to be written, or if that
+// gives a long file long extents.
 func (r *run) preallocate(e *entry, p *transfer) error {
 	src := e.meta.info
 	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
@@ -77,14 +76,14 @@ func (r *run) preallocate(e *entry, p *transfer) error {
 		return nil
 	}
 	err := p.sink.File.Preallocate(src.Size)
-	if fsys.Unsupported(err) || full && !fsys.DestinationLost(err) { // a full one is told now
+	if fsys.Unsupported(err) || full && !fsys.DestinationLost(err) { // a full destination is reported now
 		return nil
 	}
 	return err
 }
 
-// clones reports whether a clone of the file is wanted. What has no size has
-// nothing to share, or does not tell, as in /proc.
+// clones reports whether a clone of the file is wanted. A file of size 0 has nothing to
+// share, or has an unknown size, as in /proc.
 func (r *run) clones(e *entry) bool {
 	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.meta.info.Size > 0
 }
@@ -100,7 +99,7 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 }
 
 // moveBytes fills the sinks and feeds the digests, and returns how far it has come.
-func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, course pipe.Course) (int64, error) {
+func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
 	cloned := allClones(sinks)
 	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.meta.info.Size)
@@ -109,19 +108,19 @@ func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *h
 	if e.meta.info.Size >= leastBehind {
 		end, err := r.takeTurns(e, movers)
 		if err != nil {
-			return course.Start, err
+			return opts.Start, err
 		}
 		defer end()
 	}
 	src := e.file
-	course.Clock, course.From = e.clock, timing.Source
+	opts.Clock, opts.From = e.clock, timing.Source
 	if cloned && !r.drops() {
-		// What is in memory is read, or else what stands at the destination.
+		// Read the source if it is in memory, else the clone.
 		if held, known := src.Cached(0, 0); known && !held {
-			src, course.From = &sinks[0].File.File, sinks[0].Place
+			src, opts.From = &sinks[0].File.File, sinks[0].Place
 		}
 	}
-	return r.pipe.Transfer(r.ctx, src, e.meta.info, set, sinks, course)
+	return r.pipe.Move(r.ctx, src, e.meta.info, set, sinks, opts)
 }
 
 // allClones reports whether nothing has to be written.

@@ -18,7 +18,7 @@ type Options struct {
 	Targets []string // at least one destination
 
 	Hashes   []hash.Algorithm // empty: copy without hashing or manifest
-	Manifest string           // "" for the usual name in each destination; see SPEC of --manifest in docs/design.md
+	Manifest string           // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
 
 	Policy   Policy
 	Sync     SyncMode
@@ -27,7 +27,7 @@ type Options struct {
 	Preserve Preserve
 
 	Verify         VerifyMode         // needs a hash
-	SourceManifest SourceManifestMode // what becomes of a manifest that the source holds itself
+	SourceManifest SourceManifestMode // how the source's own manifests are checked
 
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything
@@ -51,7 +51,7 @@ type Options struct {
 	// What tests of this package exchange; zero values are what else is.
 	rotational         func(*fsys.Dir) bool // not every disk that they find spins
 	inMemory           func(*fsys.Dir) bool // where their files are is not up to them
-	tendEvery          time.Duration        // how often somebody looks whether a checkpoint is due
+	checkEvery         time.Duration        // the time between two checks whether a checkpoint is due
 	pendingLinksMemory int                  // bytes
 
 	// Report receives everything worth telling while it happens, from one

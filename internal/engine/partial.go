@@ -14,10 +14,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// continuePartial takes up the temporaries that an interrupted run has left of a
-// large file, and brings the digests to where it was. It returns the offset to go
-// on from, which is 0 unless every destination has that much: the file is read
-// once for all of them. The error is the source's.
+// continuePartial opens the temporaries that an interrupted run has left of a large file,
+// and restores the digests at the end of them. It returns the offset to continue from,
+// which is 0 unless every destination has that much, because the file is read once for all
+// of them. The error is the source's.
 func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
 	var found []*leftover
 	wanted := 0
@@ -55,7 +55,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 			f.transfer.sink.Err = r.preallocate(e, f.transfer)
 		}
 	}
-	// What cannot tell its state has to see the beginning again.
+	// A digest that cannot save its state has to read the beginning again.
 	if missing := set.Restore(states); len(missing) > 0 {
 		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
 	}
@@ -168,7 +168,7 @@ func (p *transfer) keepPartial(total int64, states [][]byte) error {
 		return err
 	}
 	f := p.inFlight
-	p.inFlight = nil // the log goes on naming it
+	p.inFlight = nil // the log keeps its record
 	return f.Keep(total, states)
 }
 

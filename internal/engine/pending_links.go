@@ -21,14 +21,14 @@ import (
 type pendingLinks struct {
 	seed   maphash.Seed
 	limit  int // bytes of records in memory
-	spill  func() (parkedFile, error)
+	spill  func() (spillFile, error)
 	slots  []uint64 // open addressing: some of the hash of the id, the place of the record; 0 is free
 	used   int
 	tail   []byte // records that are not in the file
 	start  int64  // place of the first of them
-	file   parkedFile
+	file   spillFile
 	filed  bool      // the file was asked for: it is there, or there is none
-	era    int       // how often all records were given up: older places mean nothing
+	era    int       // how often all records were dropped: places of earlier eras are invalid
 	buf    []byte    // of a record
 	dirs   []heldDir // that the primaries' names are in; records have their numbers
 	unused []uint32  // numbers that are free
@@ -37,8 +37,8 @@ type pendingLinks struct {
 	targets int // primaries of a group
 }
 
-// parkedFile takes records that outgrow memory.
-type parkedFile interface {
+// spillFile takes records that outgrow memory.
+type spillFile interface {
 	io.ReaderAt
 	WriteAt(p []byte, off int64) error
 	io.Closer
@@ -59,12 +59,12 @@ const (
 	placeUnit    = 8  // bytes; records begin at a multiple
 	firstSlots   = 1 << 10
 	firstTail    = 16 << 10 // bytes
-	parkedRead   = 256      // bytes that are read at first; most records are shorter
+	firstRead    = 256      // bytes that are read at first; most records are shorter
 	recordLength = 4        // bytes of its length, which it begins with
 	recordFixed  = recordLength + 16 + 8 + 1
 )
 
-func newPendingLinks(targets, limit int, spill func() (parkedFile, error)) *pendingLinks {
+func newPendingLinks(targets, limit int, spill func() (spillFile, error)) *pendingLinks {
 	return &pendingLinks{
 		targets: targets, era: 1, seed: maphash.MakeSeed(), limit: limit, spill: spill, start: placeUnit,
 		slots: make([]uint64, firstSlots), number: map[*walk.Dir]uint32{},
@@ -106,7 +106,7 @@ func (p *pendingLinks) take(id fsys.ID) (*linkGroup, error) {
 	return nil, nil
 }
 
-// put parks a group, which is not to be used any more.
+// put stores a group, which the caller must not use any more.
 func (p *pendingLinks) put(g *linkGroup) {
 	record := p.pack(g)
 	place := g.place
@@ -203,16 +203,16 @@ func (p *pendingLinks) read(place int64) ([]byte, error) {
 		record := p.tail[place-p.start:]
 		return record[:binary.LittleEndian.Uint32(record)], nil
 	}
-	p.buf = slices.Grow(p.buf[:0], parkedRead)[:parkedRead]
+	p.buf = slices.Grow(p.buf[:0], firstRead)[:firstRead]
 	n, err := p.file.ReadAt(p.buf, place)
 	if n < recordLength {
 		return nil, cannotRead(err)
 	}
 	size := int(binary.LittleEndian.Uint32(p.buf))
-	if size < recordFixed || int64(size) > p.start-place { // somebody has changed the file
+	if size < recordFixed || int64(size) > p.start-place { // another process has changed the file
 		return nil, cannotRead(nil)
 	}
-	if size > n && n == parkedRead {
+	if size > n && n == firstRead {
 		p.buf = slices.Grow(p.buf, size-n)[:size]
 		var more int
 		more, err = p.file.ReadAt(p.buf[n:], place+int64(n))
@@ -233,10 +233,10 @@ func cannotRead(err error) error {
 
 // What of a primary is in its record.
 const (
-	leaderThere   = 1 << iota
-	leaderPledged // a manifest of the source lists its name
-	leaderAlike   // of its name and its content the same as of the primary before
-	leaderHashed  // it has digests
+	primaryThere    = 1 << iota
+	primaryExpected // a manifest of the source lists its name
+	primaryRepeated // of its name and its content the same as of the primary before
+	primaryHashed   // it has digests
 )
 
 // pack makes a record, valid until the next call of anything: its length, the id, the
@@ -260,18 +260,18 @@ func (p *pendingLinks) pack(g *linkGroup) []byte {
 			b = append(b, 0)
 			continue
 		}
-		what := byte(leaderThere)
+		what := byte(primaryThere)
 		if l.expected {
-			what |= leaderPledged
+			what |= primaryExpected
 		}
 		if l.digests != nil {
-			what |= leaderHashed
+			what |= primaryHashed
 		}
 		if before != nil && before.like(l) {
-			what |= leaderAlike
+			what |= primaryRepeated
 		}
 		b = append(b, what)
-		if what&leaderAlike == 0 {
+		if what&primaryRepeated == 0 {
 			b = appendField(b, l.name)
 			b = binary.AppendVarint(b, l.size)
 			b = binary.AppendVarint(b, l.mtime.Sec)
@@ -319,15 +319,15 @@ func (p *pendingLinks) unpack(record []byte) (*linkGroup, error) {
 			g.primaries = append(g.primaries, primary{})
 			continue
 		}
-		l := primary{expected: what&leaderPledged != 0}
-		if what&leaderAlike != 0 {
+		l := primary{expected: what&primaryExpected != 0}
+		if what&primaryRepeated != 0 {
 			l.name, l.size, l.mtime, l.digests = before.name, before.size, before.mtime, before.digests
 		} else {
 			l.name = string(in.field())
 			l.size = in.number()
 			l.mtime = fsys.Time{Sec: in.number(), Nsec: in.number()}
 			n := in.count()
-			if what&leaderHashed != 0 {
+			if what&primaryHashed != 0 {
 				l.digests = hash.Digests{}
 			}
 			for ; n > 0 && !in.bad; n-- {

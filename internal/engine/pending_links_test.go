@@ -114,7 +114,7 @@ func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
 		left := leaving{map[*walk.Dir]int{}}
 		dirs := someDirs(t, left, 4, targets)
 		file := &memoryFile{}
-		p := newPendingLinks(targets, pendingLinksMemory, func() (parkedFile, error) { return file, nil })
+		p := newPendingLinks(targets, pendingLinksMemory, func() (spillFile, error) { return file, nil })
 		p.limit = rapid.SampledFrom([]int{0, 300, 2000, 1 << 20}).Draw(t, "limit")
 		model := map[fsys.ID]*linkGroup{}
 		files := rapid.SampledFrom([]uint64{0, 1, 40}).Draw(t, "files")
@@ -189,7 +189,7 @@ func TestParkedGroupsInNumbers(t *testing.T) {
 	left := leaving{map[*walk.Dir]int{}}
 	dirs := someDirs(t, left, 1, 1)
 	file := &memoryFile{}
-	p := newPendingLinks(1, pendingLinksMemory, func() (parkedFile, error) { return file, nil })
+	p := newPendingLinks(1, pendingLinksMemory, func() (spillFile, error) { return file, nil })
 	p.limit = 100 << 10
 	const n = 50_000
 	digest := hash.Digests{make([]byte, 32)}
@@ -233,7 +233,7 @@ func TestParkedGroupsOfAFileThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := &memoryFile{}
-			p := newPendingLinks(1, pendingLinksMemory, func() (parkedFile, error) {
+			p := newPendingLinks(1, pendingLinksMemory, func() (spillFile, error) {
 				if name == "refusal" {
 					return nil, errors.New("none")
 				}

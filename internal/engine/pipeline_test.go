@@ -276,7 +276,7 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const inTurn = 8 // blocks of a file
+				const sequentialBlocks = 8 // blocks of a file
 				var reads, writes, opens atomic.Int64
 				release := make(chan struct{})
 				sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -286,7 +286,7 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 					case op == fsys.OpOpen && strings.HasPrefix(name, "big"):
 						opens.Add(1)
 					case op == fsys.OpWrite && opens.Load() > 0: // not the journal's
-						if writes.Add(1) <= int64(2*c.workers*inTurn) { // at two destinations
+						if writes.Add(1) <= int64(2*c.workers*sequentialBlocks) { // at two destinations
 							time.Sleep(time.Second)
 							return nil
 						}
@@ -304,9 +304,9 @@ func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 						t.Errorf("%v, %+v", err, s)
 					}
 				})
-				time.Sleep(3 * inTurn * time.Second)
+				time.Sleep(3 * sequentialBlocks * time.Second)
 				synctest.Wait()
-				require.EqualValues(t, c.workers*inTurn+c.want, reads.Load())
+				require.EqualValues(t, c.workers*sequentialBlocks+c.want, reads.Load())
 				require.LessOrEqual(t, opens.Load(), int64(c.workers))
 				close(release)
 				running.Wait()

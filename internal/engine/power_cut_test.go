@@ -87,7 +87,7 @@ func (c *cutCase) options(base string, sys *fsys.FS) *Options {
 	return &Options{
 		Source: c.src, Targets: []string{filepath.Join(base, "one"), filepath.Join(base, "two")},
 		Hashes: []hash.Algorithm{hash.SHA256}, Sync: c.sync, Preserve: PreserveAll, DirtyWindow: DirtyWindowOff,
-		BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20, FS: sys, tendEvery: time.Hour,
+		BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20, FS: sys, checkEvery: time.Hour,
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// EventKind says what an Event tells.
+// EventKind says what an Event reports.
 type EventKind uint8
 
 // The kinds of events.
@@ -19,10 +19,10 @@ const (
 	EventFailed                      // Err is a *failure.FileError
 	EventMismatch                    // content is not what a digest promised; Err is a *failure.FileError
 	EventWarning                     // something less than asked for, said once a kind
-	EventTargetLost                  // a destination is given up; Err says why
+	EventTargetLost                  // a destination is dropped; Err says why
 )
 
-// Event is one thing worth telling while the copy runs.
+// Event is something that is reported while the copy runs.
 type Event struct {
 	Kind   EventKind
 	Path   string // relative to the source's root, raw bytes
@@ -80,7 +80,7 @@ type Share struct {
 	Share  float64 // of the wall time, from 0 to 1
 }
 
-// summarizeTimes tells where the time went, when all clocks have stopped.
+// summarizeTimes fills in where the time went, when all clocks have stopped.
 func (r *run) summarizeTimes() {
 	s := r.summary
 	for _, l := range r.sheet.Intervals() {
@@ -113,8 +113,8 @@ func (r *run) placeOf(p timing.Place) (place, target string) {
 // TargetSummary is the part of a Summary that concerns one destination.
 type TargetSummary struct {
 	Path      string // as the user named it
-	Lost      error  // why it was given up, nil if it was not
+	Lost      error  // why it was dropped, nil if it was not
 	Manifests []catalog.Written
 	Verified  int64 // files read back and found equal
-	Cached    int64 // of those, how many perhaps came from memory: there is no device, or none that can be told
+	Cached    int64 // of those, how many perhaps came from memory: there is no device, or it is unknown
 }

@@ -98,11 +98,11 @@ func (r *run) reportLog(t *target) {
 	}
 }
 
-// warnTorn warns, once, of files that policy "never" leaves as an interrupted run has.
-func (t *target) warnTorn(r *run, path string) {
+// warnSuspect warns, once, of files that policy "never" leaves as an interrupted run has.
+func (t *target) warnSuspect(r *run, path string) {
 	t.mu.Lock()
-	warned := t.warnedTorn
-	t.warnedTorn = true
+	warned := t.warnedSuspect
+	t.warnedSuspect = true
 	t.mu.Unlock()
 	if !warned {
 		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")

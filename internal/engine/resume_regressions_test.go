@@ -181,6 +181,6 @@ func TestListedFileInAnExchangedDirectory(t *testing.T) {
 
 // stopClock keeps checkpoints and what else comes with time from coming.
 func stopClock(o Options) Options {
-	o.tendEvery = time.Hour
+	o.checkEvery = time.Hour
 	return o
 }

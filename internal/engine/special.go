@@ -37,7 +37,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 
 // makeSpecial creates an entry that has no data: a symbolic link under its name; under a
 // temporary one to replace another atomically, and what is not a link, because a file
-// system can make a regular file of that, which has to go (see Mknod).
+// system can make a regular file of that, which has to be removed (see Mknod).
 func (r *run) makeSpecial(e *entry, p *transfer) error {
 	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
 	if device && !r.privileged {

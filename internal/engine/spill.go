@@ -16,7 +16,7 @@ func (t *target) newSpill() (manifest.Spill, error) {
 
 // newPendingLinksFile makes the temporary of hard links that outgrow memory, at the first
 // destination that is there.
-func (r *run) newPendingLinksFile() (parkedFile, error) {
+func (r *run) newPendingLinksFile() (spillFile, error) {
 	for _, t := range r.targets {
 		if t.journal == nil || t.isDropped() {
 			continue

@@ -32,20 +32,20 @@ type target struct {
 	// to be the source's.
 	rootOurs bool
 	rootMeta *metadata // the source's, when the root is ours and complete
-	rootMode uint32    // to be given back
-	tookOver bool      // root was read-only, for us too
+	rootMode uint32    // what giveBack restores
+	tookOver bool      // root was read-only and was made writable
 	journal  *resume.Journal
 	log      *resume.Log // nil in a dry run
 
-	behind     *pipe.Device  // nil where nothing bounds what is unwritten
-	group      *pipe.Group   // of it: files that are closed already
-	flushAsked chan struct{} // by the group
-	untended   chan struct{} // closed when no more checkpoints are made
-	tending    sync.WaitGroup
-	unwritten  atomic.Bool // the device did not take something: nothing is known to be there
-	warnedTorn bool        // of files that an interrupted run has left; guarded by mu
-	unmarked   bool        // the copy is incomplete, and no marker says so: the journal stays
-	keepLog    atomic.Bool // something was not forced, or removed: the journal stays
+	behind           *pipe.Device  // nil where nothing bounds what is unwritten
+	group            *pipe.Group   // of it: files that are closed already
+	flushAsked       chan struct{} // by the group
+	checkpointsEnded chan struct{} // closed when no more checkpoints are made
+	checkpointers    sync.WaitGroup
+	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
+	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
+	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
+	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	fileSystems fileSystems // those met: root's and what is mounted below
 	system      *fileSystem // root's; nil in a dry run if root does not exist
@@ -63,14 +63,14 @@ type target struct {
 	warned map[string]bool // kinds of metadata that were warned about
 }
 
-// place is the destination's for who measures.
+// place is the destination as package timing names it.
 func (t *target) place() timing.Place { return timing.Destination(t.index) }
 
 type dropError struct{ err error }
 
 // makeDirs is os.MkdirAll, except that it returns the directories that it made,
-// outermost first, also with an error, and that of a name that cannot be described it
-// says why, where os.MkdirAll says that it exists.
+// outermost first, also with an error. If a name exists and cannot be read, the error says
+// why, where os.MkdirAll says only that it exists.
 func makeDirs(path string) (made []string, err error) {
 	err = os.Mkdir(path, 0o777) //nolint:gosec // the umask decides
 	if errors.Is(err, fs.ErrNotExist) && parentOf(path) != path {
@@ -250,7 +250,7 @@ func (t *target) tryRoot() error {
 }
 
 // leaveToOther leaves what this run made to the run that has the lock. That run reads
-// the note in its journal before it ends; without it the root would keep mode 0700.
+// the mark in its journal before it ends; without it the root would keep mode 0700.
 func (t *target) leaveToOther() {
 	t.made = nil
 	if !t.created {
@@ -259,9 +259,9 @@ func (t *target) leaveToOther() {
 	_ = resume.MarkRoot(t.root, resume.JournalName(t.Name), false)
 }
 
-// madeByUs returns an error if a directory that this run has just made is another
-// user's, who has put it in its place. New files are asked for the owner that ours get:
-// a server can have its own idea of who we are.
+// madeByUs returns an error if another user has put a directory in the place of the one
+// that this run has just made. A new file shows which owner this run's files get: a server
+// may map users.
 func madeByUs(dir *fsys.Dir) error {
 	p, err := dir.Create(false)
 	if err != nil {
@@ -278,9 +278,9 @@ func madeByUs(dir *fsys.Dir) error {
 	return errExchanged
 }
 
-// leaveAsFound gives up a destination that was lost before anything was copied to it:
-// a directory of our making that stayed without the note of that would never get the
-// source's metadata.
+// leaveAsFound removes what this run made at a destination that was dropped before anything
+// was copied to it. If the root stayed without the mark that this run made it, it would
+// never get the source's metadata.
 func (t *target) leaveAsFound() {
 	if t.log != nil {
 		t.log.Close()
@@ -316,20 +316,21 @@ func (t *target) removeMade() {
 		if err != nil {
 			break
 		}
-		_ = parent.RemoveDir(filepath.Base(dir)) // not if somebody has put something into it, or in its place
+		_ = parent.RemoveDir(filepath.Base(dir)) // fails if another process has put something into it, or in its place
 		parent.Close()
 	}
 	t.made = nil
 }
 
 // isOwnWork reports whether what was found under a name can be what this run has just
-// made there, and not a name of a file outside, or another user's directory, that
-// somebody has put in its place. What is mounted below can have owners of its own.
+// made there, and not a link to a file outside, or a directory, that another user
+// has put in its place. What is mounted below can have other owners.
 func (t *target) isOwnWork(have fsys.Info) bool {
 	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.dev)
 }
 
-// give up: no more is written there. It is reported once.
+// drop stops the run from writing to the destination, and reports why, once. If no
+// destination is left, the run ends.
 func (t *target) drop(r *run, path string, err error) {
 	if t.lost.CompareAndSwap(nil, &dropError{err}) {
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
@@ -341,23 +342,23 @@ func (t *target) drop(r *run, path string, err error) {
 }
 
 // isGone reports whether err, of something in the destination, concerns all of it.
-// XFS that has shut down, and a directory that was removed, answer as a bad sector
-// does, or a file that somebody has removed or closed.
-func (t *target) isGone(err error) (gone bool, told error) {
+// The error numbers do not show that: XFS that has shut down answers like a bad sector, and
+// a removed destination like a file that another process has removed.
+func (t *target) isGone(err error) (gone bool, cause error) {
 	failed := fsys.DeviceFailed(err)
 	switch {
 	case fsys.DestinationLost(err):
 		return true, err
 	case t.journal == nil || !failed && !errors.Is(err, fs.ErrNotExist) && !fsys.NotPermitted(err):
 		return false, err // without a journal it is a dry run
-	case t.stands() != nil || failed && !t.takes():
+	case t.checkName() != nil || failed && !t.canCreate():
 		return true, fmt.Errorf("%w, and nothing can be made there any more", err)
 	}
 	return false, err
 }
 
-// takes reports whether anything can be made in the destination, be it a temporary.
-func (t *target) takes() bool {
+// canCreate reports whether a file can be created in the destination.
+func (t *target) canCreate() bool {
 	p, err := t.root.Create(false)
 	if err == nil {
 		p.Abort()
@@ -367,26 +368,26 @@ func (t *target) takes() bool {
 
 func (t *target) isDropped() bool { return t.lost.Load() != nil }
 
-// warn tells of something that the destination does not hold, once for each kind.
+// warn reports metadata that the destination does not hold, once for each kind.
 func (t *target) warn(r *run, kind string, err error) {
 	t.mu.Lock()
-	told := t.warned[kind]
+	warned := t.warned[kind]
 	if t.warned == nil {
 		t.warned = map[string]bool{}
 	}
 	t.warned[kind] = true
 	t.mu.Unlock()
-	if !told {
+	if !warned {
 		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
 	}
 }
 
-// flush forces what was written to the device.
+// flush flushes to the device everything that was written.
 func (t *target) flush(r *run) error {
 	if r.opts.Sync == SyncNone {
 		return nil
 	}
-	// Also where every file was forced by itself: symbolic links cannot be.
+	// Also if every file was synced separately: symbolic links cannot be.
 	if t.Name == "" && t.root.SyncFSReliable() {
 		return t.syncFS()
 	}
@@ -411,9 +412,9 @@ func (t *target) flush(r *run) error {
 	return nil
 }
 
-// stands returns an error if the destination's name has come to lead elsewhere: it
+// checkName returns an error if the destination's name has come to lead elsewhere: it
 // was renamed, removed, unmounted, or something was mounted over it.
-func (t *target) stands() error {
+func (t *target) checkName() error {
 	have, err := t.root.Stat()
 	if err != nil {
 		return err

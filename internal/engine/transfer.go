@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
-// transfer is the way of one entry to one destination.
+// transfer is the copy of one entry to one destination.
 type transfer struct {
 	target *target
 	dd     *destDir
@@ -20,9 +20,9 @@ type transfer struct {
 	name   string    // at the destination
 	made   bool      // this run has given the name to this or an earlier state of the file
 
-	state    state // only become changes it
-	have     fsys.Info
-	exists   bool // something has the name, which have describes
+	state    state     // only become changes it
+	have     fsys.Info // of what has the name
+	exists   bool      // something has the name, which have describes
 	decision decision
 	content  content      // of what has the name, as far as it is known by now
 	result   targetResult // how the transfer has ended, in stateFinished
@@ -30,7 +30,7 @@ type transfer struct {
 	temporary
 }
 
-// temporary is the file that becomes the transfer's when it is complete.
+// temporary is the file that gets the transfer's name when it is complete.
 type temporary struct {
 	sink     pipe.Sink
 	bypass   bool             // what is written bypasses the page cache
@@ -88,8 +88,8 @@ func (p *transfer) finish(res targetResult) {
 	p.made = p.made || res.done == outCreated || res.done == outReplaced || res.done == outLinked
 }
 
-// startAgain forgets everything that rests on a description of the source that is not
-// right any more. A transfer that has failed stays so.
+// startAgain resets the transfer because the description of the source is out of date. A
+// failed transfer stays failed, and made is kept.
 func (p *transfer) startAgain() {
 	if p.state == stateFailed {
 		return
@@ -103,8 +103,9 @@ func (p *transfer) open() bool {
 	return p.state != stateFinished && p.state != stateFailed && !p.target.isDropped()
 }
 
-// in returns the entry's transfers that are in the state when it comes to them. Those to
-// destinations that were dropped are left out.
+// in yields the entry's transfers that are in the state, except those to dropped
+// destinations. The state is read as the iteration reaches a transfer, so one that enters
+// the state during a step is included if it comes later.
 func (e *entry) in(s state) iter.Seq[*transfer] {
 	return func(yield func(*transfer) bool) {
 		for _, p := range e.transfers {

@@ -5,10 +5,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// reportUnwritten tells, after forcing a file system has failed with err, which files
-// its device did not take, as far as the system still knows: it forgets that with a
-// file that goes out of memory. Nothing is forced again, and nothing follows for a
-// file that is not told: it is not known to be on the device either.
+// reportUnwritten reports which files the device did not take, after flushing a file system
+// has failed with err. The kernel knows that only of files that are still in memory, so a
+// file that is not reported may be lost, too. Nothing is flushed again.
 func (r *run) reportUnwritten(t *target, err error) {
 	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
@@ -17,13 +16,13 @@ func (r *run) reportUnwritten(t *target, err error) {
 	if log == nil || err != nil {
 		return // errors of the log are reported separately
 	}
-	look := newFinder(t.root)
-	defer look.Close()
+	finder := newFinder(t.root)
+	defer finder.Close()
 	for path, err := range log.Loose() {
 		if err != nil {
 			return
 		}
-		dir, name, err := look.Parent(path)
+		dir, name, err := finder.Parent(path)
 		if err != nil {
 			continue
 		}

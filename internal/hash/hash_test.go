@@ -149,7 +149,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, Algorithms(), list)
 	for bad, want := range map[string]string{
 		"":            `unknown hash ""`,
-		"sha3":        `unknown hash "sha3"; known are ` + strings.Join(Names(), ", ") + ", none",
+		"sha9":        `unknown hash "sha9"; known are ` + strings.Join(Names(), ", ") + ", none",
 		"SHA256":      `unknown hash "SHA256"`,
 		"sha256,":     `unknown hash ""`,
 		"sha384":      "hash sha384 is only read, by verify; choose from sha256,",
@@ -164,7 +164,7 @@ func TestParse(t *testing.T) {
 
 // Nothing is computed in place of an algorithm that is not known.
 func TestUnknownAlgorithm(t *testing.T) {
-	for _, a := range []Algorithm{"", "none", "sha3", "SHA256", "sha256 "} {
+	for _, a := range []Algorithm{"", "none", "sha9", "SHA256", "sha256 "} {
 		require.False(t, a.Known(), a)
 		require.Empty(t, a.FileName(), a)
 		require.Nil(t, a.Tags(), a)

@@ -30,12 +30,15 @@ const (
 
 // entry is everything that Sealift knows about one algorithm.
 type entry struct {
-	name Algorithm // also the extension of manifests beside a single file
-	size int       // of a digest, in bytes
+	// name is what the user writes, and the extension of manifests beside a single file. It
+	// has letters and digits only, because the names of manifests are split into words.
+	name Algorithm
+
+	size int // of a digest, in bytes
 	new  func() hash.Hash
 
-	// file is the name of the manifest of a tree; empty for an algorithm whose
-	// manifests are read and never written.
+	// file is the name of the manifest of a tree, the name in upper case and "SUMS"; empty for
+	// an algorithm whose manifests are read and never written.
 	file string
 
 	// tags are the names of the algorithm in tagged lines. The first is that of
@@ -68,8 +71,9 @@ type textForm struct {
 	decode func(dst, text []byte) (_ []byte, ok bool)
 }
 
-// table has all algorithms, in the order in which help lists them. An algorithm is
-// added here and nowhere else; hash_test.go wants its test vectors.
+// table has all algorithms, in the order in which help lists them. An algorithm is added here
+// and nowhere else. hash_test.go needs its test vectors, and the tests of the documentation
+// print the rows that docs/manifest.md and the schemas need.
 var table = []entry{
 	{name: SHA256, size: 32, new: sha256.New, file: "SHA256SUMS", tags: []string{"SHA256", "SHA2-256"}, byLength: true},
 	{name: SHA512, size: 64, new: sha512.New, file: "SHA512SUMS", tags: []string{"SHA512", "SHA2-512"}, byLength: true},

@@ -24,7 +24,7 @@ func TestNames(t *testing.T) {
 		require.Empty(t, a.FileName(), a)
 		require.Empty(t, a.Extension(), a)
 	}
-	for _, tag := range []string{"", "sha256", "SHA3-256", "SHA2-1", "SHA256 ", "CRC32", "BLAKE2b"} {
+	for _, tag := range []string{"", "sha256", "SHA9-256", "SHA2-1", "SHA256 ", "CRC99", "BLAKE9b"} {
 		require.Empty(t, OfTag(tag), tag)
 	}
 	require.Equal(t, BLAKE3, OfShortName("b3"))
@@ -43,6 +43,7 @@ func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]Algorithm{}
 	for _, e := range table {
 		require.NotEmpty(t, e.tags, e.name)
+		require.Regexp(t, `^[a-z0-9]+$`, e.name, "names of manifests are split into words")
 		for _, name := range append([]string{string(e.name), e.short, e.file}, e.tags...) {
 			if name != "" {
 				require.NotContains(t, seen, name, e.name)

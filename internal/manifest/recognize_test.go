@@ -67,7 +67,7 @@ func TestRecognize(t *testing.T) {
 		requireRecognized(t, name, "blake3", GNU)
 	}
 	for _, name := range []string{
-		"", ".", ".txt", "x", "SUMS", "sums.txt", "sum.txt", "-.txt", "x-y.txt", "manifest-.txt", "manifest.txt", "manifest-sha3.txt",
+		"", ".", ".txt", "x", "SUMS", "sums.txt", "sum.txt", "-.txt", "x-y.txt", "manifest-.txt", "manifest.txt", "manifest-sha9.txt",
 		"CHECKSUMS", "checksums.txt", "shasum", "shasum.lst", "sha256sum.exe", "x.sha", "x.sha2", "x.sha3256", "x.b3s", "b3", "b3.txt",
 		"c4", "c4.txt", "c4-report.txt", "C4-2026-01-01.txt", "shots.c4.txt", "manifest-c4.txt", "tagmanifest-C4.txt", "x.c4d",
 		"x.sh\xc3\x85256", "BLA\u212aE3SUMS", "x.\u017fha256", "x.sha256\xff",
@@ -107,7 +107,7 @@ func TestAlgorithmIn(t *testing.T) {
 		"sha2567.lst":                 "",
 		"\xc3\xa4sha256.lst":          "",
 		"\xffmd5.lst":                 "",
-		"sha3-256.lst":                "",
+		"sha9-256.lst":                "",
 		"sha-3.lst":                   "",
 		"256-sha.lst":                 "",
 		"b3.lst":                      "",

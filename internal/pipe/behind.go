@@ -33,11 +33,11 @@ func (f systemFile) dup() (file, error) {
 // chunk is a range of a file that is written back as one.
 type chunk struct {
 	of     *Behind
-	file   file  // the duplicate; nil if it is written already
+	file   file  // the duplicate; nil if the chunk is on the device already
 	off, n int64 // the range, holes included
-	bytes  int64 // what of it counts as unwritten
+	bytes  int64 // of it, those that count as unwritten
 	err    error // of submitting it
-	last   bool  // of the file, which is closed after it
+	last   bool  // it is the last of the file, which is closed after it
 }
 
 // Behind follows one file that is written in order, by one goroutine at a time.
@@ -48,29 +48,28 @@ type Behind struct {
 	owned  ownedFile
 	failed func(error)
 
-	open file // the duplicate, from the first chunk on; the writer's
+	open file // the duplicate, from the first chunk on; used by the writer alone
 
 	// Guarded by the device's mu.
 	off, end     int64 // the range of the chunk that is not full yet
-	bytes        int64 // what of it was written
-	queuedChunks int   // without ranges: those that no Datasync was begun for
+	bytes        int64 // of it, those that were written
+	queuedChunks int   // without ranges: those for which no Datasync has begun
 	queuedBytes  int64
 
-	// The device goroutine's.
-	told    bool  // failed was called
-	synced  int   // chunks in the queue that a Datasync has confirmed already
-	written int64 // end of what is on the device
-	dropped int64 // end of what was dropped from the page cache
+	// Used by the device's goroutine alone.
+	reported bool  // failed was called
+	synced   int   // chunks in the queue that a Datasync has confirmed already
+	written  int64 // end of what is on the device
+	dropped  int64 // end of what was dropped from the page cache
 }
 
 // Behind makes a Behind for f, which must stay open until Finish. failed is
-// called at most once, with the error of writing something of the file back: the
-// file's data may be lost, and nobody else may be told, since the system tells
-// an error once for each open file, which duplicates share. The bytes count as
-// confirmed nevertheless. It is called before the bytes are, from the device's
-// goroutine, so that after Finish and Drain all has been told; it must not wait
-// for the device. Until then the file may be open still, under its final name
-// even.
+// called at most once, with the error of writing something of the file back: the file's
+// data may be lost, and no other call may return the error, because the system reports it
+// once for each open file, which duplicates share. The bytes count as confirmed
+// nevertheless. failed is called before that, from the device's goroutine, so that all
+// errors have been reported after Finish and Drain. It must not wait for the device. Until
+// then the file may still be open, even under its final name.
 func (d *Device) Behind(f *fsys.File, failed func(error)) *Behind {
 	return d.behind(systemFile{f}, failed)
 }
@@ -132,7 +131,7 @@ func (b *Behind) extend(off, n int64) {
 func (b *Behind) submit(last bool) {
 	d := b.device
 	for d.mu.held > 0 && !d.mu.stopped && !last {
-		d.waitForRoom(b.Clock)
+		d.waitForProgress(b.Clock)
 	}
 	c := chunk{of: b, off: b.off, n: b.end - b.off, bytes: b.bytes, last: last}
 	b.bytes = 0
@@ -144,13 +143,13 @@ func (b *Behind) submit(last bool) {
 	d.enqueue(c)
 }
 
-// start begins to write the chunk back. Where no descriptor is left for a
-// duplicate, it waits for it as well.
+// start begins to write the chunk back. If no descriptor is left for a duplicate, it also
+// waits until the chunk is on the device.
 func (b *Behind) start(c *chunk) {
 	if b.open == nil {
 		dup, err := b.owned.dup()
 		if err != nil {
-			c.err = b.device.force(b.owned, c)
+			c.err = b.device.flush(b.owned, c)
 			return
 		}
 		b.open = dup
@@ -161,18 +160,18 @@ func (b *Behind) start(c *chunk) {
 	}
 }
 
-// force waits until the chunk is on the device.
-func (d *Device) force(f file, c *chunk) error {
+// flush waits until the chunk is on the device.
+func (d *Device) flush(f file, c *chunk) error {
 	if d.ranges {
 		return f.WaitWriteback(c.off, c.n)
 	}
 	return f.Datasync()
 }
 
-// tell reports the first error.
-func (b *Behind) tell(err error) {
-	if err != nil && !b.told {
-		b.told = true
+// report passes on the first error.
+func (b *Behind) report(err error) {
+	if err != nil && !b.reported {
+		b.reported = true
 		b.failed(err)
 	}
 }

@@ -34,7 +34,7 @@ func BenchmarkTransfer(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
 						set.Reset()
-						if _, err := r.Transfer(context.Background(), src, info, set, out, Course{}); err != nil {
+						if _, err := r.Move(context.Background(), src, info, set, out, MoveOptions{}); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -11,21 +11,21 @@ import (
 )
 
 // Block is a pooled buffer. It has one writer until it is sent to lanes; from
-// then on it is read-only, and the last Release sends it home.
+// then on it is read-only, and the last Release returns it to the pool.
 type Block struct {
 	Buf  []byte
 	refs atomic.Int32
 	pool *Pool
 }
 
-// Release gives up one reference.
+// Release ends one reference.
 func (b *Block) Release() {
 	if b.refs.Add(-1) == 0 {
 		b.pool.put(b)
 	}
 }
 
-// Pool hands out blocks of one size, never more at a time than a ceiling.
+// Pool hands out blocks of one size, at most as many at a time as fit into its memory.
 // sync.Pool alone would be unbounded, a channel alone would never shrink.
 type Pool struct {
 	size    int // bytes of a block
@@ -34,7 +34,7 @@ type Pool struct {
 	out     atomic.Int64 // blocks handed out; 0 after a run
 }
 
-// NewPool makes a pool whose blocks of size bytes together take at most memory
+// NewPool makes a pool whose blocks of size bytes together use at most memory
 // bytes, but at least one block. Blocks are aligned for direct reads.
 func NewPool(size int, memory int64) *Pool {
 	p := &Pool{size: size, ceiling: semaphore.NewWeighted(max(memory/int64(size), 1))}
@@ -42,8 +42,8 @@ func NewPool(size int, memory int64) *Pool {
 	return p
 }
 
-// Get waits for a block, with one reference. Whoever holds a block must not
-// call it: the smallest pool has only one.
+// Get waits for a block, with one reference. A caller that holds a block must not call it:
+// the smallest pool has only one.
 func (p *Pool) Get(ctx context.Context) (*Block, error) {
 	if err := p.ceiling.Acquire(ctx, 1); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ const (
 	measureFor    = 500 * time.Millisecond
 )
 
-// Chunks are what is submitted and waited for at once, where ranges can be.
+// Sizes of chunks, which are submitted and waited for as one, if the device has ranges.
 const (
 	leastChunk   = 1 << 20  // bytes
 	largestChunk = 8 << 20  // bytes
@@ -27,29 +27,27 @@ const (
 const dropAlignment = 4 << 20
 
 // Device bounds what has been written to files of one device and is not there
-// yet, so that a copy neither fills the memory nor ends long after it seems to.
-// Whole files are followed by Behind, small ones, closed already, by a Group.
+// yet, so that a copy neither fills the memory nor ends long after it seems to. A Behind
+// follows one large file while it is written; a Group counts small files that are closed.
 //
-// What is unwritten counts from Wrote or Add until it is confirmed, and whoever
-// exceeds the window waits in there: the ceiling is the window and one block for
-// each writer. Files are written in a sliding window of chunks: their writers
-// start writing them back, and one goroutine waits for them in turn, so that the
-// device has the next ones while the first is waited for.
+// Bytes count as unwritten from Wrote or Add until they are confirmed. A writer that exceeds
+// the window waits in Wrote or Add, so at most the window and one block of each writer are
+// unwritten. Files are written in a sliding window of chunks: their writers submit them,
+// which starts writeback, and one goroutine waits for one after the other, so that the
+// device always has the next ones to write.
 //
 // The measured speed is that of confirmed bytes while there was something to
 // wait for: a chunk from before it was submitted, a Group's bytes from Mark to
-// Flushed. Bytes that somebody adds while nothing is submitted do not slow it
-// down, but what a flush costs besides the bytes does: where a flush takes a
-// second whatever its size, a window that adapts to small files alone ends up
-// at its least.
+// Flushed. Bytes that are added while nothing is submitted do not lower it. The constant
+// cost of a flush does: if a flush takes a second whatever its size, a window that adapts
+// to small files alone shrinks to leastWindow.
 //
-// Nobody waits for ever. What is waited for is bytes that are submitted, which
-// the goroutine confirms whatever happens to them, and those of Groups, whose
-// owners are asked to flush. Bytes of a chunk that is not full yet are nobody's
-// to confirm: a waiter submits its own, and while those of other files, whose
-// writers may be stuck at a slow source, exceed the window by themselves and
-// nothing is submitted, it goes on. The ceiling holds then, too: everybody's
-// last block is on the device before the next one is written.
+// No writer waits for ever. It waits for bytes that are submitted, which the goroutine
+// confirms whatever happens to them, and for those of Groups, whose owners are asked to
+// flush. Nothing confirms the bytes of a chunk that is not full yet. So a waiter submits its
+// own. If the chunks of other files, whose writers may wait for a slow source, exceed the
+// window alone and nothing is submitted, the waiter goes on. The limit holds nevertheless:
+// the last block of each writer is on the device before the next one is written.
 type Device struct {
 	ranges bool
 	adapts bool
@@ -59,19 +57,19 @@ type Device struct {
 	mu struct {
 		sync.Mutex           // never held in a system call or a callback
 		work       sync.Cond // of the goroutine: the queue has something, or closed
-		room       sync.Cond // of everybody else: something was confirmed or dealt with, or stopped
+		progress   sync.Cond // of all others: something was confirmed or taken from the queue, or Stop was called
 		queue      []chunk   // first in, first out
-		spare      []chunk   // the memory of the queue before
+		spare      []chunk   // memory of an earlier queue, for the next one
 		window     int64     // bytes
 		unwritten  int64     // bytes written and not confirmed
-		submitted  int64     // of them, those of chunks that are submitted or just being
+		submitted  int64     // of them, those of chunks whose submission has begun
 		pending    int64     // of them, those of groups
 		groups     []*Group
 		held       int // Holds under way
 		stopped    bool
 		closed     bool
 		gone       bool   // the goroutine takes nothing from the queue any more
-		put, took  uint64 // chunks put into the queue, chunks dealt with
+		put, took  uint64 // chunks put into the queue, chunks finished
 
 		rate      int64 // bytes per second, 0 while unknown
 		flushing  int   // groups of which a flush is under way
@@ -84,7 +82,7 @@ type Device struct {
 // DeviceOptions say how a Device works.
 type DeviceOptions struct {
 	Window int64       // bytes that may be unwritten; 0 adapts to two seconds of the measured speed
-	Ranges bool        // StartWriteback works on its file systems; else a Datasync of the file stands in for waiting for a range
+	Ranges bool        // StartWriteback works on its file systems; else it calls Datasync instead of waiting for a range
 	Drop   func() bool // asked for each chunk: evict what has been written from the page cache; may be nil
 }
 
@@ -100,15 +98,14 @@ func NewDevice(o DeviceOptions) *Device {
 	if d.adapts {
 		d.mu.window = firstWindow
 	}
-	d.mu.work.L, d.mu.room.L = &d.mu, &d.mu
+	d.mu.work.L, d.mu.progress.L = &d.mu, &d.mu
 	go d.run()
 	return d
 }
 
-// Close gives up what is queued, as Stop does, and waits for the goroutine and
-// the one system call that it may be in. It has closed the duplicates of all
-// files that were finished; Finish closes the others'. Not to be called from
-// failed.
+// Close calls Stop, and waits for the goroutine and the one system call that it may be in.
+// Then the duplicates of all files that were finished are closed; Finish closes the others.
+// Close must not be called from a Behind's function failed.
 func (d *Device) Close() {
 	d.Stop()
 	d.mu.Lock()
@@ -118,12 +115,12 @@ func (d *Device) Close() {
 	<-d.done
 }
 
-// Stop ends all waiting, now and from now on: the run was stopped. What is
-// queued is given up and stays unwritten.
+// Stop ends all waiting, now and from now on, because the run was stopped. Nothing waits for
+// the queued chunks any more: they count as unwritten.
 func (d *Device) Stop() {
 	d.mu.Lock()
 	d.mu.stopped = true
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 	d.mu.Unlock()
 }
 
@@ -143,7 +140,7 @@ func (d *Device) Rate() int64 {
 
 // Hold keeps files that are being written from submitting more, until Release.
 // Flushing a file system waits for pages under writeback from the beginning to the
-// end of each file, and a writer who goes on stays ahead of that. What is submitted
+// end of each file, so a writer that continues could keep it waiting. What is submitted
 // already keeps the device busy meanwhile.
 func (d *Device) Hold() {
 	d.mu.Lock()
@@ -155,22 +152,22 @@ func (d *Device) Hold() {
 func (d *Device) Release() {
 	d.mu.Lock()
 	d.mu.held--
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 	d.mu.Unlock()
 }
 
-// Drain waits until every chunk that was queued before has been dealt with, its
-// error told and its file closed if it was the last, or until Stop.
+// Drain waits until every chunk that was queued before is finished, its error reported and
+// its file closed if it was the last, or until Stop.
 func (d *Device) Drain() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for goal := d.mu.put; d.mu.took < goal && !d.mu.stopped; {
-		d.mu.room.Wait()
+		d.mu.progress.Wait()
 	}
 }
 
-// enqueue hands a chunk to the goroutine. Where that has ended, nobody else uses
-// the file.
+// enqueue passes a chunk to the goroutine. If that has ended, it reports the chunk's error
+// and closes the file itself.
 func (d *Device) enqueue(c chunk) {
 	if !d.mu.gone {
 		d.mu.put++
@@ -183,23 +180,23 @@ func (d *Device) enqueue(c chunk) {
 		return
 	}
 	d.mu.Unlock()
-	c.of.tell(c.err)
+	c.of.report(c.err)
 	c.closeLast()
 	d.mu.Lock()
 }
 
-// waitForRoom waits for what may make room.
-func (d *Device) waitForRoom(c *timing.Clock) {
+// waitForProgress waits until something that writers wait for may have changed.
+func (d *Device) waitForProgress(c *timing.Clock) {
 	defer c.Wait(timing.Window, c.Here()).Resume()
-	d.mu.room.Wait()
+	d.mu.progress.Wait()
 }
 
-// wait returns when there is room. b is the waiter's file, or nil, and c its clock.
+// wait returns when the unwritten bytes fit the window. b is the waiter's file, or nil, and c
+// its clock.
 //
-// When little is submitted of a lot, the device would run dry: the chunk is
-// submitted though it is not full, and somebody who waits asks the groups to be
-// flushed. To do so always would make for small chunks and for flushes of next to
-// nothing.
+// If many bytes are unwritten and few of them submitted, the device would soon be idle (dry).
+// Then the waiter submits its chunk although it is not full, and asks for a flush of the
+// groups. Doing so always would make small chunks and flushes of few bytes.
 func (d *Device) wait(b *Behind, c *timing.Clock) {
 	for !d.mu.stopped {
 		full := d.mu.unwritten > d.mu.window
@@ -218,7 +215,7 @@ func (d *Device) wait(b *Behind, c *timing.Clock) {
 				return // see Device
 			}
 		}
-		d.waitForRoom(c)
+		d.waitForProgress(c)
 	}
 }
 
@@ -232,7 +229,7 @@ func (d *Device) chunkSize() int64 {
 	return max(size&^(chunkUnit-1), chunkUnit)
 }
 
-// run is the goroutine.
+// run is the device's goroutine: it finishes the chunks of the queue.
 func (d *Device) run() {
 	defer close(d.done)
 	for {
@@ -241,7 +238,7 @@ func (d *Device) run() {
 			return
 		}
 		for i := range batch {
-			d.deal(&batch[i])
+			d.finishChunk(&batch[i])
 		}
 		clear(batch)
 		d.mu.Lock()
@@ -250,7 +247,7 @@ func (d *Device) run() {
 	}
 }
 
-// next waits for chunks and takes them all; nil is the end.
+// next waits for chunks and takes them all; nil means that the device is closed.
 func (d *Device) next() []chunk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,10 +263,11 @@ func (d *Device) next() []chunk {
 	return batch
 }
 
-// deal does all that is to be done with a chunk that is submitted.
-func (d *Device) deal(c *chunk) {
+// finishChunk waits until a chunk is on the device, reports its error, drops it from the page
+// cache and closes the file after the last one.
+func (d *Device) finishChunk(c *chunk) {
 	b := c.of
-	b.tell(c.err)
+	b.report(c.err)
 	switch {
 	case c.bytes == 0:
 	case c.file == nil:
@@ -283,12 +281,12 @@ func (d *Device) deal(c *chunk) {
 	c.closeLast()
 	d.mu.Lock()
 	d.mu.took++
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 	d.mu.Unlock()
 }
 
-// await waits until the chunk is on the device, and confirms that. A Datasync
-// takes everything along that was written before.
+// await waits until the chunk is on the device, and confirms that. A Datasync covers all
+// bytes of the file that were written before.
 func (d *Device) await(c *chunk) {
 	b := c.of
 	d.mu.Lock()
@@ -304,7 +302,7 @@ func (d *Device) await(c *chunk) {
 	if stopped {
 		return
 	}
-	b.tell(d.force(c.file, c))
+	b.report(d.flush(c.file, c))
 	if c.off < b.dropped { // written again
 		b.dropped, b.written = c.off&^(dropAlignment-1), 0
 	}
@@ -312,7 +310,7 @@ func (d *Device) await(c *chunk) {
 	d.confirm(bytes)
 }
 
-// confirm takes bytes of chunks off the account.
+// confirm subtracts bytes of chunks from those submitted and unwritten.
 func (d *Device) confirm(n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -320,12 +318,12 @@ func (d *Device) confirm(n int64) {
 	d.settle(n)
 }
 
-// settle takes bytes that are on the device, or lost, off the account.
+// settle subtracts bytes that are on the device, or lost, from those unwritten.
 func (d *Device) settle(n int64) {
 	d.mu.unwritten -= n
 	d.mu.confirmed += n
 	d.measure()
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 }
 
 // startClock begins to count the time that the device is busy.
@@ -357,9 +355,9 @@ func (d *Device) measure() {
 	}
 	d.mu.rate = max((d.mu.rate+latest)/2, 1)
 	if d.adapts {
-		// It grows slowly: a device's own cache swallows the first seconds at a speed
-		// that the device cannot keep. When that ends, the last measurement counts and
-		// not those before; but a single stall must not take all of the window away.
+		// It grows slowly: a device's own cache takes the data of the first seconds at a
+		// speed that the device cannot keep. When the speed falls, the last measurement
+		// counts and not those before, but a single stall only halves the window.
 		goal := min(max(2*min(d.mu.rate, latest), d.mu.window/2), d.mu.window+d.mu.window/2)
 		d.mu.window = min(max(goal, leastWindow), largestWindow)
 	}

@@ -6,7 +6,7 @@ import "github.com/seed65876f4f/sealift/internal/fsys"
 // there before.
 type Eviction struct {
 	file    *fsys.File
-	window  int64  // bytes that are looked at and dropped at once
+	window  int64  // bytes that are checked and dropped at once
 	dropped int64  // how far it has come, a multiple of window until the end
 	keep    []bool // windows that had pages before; nil if none had
 }
@@ -16,7 +16,7 @@ const (
 	mostWindows = 1 << 16 // in a file: sparse ones can have any size
 )
 
-// NewEviction looks what is cached of a file; nil if the system does not say.
+// NewEviction finds out which parts of a file are cached; nil if the system does not say.
 func NewEviction(f *fsys.File, size int64) *Eviction {
 	held, known := f.Cached(0, 0)
 	if !known {
@@ -32,10 +32,10 @@ func NewEviction(f *fsys.File, size int64) *Eviction {
 	return v
 }
 
-// Restart says that the file is read again.
+// Restart begins again for a file that is read again.
 func (v *Eviction) Restart() { v.dropped = 0 }
 
-// Read is told how far reading has come.
+// Read drops the windows before off, the offset that reading has reached.
 func (v *Eviction) Read(off int64) {
 	for off-v.dropped >= v.window {
 		v.drop(v.window)

@@ -11,54 +11,54 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// flow takes the pieces of one file to its digests and sinks. With as many files
-// under way as there are cores it does that in turn, in the reader's goroutine and
-// one buffer, which costs the least. Where a core would be idle, because there are
-// fewer files or a device makes this one wait, each digest and each sink has a
-// lane of its own, so that reading, hashing and writing overlap.
+// flow sends the pieces of one file to its digests and sinks. With as many files under way
+// as there are cores it works sequentially, in the reader's goroutine and one buffer, which
+// costs the least. If a core would be idle, because there are fewer files or because this
+// one waits for a device, each digest and each sink has a lane, so that reading, hashing
+// and writing overlap.
 type flow struct {
-	pipe    *Pipe
-	set     *hash.Set
-	takers  []taker
-	writing atomic.Int64  // takers that have not failed
-	inTurn  bool          // no lanes, whatever happens
-	clock   *timing.Clock // of the reader
-	from    timing.Place  // of what is read
+	pipe       *Pipe
+	set        *hash.Set
+	takers     []taker
+	writing    atomic.Int64  // takers that have not failed
+	sequential bool          // no lanes, whatever happens
+	clock      *timing.Clock // of the reader
+	from       timing.Place  // of the file that is read
 
-	lanes *lanes // nil while pieces are taken in turn
+	lanes *lanes // nil while the flow is sequential
 	round round
 }
 
-// taker is where pieces go besides the digests: a sink, or somebody's output. It is
-// used by one goroutine at a time, whose clock it gets and sets to writing.
+// taker receives the pieces, besides the digests: a Sink, or an Output. It is used by one
+// goroutine at a time, whose clock it gets and sets to writing.
 type taker interface {
 	take(q piece, c *timing.Clock)
-	failed() bool // nothing is taken any more
+	failed() bool // it takes no more pieces
 	place() timing.Place
 }
 
-// round is the last few blocks that were taken in turn.
+// round measures the last few blocks of a sequential flow.
 type round struct {
 	blocks  int
 	bytes   int64
 	begun   time.Time
-	hashing time.Duration // of the whole file, when it began
+	hashing time.Duration // spent on the whole file before the round
 }
 
-// blocksInTurn is how many blocks of a file are taken in turn before its flow looks
-// whether a core is idle. Files that begin at the same time would not see each
-// other otherwise.
-const blocksInTurn = 8
+// sequentialBlocks is how many blocks of a file a sequential flow takes before it checks
+// whether a core is idle. Files that begin at the same time would not count each other
+// otherwise.
+const sequentialBlocks = 8
 
 // slowest is how long a byte may take to be read and written before the file is
 // taken to wait for a device (250 MB/s); from memory and into it that is 1 ns.
 const slowest = 4 * time.Nanosecond
 
-// newFlow begins one. The clock, which may be nil, is at reading the file until the
-// flow is closed, but for what it does in turn and what it waits for.
+// newFlow begins a flow. It sets the clock, which may be nil, to reading the file until the
+// flow is closed, except while it hashes, writes or waits.
 func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, clock *timing.Clock, from timing.Place) *flow {
 	if clock == nil {
-		clock = timing.NewSheet(len(takers)).Clock() // the flow itself looks at it
+		clock = timing.NewSheet(len(takers)).Clock() // the flow itself reads it
 	}
 	f := &flow{pipe: p, set: set, clock: clock, from: from}
 	clock.At(timing.Read, from)
@@ -70,12 +70,13 @@ func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, clock *timing.Clock, f
 	return f
 }
 
-// wanted reports whether anybody wants the rest of the file.
+// wanted reports whether the rest of the file is needed: a taker has not failed, or there
+// are only digests.
 func (f *flow) wanted() bool { return len(f.takers) == 0 || f.writing.Load() > 0 }
 
-// send passes a piece on. A block is released when everybody has taken it.
+// send passes a piece on to all digests and takers. The last of them releases the block.
 func (f *flow) send(q piece) {
-	if f.lanes == nil && !f.inTurn && f.round.blocks >= blocksInTurn {
+	if f.lanes == nil && !f.sequential && f.round.blocks >= sequentialBlocks {
 		if f.pipe.inFlight.Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
 			f.lanes = f.startLanes()
 		}
@@ -99,8 +100,8 @@ func (f *flow) send(q piece) {
 	}
 }
 
-// get waits for a block. With lanes, the one that has kept the reader's blocks for
-// longest is to blame; without, others have them.
+// get waits for a block. With lanes, the time counts for the slowest lane, which holds the
+// reader's blocks; without, other files hold them.
 func (f *flow) get(ctx context.Context) (b *Block, err error) {
 	if f.lanes == nil {
 		return f.pipe.get(ctx, f.clock)
@@ -116,7 +117,7 @@ func (f *flow) newRound() round {
 	return round{begun: time.Now(), hashing: f.clock.Spent(timing.Hash, timing.CPU)}
 }
 
-// waited reports whether a device made the file wait.
+// waited reports whether the file has waited for a device in this round.
 func (f *flow) waited() bool {
 	r := &f.round
 	hashing := f.clock.Spent(timing.Hash, timing.CPU) - r.hashing
@@ -132,7 +133,7 @@ func (q piece) digest(set *hash.Set, i int, c *timing.Clock) {
 		return
 	}
 	for hole := q.hole; hole > 0; hole -= int64(len(zeros)) {
-		_, _ = h.Write(zeros[:min(hole, int64(len(zeros)))]) // digests take everything
+		_, _ = h.Write(zeros[:min(hole, int64(len(zeros)))]) // hash.Hash.Write never fails
 	}
 	_, _ = h.Write(q.data)
 	c.Did(int64(len(q.data)) + q.hole)
@@ -148,17 +149,17 @@ func (f *flow) give(q piece, t taker, c *timing.Clock) {
 	}
 }
 
-// close waits until everybody has taken everything.
+// close waits until all digests and takers have taken all pieces.
 func (f *flow) close() {
 	if f.lanes != nil {
 		f.lanes.close(f.clock)
 	}
 }
 
-// lanes take the pieces of one file.
+// lanes are the lanes of one file.
 type lanes struct {
 	list  []lane
-	last  atomic.Int32 // which of them has released a block as the last one
+	last  atomic.Int32 // index of the lane that was the last to release a block
 	group sync.WaitGroup
 }
 
@@ -194,7 +195,7 @@ func (l *lanes) add(f *flow, place timing.Place, consume func(piece, *timing.Clo
 			}
 			consume(q, clock)
 			if q.block != nil {
-				if q.block.refs.Load() == 1 { // nobody else has it any more
+				if q.block.refs.Load() == 1 { // all other lanes have released it
 					l.last.Store(i)
 				}
 				q.block.Release()
@@ -203,7 +204,7 @@ func (l *lanes) add(f *flow, place timing.Place, consume func(piece, *timing.Clo
 	})
 }
 
-// receive is idle only where there is nothing yet.
+// receive receives a piece. The clock is idle only if it has to wait for one.
 func receive(channel <-chan piece, clock *timing.Clock) (q piece, open bool) {
 	select {
 	case q, open = <-channel:
@@ -229,7 +230,7 @@ func (l *lanes) send(q piece, clock *timing.Clock) {
 	}
 }
 
-// slowest is the place of the lane that was the last to have done with a block.
+// slowest is the place of the lane that was the last to release a block.
 func (l *lanes) slowest() timing.Place {
 	if len(l.list) == 0 {
 		return timing.None
@@ -245,7 +246,7 @@ func (l *lanes) close(clock *timing.Clock) {
 	l.waitFor(clock, l.group.Wait)
 }
 
-// waitFor waits for the lanes, of which the last one is to blame.
+// waitFor waits for the lanes. The time counts for the slowest one.
 func (l *lanes) waitFor(clock *timing.Clock, wait func()) {
 	clock.Wait(timing.Queue, l.slowest())
 	wait()

@@ -59,7 +59,7 @@ func flowing(t *testing.T, others int64, at func(p *Pipe, op fsys.Op, reads int6
 			}
 			return nil
 		})
-		n, err := p.Transfer(t.Context(), src, info, set, out, Course{MarkEvery: testBlock})
+		n, err := p.Move(t.Context(), src, info, set, out, MoveOptions{MarkEvery: testBlock})
 		unhook()
 		require.NoError(t, err)
 		require.EqualValues(t, size, n)
@@ -96,17 +96,17 @@ func TestFilesGetLanesForAnIdleCore(t *testing.T) {
 	cores := int64(runtime.GOMAXPROCS(0))
 	lanes, reads := flowing(t, -cores, nil)
 	require.Equal(t, consumers, lanes)
-	require.Equal(t, blocksInTurn, reads)
+	require.Equal(t, sequentialBlocks, reads)
 	if cores == 1 {
 		t.Skip("the only core is never idle while a file is under way")
 	}
 	lanes, reads = flowing(t, cores, func(p *Pipe, op fsys.Op, reads int64) {
-		if op == fsys.OpRead && reads == 2*blocksInTurn+3 {
+		if op == fsys.OpRead && reads == 2*sequentialBlocks+3 {
 			p.inFlight.Add(-cores)
 		}
 	})
 	require.Equal(t, consumers, lanes)
-	require.Equal(t, 3*blocksInTurn, reads)
+	require.Equal(t, 3*sequentialBlocks, reads)
 }
 
 // A device makes a file wait, on either side: it gets its lanes, whatever the
@@ -122,7 +122,7 @@ func TestFilesGetLanesWhereADeviceWaits(t *testing.T) {
 				}
 			})
 			require.Equal(t, consumers, lanes, "%s from %d", op, from)
-			require.LessOrEqual(t, reads, int(from)+2*blocksInTurn, "%s from %d", op, from)
+			require.LessOrEqual(t, reads, int(from)+2*sequentialBlocks, "%s from %d", op, from)
 		}
 		lanes, _ := flowing(t, cores, func(_ *Pipe, now fsys.Op, _ int64) {
 			if now == op {
@@ -144,8 +144,8 @@ func TestMarksInTurnAreThoseOfLanes(t *testing.T) {
 	d := openDir(t, dir)
 	var marks [2]Mark
 	for i, others := range []int64{cores, -cores} {
-		inTurn := i == 0
-		t.Run(fmt.Sprint("in turn ", inTurn), func(t *testing.T) {
+		sequential := i == 0
+		t.Run(fmt.Sprint("in turn ", sequential), func(t *testing.T) {
 			src, info, err := d.Open("f")
 			require.NoError(t, err)
 			defer src.Close()
@@ -154,7 +154,7 @@ func TestMarksInTurnAreThoseOfLanes(t *testing.T) {
 			set, s := freshSet(), sinks(t, d, 1)[0]
 			s.Sparse = true // so that some marks are in a hole
 			seen := map[int64]Mark{}
-			course := Course{MarkEvery: every, Read: func(off int64) {
+			o := MoveOptions{MarkEvery: every, Read: func(off int64) {
 				m, ok := s.Reached()
 				if ok {
 					seen[m.Off] = m
@@ -162,13 +162,13 @@ func TestMarksInTurnAreThoseOfLanes(t *testing.T) {
 					require.NoError(t, err)
 					require.GreaterOrEqual(t, have.Size, m.Off)
 				}
-				if inTurn && off >= every {
+				if sequential && off >= every {
 					require.True(t, ok)
 					require.Less(t, off-m.Off, int64(every))
 				}
 			}}
 			synctest.Test(t, func(t *testing.T) { // no device is slow
-				_, err := p.Transfer(t.Context(), src, info, set, []*Sink{s}, course)
+				_, err := p.Move(t.Context(), src, info, set, []*Sink{s}, o)
 				require.NoError(t, err)
 			})
 			last, ok := s.Reached()
@@ -218,7 +218,7 @@ func TestASinkFailsAlone(t *testing.T) {
 					return nil
 				})
 				out := sinks(t, d, 2)
-				_, err = p.Transfer(t.Context(), src, info, hash.NewSet(nil), out, Course{MarkEvery: testBlock})
+				_, err = p.Move(t.Context(), src, info, hash.NewSet(nil), out, MoveOptions{MarkEvery: testBlock})
 				unhook()
 				src.Close()
 				require.NoError(t, err)

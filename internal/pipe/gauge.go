@@ -8,11 +8,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-// gaugeEvery is how often a Gauge looks: more often than progress is drawn.
+// gaugeEvery is the time between two readings: less than between two drawings of progress.
 const gaugeEvery = 50 * time.Millisecond
 
-// Gauge keeps the counters of what is unwritten on devices up to date, and sees to it
-// that nobody waits for one when the context ends.
+// Gauge keeps the counters of unwritten bytes up to date, and stops the devices when the
+// context ends, so that no goroutine waits for them.
 type Gauge struct {
 	ctx      context.Context //nolint:containedctx // it lives as long as the run
 	devices  []Gauged
@@ -21,7 +21,7 @@ type Gauge struct {
 	watch    sync.WaitGroup
 }
 
-// Gauged is a device that each byte is written to so many times.
+// Gauged is a device, and how many destinations are on it.
 type Gauged struct {
 	*Device
 	Copies int64
@@ -34,7 +34,7 @@ func NewGauge(ctx context.Context, devices []Gauged, c *counters.Set) *Gauge {
 	return g
 }
 
-// Stop says that nothing is unwritten any more.
+// Stop ends the goroutine and sets the counter of unwritten bytes to 0.
 func (g *Gauge) Stop() {
 	close(g.ended)
 	g.watch.Wait()

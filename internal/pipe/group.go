@@ -7,22 +7,22 @@ import (
 )
 
 // Group counts the bytes of small files on one file system. They are closed, and
-// unwritten until the file system is flushed as a whole.
+// unwritten until the file system is flushed.
 type Group struct {
 	device *Device
 	flush  chan<- struct{}
 
 	// Guarded by the device's mu. Bytes since Join:
 	added   int64
-	marked  int64 // of them, those that a flush is under way for or has been
+	marked  int64 // of them, those that a flush covers which has begun or ended
 	flushed int64 // of them, those that are on the device
 	left    bool
 }
 
 // Join makes a Group of the device. flush, with a buffer of one, is sent to
-// without waiting when the group should be flushed: whoever receives from it
-// calls Mark, flushes, and calls Flushed, in another goroutine than those that
-// call Add and Wrote, which wait for it.
+// without waiting when the group should be flushed. The receiver calls Mark, flushes, and
+// calls Flushed. It must be another goroutine than those that call Add and Wrote, because
+// these wait for it.
 func (d *Device) Join(flush chan<- struct{}) *Group {
 	g := &Group{device: d, flush: flush}
 	d.mu.Lock()
@@ -47,8 +47,8 @@ func (g *Group) Add(n int64, c *timing.Clock) {
 	d.wait(nil, c)
 }
 
-// ask asks for a flush if it concerns at least so many bytes. One that is under
-// way concerns those that were marked.
+// ask asks for a flush if that concerns at least the given number of bytes. Bytes that are
+// marked already are those of a flush under way.
 func (g *Group) ask(least int64) {
 	if g.added-g.marked < max(least, 1) {
 		return
@@ -60,8 +60,8 @@ func (g *Group) ask(least int64) {
 }
 
 // Mark returns the bytes added so far. It is called before a flush begins, and
-// every flush must end with Flushed, even if it fails: nobody asks for one of
-// the same bytes again.
+// every flush must end with Flushed, even if it fails: the group does not ask again for a
+// flush of the same bytes.
 func (g *Group) Mark() int64 {
 	d := g.device
 	d.mu.Lock()
@@ -92,7 +92,7 @@ func (g *Group) Flushed(mark int64) {
 	}
 }
 
-// Leave takes the group from the device. Nobody waits for its bytes any more.
+// Leave removes the group from the device. No writer waits for its bytes any more.
 func (g *Group) Leave() {
 	d := g.device
 	d.mu.Lock()
@@ -110,5 +110,5 @@ func (g *Group) Leave() {
 	d.mu.pending -= n
 	d.mu.unwritten -= n
 	d.measure()
-	d.mu.room.Broadcast()
+	d.mu.progress.Broadcast()
 }

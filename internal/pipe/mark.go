@@ -36,7 +36,7 @@ func (m *mark) setState(digest int, state []byte) {
 	m.left.Add(-1)
 }
 
-// marks are those that a sink has passed. The digests may be behind it.
+// marks are the marks that a sink has passed. The digests may have passed fewer.
 type marks struct {
 	mu     sync.Mutex
 	passed []*mark // oldest first; from the last complete one on
@@ -60,8 +60,7 @@ func (l *marks) forget() {
 }
 
 // Reached returns the last mark that the sink and all digests have passed. It
-// may be called while the transfer is under way; a sink that has failed since
-// says so only afterwards.
+// may be called during a Move. It does not show whether the sink has failed since the mark.
 func (s *Sink) Reached() (Mark, bool) {
 	s.marks.mu.Lock()
 	defer s.marks.mu.Unlock()
@@ -77,9 +76,8 @@ func alignUp(n int64) int64 {
 	return (n + fsys.DirectAlignment - 1) &^ (fsys.DirectAlignment - 1)
 }
 
-// Feed reads src from one offset up to another for its digests alone, and counts
-// nothing: these bytes are counted elsewhere. An end of the file before that is no
-// error here.
+// Feed reads src from one offset up to another for the digests alone. It does not count the
+// bytes in p.Bytes; the caller does. If the file ends before, that is not an error.
 //
 // The clock may be nil; place is that of src.
 func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, clock *timing.Clock, place timing.Place) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// offloadStep is how much the system is asked to copy at once, at most: few calls,
-// and a say for the context and the checkpoints in between.
+// offloadStep is how much the system is asked to copy at once, at most: so calls are few, and
+// the context and the checkpoints are served between them.
 const offloadStep = 8 << 20 // bytes
 
 // step is how much of the sink's file the system is asked to copy at once: no more
@@ -36,9 +36,9 @@ func (f *flow) offloads(sinks []*Sink) bool {
 
 // offload lets the system copy src to the flow's only sink s from start on, and
 // returns how far it has come: to the end, or to where reading and writing has to
-// take over. It does so after every refusal and at every end that comes too early,
-// because whether the file has shrunk or cannot be copied in this way is for reading
-// to find out. What was copied until then is right.
+// continue. They continue after every refusal and at every end that comes too early,
+// because only reading shows whether the file has shrunk or cannot be copied in this way.
+// The bytes that were copied until then are right.
 func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start int64, holes bool, read func(off int64)) (off int64, err error) {
 	dataEnd := size
 	if holes {
@@ -52,7 +52,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 			data, hole, end, err := src.NextData(off)
 			switch {
 			case err != nil:
-				return off, nil // reading knows what to do
+				return off, nil // reading handles the error
 			case end:
 				data, hole = size, size
 			}
@@ -87,9 +87,9 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 	return off, nil
 }
 
-// offloading is what the system is taken to be busy with while it copies, which
-// nobody can tell. Where nothing of the source is in memory and what is unwritten is
-// bounded, which takes time of its own, that is reading.
+// offloading is how the time of a copy by the system is counted, because the system does not
+// say how it divides into reading and writing. If nothing of the source is in memory and a
+// Behind measures the writing, it counts as reading.
 func (f *flow) offloading(s *Sink, src *fsys.File) (timing.Kind, timing.Place) {
 	if s.Behind != nil {
 		if held, known := src.Cached(0, 0); known && !held {

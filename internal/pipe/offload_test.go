@@ -170,7 +170,7 @@ func TestOffloadCopiesDataAndHoles(t *testing.T) {
 					s.Continue(start)
 					p := mover(testBlock, 2, 2*testBlock, true)
 					read := int64(0)
-					course := Course{Start: start, MarkEvery: 2 * unit, Read: func(off int64) {
+					o := MoveOptions{Start: start, MarkEvery: 2 * unit, Read: func(off int64) {
 						require.Greater(t, off, read)
 						read = off
 						if m, ok := s.Reached(); ok {
@@ -181,7 +181,7 @@ func TestOffloadCopiesDataAndHoles(t *testing.T) {
 						}
 					}}
 					c := count(sys, p, nil)
-					n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, course)
+					n, err := p.Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, o)
 					require.NoError(t, err)
 					require.Equal(t, info.Size, n)
 					require.Equal(t, info.Size-start, p.Bytes.Load())
@@ -233,8 +233,8 @@ func TestOffloadRefusedGoesOnByReadingAndWriting(t *testing.T) {
 					}
 					return nil
 				})
-				course := Course{MarkEvery: offloadUnit}
-				n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, course)
+				o := MoveOptions{MarkEvery: offloadUnit}
+				n, err := p.Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, o)
 				require.NoError(t, err)
 				require.Equal(t, info.Size, n)
 				require.Equal(t, info.Size, p.Bytes.Load())
@@ -253,7 +253,7 @@ func TestOffloadRefusedGoesOnByReadingAndWriting(t *testing.T) {
 				next, _ := rangeSink(t, d, nil)
 				next.Refused = s.Refused
 				before := c.ranges
-				_, err = p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{next}, Course{})
+				_, err = p.Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{next}, MoveOptions{})
 				require.NoError(t, err)
 				require.Equal(t, refusal.pair, c.ranges == before)
 				next.Finish(n)
@@ -282,7 +282,7 @@ func TestOffloadOfAFileThatShrinks(t *testing.T) {
 					}
 					return nil
 				})
-				n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, Course{})
+				n, err := p.Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, MoveOptions{})
 				require.NoError(t, err)
 				require.NoError(t, s.Err)
 				require.Equal(t, n, p.Bytes.Load())
@@ -310,7 +310,7 @@ func TestOffloadOfWhatTheSystemCannotTell(t *testing.T) {
 	s, _ := rangeSink(t, openDirOf(t, sys, treetest.MemoryDir(t)), nil)
 	p := mover(16, 2, 64, false)
 	c := count(sys, p, nil)
-	n, err := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, Course{})
+	n, err := p.Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, MoveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, info.Size, n)
 	require.Equal(t, 1, c.ranges)
@@ -341,7 +341,7 @@ func TestOffloadErrorIsTheSinksUnlessTheSourceFails(t *testing.T) {
 						}
 						return nil
 					})
-					n, got := p.Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, Course{})
+					n, got := p.Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{s}, MoveOptions{})
 					if badRead > 0 {
 						require.ErrorIs(t, got, broken)
 						require.NoError(t, s.Err)
@@ -380,7 +380,7 @@ func TestOffloadStoppedHasAllThatWasCounted(t *testing.T) {
 			}
 			return nil
 		})
-		n, err := p.Transfer(ctx, src, info, hash.NewSet(nil), []*Sink{s}, Course{MarkEvery: offloadUnit})
+		n, err := p.Move(ctx, src, info, hash.NewSet(nil), []*Sink{s}, MoveOptions{MarkEvery: offloadUnit})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, nth, c.ranges)
 		require.Less(t, n, info.Size)
@@ -418,7 +418,7 @@ func TestOffloadIsNotForAll(t *testing.T) {
 				change(p, s)
 			}
 			c := count(sys, p, nil)
-			n, err := p.Transfer(t.Context(), src, info, set, out, Course{})
+			n, err := p.Move(t.Context(), src, info, set, out, MoveOptions{})
 			require.NoError(t, err)
 			if name != "direct write" { // which the seam refuses by itself
 				require.Zero(t, c.ranges)
@@ -450,7 +450,7 @@ func TestACloneIsOnlyRead(t *testing.T) {
 			p := mover(testBlock, 2, 4*testBlock, true)
 			c := count(sys, p, nil)
 			set := freshSet()
-			n, err := p.Transfer(t.Context(), src, info, set, out, Course{MarkEvery: markAt})
+			n, err := p.Move(t.Context(), src, info, set, out, MoveOptions{MarkEvery: markAt})
 			require.NoError(t, err)
 			require.Equal(t, size, n)
 			require.Equal(t, size, p.Bytes.Load())

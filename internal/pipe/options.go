@@ -2,7 +2,7 @@ package pipe
 
 import "runtime"
 
-// Defaults for whoever makes a Pipe.
+// Defaults for the fields of a Pipe.
 const (
 	DefaultBlockSize = 128 << 10 // bytes; larger leaves the L2 cache, see docs/benchmarks.md
 	DefaultQueueSize = 10        // blocks; evens out short stalls of a stage

@@ -11,34 +11,34 @@ type Output interface {
 	Put(data []byte, off int64) error
 }
 
-// Flow is the way of blocks that its owner reads: to the digests and the outputs.
+// Flow sends blocks that its owner has read to the digests and the outputs.
 type Flow struct{ flow *flow }
 
-// Flow begins one; the caller must Close it. It is through lanes from the first block
-// on, since an output may be a pipe that nobody reads; inTurn says that they cannot
-// pay, because nobody takes long.
-func (p *Pipe) Flow(set *hash.Set, outputs []Output, inTurn bool) *Flow {
+// Flow begins a flow; the caller must Close it. It uses lanes from the first block on,
+// because an output may be a pipe that no process reads yet. sequential: it never uses
+// lanes, because no output is slow.
+func (p *Pipe) Flow(set *hash.Set, outputs []Output, sequential bool) *Flow {
 	takers := make([]*output, len(outputs))
 	for i, o := range outputs {
 		takers[i] = &output{to: o, at: timing.Destination(i)}
 	}
 	f := newFlow(p, set, takers, nil, timing.Source)
-	if f.inTurn = inTurn; !inTurn {
+	if f.sequential = sequential; !sequential {
 		f.lanes = f.startLanes()
 	}
 	return &Flow{f}
 }
 
-// Send passes the first n bytes of b on, which are at the offset off. The block is
-// not the caller's any more.
+// Send passes on the first n bytes of b, which are at the offset off. The caller must not
+// use b any more.
 func (f *Flow) Send(b *Block, n int, off int64) {
 	f.flow.send(piece{block: b, data: b.Buf[:n], off: off})
 }
 
-// Wanted reports whether anybody wants the rest: without outputs the digests do.
+// Wanted reports whether an output has not failed, or there are only digests.
 func (f *Flow) Wanted() bool { return f.flow.wanted() }
 
-// Close waits until everybody has taken everything.
+// Close waits until all digests and outputs have taken all blocks.
 func (f *Flow) Close() { f.flow.close() }
 
 type output struct {

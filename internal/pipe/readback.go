@@ -13,21 +13,20 @@ import (
 // page cache holds.
 const dropUnit = 8 << 20 // bytes
 
-// ReadBack computes the digests of src, as Transfer does without sinks. The cache mode says
+// ReadBack computes the digests of src, as Move does without sinks. The cache mode says
 // how it uses the page cache. fromDevice reports whether the bytes came from a device and
 // not from memory; it is false with CacheAuto and CacheKeep. The clock may be nil; place is
 // that of src.
 //
-// CacheDrop and CacheDirect both drop the file from the page cache first, which
-// forces what is not written yet. What other programs hold there nevertheless,
-// because they have it mapped, is read past the cache.
+// CacheDrop and CacheDirect both drop the file from the page cache first, which flushes what
+// is not written yet. Pages that stay because other programs have mapped them are bypassed.
 func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache CacheMode, clock *timing.Clock, place timing.Place) (n int64, fromDevice bool, err error) {
 	clock.At(timing.Read, place)
 	r, err := StartReading(src, cache, p.Pool.size%fsys.DirectAlignment == 0)
 	if err != nil {
 		return 0, false, err
 	}
-	n, err = p.Transfer(ctx, src, info, set, nil, Course{Clock: clock, From: place, Read: r.Read})
+	n, err = p.Move(ctx, src, info, set, nil, MoveOptions{Clock: clock, From: place, Read: r.Read})
 	r.End(n)
 	return n, r.FromDevice, err
 }
@@ -68,7 +67,7 @@ func StartReading(src *fsys.File, cache CacheMode, aligned bool) (*Reading, erro
 	return r, nil
 }
 
-// Read drops what was read, up to off, from time to time.
+// Read drops what was read up to off, once that is dropUnit or more.
 func (r *Reading) Read(off int64) {
 	if r.drops && off-r.dropped >= dropUnit {
 		r.End(off)

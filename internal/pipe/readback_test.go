@@ -161,7 +161,7 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 	d := openDirOf(t, sys, dir)
 	cores := int64(runtime.GOMAXPROCS(0))
 	contents := map[string][]byte{}
-	for i, size := range []int{0, 1, testBlock, testBlock + 1, blocksInTurn * testBlock, blocksInTurn*testBlock + 1, 50*testBlock + 7, 200 * testBlock} {
+	for i, size := range []int{0, 1, testBlock, testBlock + 1, sequentialBlocks * testBlock, sequentialBlocks*testBlock + 1, 50*testBlock + 7, 200 * testBlock} {
 		name := fmt.Sprint("f", i)
 		contents[name] = treetest.Pattern(size, byte(i))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), contents[name], 0o600))
@@ -171,7 +171,7 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 		require.NoError(t, err)
 		defer src.Close()
 		set := freshSet()
-		n, err := p.Transfer(context.Background(), src, info, set, nil, Course{})
+		n, err := p.Move(context.Background(), src, info, set, nil, MoveOptions{})
 		require.NoError(t, err)
 		require.EqualValues(t, len(contents[name]), n)
 		require.Equal(t, digestsOf(contents[name]), set.Digests(), name)

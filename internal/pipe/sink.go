@@ -8,17 +8,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// Sink is where the bytes of one file go at one destination.
+// Sink writes the bytes of one file at one destination.
 type Sink struct {
 	File   *fsys.Pending
-	Behind *Behind      // told what is written; nil for nobody
+	Behind *Behind      // follows what is written; may be nil
 	Sparse bool         // make holes of zeros
-	Clone  bool         // File holds everything already: nothing is written, only read
+	Clone  bool         // File has all content already: nothing is written
 	Err    error        // the first error; nothing is written after it
-	Place  timing.Place // of the destination, for who measures
+	Place  timing.Place // of the destination
 
-	// Refused is set when the system does not copy between the two devices by
-	// itself, and spares the next file the question; nil: it is never asked.
+	// Refused is set when the system refuses to copy between the two devices, so that it is
+	// not asked for the next file; nil: it is never asked.
 	Refused *atomic.Bool
 
 	end   int64 // end of the last byte written
@@ -73,7 +73,7 @@ func (s *Sink) put(data []byte, off int64) {
 // wrote accounts for n bytes that were written at the offset off.
 func (s *Sink) wrote(off, n int64) {
 	s.end = max(s.end, off+n)
-	s.clock.At(timing.Write, s.Place) // where the system has read it as well
+	s.clock.At(timing.Write, s.Place) // also if the system has copied the bytes, and the clock was at reading
 	s.clock.Did(n)
 	if s.Behind != nil {
 		s.Behind.Clock = s.clock
@@ -81,15 +81,15 @@ func (s *Sink) wrote(off, n int64) {
 	}
 }
 
-// Continue makes the sink one of a file whose first start bytes are there.
+// Continue makes the sink that of a file which has its first start bytes already.
 func (s *Sink) Continue(start int64) {
 	if s.Err = s.File.Truncate(start); s.Err == nil {
 		s.end = start
 	}
 }
 
-// reach gives the file at least the size off, where a hole ends there: whoever
-// continues it must not take a shorter file for one.
+// reach gives the file at least the size off, if a hole ends there: a file shorter than its
+// last mark cannot be continued.
 func (s *Sink) reach(off int64) {
 	if s.Err == nil && s.end < off && !s.Clone {
 		if s.Err = s.File.Truncate(off); s.Err == nil {
@@ -98,8 +98,8 @@ func (s *Sink) reach(off int64) {
 	}
 }
 
-// Stop ends the file at off, for somebody to continue it there, and gives back what
-// was preallocated.
+// Stop ends the file at off, so that a later run can continue it there, and frees what was
+// preallocated.
 func (s *Sink) Stop(off int64) error {
 	if s.Err == nil && !s.Clone {
 		s.Err = s.File.Truncate(off)

@@ -14,25 +14,24 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// A Pipe holds what the transfers of one run share. All fields but Pool and
+// A Pipe holds what all files of one run share. All fields but Pool and
 // QueueSize may be left out.
 type Pipe struct {
 	Pool      *Pool
 	QueueSize int           // blocks that may wait in a lane
 	KeepHoles bool          // holes of the source become holes of the sinks
 	Limiter   *rate.Limiter // of the bytes read
-	Bytes     *atomic.Int64 // counts the bytes read while they are
+	Bytes     *atomic.Int64 // counts the bytes as they are read
 	inFlight  atomic.Int64  // files under way
 }
 
-// Course says how a file is moved that need not be moved from its beginning, or
-// perhaps not to its end in this run, and who measures that.
-type Course struct {
-	Start     int64           // the first byte to move; sinks and digests have what is before it
+// MoveOptions are the options of Move; all may be left out.
+type MoveOptions struct {
+	Start     int64           // the offset of the first byte to move; sinks and digests have the bytes before it
 	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
-	Read      func(off int64) // told how far reading has come; may be nil
+	Read      func(off int64) // called with the offset that reading has reached; may be nil
 	Clock     *timing.Clock   // of the caller; may be nil
-	From      timing.Place    // of what is read
+	From      timing.Place    // of the file that is read
 }
 
 // piece is what lanes carry: a block's bytes at an offset, a hole, or a mark.
@@ -48,36 +47,35 @@ type piece struct {
 // interruptible.
 const maxHole = 16 << 20 // bytes
 
-// Transfer reads the whole of src once, feeds the digests and writes every
-// sink. It returns how far it has come. An error is the source's or the
-// context's; a sink's is in the sink and does not hinder the others. Sinks must
-// be finished with their size by the caller, who also proves the end of the
-// file: bytes beyond info.Size are not looked for unless it is 0.
-func (p *Pipe) Transfer(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
+// Move reads src once, feeds the digests and writes every sink. It returns the offset that
+// it has reached. An error is the source's or the context's; a sink's error is in the sink
+// and does not stop the others. The caller must call Finish for each sink, and check that
+// the file ends at info.Size: Move reads no further unless that is 0.
+func (p *Pipe) Move(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
 	holes := p.KeepHoles && len(sinks) > 0 && info.Blocks*512 < info.Size
 	p.inFlight.Add(1)
 	defer p.inFlight.Add(-1)
-	long := info.Size > int64(p.Pool.size) || course.Start > 0
-	if holes && (!long || !tellsHoles(src)) { // finding zeros is cheaper than asking for holes, or all that is left
+	long := info.Size > int64(p.Pool.size) || o.Start > 0
+	if holes && (!long || !findsHoles(src)) { // for a short file finding zeros is cheaper; else there is no other way
 		for _, s := range sinks {
 			s.Sparse = true
 		}
 		holes = false
 	}
 	if long {
-		return p.stream(ctx, src, info, holes, set, sinks, course)
+		return p.stream(ctx, src, info, holes, set, sinks, o)
 	}
-	total, more, err := p.inline(ctx, src, info, set, sinks, course.Clock, course.From)
+	total, more, err := p.inline(ctx, src, info, set, sinks, o.Clock, o.From)
 	if err != nil || !more {
 		return total, err
 	}
-	// It is longer than it said: /proc, or it grew. What was written is written again.
+	// It is longer than info.Size, as in /proc, or it has grown. It is written again.
 	set.Reset()
-	return p.stream(ctx, src, info, false, set, sinks, Course{Read: course.Read, Clock: course.Clock, From: course.From})
+	return p.stream(ctx, src, info, false, set, sinks, MoveOptions{Read: o.Read, Clock: o.Clock, From: o.From})
 }
 
-// tellsHoles reports whether the system tells where in src the holes are.
-func tellsHoles(src *fsys.File) bool {
+// findsHoles reports whether the system can find the holes of src.
+func findsHoles(src *fsys.File) bool {
 	_, _, _, err := src.NextData(0)
 	return !fsys.Unsupported(err)
 }
@@ -130,23 +128,23 @@ func (p *Pipe) get(ctx context.Context, clock *timing.Clock) (*Block, error) {
 }
 
 // stream moves a longer file, piece by piece.
-func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, course Course) (int64, error) {
-	f := newFlow(p, set, sinks, course.Clock, course.From)
+func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
+	f := newFlow(p, set, sinks, o.Clock, o.From)
 	wanted := func() bool { return f.wanted() && ctx.Err() == nil }
-	read := course.Read
-	if course.MarkEvery > 0 {
-		next := course.Start + course.MarkEvery
+	read := o.Read
+	if o.MarkEvery > 0 {
+		next := o.Start + o.MarkEvery
 		read = func(off int64) {
 			if off >= next {
 				f.send(piece{off: off, mark: newMark(off, set.Len())})
-				next = off + course.MarkEvery
+				next = off + o.MarkEvery
 			}
-			if course.Read != nil {
-				course.Read(off)
+			if o.Read != nil {
+				o.Read(off)
 			}
 		}
 	}
-	start := course.Start
+	start := o.Start
 	var err error
 	if f.offloads(sinks) {
 		start, err = f.offload(ctx, sinks[0], src, info.Size, start, holes, read)
@@ -169,11 +167,10 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 	return total, err
 }
 
-// read sends the file piece by piece from start until it ends, nobody wants
-// more, or an error, and returns how far it has come. It holds one block at a
-// time and none while it waits for the next. Holes are pieces of at most longest
-// bytes; 0: they are not looked for.
-// read, if not nil, is told how far it has come after each block.
+// read sends the file piece by piece from start until it ends, wanted returns false, or an
+// error occurs. It returns the offset that it has reached, and calls the function read, if
+// not nil, with that after each block. It holds one block at a time and none while it waits
+// for the next. Holes become pieces of at most longest bytes; 0: holes are read as zeros.
 func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, read func(off int64)) (int64, error) {
 	p := f.pipe
 	off, dataEnd, holes := start, int64(0), longest > 0

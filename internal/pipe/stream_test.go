@@ -149,7 +149,7 @@ func TestTransferWithHoles(t *testing.T) {
 			for _, s := range out {
 				s.Sparse = mode == "always"
 			}
-			n, err := r.Transfer(context.Background(), src, info, set, out, Course{})
+			n, err := r.Move(context.Background(), src, info, set, out, MoveOptions{})
 			require.NoError(t, err)
 			require.Equal(t, size, n)
 			require.Equal(t, size, r.Bytes.Load())
@@ -189,7 +189,7 @@ func TestTransferWhereHolesAreNotTold(t *testing.T) {
 	p := mover(256<<10, 2, 4, true)
 	set := hash.NewSet([]hash.Algorithm{hash.SHA256})
 	out := sinks(t, d, 1)
-	_, err = p.Transfer(t.Context(), src, info, set, out, Course{})
+	_, err = p.Move(t.Context(), src, info, set, out, MoveOptions{})
 	require.NoError(t, err)
 	out[0].Finish(size)
 	require.NoError(t, out[0].Err)
@@ -216,7 +216,7 @@ func TestTransferOfAHugeHole(t *testing.T) {
 	r := mover(4096, 2, 1<<20, true)
 	out := sinks(t, d, 1)
 	defer out[0].File.Abort()
-	n, err := r.Transfer(context.Background(), src, info, hash.NewSet(nil), out, Course{})
+	n, err := r.Move(context.Background(), src, info, hash.NewSet(nil), out, MoveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, size, n)
 	out[0].Finish(size)
@@ -253,7 +253,7 @@ func TestTransferGivesAllBlocksBack(t *testing.T) {
 					}
 					return nil
 				})
-				_, err = r.Transfer(ctx, src, info, hash.NewSet([]hash.Algorithm{hash.SHA256}), out, Course{})
+				_, err = r.Move(ctx, src, info, hash.NewSet([]hash.Algorithm{hash.SHA256}), out, MoveOptions{})
 				unhook()
 				reached := calls.Load() >= k
 				cancel()

@@ -44,7 +44,7 @@ func spent(s *timing.Sheet, k timing.Kind, p timing.Place) (n int) {
 // A file is charged to whom its reader waits for: in virtual time, in which nothing
 // but the hook takes any.
 func TestWhoATransferWaitsFor(t *testing.T) {
-	const blocks, inTurn = 40, blocksInTurn
+	const blocks, sequential = 40, sequentialBlocks
 	dir := treetest.MemoryDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "long"), treetest.Pattern(blocks*testBlock, 1), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "short"), treetest.Pattern(testBlock, 1), 0o600))
@@ -58,11 +58,11 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 		queue       int        // seconds that the reader waits for the lane of the destination
 	}{
 		// Eight blocks are taken in turn, then reading and writing overlap.
-		"slow source":              {"long", true, 3, 1, 9, 0, seconds{blocks * 3, 0, 0, inTurn + 1}, 1},
-		"slow destination":         {"long", true, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - inTurn) + 1}, (blocks-inTurn)*2 + 1},
-		"the lane has all blocks":  {"long", true, 1, 3, 2, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - inTurn) + 1}, (blocks-inTurn)*2 + 1},
-		"and there is only one":    {"long", true, 1, 3, 1, 0, seconds{blocks, 0, 0, blocks * 3}, (blocks - inTurn) * 3},
-		"nothing is hashed":        {"long", false, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - inTurn) + 1}, (blocks-inTurn)*2 + 1},
+		"slow source":              {"long", true, 3, 1, 9, 0, seconds{blocks * 3, 0, 0, sequential + 1}, 1},
+		"slow destination":         {"long", true, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
+		"the lane has all blocks":  {"long", true, 1, 3, 2, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
+		"and there is only one":    {"long", true, 1, 3, 1, 0, seconds{blocks, 0, 0, blocks * 3}, (blocks - sequential) * 3},
+		"nothing is hashed":        {"long", false, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
 		"a limit":                  {"long", true, 0, 0, 9, 1, seconds{0, 0, blocks - 1, 0}, 0},
 		"one block":                {"short", true, 2, 5, 9, 0, seconds{2, 0, 0, 5}, 0},
 		"one block, not hashed":    {"short", false, 2, 5, 9, 0, seconds{2, 0, 0, 5}, 0},
@@ -99,7 +99,7 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 				out := sinks(t, d, 1)
 				defer out[0].File.Abort()
 				out[0].Place = timing.Destination(0)
-				_, err = p.Transfer(t.Context(), src, info, set, out, Course{Clock: clock, From: timing.Source})
+				_, err = p.Move(t.Context(), src, info, set, out, MoveOptions{Clock: clock, From: timing.Source})
 				require.NoError(t, err)
 				wall := int(time.Since(begun) / time.Second)
 				clock.Stop()
@@ -272,7 +272,7 @@ func TestWhoAnOffloadedTransferWaitsFor(t *testing.T) {
 			})
 			sheet := timing.NewSheet(1)
 			clock := sheet.Clock()
-			n, err := mover(1<<20, 2, 4<<20, false).Transfer(t.Context(), src, info, hash.NewSet(nil), []*Sink{out}, Course{Clock: clock, From: timing.Source})
+			n, err := mover(1<<20, 2, 4<<20, false).Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{out}, MoveOptions{Clock: clock, From: timing.Source})
 			clock.Stop()
 			out.Behind.Finish()
 			device.Close()

@@ -39,8 +39,8 @@ func (r *run) newWorker(g *group, limit int) *worker {
 
 func (w *worker) close() {
 	w.clock.Stop()
-	for _, look := range w.trees {
-		look.Close()
+	for _, finder := range w.trees {
+		finder.Close()
 	}
 	if w.source != nil {
 		w.source.Close()
@@ -178,8 +178,8 @@ func (w *worker) judge(j *job) {
 }
 
 // open opens the regular file at path. dir is open until the next path is looked for.
-func open(look *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys.File, info fsys.Info, err error) {
-	if dir, name, err = look.Parent(path); err != nil {
+func open(finder *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys.File, info fsys.Info, err error) {
+	if dir, name, err = finder.Parent(path); err != nil {
 		return nil, "", nil, info, err
 	}
 	if f, info, err = dir.Open(name); err == nil && info.Kind != fsys.Regular {

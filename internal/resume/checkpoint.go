@@ -50,9 +50,9 @@ func (l *Log) Due(now time.Time) bool {
 	return l.mu.bytes+parts >= min(max((l.mu.total+parts)/partLost, leastVolume), mostVolume)
 }
 
-// Group is what one checkpoint is about.
+// Group is what one checkpoint covers.
 type Group struct {
-	Files int64             // noted since the last checkpoint
+	Files int64             // added since the last checkpoint
 	Dirs  map[string]string // directories with a name that was not synced yet → a path in each
 	parts []part            // of large files
 
@@ -86,25 +86,25 @@ func (g *Group) SyncParts(flushed bool) error {
 	return nil
 }
 
-// Checkpoint closes the group of what was noted so far, lets force make it durable, and
-// then records that it is on the device. If force fails, nothing is recorded, and the error
-// is that of force. An error of the log makes the log fail.
-func (l *Log) Checkpoint(force func(*Group) error) error {
-	return l.checkpoint(force, (*fsys.Pending).Sync)
+// Checkpoint closes the group of what was added so far, lets flush make it durable, and then
+// records that it is on the device. If flush fails, nothing is recorded, and the error is
+// that of flush. An error of the log makes the log fail.
+func (l *Log) Checkpoint(flush func(*Group) error) error {
+	return l.checkpoint(flush, (*fsys.Pending).Sync)
 }
 
 // LastCheckpoint is a Checkpoint that does not sync the log, for a run that is about to
 // remove it.
-func (l *Log) LastCheckpoint(force func(*Group) error) error {
-	return l.checkpoint(force, func(*fsys.Pending) error { return nil })
+func (l *Log) LastCheckpoint(flush func(*Group) error) error {
+	return l.checkpoint(flush, func(*fsys.Pending) error { return nil })
 }
 
-func (l *Log) checkpoint(force func(*Group) error, syncLog func(*fsys.Pending) error) error {
+func (l *Log) checkpoint(flush func(*Group) error, syncLog func(*fsys.Pending) error) error {
 	l.checkpoints.Lock()
 	defer l.checkpoints.Unlock()
 	g := l.closeGroup()
 	defer l.release(g)
-	if err := force(g); err != nil {
+	if err := flush(g); err != nil {
 		return err
 	}
 	file, err := l.record(g)
@@ -123,7 +123,8 @@ func (l *Log) checkpoint(force func(*Group) error, syncLog func(*fsys.Pending) e
 	return nil
 }
 
-// closeGroup closes the group of what the checkpoint is about.
+// closeGroup returns the group of a checkpoint: the files added since the last one, and the
+// parts of large files that were written since.
 func (l *Log) closeGroup() *Group {
 	l.mu.Lock()
 	defer l.mu.Unlock()

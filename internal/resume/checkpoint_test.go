@@ -22,11 +22,11 @@ func TestCheckpointCoversWhatWasNotedBefore(t *testing.T) {
 	root := openRoot(t, nil)
 	j, l, _ := open(t, root, tested)
 	file := func(path string) *journal.File { return &journal.File{Path: path, Size: 10, Digests: digests} }
-	l.Note(file("dir/first"), true)
+	l.Add(file("dir/first"), true)
 	require.NoError(t, l.Checkpoint(func(g *Group) error {
 		require.EqualValues(t, 1, g.Files)
 		require.Equal(t, map[string]string{"dir": "dir/first", ".": "dir"}, g.Dirs)
-		l.Note(file("during"), false)
+		l.Add(file("during"), false)
 		return nil
 	}))
 	require.ErrorIs(t, l.Checkpoint(func(g *Group) error {
@@ -66,14 +66,14 @@ func TestAFailedLogIsReportedOnce(t *testing.T) {
 	_, l, _ := open(t, root, tested)
 	require.True(t, l.Active())
 	require.NoError(t, l.Failure())
-	l.Note(&journal.File{Path: "f"}, false)
+	l.Add(&journal.File{Path: "f"}, false)
 	fails.Store(true)
 	require.NoError(t, l.Checkpoint(flushNothing), "the error is not that of the files")
 	require.ErrorIs(t, l.Failure(), syscall.EIO)
 	require.NoError(t, l.Failure())
 	require.True(t, l.Failed())
 	require.False(t, l.Active())
-	l.Note(&journal.File{Path: "g"}, false)
+	l.Add(&journal.File{Path: "g"}, false)
 	require.NoError(t, l.Checkpoint(func(g *Group) error {
 		require.Zero(t, g.Files)
 		return nil
@@ -86,7 +86,7 @@ func TestNothingIsRecordedThatIsNotDurable(t *testing.T) {
 	o.Durable = false
 	_, l, _ := open(t, openRoot(t, nil), o)
 	require.False(t, l.Active())
-	l.Note(&journal.File{Path: "f"}, false)
+	l.Add(&journal.File{Path: "f"}, false)
 	require.True(t, l.WorthKeeping())
 	require.False(t, l.Due(time.Now().Add(time.Hour)))
 	require.NoError(t, l.Checkpoint(func(g *Group) error {
@@ -111,7 +111,7 @@ func TestDue(t *testing.T) {
 		_, l, _ := open(t, openRoot(t, nil), tested)
 		l.start = l.mu.last.Add(-time.Hour)
 		if c.bytes >= 0 {
-			l.Note(&journal.File{Path: "f", Size: c.bytes}, false)
+			l.Add(&journal.File{Path: "f", Size: c.bytes}, false)
 		}
 		require.Equal(t, c.want, l.Due(l.mu.last.Add(c.after)), c.name)
 	}
@@ -170,7 +170,7 @@ func TestNoteDoesNotWaitForADevice(t *testing.T) {
 		}
 		noted := make(chan bool)
 		go func() {
-			log.Note(&journal.File{Path: "f"}, false)
+			log.Add(&journal.File{Path: "f"}, false)
 			close(noted)
 		}()
 		mu.Lock()

@@ -6,9 +6,9 @@
 //     this copy. The log is on the device before the first file gets its name.
 //  3. Log.Judge says whether a file is known to be complete, or may be incomplete.
 //     Log.TakeLeftover returns the temporary of a large file, to continue with.
-//  4. Log.Note adds a file that is complete. Log.Track follows a large one while it is
+//  4. Log.Add adds a file that is complete. Log.Track follows a large one while it is
 //     written.
-//  5. Log.Checkpoint lets the caller flush what was noted, and then records that it is on
+//  5. Log.Checkpoint lets the caller flush what was added, and then records that it is on
 //     the device. Log.Due says when.
 //  6. A run that completes removes the journal. One that was stopped leaves it, and the
 //     same command continues.

@@ -39,9 +39,9 @@ type Log struct {
 	begun     fsys.Time // the first of the interrupted runs
 	start     time.Time // this one
 
-	checkpoints sync.Mutex // held during a checkpoint
+	checkpoints sync.Mutex // held during a checkpoint: there is one at a time
 
-	// mu is never held while something is synced: the goroutine that calls Note serves all
+	// mu is never held while something is synced: the goroutine that calls Add serves all
 	// destinations.
 	mu struct {
 		sync.Mutex
@@ -50,13 +50,13 @@ type Log struct {
 		err      error // why nothing more is recorded
 		reported bool  // Failure has returned err
 
-		files    int64             // noted since the last checkpoint
-		bytes    int64             // of them
+		files    int64             // added since the last checkpoint
+		bytes    int64             // of these files
 		dirs     map[string]string // with a name that was not synced yet → a path in each
 		inFlight map[*InFlight]*progress
 		kept     []journal.Partial // of a run that was stopped
 		left     map[string]string // temporaries of large files that this run has not continued → path
-		total    int64             // bytes noted in this run
+		total    int64             // bytes added in this run
 		worked   bool              // something got its name in this run
 
 		last    time.Time     // end of the last checkpoint
@@ -98,9 +98,9 @@ func (l *Log) WorthKeeping() bool {
 	return l.Interrupted || l.mu.worked
 }
 
-// Note adds a file that was copied or found equal. It counts once a checkpoint covers it.
+// Add adds a file that was copied or found equal. It counts once a checkpoint covers it.
 // separately says that it was synced separately, as its name has to be.
-func (l *Log) Note(f *journal.File, separately bool) {
+func (l *Log) Add(f *journal.File, separately bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.worked = true
@@ -128,8 +128,9 @@ func (l *Log) Note(f *journal.File, separately bool) {
 	l.mu.total += f.Size
 }
 
-// Flush hands to the system what was noted, and how far large files have come. If this
-// process is killed, the next run finds that, and can prove it by reading the files.
+// Flush hands to the system the records of the files that were added, and how far large files
+// have come. If this process is killed, the next run finds these records, and can prove them
+// by reading the files.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -65,7 +65,7 @@ func (l *Log) readOthers() (warnings []error, err error) {
 		if log != nil {
 			head = log.Header
 		}
-		l.noteInterrupted(head)
+		l.addInterrupted(head)
 		own := strings.HasPrefix(name, setAsidePrefix+l.name)
 		if own || l.opts.File != "" { // logs of the same file, which this run judges in any case
 			l.ids[head.ID] = head.ID != ""
@@ -104,9 +104,9 @@ func (l *Log) read(name string) (f *fsys.File, log *journal.Log, err error) {
 	return f, log, nil
 }
 
-// noteInterrupted notes that a run was interrupted whose log has this header, which is
+// addInterrupted records that a run was interrupted whose log has this header, which is
 // empty if the log is damaged.
-func (l *Log) noteInterrupted(head journal.Header) {
+func (l *Log) addInterrupted(head journal.Header) {
 	if head.ID == "" {
 		head.Begun = l.journal.since
 	}
@@ -131,7 +131,7 @@ func (l *Log) readOwn() (warning, err error) {
 	}
 	why := "is damaged"
 	if log != nil {
-		l.noteInterrupted(log.Header)
+		l.addInterrupted(log.Header)
 		l.ids[log.Header.ID] = true
 		switch now := time.Now().Unix(); {
 		case log.Header.Begun.Sec > now:
@@ -146,7 +146,7 @@ func (l *Log) readOwn() (warning, err error) {
 			return nil, nil
 		}
 	} else {
-		l.noteInterrupted(journal.Header{})
+		l.addInterrupted(journal.Header{})
 	}
 	if f != nil {
 		f.Close()

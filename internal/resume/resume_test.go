@@ -222,7 +222,7 @@ func TestCertified(t *testing.T) {
 			j.Close()
 			if c.later {
 				j, l, _ := open(t, root, elsewhere)
-				l.Note(&journal.File{Path: "f"}, false)
+				l.Add(&journal.File{Path: "f"}, false)
 				require.NoError(t, l.Checkpoint(flushNothing))
 				l.Close()
 				j.Close()

@@ -213,8 +213,8 @@ func openSame(open func(string) (*fsys.Dir, error), path string, id fsys.ID) (*f
 	return d, info, nil
 }
 
-// identityOf is what tells the directory from one that is put in its place before it
-// is used. It is opened, because what is mounted only then is another one.
+// identityOf returns the identity of the directory, which shows whether another one is in
+// its place when it is used. It opens the directory, because that may mount another one.
 func identityOf(sys *fsys.FS, dir string) (fsys.ID, error) {
 	d, err := sys.OpenLookup(dir)
 	if err != nil {

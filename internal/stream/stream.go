@@ -210,17 +210,17 @@ var errUnwanted = errors.New("no output is left")
 // move reads the stream and sends it on, until it ends.
 func (r *run) move() error {
 	var outputs []pipe.Output
-	inTurn := r.set.Len() == 0
+	sequential := r.set.Len() == 0
 	for _, out := range r.outputs {
 		if !out.failed {
 			outputs = append(outputs, out)
-			inTurn = inTurn && out.to.Memory
+			sequential = sequential && out.to.Memory
 		}
 	}
 	if len(outputs) == 0 {
 		return errUnwanted
 	}
-	flow := r.pipe.Flow(r.set, outputs, inTurn)
+	flow := r.pipe.Flow(r.set, outputs, sequential)
 	defer flow.Close()
 	records := int64(-1) // of a device that keeps them
 	if r.in.Records && r.opts.Count != nil && !r.opts.Count.Bytes {

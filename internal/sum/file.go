@@ -93,7 +93,7 @@ func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 // written to or replaced meanwhile, which is to be hashed again.
 func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
 	set.Reset()
-	n, err := r.pipe.Transfer(ctx, f, info, set, nil, pipe.Course{})
+	n, err := r.pipe.Move(ctx, f, info, set, nil, pipe.MoveOptions{})
 	var now fsys.Info
 	if err == nil {
 		now, err = f.Stat()

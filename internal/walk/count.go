@@ -6,8 +6,8 @@ import (
 )
 
 // Counter is a visitor that adds up the regular files as the totals of Counters.
-// Options.Found is to be its method of that name. What it cannot see it passes over:
-// whoever does the work will report it.
+// Options.Found is to be its method of that name. It skips what it cannot read:
+// the walk that does the work reports that.
 type Counter struct {
 	Counters *counters.Set
 	Times    int64 // how often each byte will be read

@@ -28,11 +28,11 @@ type Dir struct {
 // Place is where the system lists an entry.
 type Place struct {
 	At  int    // how many entries are listed before it
-	Ino uint64 // as listed: of a mount point, what it hides; 0 where listings do not tell
+	Ino uint64 // as listed: of a mount point, what it hides; 0 if the system lists none
 }
 
 // NewRoot makes the root of a walk of the open directory behind h, held once by
-// the caller: Walk, or whoever hands out its entries himself.
+// the caller: Walk, or a caller that passes on the entries itself.
 func NewRoot(h *fsys.Handle, info fsys.Info, v Visitor) *Dir {
 	d := &Dir{Info: info, handle: h, visitor: v}
 	d.pending.Store(1)
@@ -78,8 +78,8 @@ func (d *Dir) join(name string) string {
 	return string(path)
 }
 
-// Implied reports whether the directory was not asked for itself, only things
-// inside it: it is to be created when something is copied into it.
+// Implied reports whether the filters want only something in the directory and not the
+// directory itself: it is created when something is copied into it.
 func (d *Dir) Implied() bool {
 	return d.verdict == filter.Traverse || d.only != nil && !d.only.All()
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// Visitor is told what a walk meets. All methods are called concurrently.
+// Visitor receives what a walk meets. All methods are called concurrently.
 type Visitor interface {
 	// Enter is called for each directory before its entries, the root included.
 	// If it returns false, the directory is left without being listed.
@@ -42,12 +42,12 @@ type Options struct {
 	Filter        *filter.List
 	Only          *filter.Only
 	OneFileSystem bool // list no directory of another device
-	// Found, if set, is called instead of the visitor's Entry for whoever only wants
-	// to know what there is. Each entry is looked at while its directory is listed, so
-	// that only the names of subdirectories are held in memory, and it is told where
-	// the system lists it. A large directory is shared: Found is called for it by
-	// several goroutines. A directory that cannot be opened, but looked at, is entered
-	// and cannot be listed; with OneFileSystem those of other devices are not opened.
+	// Found, if set, is called instead of the visitor's Entry, for a walk that only counts
+	// or measures. Each entry is read with lstat while its directory is listed, so that only
+	// the names of subdirectories are held in memory. place says where the system lists it.
+	// Found is called from several goroutines, also for one large directory. A directory
+	// that lstat can read but that cannot be opened is entered, and then Failed; with
+	// OneFileSystem, those of other devices are not opened.
 	Found func(d *Dir, name string, place Place, info fsys.Info)
 	// SkipReserved, if set, is called for each name that Sealift made for itself
 	// (fsys.Reserved), which is then not visited.
@@ -61,9 +61,8 @@ var errNotDirectory = errors.New("it is not a directory, and something below it 
 // lock cheap, few enough to share a directory.
 const batchSize = 64
 
-// shareSize is how many entries of a directory are looked at by the goroutine that
-// lists it before it asks whether others have nothing to do, and how many it then
-// leaves to them.
+// shareSize is how many entries of a directory survey reads itself before it checks whether
+// other goroutines are idle, and how many it then leaves to them at a time.
 const shareSize = 512
 
 // Walk visits the tree below root, which it holds until everything was visited.
@@ -120,7 +119,7 @@ type walker struct {
 type cursor struct {
 	dir     *Dir
 	listing *fsys.Listing
-	places  []Place // of the entries; nil where nobody asks
+	places  []Place // of the entries; nil without Options.Found
 	next    int
 }
 
@@ -147,7 +146,7 @@ func (w *walker) run() {
 	}
 }
 
-// finish says that what was taken is done.
+// finish ends the work on what take returned.
 func (w *walker) finish() {
 	w.mu.Lock()
 	if w.mu.active--; w.mu.active == 0 && len(w.mu.stack) == 0 {
@@ -173,13 +172,13 @@ func (w *walker) visit(c *cursor, from, to int) {
 	}
 	defer c.dir.handle.Release()
 	for i := from; i < to && w.ctx.Err() == nil; i++ {
-		w.look(c.dir, dir, c.listing.Name(i), c.place(i))
+		w.inspect(c.dir, dir, c.listing.Name(i), c.place(i))
 	}
 }
 
-// look tells what the entry name of d, which is open as dir, is. What has become a
-// directory since it was listed is pushed as one.
-func (w *walker) look(d *Dir, dir *fsys.Dir, name string, place Place) {
+// inspect reads the entry name of d, which is open as dir, and passes it to Found. An entry
+// that has become a directory since it was listed is pushed as one.
+func (w *walker) inspect(d *Dir, dir *fsys.Dir, name string, place Place) {
 	info, err := dir.Lstat(name)
 	switch {
 	case err != nil:
@@ -222,7 +221,7 @@ func (w *walker) take() (c *cursor, from, to int) {
 			c.dir.Done() // its listing is exhausted; the batch holds it on
 		}
 		if len(w.mu.stack) > 0 {
-			w.mu.wake.Signal() // whoever wakes wakes the next
+			w.mu.wake.Signal() // each goroutine that wakes wakes the next
 		}
 		return c, from, to
 	}
@@ -272,7 +271,7 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 	defer parent.handle.Release()
 	if w.opts.Found != nil && w.opts.OneFileSystem { // to open a mount point may mount, and wait
 		if info, err := up.Lstat(name); err == nil && info.ID.Dev != w.device {
-			return nil, fsys.ErrMoved // unless it is entered, nobody is told
+			return nil, fsys.ErrMoved // Failed is not called for it, because it is entered
 		}
 	}
 	dir, err := up.OpenDir(name)
@@ -287,8 +286,8 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 	return newDir(parent, name, info, parent.handle.Child(name, dir, info.ID)), nil
 }
 
-// unopened is for open having failed with cause. It returns nil where there is no
-// directory to be seen; something else that has its name by now was found then.
+// unopened handles a subdirectory that open could not open, because of cause. It returns nil
+// if lstat finds no directory; if it finds something else, it passes that to Found.
 func (w *walker) unopened(parent *Dir, name string, place Place, cause error) (*Dir, error) {
 	up, err := parent.handle.Acquire()
 	if err != nil {
@@ -363,9 +362,8 @@ func (w *walker) read(d *Dir) (*cursor, error) {
 	return &cursor{dir: d, listing: listing}, nil
 }
 
-// survey looks at the entries of d while it lists them, and returns its
-// subdirectories, those before an error too. Of a large directory it leaves shares to
-// goroutines that have nothing to do.
+// survey reads the entries of d while it lists them, and returns its subdirectories, also
+// with an error. Of a large directory it leaves shares to idle goroutines.
 func (w *walker) survey(d *Dir) (*cursor, error) {
 	dir, err := d.handle.Acquire()
 	if err != nil {
@@ -389,7 +387,7 @@ func (w *walker) survey(d *Dir) (*cursor, error) {
 		case sharing:
 			share.add(name, place)
 		default:
-			w.look(d, dir, name, place)
+			w.inspect(d, dir, name, place)
 		}
 		return w.ctx.Err() == nil
 	})

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// A run is the visitor of the walk: Enter and Leave begin and complete a directory at all
+// destinations, Entry passes anything else on to a worker.
+var _ walk.Visitor = (*run)(nil)
+
+// Enter implements walk.Visitor.
+func (r *run) Enter(d *walk.Dir) bool {
+	dirs := newDestDirs(r, d)
+	d.State = dirs
+	for _, t := range r.targets {
+		if d.Parent == nil || t.root == nil {
+			continue
+		}
+		if info, err := t.root.Stat(); err == nil && info.ID == d.Info.ID {
+			for _, dd := range dirs {
+				dd.state = destRefused
+			}
+			err := errors.New("it is a destination of this copy, reached through the source")
+			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, err))
+			return false
+		}
+	}
+	return true
+}
+
+// Entry implements walk.Visitor.
+func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	d.Hold()
+	j := job{dir: d, name: name, kind: kind}
+	if kind == fsys.Regular && r.isLate(d, name) {
+		r.late.Lock()
+		r.late.jobs = append(r.late.jobs, j)
+		r.late.Unlock()
+		return
+	}
+	select {
+	case r.jobs <- j:
+	case <-r.ctx.Done():
+		d.Done()
+	}
+}
+
+// Failed implements walk.Visitor.
+func (r *run) Failed(d *walk.Dir, name string, err error) {
+	p := d.Path()
+	if name != "" {
+		p = d.Join(name)
+	}
+	if fsys.IsSymlinkRefusal(err) {
+		err = errExchanged
+	}
+	r.reportSource(p, failure.StageScan, err)
+}
+
+func (r *run) skipReserved(d *walk.Dir, name string) {
+	r.reserved.Do(func() {
+		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
+		r.report(Event{Kind: EventWarning, Path: d.Join(name), Err: err})
+	})
+}
+
+// Leave completes a directory at all destinations: everything in it is done,
+// so its own metadata can be set and will stay.
+func (r *run) Leave(d *walk.Dir) {
+	meta := &metadata{info: d.Info}
+	var metaErr error
+	loaded := false
+	for _, dd := range d.State.(destDirs) {
+		if dd.untried() && (d.Implied() && !(d.Parent == nil && dd.target.rootOurs) || r.ctx.Err() != nil) {
+			continue
+		}
+		dir, ok := dd.acquire(r)
+		if dir == nil || !ok {
+			dd.close()
+			continue
+		}
+		if !loaded && r.ctx.Err() == nil {
+			loaded = true
+			metaErr = r.dirXattrs(d, meta)
+			if metaErr != nil {
+				r.reportSource(d.Path(), failure.StageMetadata, metaErr)
+			}
+		}
+		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
+			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
+		}
+		if dd.system.syncEach && r.ctx.Err() == nil {
+			if err := dd.target.sync(dir); err != nil {
+				dd.target.dropUnwritten(r, d.Path(), err)
+			}
+		}
+		dd.release(dir)
+		dd.close()
+	}
+	r.sendDirResult(d)
+}
+
+// sendDirResult sends to the collector at which destinations a directory was made.
+func (r *run) sendDirResult(d *walk.Dir) {
+	if d.Parent == nil {
+		return
+	}
+	f := &result{path: d.Path(), kind: fsys.Directory}
+	for _, dd := range d.State.(destDirs) {
+		if dd.wasMade() {
+			f.targets = append(f.targets, targetResult{target: dd.target, done: outCreated})
+		}
+	}
+	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
+		r.messages <- message{result: f}
+	}
+}
+
+// wasMade reports whether this run made the directory, or would have.
+func (dd *destDir) wasMade() bool {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	return dd.fresh && (dd.state == destReady || dd.state == destAbsent)
+}
+
+func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
+	if r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return nil
+	}
+	src, err := d.Acquire()
+	if err != nil {
+		return err
+	}
+	defer d.Release()
+	return r.readXattrs(&src.Object, d.Path(), m)
+}
+
+// leaveDest sets the metadata of one destination directory. The root is the
+// user's own unless this run or one that it continues made it.
+func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
+	if r.opts.DryRun {
+		return nil
+	}
+	if r.ctx.Err() == nil {
+		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
+			return err
+		}
+	}
+	if dd.parent == nil && dd.target.rootOurs && known && r.ctx.Err() == nil {
+		dd.target.rootMeta = meta // set when manifest and journal need the directory no more
+		return nil
+	}
+	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
+	switch {
+	case ours && known && r.ctx.Err() == nil:
+		have := dd.info
+		if !dd.fresh {
+			var err error
+			if have, err = dir.Stat(); err != nil {
+				return err
+			}
+		}
+		if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
+			if err := dir.Chmod(dd.originalMode); err != nil {
+				return err
+			}
+			have.Mode = dd.originalMode
+		}
+		if _, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
+			return err
+		}
+	case dd.tookOver:
+		if err := dir.Chmod(dd.originalMode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (dd *destDir) untried() bool {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	return dd.state == destUntried
+}
+
+// close gives the descriptor back. The root's is needed to the end.
+func (dd *destDir) close() {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	if dd.handle != nil && dd.parent != nil {
+		dd.handle.Close()
+	}
+	dd.existing = nil
+}
