@@ -414,11 +414,7 @@ func (c *Catalog) Start() error {
 					return err
 				}
 			default:
-				same, err := c.equalsSource(l.prev, claim.path)
-				if err != nil {
-					return err
-				}
-				l.copied = l.copied || same
+				l.copied = l.copied || c.equalsSource(l.prev, claim.path)
 			}
 		}
 	}
@@ -465,27 +461,27 @@ func (c *Catalog) MakeWay() error {
 }
 
 // equalsSource reports whether a previous manifest is byte for byte an entry of the
-// source.
-func (c *Catalog) equalsSource(prev *own, file string) (bool, error) {
+// source. It is not if one of them cannot be read, which copying and Write report.
+func (c *Catalog) equalsSource(prev *own, file string) bool {
 	finder := fsys.NewFinder(c.source.root, 1)
 	defer finder.Close()
 	dir, name, err := finder.Parent(file)
 	if err != nil {
-		return false, nil //nolint:nilerr // copying it reports that
+		return false
 	}
 	f, info, err := dir.OpenRegular(name)
 	if err != nil {
-		return false, nil //nolint:nilerr // the same
+		return false
 	}
 	defer f.Close()
 	if info.Size != prev.info.Size {
-		return false, nil
+		return false
 	}
 	_, digest, err := equals(f, info.Size, func(w io.Writer) (manifest.Counts, error) {
 		_, err := io.Copy(w, prev.lines())
 		return manifest.Counts{}, err
 	})
-	return digest != "", err
+	return err == nil && digest != ""
 }
 
 // lines reads the manifest.

@@ -17,7 +17,8 @@ import (
 type composer func(io.Writer) (manifest.Counts, error)
 
 // equals reports whether compose writes byte for byte what is in the file f, whose
-// SHA-256 in hexadecimal it returns then. The digest is "" if it does not.
+// SHA-256 in hexadecimal it returns then. The digest is "" if it does not. It is an error
+// and no difference if the file cannot be read: a manifest must not be replaced for that.
 func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, digest string, err error) {
 	want := bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
 	sum := sha256.New()
@@ -115,7 +116,8 @@ func (o *own) isInPlace() bool { return stillSame(o.home, o.name, o) == nil }
 
 var errDiffers = errors.New("differs")
 
-// comparer is a writer that fails at the first byte that want does not have.
+// comparer is a writer that fails with errDiffers at the first byte that want does not
+// have, and with the error of want if that cannot be read.
 type comparer struct {
 	want *bufio.Reader
 	have []byte
@@ -126,7 +128,12 @@ func (c *comparer) Write(p []byte) (int, error) {
 		c.have = make([]byte, len(p))
 	}
 	have := c.have[:len(p)]
-	if _, err := io.ReadFull(c.want, have); err != nil || !bytes.Equal(have, p) {
+	switch _, err := io.ReadFull(c.want, have); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, errDiffers
+	case err != nil:
+		return 0, err
+	case !bytes.Equal(have, p):
 		return 0, errDiffers
 	}
 	return len(p), nil

@@ -5,9 +5,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -383,4 +387,38 @@ func TestAnotherProcessAndThePreviousName(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFiles(t, p.dest, files{"a": "a", "z": "z", "SHA256SUMS": "mine", "sealift.sha256": sha("a", "a", "z", "z")})
+}
+
+// A read error of the previous manifest is reported, and the manifest is not replaced: its
+// content is not known to differ.
+func TestAPreviousManifestThatCannotBeReadStays(t *testing.T) {
+	p := newPair(t, files{"a": "a"}.tree(), treetest.Dir{})
+	p.copy(Options{})
+	before, err := os.Lstat(filepath.Join(p.dest, "SHA256SUMS"))
+	require.NoError(t, err)
+	source, _ := OpenSource(openRoot(t, p.source), SourceOptions{Hashes: usualHashes})
+	defer source.Close()
+
+	write := func(sys *fsys.FS, fault faultfs.Injector) error {
+		root, err := sys.OpenRoot(p.dest)
+		require.NoError(t, err)
+		defer root.Close()
+		c, err := Open(root, source, Options{Hashes: usualHashes})
+		require.NoError(t, err)
+		defer c.Close()
+		c.Record(Outcome{Path: "a", Digests: digestsOf("a", usualHashes...)})
+		sys.Fault = fault
+		_, err = c.Write()
+		return err
+	}
+	reads := int64(0)
+	count := func(fsys.Call) error { reads++; return nil }
+	require.NoError(t, write(&fsys.FS{}, faultfs.OnOp(count, fsys.OpRead)))
+	require.EqualValues(t, 2, reads, "for the lines of other files, and to compare")
+	for nth := range reads {
+		require.ErrorIs(t, write(&fsys.FS{}, faultfs.OnOp(faultfs.OnIndex(nth, faultfs.Fail(syscall.EIO)), fsys.OpRead)), syscall.EIO)
+		after, err := os.Lstat(filepath.Join(p.dest, "SHA256SUMS"))
+		require.NoError(t, err)
+		require.True(t, os.SameFile(before, after), "it was written again")
+	}
 }

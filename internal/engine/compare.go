@@ -187,27 +187,26 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		if err != nil {
 			return nil, failure.At(err, off+int64(n))
 		}
-		e.clock.Count(timing.Read, timing.Source, int64(n))
+		e.clock.Did(int64(n))
 		if err := r.pipe.Pace(r.ctx, n, e.clock); err != nil {
 			return nil, err
 		}
 		e.clock.At(timing.Hash, timing.CPU)
 		set.Write(b.Buf[:n])
 		for range set.Len() {
-			e.clock.Count(timing.Hash, timing.CPU, int64(n))
+			e.clock.Did(int64(n))
 		}
 		for _, c := range open {
 			if c.differs || c.err != nil {
 				continue
 			}
-			place := c.transfer.target.place()
-			e.clock.At(timing.Read, place)
+			e.clock.At(timing.Read, c.transfer.target.place())
 			// One byte more where the source has ended: the other may go on.
 			m, err := c.file.ReadAt(b.Buf[half:half+min(n+1, half)], off)
 			if err != nil {
 				c.err = failure.At(err, off+int64(m))
 			}
-			e.clock.Count(timing.Read, place, int64(m))
+			e.clock.Did(int64(m))
 			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)

@@ -293,7 +293,7 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 			r.failTransfer(e, p, failure.StageCreate, err)
 			continue
 		}
-		e.clock.Count(timing.Create, p.target.place(), 0)
+		e.clock.Did(0)
 		sinks = append(sinks, &p.sink)
 	}
 	return sinks
@@ -320,8 +320,8 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if err := r.accepts(e, p); err != nil {
 		return err
 	}
-	s, place := &p.sink, p.target.place()
-	e.clock.At(timing.Commit, place)
+	s := &p.sink
+	e.clock.At(timing.Commit, p.target.place())
 	if s.Finish(e.meta.info.Size); s.Err != nil {
 		return inStage(failure.StageWrite, s.Err)
 	}
@@ -356,7 +356,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return inStage(failure.StageCommit, err)
 	}
 	p.finish(targetResult{done: p.created(), content: content{digests: e.digests, fresh: true}})
-	e.clock.Count(timing.Commit, place, 0)
+	e.clock.Did(0)
 	p.forget()
 	r.wrote(e, p)
 	return nil

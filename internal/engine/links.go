@@ -10,7 +10,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -285,7 +284,7 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 	case err != nil:
 		return outNothing, inStage(failure.StageCreate, err)
 	}
-	e.clock.Count(timing.Create, p.target.place(), 0)
+	e.clock.Did(0)
 	return outLinked, nil
 }
 

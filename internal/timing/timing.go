@@ -187,13 +187,6 @@ func (c *Clock) Did(bytes int64) {
 	}
 }
 
-// Count is Did for another interval than the one under way.
-func (c *Clock) Count(k Kind, p Place, bytes int64) {
-	if c != nil {
-		c.cells[index(k, p)].add(cell{bytes: bytes, operations: 1})
-	}
-}
-
 // Spent returns the time of all intervals of a kind at a place that have ended.
 func (c *Clock) Spent(k Kind, p Place) time.Duration {
 	if c == nil {
