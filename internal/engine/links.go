@@ -190,6 +190,9 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		return targetResult{}, nil
 	}
 	primary := &g.primaries[p.target.index]
+	if act == actKeep && p.have.ID != primary.id && r.mayDiffer(e, p) {
+		return targetResult{}, nil
+	}
 	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run makes nothing to find out
 		told, err := p.dd.system.tellsLinks.get(func() (bool, error) { return tellsLinks(p.dir) })
 		if err != nil {
