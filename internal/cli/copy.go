@@ -68,6 +68,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 // policyHelp explains the policies, each in the rows of a table.
 const policyHelp = "`POLICY`: what to do where a name exists\n" + `default   skip what is up to date, replace what
           is older, leave the rest as conflicts
+protect   skip what is up to date, replace no
+          content: what differs is a conflict
 never     touch nothing that exists
 update    replace what differs in size or time
 checksum  replace what differs in content

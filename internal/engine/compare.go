@@ -23,8 +23,9 @@ func (r *run) compare(e *entry) error {
 			continue
 		}
 		defer f.Close()
-		c := &comparison{transfer: p, file: f, differs: info.Kind != fsys.Regular || info.Size != e.meta.info.Size}
-		if p.decision.suspect && !c.differs {
+		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
+		c.differs = !c.regular || info.Size != e.meta.info.Size
+		if p.decision.suspect && (!c.differs || p.decision.remains) {
 			// The page cache may hold other data than the device. A file that the device did
 			// not take, or cannot give back, is copied again.
 			if _, err := f.DropCache(); err != nil {
@@ -73,11 +74,21 @@ func (r *run) compare(e *entry) error {
 func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
-	case c.err != nil && !p.decision.suspect:
+	case c.err != nil && (!p.decision.suspect || p.decision.remains):
 		return inStage(failure.StageRead, c.err)
 	case p.decision.damaged(e.digests) && c.differs:
 		r.follow(e, p, actReplace)
 		return nil
+	case p.decision.remains && c.differs:
+		act := p.decision.different
+		lossless, err := r.isRemains(e, c)
+		if lossless {
+			act = actReplace
+		}
+		if err == nil {
+			r.follow(e, p, act)
+		}
+		return inStage(failure.StageRead, err)
 	case c.differs || c.err != nil:
 		r.follow(e, p, p.decision.different)
 		return nil
@@ -134,6 +145,40 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 	return true, nil
 }
 
+// isRemains reports whether the destination's file holds nothing but bytes that the source
+// has at the same place, and zeros. After a power cut, a file of an interrupted run can lack
+// its end, and have zeros where data was not written. Replacing such a file loses nothing.
+func (r *run) isRemains(e *entry, c *comparison) (bool, error) {
+	if !c.regular {
+		return false, nil
+	}
+	b, err := r.pipe.Pool.Get(r.ctx)
+	if err != nil {
+		return false, err
+	}
+	defer b.Release()
+	half := len(b.Buf) / 2
+	for off := int64(0); ; {
+		have, err := c.file.ReadAt(b.Buf[half:2*half], off)
+		if err != nil || have == 0 {
+			return err == nil, err
+		}
+		n, err := e.file.ReadAt(b.Buf[:half], off) // of this length also past the page cache
+		if err != nil || n < have {
+			return false, err
+		}
+		for i, x := range b.Buf[half : half+have] {
+			if x != b.Buf[i] && x != 0 {
+				return false, nil
+			}
+		}
+		if err := r.pipe.Pace(r.ctx, n, e.clock); err != nil {
+			return false, err
+		}
+		off += int64(have)
+	}
+}
+
 // syncKept syncs a file that existed already and is going to be listed, if its file system
 // needs that for each file.
 func (p *transfer) syncKept(f *fsys.File) error {
@@ -151,6 +196,7 @@ func (p *transfer) syncKept(f *fsys.File) error {
 type comparison struct {
 	transfer *transfer
 	file     *fsys.File
+	regular  bool // it is a regular file
 	differs  bool
 	err      error
 }

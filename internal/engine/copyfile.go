@@ -21,7 +21,8 @@ import (
 //
 //	decideAll    undecided → comparing, moving, keeping, or finished at once
 //	compare      comparing → moving, keeping, or finished
-//	unshareKept  keeping → moving, where the metadata of other names would change
+//	unshareKept  keeping → moving, where the metadata of other names would change,
+//	             or comparing, before policy "protect" does that
 //	move         moving → finished; undecided if another process took the name
 //	doubtKept    keeping → comparing, where what was read contradicts an earlier run
 //	keepAll      keeping → finished
@@ -40,7 +41,12 @@ func (r *run) copyOnce(e *entry, group *linkGroup) error {
 	if err := r.compare(e); err != nil {
 		return err
 	}
-	r.unshareKept(e)
+	if r.unshareKept(e) {
+		if err := r.compare(e); err != nil {
+			return err
+		}
+		r.unshareKept(e)
+	}
 	if err := r.move(e); err != nil {
 		return err
 	}
@@ -143,16 +149,29 @@ func (r *run) prepareSource(e *entry) error {
 }
 
 // unshareKept gives the transfers a file of their own where bringing the metadata up to
-// date would change other names too.
-func (r *run) unshareKept(e *entry) {
+// date would change other names too. Policy "protect" has those compared first that were
+// not: nothing that differs is replaced.
+func (r *run) unshareKept(e *entry) (anyUnread bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
 		shares, err := r.sharesInode(e, p)
-		if shares {
+		switch {
+		case shares && r.mayDiffer(e, p):
+			p.decision = p.decision.doubted()
+			p.become(stateComparing)
+			anyUnread = true
+		case shares:
 			p.become(stateMoving)
 		}
 		r.endStep(e, p, inStage(failure.StageMetadata, err))
 	}
+	return anyUnread
+}
+
+// mayDiffer reports whether replacing what has the transfer's name, which is up to date by
+// size and time, may change content against policy "protect".
+func (r *run) mayDiffer(e *entry, p *transfer) bool {
+	return r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh
 }
 
 // move gives the transfers' names to the source's content.

@@ -62,6 +62,7 @@ type decision struct {
 	content   content        // what is known of the content of what has the name
 	line      hash.Digests   // of the previous manifests: where they list the source's digests, a difference is damage
 	suspect   bool           // a power cut may have damaged it: compare what the device has, not the page cache
+	remains   bool           // a file that differs is replaced if it is what a power cut left of the source's
 	written   hash.Digests   // for actCompare: a file that has these digests is equal, too
 }
 
@@ -121,7 +122,7 @@ func (o *observation) byPolicy() decision {
 		return decision{act: actLeave}
 	case o.have == fsys.Directory:
 		return conflict("a directory is in the way", PolicyDefault)
-	case o.source != o.have && o.policy == PolicyDefault:
+	case o.source != o.have && o.cautious():
 		return conflict("a "+o.have.String()+" is in the way", PolicyAlways)
 	case o.source != o.have || o.policy == PolicyAlways:
 		return decision{act: actReplace}
@@ -129,13 +130,21 @@ func (o *observation) byPolicy() decision {
 		return decision{act: actKeep}
 	}
 	d := decision{act: actReplace}
-	if o.policy == PolicyDefault && o.newer {
+	switch {
+	case o.cautious() && o.newer:
 		d = conflict("the destination is newer than the source and differs", PolicyUpdate)
+	case o.policy == PolicyProtect:
+		d = conflict("it differs from the source", PolicyUpdate)
 	}
 	if o.source == fsys.Regular && o.sameSize && o.policy != PolicyUpdate {
 		d.act, d.equal, d.different = actCompare, actKeep, d.act
 	}
 	return d
+}
+
+// cautious reports whether the policy replaces nothing that may be lost.
+func (o *observation) cautious() bool {
+	return o.policy == PolicyDefault || o.policy == PolicyProtect
 }
 
 // upToDate reports whether the policy takes two entries of one kind for equal without
@@ -144,7 +153,7 @@ func (o *observation) upToDate() bool {
 	if o.source != fsys.Regular {
 		return o.sameNode
 	}
-	return o.sameSize && o.sameTime && (o.policy == PolicyDefault || o.policy == PolicyUpdate)
+	return o.sameSize && o.sameTime && (o.cautious() || o.policy == PolicyUpdate)
 }
 
 // listedBefore decides about a file that the journal lists. It is up to date, whatever
@@ -159,10 +168,16 @@ func (o *observation) listedBefore(d decision) decision {
 
 // suspectBefore decides about a file that a power cut may have damaged. Its size and time
 // prove nothing, and replacing it needs no permission by the policy: the interrupted run
-// wrote it. Policy "never" leaves even such a file, but may find that it is complete.
+// wrote it. Policy "never" leaves even such a file, but may find that it is complete. Policy
+// "protect" replaces it only if that loses nothing: another process may have changed it.
 func (o *observation) suspectBefore(d decision) decision {
 	suspect := decision{act: d.act, suspect: true, written: o.journal.written}
 	switch {
+	case o.policy == PolicyProtect:
+		suspect.act, suspect.equal, suspect.different, suspect.remains = actCompare, actKeep, actConflict, true
+		if suspect.conflict = d.conflict; suspect.conflict == nil {
+			suspect.conflict = errSameTimes
+		}
 	case o.sameSize && d.act == actLeave:
 		suspect.act, suspect.equal, suspect.different = actCompare, actLeave, actLeave
 	case o.sameSize && d.act != actReplace:
@@ -177,10 +192,14 @@ func (o *observation) suspectBefore(d decision) decision {
 // an earlier manifest. Without one, or with one that the source's own manifests contradict,
 // the content decides.
 func (o *observation) keepLine() decision {
-	if o.lineHolds {
-		return decision{act: actKeep, content: content{digests: o.line}, line: o.line}
+	d := decision{act: actKeep}
+	if o.policy != PolicyProtect { // which does not replace a damaged file
+		d.line = o.line
 	}
-	d := decision{act: actKeep, line: o.line}
+	if o.lineHolds {
+		d.content.digests = o.line
+		return d
+	}
 	return d.doubted()
 }
 

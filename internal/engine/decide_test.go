@@ -17,7 +17,7 @@ import (
 )
 
 func allPolicies() []Policy {
-	return []Policy{PolicyDefault, PolicyNever, PolicyAlways, PolicyUpdate, PolicyChecksum}
+	return []Policy{PolicyDefault, PolicyNever, PolicyAlways, PolicyUpdate, PolicyChecksum, PolicyProtect}
 }
 
 // situation is what is at the destination, and what each overwrite policy makes of it.
@@ -36,25 +36,25 @@ func situations() []situation {
 	}
 	other := func(kind fsys.Kind, sec int64) fsys.Info { return fsys.Info{Kind: kind, Mtime: at(sec)} }
 	return []situation{
-		{"same size, same time", regular(5, 100), regular(5, 100), false, "keep leave replace keep ?keep:replace"},
-		{"same size, older", regular(5, 100), regular(5, 50), false, "?keep:replace leave replace replace ?keep:replace"},
-		{"same size, newer", regular(5, 100), regular(5, 200), false, "?keep:conflict leave replace replace ?keep:replace"},
-		{"other size, same time", regular(5, 100), regular(6, 100), false, "replace leave replace replace replace"},
-		{"other size, older", regular(5, 100), regular(6, 50), false, "replace leave replace replace replace"},
-		{"other size, newer", regular(5, 100), regular(6, 200), false, "conflict leave replace replace replace"},
-		{"empty, same time", regular(0, 100), regular(0, 100), false, "keep leave replace keep ?keep:replace"},
-		{"equal links", other(fsys.Symlink, 100), other(fsys.Symlink, 200), true, "keep leave replace keep keep"},
-		{"other link, older", other(fsys.Symlink, 100), other(fsys.Symlink, 50), false, "replace leave replace replace replace"},
-		{"other link, same time", other(fsys.Symlink, 100), other(fsys.Symlink, 100), false, "replace leave replace replace replace"},
-		{"other link, newer", other(fsys.Symlink, 100), other(fsys.Symlink, 200), false, "conflict leave replace replace replace"},
-		{"fifos", other(fsys.Fifo, 100), other(fsys.Fifo, 50), true, "keep leave replace keep keep"},
-		{"other device, newer", other(fsys.CharDevice, 100), other(fsys.CharDevice, 200), false, "conflict leave replace replace replace"},
-		{"link in a file's way", regular(5, 100), other(fsys.Symlink, 50), false, "conflict leave replace replace replace"},
-		{"file in a link's way", other(fsys.Symlink, 100), regular(5, 50), false, "conflict leave replace replace replace"},
-		{"fifo in a file's way", regular(5, 100), other(fsys.Fifo, 50), false, "conflict leave replace replace replace"},
-		{"device in a fifo's way", other(fsys.Fifo, 100), other(fsys.CharDevice, 100), false, "conflict leave replace replace replace"},
-		{"directory in a file's way", regular(5, 100), other(fsys.Directory, 50), false, "conflict leave conflict conflict conflict"},
-		{"directory in a link's way", other(fsys.Symlink, 100), other(fsys.Directory, 50), false, "conflict leave conflict conflict conflict"},
+		{"same size, same time", regular(5, 100), regular(5, 100), false, "keep leave replace keep ?keep:replace keep"},
+		{"same size, older", regular(5, 100), regular(5, 50), false, "?keep:replace leave replace replace ?keep:replace ?keep:conflict"},
+		{"same size, newer", regular(5, 100), regular(5, 200), false, "?keep:conflict leave replace replace ?keep:replace ?keep:conflict"},
+		{"other size, same time", regular(5, 100), regular(6, 100), false, "replace leave replace replace replace conflict"},
+		{"other size, older", regular(5, 100), regular(6, 50), false, "replace leave replace replace replace conflict"},
+		{"other size, newer", regular(5, 100), regular(6, 200), false, "conflict leave replace replace replace conflict"},
+		{"empty, same time", regular(0, 100), regular(0, 100), false, "keep leave replace keep ?keep:replace keep"},
+		{"equal links", other(fsys.Symlink, 100), other(fsys.Symlink, 200), true, "keep leave replace keep keep keep"},
+		{"other link, older", other(fsys.Symlink, 100), other(fsys.Symlink, 50), false, "replace leave replace replace replace conflict"},
+		{"other link, same time", other(fsys.Symlink, 100), other(fsys.Symlink, 100), false, "replace leave replace replace replace conflict"},
+		{"other link, newer", other(fsys.Symlink, 100), other(fsys.Symlink, 200), false, "conflict leave replace replace replace conflict"},
+		{"fifos", other(fsys.Fifo, 100), other(fsys.Fifo, 50), true, "keep leave replace keep keep keep"},
+		{"other device, newer", other(fsys.CharDevice, 100), other(fsys.CharDevice, 200), false, "conflict leave replace replace replace conflict"},
+		{"link in a file's way", regular(5, 100), other(fsys.Symlink, 50), false, "conflict leave replace replace replace conflict"},
+		{"file in a link's way", other(fsys.Symlink, 100), regular(5, 50), false, "conflict leave replace replace replace conflict"},
+		{"fifo in a file's way", regular(5, 100), other(fsys.Fifo, 50), false, "conflict leave replace replace replace conflict"},
+		{"device in a fifo's way", other(fsys.Fifo, 100), other(fsys.CharDevice, 100), false, "conflict leave replace replace replace conflict"},
+		{"directory in a file's way", regular(5, 100), other(fsys.Directory, 50), false, "conflict leave conflict conflict conflict conflict"},
+		{"directory in a link's way", other(fsys.Symlink, 100), other(fsys.Directory, 50), false, "conflict leave conflict conflict conflict conflict"},
 	}
 }
 
@@ -123,6 +123,8 @@ func TestDecideEveryCombination(t *testing.T) {
 							want = "replace"
 						case judged && journal.listed:
 							want, known = afterInterruption[word].listed, content{digests: journal.digests, known: true}
+						case suspect && policy == PolicyProtect:
+							want = "?keep:conflict"
 						case suspect && s.src.Size == s.have.Size:
 							want = afterInterruption[word].suspectSameSize
 						case suspect:
@@ -149,11 +151,14 @@ func TestDecideEveryCombination(t *testing.T) {
 							require.False(t, d.suspect, name)
 							require.Nil(t, d.written, name)
 						}
+						require.Equal(t, suspect && policy == PolicyProtect, d.remains, name)
 						if want == "leave" {
 							require.Equal(t, suspect, d.suspect, "a warning: "+name)
 						}
-						if judged && want == "?keep:conflict" && word == "keep" {
+						if judged && want == "?keep:conflict" && word == "keep" && !suspect && policy != PolicyProtect {
 							require.Equal(t, o.line, d.line, name)
+						} else if policy == PolicyProtect {
+							require.Nil(t, d.line, "a damaged file is not replaced: "+name)
 						}
 						cases++
 					}
@@ -161,7 +166,7 @@ func TestDecideEveryCombination(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 19*5*5*3*16, cases)
+	require.Equal(t, 19*6*5*3*16, cases)
 	require.Equal(t, "create", spell(decide(observation{})), "nothing has the name")
 	require.Equal(t, "create", spell(decide(observation{linkable: true, ours: true})), "nor is it there any more")
 }

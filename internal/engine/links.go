@@ -192,6 +192,9 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		return targetResult{}, nil
 	}
 	primary := &g.primaries[p.target.index]
+	if act == actKeep && p.have.ID != primary.id && r.mayDiffer(e, p) {
+		return targetResult{}, nil
+	}
 	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run makes nothing to find out
 		shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
 		if err != nil {

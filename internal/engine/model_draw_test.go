@@ -275,6 +275,7 @@ func drawCommand(t *rapid.T, places int) command {
 		Policy: draw(t, "policy", []engine.Policy{
 			engine.PolicyDefault, engine.PolicyDefault, engine.PolicyDefault,
 			engine.PolicyUpdate, engine.PolicyUpdate, engine.PolicyChecksum, engine.PolicyAlways, engine.PolicyNever,
+			engine.PolicyProtect, engine.PolicyProtect,
 		}),
 		Places:  between(t, "destinations", 1, places),
 		Workers: between(t, "workers", 1, 4),

@@ -269,8 +269,7 @@ func isIncomplete(before snapshot, c command, i int, o observation, origin prove
 	files := c.files(before)
 	for _, q := range files.paths() {
 		src, have := files[q], p.tree[q]
-		skipped := old[q].kind == file && old[q].data == have.data && old[q].mtime == src.mtime && len(old[q].data) == len(src.data) &&
-			(c.Policy == engine.PolicyDefault || c.Policy == engine.PolicyUpdate)
+		skipped := old[q].kind == file && old[q].data == have.data && old[q].mtime == src.mtime && len(old[q].data) == len(src.data) && c.skipsByTime()
 		if c.Policy == engine.PolicyNever || skipped && have.kind == file {
 			continue
 		}

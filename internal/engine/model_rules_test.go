@@ -334,7 +334,9 @@ func (s *worksite) decideOther(src, have node) action {
 		return actionLeave
 	case have.kind == directory:
 		return actionConflict
-	case have.kind != src.kind && s.c.Policy == engine.PolicyDefault:
+	case have.kind != src.kind && (s.c.Policy == engine.PolicyDefault || s.c.Policy == engine.PolicyProtect):
+		return actionConflict
+	case s.c.Policy == engine.PolicyProtect && have.data != src.data:
 		return actionConflict
 	case have.kind != src.kind || s.c.Policy != engine.PolicyDefault || have.data == src.data:
 		return actionWrite // or up to date, which is the same here
@@ -359,15 +361,19 @@ func (s *worksite) decideFile(src, have node) *transfer {
 		return &transfer{action: actionLeave}
 	case have.kind == directory:
 		return &transfer{action: actionConflict}
-	case have.kind == symlink && s.c.Policy == engine.PolicyDefault:
+	case have.kind == symlink && (s.c.Policy == engine.PolicyDefault || s.c.Policy == engine.PolicyProtect):
 		return &transfer{action: actionConflict}
 	case have.kind == symlink:
 		return &transfer{action: actionWrite}
 	}
 	sameSize, sameTime := len(src.data) == len(have.data), src.mtime == have.mtime
 	switch {
-	case sameSize && sameTime && (s.c.Policy == engine.PolicyDefault || s.c.Policy == engine.PolicyUpdate):
+	case sameSize && sameTime && s.c.skipsByTime():
 		return &transfer{action: actionKeep}
+	case s.c.Policy == engine.PolicyProtect && sameSize:
+		return &transfer{action: actionCompare, differ: actionConflict}
+	case s.c.Policy == engine.PolicyProtect:
+		return &transfer{action: actionConflict}
 	case sameSize && s.c.Policy == engine.PolicyChecksum:
 		return &transfer{action: actionCompare, differ: actionWrite}
 	case s.c.Policy == engine.PolicyDefault && sameSize:
@@ -376,6 +382,11 @@ func (s *worksite) decideFile(src, have node) *transfer {
 		return &transfer{action: newer(src, have)}
 	}
 	return &transfer{action: actionWrite}
+}
+
+// skipsByTime reports whether files of the same size and time are up to date.
+func (c command) skipsByTime() bool {
+	return c.Policy == engine.PolicyDefault || c.Policy == engine.PolicyProtect || c.Policy == engine.PolicyUpdate
 }
 
 // certified reports whether a skipped file has a line of every hash, and none that the
@@ -453,7 +464,7 @@ func (s *worksite) settle(p string, t *transfer) {
 			t.equal = true
 			s.write(p)
 			return
-		case t.skipped && s.damaged(p, src.data):
+		case t.skipped && s.c.Policy != engine.PolicyProtect && s.damaged(p, src.data):
 			t.action = actionWrite
 		default:
 			if t.action = t.differ; t.action == actionConflict {

@@ -131,6 +131,8 @@ func (s *singleSite) resolve(read bool) {
 				s.f.doubt("a foreign manifest contradicts two equal files")
 			}
 			return
+		case t.skipped && s.c.Policy == engine.PolicyProtect:
+			t.action = actionConflict
 		case t.skipped && agree > 0 && disagree > 0:
 			s.f.doubt("the previous manifests contradict each other")
 		case t.skipped && agree > 0:

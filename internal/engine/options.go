@@ -79,6 +79,7 @@ type Policy uint8
 const (
 	PolicyDefault  Policy = iota // replace what is older, leave conflicts alone
 	PolicyNever                  // touch nothing that exists
+	PolicyProtect                // as PolicyDefault, but replace no content
 	PolicyAlways                 // replace everything
 	PolicyUpdate                 // replace what differs in size or modification time
 	PolicyChecksum               // replace what differs in content
@@ -88,6 +89,7 @@ const (
 var Policies = choice.Table[Policy]{What: "overwrite policy", Names: []string{
 	PolicyDefault:  "default",
 	PolicyNever:    "never",
+	PolicyProtect:  "protect",
 	PolicyAlways:   "always",
 	PolicyUpdate:   "update",
 	PolicyChecksum: "checksum",
