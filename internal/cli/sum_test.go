@@ -215,7 +215,7 @@ func TestHelpOfVerifyCompareAndSumListsTheirFlags(t *testing.T) {
 		flags    string
 		headings []string
 	}{
-		"verify": {"--manifest --unlisted --ignore-missing --strict --no-convert-paths --cache --workers -v, --verbose --silent --no-summary --progress --json",
+		"verify": {"--manifest --unlisted --ignore-missing --strict --include --exclude --exclude-from --files-from --from0 --no-convert-paths --cache --workers --bwlimit -q, --quiet -v, --verbose --silent --no-summary --progress --log-file --json",
 			[]string{"Usage:", "What to check:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
 		"compare": {"--one-way --metadata --quick --include --exclude --exclude-from --files-from --from0 -x, --cache --workers --bwlimit -q, --quiet -v, --verbose --log-file --progress --json",
 			[]string{"Usage:", "What to compare:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
@@ -237,7 +237,7 @@ func TestHelpOfVerifyCompareAndSumListsTheirFlags(t *testing.T) {
 		}
 	}
 	help := command(t, succeeds, "", "verify", "--help").stdout
-	if !strings.Contains(strings.Join(strings.Fields(help), " "), "FILE is looked for here, and else in each DIR") {
+	if !strings.Contains(strings.Join(strings.Fields(help), " "), "FILE is looked for here, and else in each PATH") {
 		t.Errorf("where --manifest is looked for:\n%s", help)
 	}
 	if strings.Count(help, "--hash-file") != 1 || !strings.Contains(help, "--hash-file is the same") {

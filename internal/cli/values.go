@@ -97,12 +97,22 @@ func sizeBetween(least, most, none string) func(string) (int64, error) {
 	}
 }
 
+// slowestPlainRate is the least rate that needs no unit, in bytes per second. Other programs
+// take plain numbers for KiB or MiB.
+const slowestPlainRate = 1_000_000
+
 // parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
 func parseRate(s string) (int64, error) {
-	if size, ok := strings.CutSuffix(s, "/s"); ok {
-		return sizeBetween("1", "", "")(size)
+	size, perSecond := strings.CutSuffix(s, "/s")
+	none := "off"
+	if perSecond {
+		none = ""
 	}
-	return sizeBetween("1", "", "off")(s)
+	n, err := sizeBetween("1", "", none)(size)
+	if err == nil && n < slowestPlainRate && size != none && strings.Trim(size, "0123456789") == "" {
+		err = fmt.Errorf("%s needs a unit; write it as %[1]sB, %[1]sK or %[1]sM", size)
+	}
+	return n, err
 }
 
 // parseWindow reads how many bytes may be unwritten.
@@ -166,6 +176,11 @@ func workersFlag(s *pflag.FlagSet, target *int, what string) {
 // bwlimitFlag defines --bwlimit.
 func bwlimitFlag(s *pflag.FlagSet, target *int64, what string) {
 	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", what+" `RATE` bytes per second, such as 80MB")
+}
+
+// logFileFlag defines --log-file, which logs every instance of what.
+func logFileFlag(s *pflag.FlagSet, target *string, what string) {
+	s.Var(&onceValue{target}, "log-file", "append every "+what+" to `FILE`")
 }
 
 // progressFlag defines --progress.
