@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
@@ -176,6 +177,11 @@ func workersFlag(s *pflag.FlagSet, target *int, what string) {
 // bwlimitFlag defines --bwlimit.
 func bwlimitFlag(s *pflag.FlagSet, target *int64, what string) {
 	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", what+" `RATE` bytes per second, such as 80MB")
+}
+
+// readCacheFlag defines --cache for a command that only reads.
+func readCacheFlag(s *pflag.FlagSet, target *pipe.CacheMode) {
+	s.Var(newChoice(target, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
 }
 
 // logFileFlag defines --log-file, which logs every instance of what.
