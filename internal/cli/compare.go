@@ -39,8 +39,8 @@ exit code is 3 then, as it is if the trees differ.`,
 			return err
 		}
 		r := newReporter(cmd)
-		if r.log, err = openLog(flags.logFile); err != nil {
-			return usagef("--log-file: %s", fileError(err))
+		if err := r.openLog(flags.logFile); err != nil {
+			return err
 		}
 		r.quiet, r.json = flags.quiet, flags.json
 		c := &comparer{reporter: r, trees: options.Trees}
@@ -104,13 +104,13 @@ func (f *compareFlags) groups() []flagGroup {
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			workersFlag(s, &o.Workers, "entries compared")
-			s.Var(newValue(&o.BytesPerSecond, "off", parseRate, "off"), "bwlimit", "read each tree at most at `RATE` bytes per second, such as 80MB")
+			bwlimitFlag(s, &o.BytesPerSecond, "read each tree at most at")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "print only differences and failures")
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name equal entries as well, and each entry of a directory that is in one tree only")
 			progressFlag(s, &f.progress)
-			s.StringVar(&f.logFile, "log-file", "", "append every difference and message to `FILE`")
+			logFileFlag(s, &f.logFile, "difference and message")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; differences are named on standard error as well")
 		}},
 	}
@@ -129,8 +129,6 @@ func (f *compareFlags) compareOptions(cmd *cobra.Command, args []string) (*compa
 		return nil, usagef("the name of a directory is empty")
 	case f.quiet && o.Verbose:
 		return nil, usagef("--quiet and --verbose contradict each other")
-	case cmd.Flags().Changed("log-file") && f.logFile == "":
-		return nil, usagef("--log-file: the name is empty")
 	case o.Quick && cmd.Flags().Changed("cache"):
 		return nil, usagef("--quick reads no content, and --cache says where it is read from")
 	}

@@ -108,13 +108,7 @@ func verdictText(e compare.Event) (verdict, reason string) {
 func (c *comparer) finish(s *compare.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Unreadable > 0, mismatched: s.Incomplete > 0 || s.Differences() > 0})
 	failures, _ := c.counts()
-	c.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes,
-		"differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
-	if err := c.log.close(); err != nil {
-		c.failure("", "", fmt.Errorf("--log-file: %w", fileError(err)))
-		result.failed = true
-	}
-	return result
+	return c.endLog(result, "files", s.Files, "bytes", s.Bytes, "differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
 }
 
 // printCompareSummary writes the account of a comparison for people: first the verdict.

@@ -156,7 +156,7 @@ func TestEachShellHasItsCompletionScript(t *testing.T) {
 		"__complete copy --cache ":               "auto\nkeep\ndrop\ndirect\n:4\n",
 		"__complete copy --dirty-window ":        "auto\noff\n:4\n",
 		"__complete verify --progress ":          "auto\nbar\n",
-		"__complete verify ":                     ":16\n", // directories
+		"__complete verify ":                     ":0\n", // directories and manifests
 		"__complete verify --ha":                 ":4\n",
 		"__complete sum --hash ":                 "sha256\nsha512\n",
 		"__complete sum --hash md5,":             "md5,sha256\n",

@@ -138,6 +138,28 @@ func (r *reporter) end(err error, advice string) outcome {
 	return outcome{failed: true}
 }
 
+// openLog begins the log of --log-file; without a name there is none. The error is one of
+// usage.
+func (r *reporter) openLog(name string) error {
+	log, err := openLog(name)
+	if err != nil {
+		return usagef("%s", logError(err))
+	}
+	r.log = log
+	return nil
+}
+
+// endLog writes the last line of the log, with the exit code and what else the run came to,
+// and closes it. It adds a failure of the log to the outcome.
+func (r *reporter) endLog(result outcome, attrs ...any) outcome {
+	r.log.line(slog.LevelInfo, "finish", "", "", append([]any{"exit_code", result.code()}, attrs...)...)
+	if err := r.log.close(); err != nil {
+		r.failure("", "", logError(err))
+		result.failed = true
+	}
+	return result
+}
+
 // logRefusal writes to the log why nothing was done, and closes it.
 func (r *reporter) logRefusal(err error) error {
 	r.log.line(slog.LevelError, "refused", "", "", "error", quotedError(err))

@@ -20,7 +20,8 @@ type selection struct {
 	from0     bool
 }
 
-// flags defines them for a command that does verb to a tree.
+// flags defines them for a command that does verb to a tree. oneFileSystem is nil for a
+// command that walks none.
 func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 	// pflag sets flags in the order of the command line, which is that of the rules.
 	s.Func("include", verb+" what matches the gitignore-style `PATTERN`; rules are kept in the order given, the last match wins, and if the first rule is an include, all else is excluded", f.rules.Include)
@@ -28,7 +29,9 @@ func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 	s.Func("exclude-from", "take rules from a `FILE` in the format of .gitignore", f.excludeFrom)
 	s.StringVar(&f.filesFrom, "files-from", "", verb+" only the paths listed in `FILE`, one per line (- for standard input); a listed directory stands for its contents as well")
 	s.BoolVar(&f.from0, "from0", false, "paths of --files-from end in NUL bytes")
-	s.BoolVarP(oneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
+	if oneFileSystem != nil {
+		s.BoolVarP(oneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
+	}
 }
 
 // read returns the rules and the list of paths, either nil if it was not asked

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
@@ -36,7 +37,14 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		}
 		stdout := cmd.OutOrStdout()
 		r := newReporter(cmd)
-		r.quiet = flags.quiet
+		if err := r.openLog(flags.logFile); err != nil {
+			return err
+		}
+		r.quiet, r.json = flags.quiet, flags.json
+		var listed []manifest.Entry
+		if flags.json && options.Manifest == "" {
+			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
+		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
 		if isTerminal(stdout) && !options.Zero {
 			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
@@ -56,8 +64,12 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0})
-				if options.Manifest != "" && !flags.quiet {
-					failures, _ := r.counts()
+				failures, _ := r.counts()
+				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
+				switch {
+				case flags.json:
+					printJSON(stdout, newSumJSON(options, s, r, listed, result))
+				case options.Manifest != "" && !flags.quiet:
 					printSumSummary(stdout, s, failures, result)
 				}
 				return result
@@ -71,8 +83,10 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 type sumFlags struct {
 	options   sum.Options
 	selection selection
-	quiet     bool
-	progress  progress.Mode
+
+	quiet, json bool
+	logFile     string
+	progress    progress.Mode
 }
 
 func (f *sumFlags) groups() []flagGroup {
@@ -89,10 +103,14 @@ func (f *sumFlags) groups() []flagGroup {
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			workersFlag(s, &o.Workers, "files hashed")
+			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
+			readCacheFlag(s, &o.Cache)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
 			progressFlag(s, &f.progress)
+			logFileFlag(s, &f.logFile, "message")
+			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output, which has the digests as well if --manifest is not given")
 		}},
 	}
 }
@@ -105,8 +123,10 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag:
+	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
+	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
+		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
 	case o.Zero && o.Manifest != "":
 		return nil, usagef("--zero and --manifest contradict each other: no program checks a manifest whose lines end in NUL bytes")
 	case slices.Contains(args, ""):
@@ -162,6 +182,9 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 	t.row("hashed", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.counts([]count{{"warnings", s.Warnings}, {"errors", failures}})
+	if s.Cached > 0 {
+		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
+	}
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("sha256", s.SHA256) // of the manifest itself

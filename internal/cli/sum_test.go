@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
 
@@ -160,6 +161,11 @@ func TestEachFlagOfSumReachesItsOption(t *testing.T) {
 		{"--manifest=x", func(o *sum.Options) any { return o.Manifest }, "x"},
 		{"--manifest=-", func(o *sum.Options) any { return o.Manifest }, ""},
 		{"-x", func(o *sum.Options) any { return o.OneFileSystem }, true},
+		{"--cache=drop", func(o *sum.Options) any { return o.Cache }, pipe.CacheDrop},
+		{"--bwlimit=80MB/s", func(o *sum.Options) any { return o.BytesPerSecond }, int64(80e6)},
+		{"--json", func(o *sum.Options) any { return o.Listed != nil }, true},
+		{"--json --manifest=x", func(o *sum.Options) any { return o.Listed != nil }, false},
+		{"--json --hash=md5,sha256", func(o *sum.Options) any { return o.Hashes }, []hash.Algorithm{hash.MD5, hash.SHA256}},
 		{"--workers=3", func(o *sum.Options) any { return o.Workers }, 3},
 		{"--include=*.c", func(o *sum.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()) }, filter.Excluded},
 		{"--exclude=*.c", func(o *sum.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()) }, filter.Excluded},
@@ -188,15 +194,18 @@ func TestUsageErrorsOfSum(t *testing.T) {
 		"--exclude=[":              "--exclude: pattern \"[\"",
 		"--workers=many":           "--workers: \"many\" is not a whole number",
 		"- a -":                    "- is given twice, and standard input can be read once",
-		"--json":                   "unknown flag --json\n",
+		"--json --zero":            "--tag and --zero are about lines, and --json without --manifest prints none",
+		"--cache=keep":             "--cache: unknown cache mode \"keep\"; known are auto, drop, direct",
+		"--bwlimit=1000":           "--bwlimit: 1000 needs a unit",
+		"--log-file=":              "--log-file: the name is empty",
 		"--manifets=x":             "unknown flag --manifets; did you mean --manifest?",
 		"--hash=sha384":            "--hash: hash sha384 is only read, by verify",
 		"--manifest=x --manifest=": "--manifest: the name is empty",
 	} {
 		r := sumCommand(t, ends[sum.Options](&sum.Summary{}, nil), "", strings.Fields(line)...)
 		stdout := ""
-		if line == "--json" { // who asks for JSON gets it
-			stdout = `{"schema":1,"exit_code":2,"error":"unknown flag --json"}` + "\n"
+		if line == "--json --zero" { // a program reads JSON
+			stdout = `{"schema":1,"exit_code":2,"error":"--tag and --zero are about lines, and --json without --manifest prints none"}` + "\n"
 		}
 		if r.code != 2 || r.options != nil || r.stdout != stdout {
 			t.Errorf("%s: exit code %d, options %v, stdout %q", line, r.code, r.options, r.stdout)
@@ -215,11 +224,11 @@ func TestHelpOfVerifyCompareAndSumListsTheirFlags(t *testing.T) {
 		flags    string
 		headings []string
 	}{
-		"verify": {"--manifest --unlisted --ignore-missing --strict --no-convert-paths --cache --workers -v, --verbose --silent --no-summary --progress --json",
+		"verify": {"--manifest --unlisted --ignore-missing --strict --include --exclude --exclude-from --files-from --from0 --no-convert-paths --cache --workers --bwlimit -q, --quiet -v, --verbose --silent --no-summary --progress --log-file --json",
 			[]string{"Usage:", "What to check:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
 		"compare": {"--one-way --metadata --quick --include --exclude --exclude-from --files-from --from0 -x, --cache --workers --bwlimit -q, --quiet -v, --verbose --log-file --progress --json",
 			[]string{"Usage:", "What to compare:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
-		"sum": {"--include --exclude --exclude-from --files-from --from0 -x, --one-file-system --hash --manifest --tag -z, --zero --workers -q, --quiet --progress",
+		"sum": {"--include --exclude --exclude-from --files-from --from0 -x, --one-file-system --hash --manifest --tag -z, --zero --workers --bwlimit --cache -q, --quiet --progress --log-file --json",
 			[]string{"Usage:", "What to hash:", "Manifest:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"}},
 	} {
 		help := command(t, succeeds, "", name, "--help").stdout
@@ -237,7 +246,7 @@ func TestHelpOfVerifyCompareAndSumListsTheirFlags(t *testing.T) {
 		}
 	}
 	help := command(t, succeeds, "", "verify", "--help").stdout
-	if !strings.Contains(strings.Join(strings.Fields(help), " "), "FILE is looked for here, and else in each DIR") {
+	if !strings.Contains(strings.Join(strings.Fields(help), " "), "FILE is looked for here, and else in each PATH") {
 		t.Errorf("where --manifest is looked for:\n%s", help)
 	}
 	if strings.Count(help, "--hash-file") != 1 || !strings.Contains(help, "--hash-file is the same") {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
@@ -97,12 +98,22 @@ func sizeBetween(least, most, none string) func(string) (int64, error) {
 	}
 }
 
+// slowestPlainRate is the least rate that needs no unit, in bytes per second. Other programs
+// take plain numbers for KiB or MiB.
+const slowestPlainRate = 1_000_000
+
 // parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
 func parseRate(s string) (int64, error) {
-	if size, ok := strings.CutSuffix(s, "/s"); ok {
-		return sizeBetween("1", "", "")(size)
+	size, perSecond := strings.CutSuffix(s, "/s")
+	none := "off"
+	if perSecond {
+		none = ""
 	}
-	return sizeBetween("1", "", "off")(s)
+	n, err := sizeBetween("1", "", none)(size)
+	if err == nil && n < slowestPlainRate && size != none && strings.Trim(size, "0123456789") == "" {
+		err = fmt.Errorf("%s needs a unit; write it as %[1]sB, %[1]sK or %[1]sM", size)
+	}
+	return n, err
 }
 
 // parseWindow reads how many bytes may be unwritten.
@@ -166,6 +177,16 @@ func workersFlag(s *pflag.FlagSet, target *int, what string) {
 // bwlimitFlag defines --bwlimit.
 func bwlimitFlag(s *pflag.FlagSet, target *int64, what string) {
 	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", what+" `RATE` bytes per second, such as 80MB")
+}
+
+// readCacheFlag defines --cache for a command that only reads.
+func readCacheFlag(s *pflag.FlagSet, target *pipe.CacheMode) {
+	s.Var(newChoice(target, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
+}
+
+// logFileFlag defines --log-file, which logs every instance of what.
+func logFileFlag(s *pflag.FlagSet, target *string, what string) {
+	s.Var(&onceValue{target}, "log-file", "append every "+what+" to `FILE`")
 }
 
 // progressFlag defines --progress.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -9,9 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
@@ -27,20 +24,22 @@ func manifestNames() string {
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 	flags := &verifyFlags{}
 	cmd := &cobra.Command{
-		Use:   "verify [flags] [DIR...]",
+		Use:   "verify [flags] [PATH...]",
 		Short: "Check trees against their manifests",
-		Long: `Reads the files that the manifests of each DIR list (by default of the current
-directory) and compares them. Manifests are files such as
+		Long: `Reads the files that manifests list, and compares them. PATH is a directory, by
+default the current one, or a manifest, which lists files of its directory. The
+manifests of a directory are files such as
 ` + manifestNames() + `,
-or the same with other algorithms. What does not match is printed on standard
-output, in the order of the manifests. Nothing outside of DIR is opened,
-whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt) and journals of
-unfinished copies in DIR are reported; the exit code is 3 then.`,
+or the same with other algorithms. Directories on different devices are checked
+at the same time. Files that do not match are printed on standard output, in the
+order of the manifests. Nothing outside of the directory is opened, whatever a
+manifest says. Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished
+copies in a directory are reported; the exit code is 3 then.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
+  sealift verify /mnt/archive/MD5SUMS
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,
-		Annotations:       endsWith("0 1 2 3 130 143"),
-		ValidArgsFunction: completeDirectories,
+		Annotations: endsWith("0 1 2 3 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flag("hash-file").Hidden = true
@@ -50,21 +49,26 @@ unfinished copies in DIR are reported; the exit code is 3 then.`,
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Dirs) > 1}
-		r.json = flags.json
+		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Paths) > 1}
+		r.quiet, r.json = flags.quiet, flags.json
+		if err := r.openLog(flags.logFile); err != nil {
+			return err
+		}
 		options.Report = r.result
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
 			reporter: r.reporter,
 			progress: flags.progress,
-			quiet:    flags.silent,
+			quiet:    flags.silent || flags.quiet,
 			run:      run,
 			options:  options,
 			finish: func(s *verify.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
+					"missing", s.Missing, "elapsed", s.Elapsed)
 				switch {
 				case flags.json:
 					printJSON(stdout, newVerifyJSON(s, r, result))
-				case !flags.silent && !flags.noSummary:
+				case !flags.silent && !flags.quiet && !flags.noSummary:
 					printVerifySummary(stdout, options, s, r, result)
 				}
 				return result
@@ -76,11 +80,13 @@ unfinished copies in DIR are reported; the exit code is 3 then.`,
 
 // verifyFlags is the command line of verify.
 type verifyFlags struct {
-	options verify.Options
+	options   verify.Options
+	selection selection
 
-	literal                 bool // names with "\" are taken as they are
-	silent, noSummary, json bool
-	progress                progress.Mode
+	literal                        bool // names with "\\" are taken as they are
+	quiet, silent, noSummary, json bool
+	logFile                        string
+	progress                       progress.Mode
 }
 
 func (f *verifyFlags) groups() []flagGroup {
@@ -88,24 +94,28 @@ func (f *verifyFlags) groups() []flagGroup {
 	return []flagGroup{
 		{"What to check", func(s *pflag.FlagSet) {
 			manifest := &onceValue{&o.Manifest}
-			s.Var(manifest, "manifest", "check every DIR against the manifest `FILE` (- for standard input) and not against those that are in it; FILE is looked for here, and else in each DIR; --hash-file is the same")
+			s.Var(manifest, "manifest", "check every PATH, a directory then, against the manifest `FILE` (- for standard input) and not against those that are in it; FILE is looked for here, and else in each PATH; --hash-file is the same")
 			s.Var(manifest, "hash-file", "another name of --manifest, with a `FILE`")
 			s.BoolVar(&o.Unlisted, "unlisted", false, "report files that no manifest names, too; they do not change the exit code")
 			s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "do not report files that are not there")
+			f.selection.flags(s, "check", nil)
 			s.BoolVar(&f.literal, "no-convert-paths", false, "do not try names with \\ from Windows with / where they do not exist")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.BoolVar(&o.Strict, "strict", false, "lines of a manifest that cannot be read are errors, not warnings")
-			s.Var(newChoice(&o.Cache, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
+			readCacheFlag(s, &o.Cache)
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			workersFlag(s, &o.Workers, "files checked")
+			workersFlag(s, &o.Workers, "files of each device read")
+			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
+			s.BoolVarP(&f.quiet, "quiet", "q", false, "print only files that do not match, and failures")
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name the files that match, too")
 			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
 			progressFlag(s, &f.progress)
+			logFileFlag(s, &f.logFile, "file that does not match and message")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; what does not match is named on standard error as well")
 		}},
 	}
@@ -116,20 +126,23 @@ func (f *verifyFlags) verifyOptions(cmd *cobra.Command, args []string) (*verify.
 	switch {
 	case f.silent && o.Verbose:
 		return nil, usagef("--silent and --verbose contradict each other")
+	case f.quiet && o.Verbose:
+		return nil, usagef("--quiet and --verbose contradict each other")
 	case f.silent && f.json:
 		return nil, usagef("--silent and --json contradict each other")
 	case slices.Contains(args, ""):
-		return nil, usagef("the name of a directory is empty")
+		return nil, usagef("the name of a path is empty")
+	case o.Manifest == "-" && f.selection.filesFrom == "-":
+		return nil, usagef("--manifest - and --files-from - both need standard input")
 	}
-	for _, dir := range args {
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return nil, usagef("%s is not a directory; to check one against a manifest: --manifest FILE DIR", quote.Name(dir))
-		}
+	var err error
+	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {
+		return nil, err
 	}
 	if len(args) == 0 {
 		args = []string{"."}
 	}
-	o.Dirs = args
+	o.Paths = args
 	o.ConvertPaths = !f.literal
 	o.Stdin = cmd.InOrStdin()
 	return o, nil

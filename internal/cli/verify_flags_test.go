@@ -2,12 +2,11 @@ package cli
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -22,7 +21,7 @@ func TestDefaultsOfVerify(t *testing.T) {
 		t.Errorf("standard input %q, %v", in, err)
 	}
 	o.Report, o.Stdin = nil, nil
-	if want := (verify.Options{Dirs: []string{"."}, ConvertPaths: true}); !reflect.DeepEqual(*o, want) {
+	if want := (verify.Options{Paths: []string{"."}, ConvertPaths: true}); !reflect.DeepEqual(*o, want) {
 		t.Errorf("\n got %+v\nwant %+v", *o, want)
 	}
 }
@@ -33,8 +32,8 @@ func TestEachFlagOfVerifyReachesItsOption(t *testing.T) {
 		get  func(*verify.Options) any
 		want any
 	}{
-		{"a b", func(o *verify.Options) any { return o.Dirs }, []string{"a", "b"}},
-		{"-- -a", func(o *verify.Options) any { return o.Dirs }, []string{"-a"}},
+		{"a b", func(o *verify.Options) any { return o.Paths }, []string{"a", "b"}},
+		{"-- -a", func(o *verify.Options) any { return o.Paths }, []string{"-a"}},
 		{"--manifest=x", func(o *verify.Options) any { return o.Manifest }, "x"},
 		{"--hash-file x", func(o *verify.Options) any { return o.Manifest }, "x"},
 		{"--manifest -", func(o *verify.Options) any { return o.Manifest }, "-"},
@@ -47,9 +46,14 @@ func TestEachFlagOfVerifyReachesItsOption(t *testing.T) {
 		{"--cache=direct", func(o *verify.Options) any { return o.Cache }, pipe.CacheDirect},
 		{"-v", func(o *verify.Options) any { return o.Verbose }, true},
 		{"--verbose --json", func(o *verify.Options) any { return o.Verbose }, true},
+		{"-q", func(o *verify.Options) any { return o.Verbose }, false},
+		{"--bwlimit=80MB", func(o *verify.Options) any { return o.BytesPerSecond }, int64(80e6)},
+		{"--include *.mov", func(o *verify.Options) any { return o.Filter.Match("a.mov", false, o.Filter.Root()) }, filter.Included},
+		{"--include *.mov", func(o *verify.Options) any { return o.Filter.Match("a.txt", false, o.Filter.Root()) }, filter.Excluded},
+		{"--files-from -", func(o *verify.Options) any { return o.Only.Root().Names() }, []string{"listed"}},
 		{"--ignore-missing", func(o *verify.Options) any { return o.IgnoreMissing }, true},
 	} {
-		r := verifyCommand(t, ends[verify.Options](&verify.Summary{Files: 1}, nil), "", strings.Fields(c.line)...)
+		r := verifyCommand(t, ends[verify.Options](&verify.Summary{Files: 1}, nil), "listed\n", strings.Fields(c.line)...)
 		if r.code != 0 || r.options == nil {
 			t.Errorf("%s: exit code %d, stderr %q", c.line, r.code, r.stderr)
 			continue
@@ -62,22 +66,22 @@ func TestEachFlagOfVerifyReachesItsOption(t *testing.T) {
 
 func TestUsageErrorsOfVerify(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("SHA256SUMS", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for line, want := range map[string]string{
-		"--silent -v":                      "--silent and --verbose contradict each other",
-		"--silent --json":                  "--silent and --json contradict each other",
-		"--manifest=":                      "--manifest: the name is empty",
-		"--hash-file=":                     "--hash-file: the name is empty",
-		"--manifest=a --hash-file=b":       "--hash-file: it is given twice",
-		"--cache=keep":                     "--cache: unknown cache mode \"keep\"; known are auto, drop, direct",
-		"--workers=0":                      "--workers: 0 is out of range; it must be 1 to 1024",
-		"--progress=fancy":                 "--progress: unknown progress mode \"fancy\"",
-		"--unlistd":                        "unknown flag --unlistd; did you mean --unlisted?",
-		"--strict dir SHA256SUMS":          "'SHA256SUMS' is not a directory; to check one against a manifest: --manifest FILE DIR",
-		"--manifest other -- ./SHA256SUMS": "'./SHA256SUMS' is not a directory",
-		"--quiet":                          "unknown flag --quiet\n",
+		"--silent -v":                 "--silent and --verbose contradict each other",
+		"--silent --json":             "--silent and --json contradict each other",
+		"--manifest=":                 "--manifest: the name is empty",
+		"--hash-file=":                "--hash-file: the name is empty",
+		"--manifest=a --hash-file=b":  "--hash-file: it is given twice",
+		"--cache=keep":                "--cache: unknown cache mode \"keep\"; known are auto, drop, direct",
+		"--workers=0":                 "--workers: 0 is out of range; it must be 1 to 1024",
+		"--progress=fancy":            "--progress: unknown progress mode \"fancy\"",
+		"--unlistd":                   "unknown flag --unlistd; did you mean --unlisted?",
+		"-q -v":                       "--quiet and --verbose contradict each other",
+		"--from0":                     "--from0 needs --files-from",
+		"--manifest - --files-from -": "--manifest - and --files-from - both need standard input",
+		"--log-file=":                 "--log-file: the name is empty",
+		"--log-file=no/log":           "--log-file: 'no/log': ",
+		"--bwlimit=80":                "--bwlimit: 80 needs a unit; write it as 80B, 80K or 80M",
 	} {
 		r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", strings.Fields(line)...)
 		if r.code != 2 || r.options != nil {
@@ -90,18 +94,7 @@ func TestUsageErrorsOfVerify(t *testing.T) {
 			t.Errorf("%s: stdout %q", line, r.stdout)
 		}
 	}
-	if r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a directory is empty") {
+	if r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", ""); r.code != 2 || !strings.Contains(r.stderr, "the name of a path is empty") {
 		t.Errorf("empty name: exit code %d, stderr %q", r.code, r.stderr)
-	}
-}
-
-func TestADirectoryThatIsAFileIsRefusedByItsName(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "a\x1bfile")
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", name)
-	if r.code != 2 || strings.Contains(r.stderr, "\x1b") || !strings.Contains(r.stderr, `a\x1bfile' is not a directory`) {
-		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}
 }

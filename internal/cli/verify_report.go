@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"log/slog"
 	"math"
 	"strings"
 
@@ -43,6 +44,7 @@ func (r *verifyReporter) result(v verify.Result) {
 		}
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
+		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", quote.Plain(v.Dir))
 		r.keep(func() { r.mu.unlisted = append(r.mu.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir}) })
 	case verify.Warning:
 		r.warningAt(quoted(name), v.Path, v.Dir, v.Err)
@@ -95,8 +97,9 @@ func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
 	r.recordResult(&r.mu.errors, v, errorText(v.Err))
 }
 
-// recordResult is record for a line of a manifest.
+// recordResult is record for a line of a manifest, and logs it.
 func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string) {
+	r.log.line(slog.LevelError, "failed", v.Path, "", "dir", quote.Plain(v.Dir), "manifest", quote.Plain(v.Manifest), "error", quote.Text(text))
 	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
 	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
 	r.record(count, f)
@@ -114,15 +117,35 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
+	if s.LeftOut > 0 {
+		t.row("left out", plural(s.LeftOut, "line")+", by filters")
+	}
 	if s.Malformed > 0 {
 		t.row("malformed", plural(s.Malformed, "line"))
 	}
 	t.counts([]count{{"warnings", s.Warnings}})
-	if s.Cached > 0 && o.Cache != pipe.CacheAuto {
-		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
+	if s.Files > 0 {
+		t.row("read from", readFrom(o, s))
 	}
 	t.manifests(s.Manifests)
 	t.print(w, result)
+}
+
+// readFrom says whether the files came from the device, and how to make them.
+func readFrom(o *verify.Options, s *verify.Summary) string {
+	var text string
+	switch s.Cached {
+	case 0:
+		return "the device"
+	case s.Files:
+		text = "memory, perhaps"
+	default:
+		text = "the device, but " + plural(s.Cached, "file") + " perhaps from memory"
+	}
+	if o.Cache == pipe.CacheAuto {
+		text += " (--cache drop reads the device)"
+	}
+	return text
 }
 
 func (t *table) manifests(used []verify.ManifestSummary) {
@@ -165,8 +188,9 @@ type verifyCountsJSON struct {
 	Unlisted   int64 `json:"unlisted"`
 	Incomplete int64 `json:"incomplete"`
 	Malformed  int64 `json:"malformed"`
+	LeftOut    int64 `json:"left_out"` // lines, by filters
 	Warnings   int64 `json:"warnings"`
-	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory, though the device was asked for
+	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory and not from the device
 }
 
 type verifyManifestJSON struct {
@@ -195,6 +219,7 @@ func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJ
 			Unlisted:   s.Unlisted,
 			Incomplete: s.Incomplete,
 			Malformed:  s.Malformed,
+			LeftOut:    s.LeftOut,
 			Warnings:   s.Warnings,
 			Cached:     s.Cached,
 		},

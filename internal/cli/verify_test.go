@@ -20,7 +20,7 @@ import (
 
 // eventfulCheck is one in which everything happens.
 func eventfulCheck(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
-	dir := o.Dirs[0]
+	dir := o.Paths[0]
 	report := func(v verify.Verdict, path string, err error) {
 		o.Report(verify.Result{Verdict: v, Dir: dir, Manifest: dir + "/SHA256SUMS", Path: path, Algorithm: hash.SHA256, Err: err})
 	}
@@ -40,7 +40,7 @@ func eventfulCheck(_ context.Context, o *verify.Options, _ *counters.Set) (*veri
 	report(verify.Unlisted, "new", nil)
 	return &verify.Summary{
 		Files: 20_001, Bytes: 27_123_456_789, Matches: 20_000, Mismatches: 1, Missing: 1, Errors: 2,
-		Unlisted: 1, Incomplete: 1, Malformed: 2, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
+		Unlisted: 1, Incomplete: 1, Malformed: 2, LeftOut: 1, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
 		Manifests: []verify.ManifestSummary{
 			{Path: dir + "/SHA256SUMS", Dir: dir, Algorithm: "sha256", Lines: 20_003},
 			{Path: dir + "/x\xff.sha256", Dir: dir, Lines: 1},
@@ -63,8 +63,10 @@ missing     1
 errors      2
 unlisted    1
 incomplete  1
+left out    1 line, by filters
 malformed   2 lines
 warnings    1
+read from   the device, but 5 files perhaps from memory (--cache drop reads the device)
 manifest    'dir/SHA256SUMS', 20,003 lines
 manifest    $'dir/x\377.sha256', 1 line
 `
@@ -76,6 +78,7 @@ func TestVerdictsAndMessages(t *testing.T) {
 		"-v":           {checkAll + checkSummary, checkWarning + checkTrouble},
 		"--no-summary": {checkLines, checkWarning + checkTrouble},
 		"--silent":     {"", checkWarning + checkTrouble},
+		"-q":           {checkLines, checkTrouble},
 	} {
 		r := verifyCommand(t, eventfulCheck, "", append(strings.Fields(flags), "dir")...)
 		if r.code != 3 {
@@ -106,12 +109,12 @@ func TestVerdictsGoToStandardErrorWithJSON(t *testing.T) {
 // Several directories are told apart; a hostile path is not made to look tame.
 func TestNamesBeginWithTheDirectoryIfThereAreSeveral(t *testing.T) {
 	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
-		for _, dir := range o.Dirs {
+		for _, dir := range o.Paths {
 			o.Report(verify.Result{Verdict: verify.Mismatch, Dir: dir, Path: "a/../b"})
 		}
-		o.Report(verify.Result{Verdict: verify.Unreadable, Dir: o.Dirs[0], Path: "c", Err: errors.New("no")})
-		o.Report(verify.Result{Verdict: verify.Warning, Dir: o.Dirs[0], Path: "SUMS", Err: errors.New("odd")})
-		o.Report(verify.Result{Verdict: verify.Failure, Dir: o.Dirs[1], Err: errors.New("gone")})
+		o.Report(verify.Result{Verdict: verify.Unreadable, Dir: o.Paths[0], Path: "c", Err: errors.New("no")})
+		o.Report(verify.Result{Verdict: verify.Warning, Dir: o.Paths[0], Path: "SUMS", Err: errors.New("odd")})
+		o.Report(verify.Result{Verdict: verify.Failure, Dir: o.Paths[1], Err: errors.New("gone")})
 		o.Report(verify.Result{Verdict: verify.Warning, Err: errors.New("slow")})
 		return &verify.Summary{}, nil
 	}
@@ -140,8 +143,9 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 	s := &verify.Summary{Files: 3, Bytes: 731, Matches: 3, Cached: 2, Elapsed: time.Second}
 	const plain = "checked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
-	const cached = plain + "cached      2 files, perhaps read from memory and not from the device\n"
-	for flags, want := range map[string]string{"": plain, "--cache=auto": plain, "--cache=drop": cached, "--cache=direct": cached} {
+	const cached = plain + "read from   the device, but 2 files perhaps from memory"
+	const hint = " (--cache drop reads the device)\n"
+	for flags, want := range map[string]string{"": cached + hint, "--cache=auto": cached + hint, "--cache=drop": cached + "\n", "--cache=direct": cached + "\n"} {
 		r := verifyCommand(t, ends[verify.Options](s, nil), "", strings.Fields(flags)...)
 		if r.code != 0 || r.stdout != want || r.stderr != "" {
 			t.Errorf("%q: exit code %d, stderr %q, stdout\n%swant\n%s", flags, r.code, r.stderr, r.stdout, want)
@@ -151,7 +155,7 @@ func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 		s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: fmt.Sprintf("%d.sha256", i), Lines: 1})
 	}
 	r := verifyCommand(t, ends[verify.Options](s, nil), "")
-	if n := strings.Count(r.stdout, "\n"); n != 13 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
+	if n := strings.Count(r.stdout, "\n"); n != 14 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
 }
@@ -169,6 +173,7 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
     "unlisted": 1,
     "incomplete": 1,
     "malformed": 2,
+    "left_out": 1,
     "warnings": 1,
     "verified_through_cache": 5
   },
@@ -307,7 +312,7 @@ func TestExitCodesOfVerify(t *testing.T) {
 func TestJSONNamesTheManifestOnlyIfThereAreSeveral(t *testing.T) {
 	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
-		for _, dir := range o.Dirs {
+		for _, dir := range o.Paths {
 			o.Report(verify.Result{Verdict: verify.Mismatch, Dir: dir, Manifest: dir + "/MD5SUMS", Path: "a", Algorithm: hash.MD5})
 			s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: dir + "/MD5SUMS", Dir: dir})
 		}
@@ -328,7 +333,7 @@ func TestAnInterruptedVerifyPrintsItsSummary(t *testing.T) {
 		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
 	}
 	r := verifyCommand(t, stopped, "")
-	want := "x: FAILED\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nstopped     by SIGINT, before the end\n"
+	want := "x: FAILED\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nread from   the device\nstopped     by SIGINT, before the end\n"
 	if r.code != 130 || r.stdout != want || r.stderr != "sealift: stopped by SIGINT\n" {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", r.code, r.stderr, r.stdout)
 	}

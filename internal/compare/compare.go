@@ -141,7 +141,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	// Each has a file of each tree open, and directories on the way.
 	r.workers = min(r.workers, max(fsys.OpenLimit()/(8*len(o.Trees)), 1))
 	if o.BytesPerSecond > 0 {
-		r.limiter = rate.NewLimiter(rate.Limit(o.BytesPerSecond), pipe.DefaultBlockSize)
+		r.limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
 	}
 	defer r.closeTrees()
 	if err := r.openTrees(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // maxAttempts is how often a file that changes while it is read is read.
@@ -93,7 +94,7 @@ func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 // written to or replaced meanwhile, which is to be hashed again.
 func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
 	set.Reset()
-	n, err := r.pipe.Move(ctx, f, info, set, nil, pipe.MoveOptions{})
+	n, fromDevice, err := r.pipe.ReadBack(ctx, f, info, set, r.opts.Cache, nil, timing.None)
 	var now fsys.Info
 	if err == nil {
 		now, err = f.Stat()
@@ -103,7 +104,7 @@ func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, 
 	case err != nil:
 		r.fail(j.name, failure.StageRead, err)
 	case now.Size == info.Size && now.Mtime == info.Mtime && now.Ctime == info.Ctime:
-		r.results <- result{name: j.name, digests: set.Digests(), bytes: n, mtime: info.Mtime}
+		r.results <- result{name: j.name, digests: set.Digests(), bytes: n, cached: r.opts.Cache != pipe.CacheAuto && !fromDevice, mtime: info.Mtime}
 	default:
 		r.counters.Bytes.Add(-n)
 		return false
@@ -125,6 +126,9 @@ func (r *run) stream(ctx context.Context, j job, in io.Reader, set *hash.Set) {
 		set.Write(b.Buf[:n])
 		total += int64(n)
 		r.counters.Bytes.Add(int64(n))
+		if r.pipe.Pace(ctx, n, nil) != nil {
+			return // stopped
+		}
 		if errors.Is(err, io.EOF) {
 			r.results <- result{name: j.name, digests: set.Digests(), bytes: total}
 			return

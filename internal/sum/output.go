@@ -81,6 +81,9 @@ func (o *output) close() {
 // write writes the lines. A file is complete or not written: what
 // was there stays.
 func (o *output) write(r *run) error {
+	if r.opts.Listed != nil {
+		return nil
+	}
 	if o.file == nil {
 		n, err := r.builder.Write(r.opts.Out, manifest.Document{Format: r.format, Zero: r.opts.Zero})
 		r.summary.Lines = n.Lines

@@ -39,11 +39,17 @@ type Options struct {
 	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
 	Manifest string    // the file to write, as the user named it; see catalog.File
 
+	// Listed gets what the lines would say instead of Out, in any order, from one goroutine.
+	// It may be nil, and is for runs without Manifest.
+	Listed func(manifest.Entry)
+
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything
 	OneFileSystem bool
 
-	Workers int // files under way at once; 0 for a number that suits the machine
+	Cache          pipe.CacheMode
+	Workers        int   // files under way at once; 0 for a number that suits the machine
+	BytesPerSecond int64 // for all workers together; 0 for no limit
 
 	// Report receives what is worth telling while it happens, from one goroutine
 	// at a time. May be nil.
@@ -63,6 +69,7 @@ type Summary struct {
 	Bytes    int64
 	Errors   int64
 	Warnings int64
+	Cached   int64 // of Files, those that were to be read from the device and perhaps were not
 	Elapsed  time.Duration
 	Manifest string // as the user named it, "" if none was written
 	Lines    int
@@ -86,6 +93,9 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
 		QueueSize: pipe.DefaultQueueSize,
 		Bytes:     &c.Bytes,
+	}
+	if o.BytesPerSecond > 0 {
+		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
 	}
 	r.sets.New = func() any { return hash.NewSet(o.Hashes) }
 	// Two, because the scan must not evict what the work has open.
@@ -164,6 +174,7 @@ type result struct {
 	name    string
 	digests hash.Digests // nil if it failed
 	bytes   int64
+	cached  bool      // it was to be read from the device and perhaps was not
 	mtime   fsys.Time // zero for a stream
 	event   *Event
 }
@@ -252,7 +263,15 @@ func (r *run) collect() {
 		}
 		r.summary.Files++
 		r.summary.Bytes += got.bytes
-		err := r.builder.Put(manifest.Entry{Path: got.name, Digests: got.digests, Size: got.bytes, Mtime: got.mtime.Sec})
+		if got.cached {
+			r.summary.Cached++
+		}
+		entry := manifest.Entry{Path: got.name, Digests: got.digests, Size: got.bytes, Mtime: got.mtime.Sec}
+		if r.opts.Listed != nil {
+			r.opts.Listed(entry)
+			continue
+		}
+		err := r.builder.Put(entry)
 		r.failed = cmp.Or(r.failed, err)
 	}
 }

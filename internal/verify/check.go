@@ -24,7 +24,7 @@ type job struct {
 	meant  string // the spelling that the file was found by, "" if there is none or it is refused
 	read   bool   // to the end
 	bytes  int64  // if it was read
-	cached bool   // it was to be read from the device, which cannot be said of it
+	cached bool   // it was perhaps read from memory and not from the device
 }
 
 // part is one line of a manifest on its way to a verdict, or something else to
@@ -91,11 +91,15 @@ func (w *worker) compare(ctx context.Context, j *job, lines []*part, f *fsys.Fil
 	set := w.digests(lines)
 	set.Reset()
 	cache := w.run.opts.Cache
+	inMemory, known := true, false
+	if cache == pipe.CacheAuto {
+		inMemory, known = f.Cached(0, 0)
+	}
 	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil, timing.None)
 	if err == nil {
 		j.read = true
 		j.bytes += n
-		j.cached = j.cached || cache != pipe.CacheAuto && !fromDevice
+		j.cached = j.cached || !fromDevice && (inMemory || !known)
 	}
 	have := set.Digests()
 	for _, p := range lines {
@@ -150,7 +154,7 @@ func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 	if tree := j.parts[0].from.tree; w.tree != tree {
 		w.close()
 		w.tree = tree
-		w.look = fsys.NewFinder(w.tree.root, max(fsys.OpenLimit()/8/w.run.workers, 1))
+		w.look = fsys.NewFinder(w.tree.root, w.run.maxOpenPaths)
 	}
 	j.meant = j.path
 	f, info, err := w.look.Open(j.path)

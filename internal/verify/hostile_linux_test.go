@@ -47,7 +47,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 			require.NoError(t, os.Symlink(target, bait))
 			runs += treetest.Sweep(t, filepath.Join(in, victim), bait, victim == ".", i, 1, func(a *treetest.Attack) {
 				var told []string
-				o := &verify.Options{Dirs: []string{in, other}, Unlisted: true, Workers: 2, Verbose: true, Cache: []pipe.CacheMode{pipe.CacheAuto, pipe.CacheDrop}[a.Nth&1]}
+				o := &verify.Options{Paths: []string{in, other}, Unlisted: true, Workers: 2, Verbose: true, Cache: []pipe.CacheMode{pipe.CacheAuto, pipe.CacheDrop}[a.Nth&1]}
 				o.Report = func(r verify.Result) {
 					told = append(told, fmt.Sprint(verdicts[r.Verdict], " ", r.Dir, " ", r.Path, " ", r.Err))
 				}
@@ -115,7 +115,7 @@ func TestManifestsThatChange(t *testing.T) {
 					n++
 					return err
 				})
-				told, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Workers: 1})
+				told, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 1})
 				if reads = min(n, 6); err != nil {
 					refused := new(failure.RefusedError)
 					require.ErrorAs(t, err, &refused)

@@ -30,7 +30,7 @@ func TestSignsOfAnUnfinishedCopy(t *testing.T) {
 		"manifest": {Manifest: "MD5SUMS"},
 		"unlisted": {Unlisted: true},
 	} {
-		o.Dirs = []string{tree(t, files), tree(t, map[string]string{"a": "A", "MD5SUMS": md("A") + "  a\n"})}
+		o.Paths = []string{tree(t, files), tree(t, map[string]string{"a": "A", "MD5SUMS": md("A") + "  a\n"})}
 		told, s, err := check(t, &o)
 		require.NoError(t, err, name)
 		want := []string{journal, marked}
@@ -48,7 +48,7 @@ func TestSignsOfAnUnfinishedCopy(t *testing.T) {
 func TestAMarkerThatIsListed(t *testing.T) {
 	const marker = "SEALIFT-INCOMPLETE-card.txt"
 	dir := tree(t, map[string]string{marker: "changed", "SHA256SUMS": sha("as copied") + "  " + marker + "\n"})
-	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Unlisted: true})
+	told, s, err := check(t, &verify.Options{Paths: []string{dir}, Unlisted: true})
 	require.NoError(t, err)
 	require.Len(t, told, 2)
 	require.True(t, strings.HasPrefix(told[0], "INCOMPLETE "+marker), told[0])
@@ -60,7 +60,7 @@ func TestAMarkerThatIsListed(t *testing.T) {
 // and nothing to check.
 func TestSignsWithoutAManifest(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", ".sealift-journal/log.1": ""})
-	told, s, err := check(t, &verify.Options{Dirs: []string{dir}})
+	told, s, err := check(t, &verify.Options{Paths: []string{dir}})
 	require.NoError(t, err)
 	require.Len(t, told, 2)
 	require.True(t, strings.HasPrefix(told[0], "INCOMPLETE .sealift-journal"), told[0])
@@ -69,9 +69,9 @@ func TestSignsWithoutAManifest(t *testing.T) {
 	require.EqualValues(t, 1, s.Errors)
 
 	refused := new(failure.RefusedError)
-	_, _, err = check(t, &verify.Options{Dirs: []string{tree(t, map[string]string{"a": "A", ".sealift-journal/lock": ""})}})
+	_, _, err = check(t, &verify.Options{Paths: []string{tree(t, map[string]string{"a": "A", ".sealift-journal/lock": ""})}})
 	require.ErrorAs(t, err, &refused)
-	_, s, err = check(t, &verify.Options{Dirs: []string{tree(t, map[string]string{"SHA256SUMS": "none", ".sealift-journal/log.1": ""})}})
+	_, s, err = check(t, &verify.Options{Paths: []string{tree(t, map[string]string{"SHA256SUMS": "none", ".sealift-journal/log.1": ""})}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, s.Incomplete)
 	require.Positive(t, s.Errors)

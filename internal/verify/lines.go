@@ -16,6 +16,7 @@ import (
 // about it, then for each manifest its lines and what may go wrong with it.
 func (r *run) number() (numbers int64) {
 	for _, t := range r.trees {
+		t.first = numbers
 		numbers += int64(len(t.notes))
 		for _, s := range t.manifests {
 			s.first = numbers
@@ -27,30 +28,25 @@ func (r *run) number() (numbers int64) {
 
 var errManifestChanged = errors.New("the manifest has changed while it was used")
 
-// readLines makes jobs of everything that has a number. Several manifests of a
-// tree often list the same files in the same order: such lines share a job.
-func (r *run) readLines(ctx context.Context, send func(*job)) {
-	number := int64(0)
-	for _, t := range r.trees {
-		for _, n := range t.notes {
-			send(&job{parts: []*part{{number: number, from: &source{tree: t}, path: n.path, verdict: n.verdict, err: n.err}}})
-			number++
+// readLines makes jobs of everything in a tree that has a number. Several manifests of
+// a tree often list the same files in the same order: such lines share a job.
+func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
+	for i, n := range t.notes {
+		send(&job{parts: []*part{{number: t.first + int64(i), from: &source{tree: t}, path: n.path, verdict: n.verdict, err: n.err}}})
+	}
+	for i, s := range t.manifests {
+		index, err := s.readLines(ctx, sideBySide(t.manifests[i+1:]), send)
+		if err == nil && index < s.lines {
+			err = errManifestChanged
 		}
-		for i, s := range t.manifests {
-			index, err := s.readLines(ctx, sideBySide(t.manifests[i+1:]), send)
-			if err == nil && index < s.lines {
-				err = errManifestChanged
+		for ; index < s.lines; index++ {
+			if !s.ahead.took(index) {
+				send(&job{parts: []*part{{number: s.first + index, from: s, silent: true}}})
 			}
-			for ; index < s.lines; index++ {
-				if !s.ahead.took(index) {
-					send(&job{parts: []*part{{number: s.first + index, from: s, silent: true}}})
-				}
-			}
-			end := &part{number: s.first + s.lines, from: s, path: filepath.Base(s.shown), verdict: Failure, err: err}
-			end.silent = err == nil || ctx.Err() != nil
-			send(&job{parts: []*part{end}})
-			number = end.number + 1
 		}
+		end := &part{number: s.first + s.lines, from: s, path: filepath.Base(s.shown), verdict: Failure, err: err}
+		end.silent = err == nil || ctx.Err() != nil
+		send(&job{parts: []*part{end}})
 	}
 }
 

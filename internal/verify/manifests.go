@@ -24,13 +24,15 @@ import (
 
 // tree is a directory to check.
 type tree struct {
-	given     string // as the user named it
+	given     string // as the user named it, or the directory of the manifest that the user named
 	root      *fsys.Dir
 	info      fsys.Info
 	manifests []*source
-	signs     []incomplete.Sign // of an unfinished copy
-	notes     []note            // to tell before anything else
-	listed    *lookup.Set       // the paths that the manifests mean; nil if nothing asks for it
+	first     int64                  // the number of the first thing to report of it
+	signs     []incomplete.Sign      // of an unfinished copy
+	notes     []note                 // to tell before anything else
+	selects   func(path string) bool // whether the filters want a line
+	listed    *lookup.Set            // the paths that the manifests mean; nil if nothing asks for it
 }
 
 // note is something to tell that is not about a line.
@@ -56,6 +58,8 @@ type source struct {
 	ahead     lookahead
 }
 
+func (t *tree) device() uint64 { return t.info.ID.Dev }
+
 func (t *tree) close() {
 	for _, s := range t.manifests {
 		if s.file != nil {
@@ -77,55 +81,92 @@ func (r *run) openTrees(ctx context.Context) error {
 	if named != nil {
 		r.named, named.file = named.file, nil
 	}
-	for _, dir := range r.opts.Dirs {
-		t := &tree{given: dir}
-		r.trees = append(r.trees, t)
-		open := r.opts.FS.OpenRoot
-		if r.opts.Manifest != "" { // nothing is looked for in the directory
-			open = r.opts.FS.OpenLookup
-		}
-		if t.root, err = open(dir); err == nil {
-			t.info, err = t.root.Stat()
-		}
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return failure.Refuse("%s does not exist", quote.Name(dir))
-		case err != nil && fsys.IsSymlinkRefusal(err):
-			return failure.Refuse("%s is not a directory; to check files against a manifest: --manifest FILE DIR", quote.Name(dir))
-		case err != nil:
-			return failure.Refuse("%s: %s", quote.Name(dir), err)
-		}
-		t.signs, err = incomplete.Find(t.root)
-		if r.opts.Manifest != "" && errors.Is(err, fs.ErrPermission) { // it grants search only
-			err = nil
-		}
-		if err != nil {
-			return failure.Refuse("%s: %s", quote.Name(dir), err)
-		}
-		if r.opts.Unlisted {
-			t.listed = &lookup.Set{}
-		}
-		switch {
-		case named != nil:
-			s := *named
-			s.tree = t
-			t.manifests = []*source{&s}
-		case r.opts.Manifest != "":
-			err = t.openWithin(r.opts.Manifest)
-		default:
-			err = t.find()
-		}
-		if err != nil {
+	for _, given := range r.opts.Paths {
+		if err := r.openTree(ctx, given, named); err != nil {
 			return err
-		}
-		if err := r.survey(ctx, t); err != nil {
-			return err
-		}
-		for i, s := range t.signs {
-			t.notes = slices.Insert(t.notes, i, note{Incomplete, s.Name, s.Err})
 		}
 	}
 	return nil
+}
+
+// openTree opens a directory and its manifests, or a manifest and its directory. named is
+// the manifest for all directories, or nil.
+func (r *run) openTree(ctx context.Context, given string, named *source) error {
+	t := &tree{given: given, selects: r.opts.selects}
+	r.trees = append(r.trees, t)
+	own, err := r.openManifest(given)
+	if err != nil {
+		return err
+	}
+	if own != nil {
+		own.tree, t.manifests, t.given = t, []*source{own}, filepath.Dir(given)
+	}
+	isNamed := own != nil || r.opts.Manifest != ""
+	open := r.opts.FS.OpenRoot
+	if isNamed { // nothing is looked for in the directory
+		open = r.opts.FS.OpenLookup
+	}
+	if t.root, err = open(t.given); err == nil {
+		t.info, err = t.root.Stat()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure.Refuse("%s does not exist", quote.Name(t.given))
+	case err != nil && fsys.IsSymlinkRefusal(err):
+		return failure.Refuse("%s is neither a directory nor a manifest", quote.Name(t.given))
+	case err != nil:
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	t.signs, err = incomplete.Find(t.root)
+	if isNamed && errors.Is(err, fs.ErrPermission) { // it grants search only
+		err = nil
+	}
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	if r.opts.Unlisted {
+		t.listed = &lookup.Set{}
+	}
+	switch {
+	case own != nil:
+	case named != nil:
+		s := *named
+		s.tree = t
+		t.manifests = []*source{&s}
+	case r.opts.Manifest != "":
+		err = t.openWithin(r.opts.Manifest)
+	default:
+		err = t.find()
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.survey(ctx, t); err != nil {
+		return err
+	}
+	for i, s := range t.signs {
+		t.notes = slices.Insert(t.notes, i, note{Incomplete, s.Name, s.Err})
+	}
+	return nil
+}
+
+// openManifest opens a manifest that the user has given in the place of a directory. It is
+// nil if the path is not that of a regular file.
+func (r *run) openManifest(given string) (*source, error) {
+	if info, err := os.Stat(given); err != nil || !info.Mode().IsRegular() {
+		return nil, nil //nolint:nilnil // openTree reports what else it is
+	}
+	if r.opts.Manifest != "" {
+		return nil, failure.Refuse("%s is not a directory, and --manifest already names the manifest", quote.Name(given))
+	}
+	f, info, err := r.opts.FS.OpenFile(given)
+	if err != nil {
+		return nil, refused(given, err)
+	}
+	s := &source{shown: given}
+	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(given))
+	s.use(f, info)
+	return s, nil
 }
 
 // openNamed opens the one manifest that the user named. It is nil if none was
@@ -265,7 +306,7 @@ var errNoLine = errors.New("no line of it is one of a manifest")
 // survey reads the manifests of a tree to the end, to know how many files there
 // are to check, and which digests to have at hand.
 func (r *run) survey(ctx context.Context, t *tree) error {
-	var total int64
+	var total, leftOut int64
 	for _, s := range t.manifests {
 		in := s.read()
 		for {
@@ -282,7 +323,8 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 			s.lines++
 		}
 		total += s.lines
-		if s.lines == 0 && (s.format != manifest.BagIt || s.size > 0) { // a bag may be empty
+		leftOut += in.leftOut
+		if s.lines+in.leftOut == 0 && (s.format != manifest.BagIt || s.size > 0) { // a bag may be empty
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
 		if err := in.complaint(); err != nil {
@@ -294,6 +336,10 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 			r.summary.Malformed += in.malformed()
 		}
 		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), s.lines})
+	}
+	r.summary.LeftOut += leftOut
+	if total == 0 && leftOut > 0 {
+		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
 	}
 	if total == 0 && len(t.signs) == 0 {
 		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
@@ -317,6 +363,7 @@ type lines struct {
 	from    *source
 	foreign []int // numbers of lines of an unknown algorithm, or with a digest of another's length; at most maxNumbers
 	count   int64 // of those
+	leftOut int64 // lines that the filters leave out
 }
 
 // maxNumbers is how many line numbers a complaint gives.
@@ -341,11 +388,15 @@ func (l *lines) next() (line, error) {
 		case a == "":
 			a = hash.OfLength(len(entry.Digest))
 		}
-		if a != "" && a.Size() == len(entry.Digest) {
+		switch {
+		case a == "" || a.Size() != len(entry.Digest):
+			if l.count++; len(l.foreign) < maxNumbers {
+				l.foreign = append(l.foreign, l.Number())
+			}
+		case !l.from.tree.selects(entry.Path):
+			l.leftOut++
+		default:
 			return line{entry, a}, nil
-		}
-		if l.count++; len(l.foreign) < maxNumbers {
-			l.foreign = append(l.foreign, l.Number())
 		}
 	}
 }

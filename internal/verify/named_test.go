@@ -20,7 +20,7 @@ func TestANamedManifestOutlivesTheFirstTree(t *testing.T) {
 	name := filepath.Join(dir, "many.sha256")
 	content := strings.Repeat(strings.Repeat("0", 64)+"  a\n", 2*smallManifest/64)
 	require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
-	r := &run{opts: &Options{Dirs: []string{dir, dir}, Manifest: name}, counters: &counters.Set{}, summary: &Summary{}}
+	r := &run{opts: &Options{Paths: []string{dir, dir}, Manifest: name}, counters: &counters.Set{}, summary: &Summary{}}
 	require.NoError(t, r.openTrees(t.Context()))
 	defer r.close()
 	r.trees[0].close()

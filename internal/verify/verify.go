@@ -2,6 +2,9 @@
 //
 //	manifests ──lines──▶ workers: open, read, hash ──verdicts──▶ one reporter, in the manifests' order
 //
+// Each device has its own workers, so that directories on different devices are read at
+// the same time.
+//
 // What a manifest says is hostile: nothing outside the directory is opened,
 // nothing but regular files, and nothing is waited for.
 package verify
@@ -16,6 +19,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -23,9 +27,12 @@ import (
 
 // Options say what to check, and how.
 type Options struct {
-	Dirs     []string  // as the user named them, at least one
-	Manifest string    // one for all Dirs, "-" for Stdin; "" to look for manifests in each
+	Paths    []string  // directories, and manifests whose directories are checked, as the user named them; at least one
+	Manifest string    // one for all Paths, which are directories then, "-" for Stdin; "" to look for manifests in each
 	Stdin    io.Reader // for Manifest "-"
+
+	Filter *filter.List // of the lines to check; nil for every line
+	Only   *filter.Only // nil for every line
 
 	Cache         pipe.CacheMode
 	ConvertPaths  bool // try names with "\" with "/" where they do not exist
@@ -33,7 +40,8 @@ type Options struct {
 	Strict        bool // malformed lines are errors, not warnings
 	Unlisted      bool // report files that no manifest names
 
-	Workers int // files under way at once; 0 for a number that suits the machine
+	Workers        int   // files of each device that are read at once; 0 for a number that suits the machine
+	BytesPerSecond int64 // for all workers together; 0 for no limit
 
 	FS *fsys.FS // nil for the system's own; tests give others
 
@@ -63,7 +71,7 @@ const (
 // Result is one thing worth telling.
 type Result struct {
 	Verdict   Verdict
-	Dir       string         // as the user named it
+	Dir       string         // as the user named it, or the directory of the manifest that the user named
 	Manifest  string         // as a user would write it; "" for Unlisted
 	Path      string         // as the manifest names it, raw bytes; relative to Dir; "" for Dir itself
 	Algorithm hash.Algorithm // of the line
@@ -82,9 +90,10 @@ type Summary struct {
 	Unlisted   int64
 	Incomplete int64 // markers and journals of unfinished copies
 	Malformed  int64 // lines that are none
+	LeftOut    int64 // lines that the filters leave out
 	Warnings   int64
-	Cached     int64 // files that were to be read from the device, which cannot be said of them
-	Elapsed    time.Duration
+	Cached     int64         // of Files, those that were perhaps read from memory and not from the device
+	Elapsed    time.Duration // since the manifests were read, which may come from another program
 	Manifests  []ManifestSummary
 }
 
@@ -101,23 +110,14 @@ type ManifestSummary struct {
 // end if the run was stopped; the summary is not nil then. When Run returns, all
 // its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
-	begun := time.Now()
-	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
-	if r.workers == 0 {
-		r.workers = pipe.DefaultWorkers()
-	}
-	r.workers = min(r.workers, max(fsys.OpenLimit()/16, 1)) // each has a file open and directories on the way
-	r.pipe = &pipe.Pipe{
-		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
-		QueueSize: pipe.DefaultQueueSize,
-		Bytes:     &c.Bytes,
-	}
+	r := &run{opts: o, counters: c, summary: &Summary{}}
 	defer r.close()
 	if err := r.openTrees(ctx); ctx.Err() != nil {
 		return r.summary, context.Cause(ctx)
 	} else if err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	c.Phase.Store(int32(counters.PhaseVerifying))
 	r.check(ctx)
 	if ctx.Err() == nil {
@@ -137,11 +137,13 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 type run struct {
 	opts     *Options
 	counters *counters.Set
-	workers  int
-	pipe     *pipe.Pipe
 	named    *fsys.File // the manifest for all trees, perhaps nil
 	trees    []*tree
 	summary  *Summary
+
+	// Those of check.
+	pipe         *pipe.Pipe
+	maxOpenPaths int // directories that a worker may keep open
 }
 
 func (r *run) close() {
@@ -153,58 +155,108 @@ func (r *run) close() {
 	}
 }
 
-// check hands the lines of all manifests to the workers and takes their
-// verdicts.
+// prepare makes the pipe for all workers, and returns how many of them each device gets.
+func (r *run) prepare(devices int) (workers int) {
+	workers = r.opts.Workers
+	if workers == 0 {
+		workers = pipe.DefaultWorkers()
+	}
+	workers = min(workers, max(fsys.OpenLimit()/16/devices, 1)) // each has a file open and directories on the way
+	all := workers * devices
+	r.maxOpenPaths = max(fsys.OpenLimit()/8/all, 1)
+	r.pipe = &pipe.Pipe{
+		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(all)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
+		QueueSize: pipe.DefaultQueueSize,
+		Bytes:     &r.counters.Bytes,
+	}
+	if r.opts.BytesPerSecond > 0 {
+		r.pipe.Limiter = pipe.NewLimiter(r.opts.BytesPerSecond, pipe.DefaultBlockSize)
+	}
+	return workers
+}
+
+// check reads the trees of different devices at the same time, and takes the verdicts.
 func (r *run) check(ctx context.Context) {
 	var (
-		jobs    = make(chan *job, 4*r.workers)
-		results = make(chan *job, 4*r.workers)
-		order   = newOrder(r.number())
+		numbers = r.number()
+		devices = r.byDevice()
+		count   = r.prepare(len(devices))
+		results = make(chan *job, 4*count)
+		order   = newOrder(numbers, r.trees)
 		stop    = r.counters.CountAhead(ctx, r.scan)
 		workers sync.WaitGroup
 	)
-	go func() {
-		defer close(jobs)
-		r.readLines(ctx, func(j *job) { jobs <- j }) // workers take jobs to the end
-	}()
-	for range r.workers {
-		workers.Go(func() {
-			w := &worker{run: r, sets: map[string]*digests{}}
-			defer w.close()
-			for j := range jobs {
-				if ctx.Err() == nil {
-					w.do(ctx, j)
-				} else {
-					j.each(func(p *part) { p.silent = true })
-				}
-				results <- j
+	for _, trees := range devices {
+		jobs := make(chan *job, 4*count)
+		go func() {
+			defer close(jobs)
+			for _, t := range trees {
+				// Workers take jobs to the end.
+				r.readLines(ctx, t, func(j *job) { order.wait(t.device()); jobs <- j })
 			}
-		})
+		}()
+		for range count {
+			workers.Go(func() { r.work(ctx, jobs, results) })
+		}
 	}
 	go func() {
 		workers.Wait()
 		close(results)
 	}()
 	for j := range results {
-		if j.read {
-			r.summary.Files++
-			r.summary.Bytes += j.bytes
-			if j.cached {
-				r.summary.Cached++
-			}
-		}
-		if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
-			listed.Add(path.Clean(j.meant))
-		}
-		j.each(func(p *part) {
-			if p.silent || !r.account(p) {
-				order.done(p.number, nil, r.tell)
-			} else {
-				order.done(p.number, p, r.tell)
-			}
-		})
+		r.take(j, order)
 	}
 	stop()
+}
+
+// byDevice groups the trees by the devices that they are on.
+func (r *run) byDevice() (groups [][]*tree) {
+	index := map[uint64]int{}
+	for _, t := range r.trees {
+		i, known := index[t.device()]
+		if !known {
+			i = len(groups)
+			index[t.device()] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], t)
+	}
+	return groups
+}
+
+// work is one worker: it does jobs until there are no more, and sends each on.
+func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
+	w := &worker{run: r, sets: map[string]*digests{}}
+	defer w.close()
+	for j := range jobs {
+		if ctx.Err() == nil {
+			w.do(ctx, j)
+		} else {
+			j.each(func(p *part) { p.silent = true })
+		}
+		results <- j
+	}
+}
+
+// take counts a job that is done, and reports what is next in order.
+func (r *run) take(j *job, order *order) {
+	if j.read {
+		r.summary.Files++
+		r.summary.Bytes += j.bytes
+		if j.cached {
+			r.summary.Cached++
+		}
+	}
+	if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
+		listed.Add(path.Clean(j.meant))
+	}
+	j.each(func(p *part) {
+		if p.silent || !r.account(p) {
+			order.done(p.number, nil, r.tell)
+		} else {
+			order.done(p.number, p, r.tell)
+		}
+	})
 }
 
 func (r *run) tell(p *part) {

@@ -89,7 +89,7 @@ func TestEveryKindOfManifest(t *testing.T) {
 			defer goleak.VerifyNone(t)
 			dir := tree(t, files)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
-			o := &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Verbose: true}
+			o := &verify.Options{Paths: []string{dir}, ConvertPaths: true, Verbose: true}
 			told, s, err := check(t, o)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, s.Matches, int64(2))
@@ -142,7 +142,7 @@ func TestHostileManifests(t *testing.T) {
 		secret + "  " + strings.Repeat("y", 10<<20),
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "\n")), 0o644))
-	o := &verify.Options{FS: sys, Dirs: []string{dir}, ConvertPaths: true, Verbose: true, Workers: 1}
+	o := &verify.Options{FS: sys, Paths: []string{dir}, ConvertPaths: true, Verbose: true, Workers: 1}
 	done := make(chan struct{})
 	var told []string
 	var s *verify.Summary
@@ -205,10 +205,10 @@ func TestWindowsSeparators(t *testing.T) {
 	dir := tree(t, map[string]string{"d/b": "B", `d\c`: "literal", "d/c": "C"})
 	content := sha("B") + `  d\b` + "\n" + sha("literal") + `  d\c` + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Verbose: true, Unlisted: true})
+	told, _, err := check(t, &verify.Options{Paths: []string{dir}, ConvertPaths: true, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{`OK d\b`, `OK d\c`, "UNLISTED d/c"}, told, "the line for the literal name is not one for d/c")
-	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Unlisted: true})
+	told, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{`MISSING d\b`, `OK d\c`, "UNLISTED d/b", "UNLISTED d/c"}, told)
 	require.EqualValues(t, 1, s.Missing)
@@ -220,7 +220,7 @@ func TestBagItSpellings(t *testing.T) {
 	dir := tree(t, map[string]string{"data/100%": "A", "data/%25": "B", "data/x%0Ay": "C"})
 	content := sha("A") + "  data/100%25\n" + sha("B") + "  data/%2525\n" + sha("C") + "  data/x%0Ay\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest-sha256.txt"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Unlisted: true})
+	told, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"OK data/100%", "OK data/%25", "OK data/x\ny"}, told)
 }
@@ -234,14 +234,16 @@ func TestRefusals(t *testing.T) {
 		return dirs
 	}
 	for text, o := range map[string]*verify.Options{
-		"does not exist":             {Dirs: at("nothing")},
-		"is not a directory":         {Dirs: at("good/a")},
-		"there is no manifest in":    {Dirs: at("good", "none")},
-		"no line of it is one of a ": {Dirs: at("good", "text")},
-		"no line of it":              {Dirs: at("empty")},
-		"there is no manifest 'nix'": {Dirs: at("good"), Manifest: "nix"},
-		"no such file":               {Dirs: at("good"), Manifest: filepath.Join(dir, "nix")},
-		"manifest ../good/SHA256SUM": {Dirs: at("none"), Manifest: "../good/SHA256SUMS"},
+		"does not exist":             {Paths: at("nothing")},
+		"good/a': no line of it is ": {Paths: at("good/a")},
+		"already names the manifest": {Paths: at("good/SHA256SUMS"), Manifest: filepath.Join(dir, "good/SHA256SUMS")},
+		"neither a directory nor a ": {Paths: []string{os.DevNull}},
+		"there is no manifest in":    {Paths: at("good", "none")},
+		"no line of it is one of a ": {Paths: at("good", "text")},
+		"no line of it":              {Paths: at("empty")},
+		"there is no manifest 'nix'": {Paths: at("good"), Manifest: "nix"},
+		"no such file":               {Paths: at("good"), Manifest: filepath.Join(dir, "nix")},
+		"manifest ../good/SHA256SUM": {Paths: at("none"), Manifest: "../good/SHA256SUMS"},
 	} {
 		told, s, err := check(t, o)
 		refused, ok := errors.AsType[*failure.RefusedError](err)
@@ -258,31 +260,31 @@ func TestOneManifestForSeveralDirectories(t *testing.T) {
 	dir := tree(t, map[string]string{"one/a": "A", "two/a": "A", "two/b": "x", "three/a": "x", "m.lst": sha("A") + "  a\n" + sha("B") + "  b\n"})
 	dirs := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "three")}
 	want := []string{"OK a", "MISSING b", "OK a", "FAILED b", "FAILED a", "MISSING b"}
-	told, s, err := check(t, &verify.Options{Dirs: dirs, Manifest: filepath.Join(dir, "m.lst"), Verbose: true})
+	told, s, err := check(t, &verify.Options{Paths: dirs, Manifest: filepath.Join(dir, "m.lst"), Verbose: true})
 	require.NoError(t, err)
 	require.Equal(t, want, told)
 	require.Len(t, s.Manifests, 3)
 	content, err := os.ReadFile(filepath.Join(dir, "m.lst"))
 	require.NoError(t, err)
-	told, _, err = check(t, &verify.Options{Dirs: dirs, Manifest: "-", Stdin: strings.NewReader(string(content)), Verbose: true})
+	told, _, err = check(t, &verify.Options{Paths: dirs, Manifest: "-", Stdin: strings.NewReader(string(content)), Verbose: true})
 	require.NoError(t, err)
 	require.Equal(t, want, told)
 	for _, d := range dirs { // a name that is one in each directory
 		require.NoError(t, os.WriteFile(filepath.Join(d, "list-of-sha256"), content, 0o644))
 	}
-	told, _, err = check(t, &verify.Options{Dirs: dirs, Manifest: "list-of-sha256", Verbose: true})
+	told, _, err = check(t, &verify.Options{Paths: dirs, Manifest: "list-of-sha256", Verbose: true})
 	require.NoError(t, err)
 	require.Equal(t, want, told)
 }
 
 func TestStrictIgnoreMissingAndUnlisted(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", "new": "N", "d/new": "N", ".sealift-bad-x": "X", ".sealift-0.tmp": "T", ".sealift-journal/d/lock": "", "SHA256SUMS": sha("A") + "  a\n" + sha("B") + "  gone\nnonsense\n"})
-	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, IgnoreMissing: true, Unlisted: true})
+	told, s, err := check(t, &verify.Options{Paths: []string{dir}, IgnoreMissing: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"WARNING SHA256SUMS: 1 line is improperly formatted (number 3)", "UNLISTED .sealift-bad-x", "UNLISTED d/new", "UNLISTED new"}, told)
 	require.EqualValues(t, 1, s.Warnings)
 	require.Zero(t, s.Missing)
-	told, s, err = check(t, &verify.Options{Dirs: []string{dir}, Strict: true})
+	told, s, err = check(t, &verify.Options{Paths: []string{dir}, Strict: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"FAILURE SHA256SUMS: 1 line is improperly formatted (number 3)", "MISSING gone"}, told)
 	require.EqualValues(t, 1, s.Errors)
@@ -333,7 +335,7 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 			}
 			return nil
 		})
-		told, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Verbose: true, Workers: 1})
+		told, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Verbose: true, Workers: 1})
 		if len(want) == 0 {
 			require.Error(t, err)
 			return
@@ -367,7 +369,7 @@ func TestSortedManifestsAreReadOnce(t *testing.T) {
 		}
 		return nil
 	})
-	_, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Workers: 1})
+	_, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 1})
 	require.NoError(t, err)
 	require.EqualValues(t, 83, s.Matches)
 	require.EqualValues(t, 48, s.Files, "files, and not lines")
@@ -396,7 +398,7 @@ func TestThousandsOfManifests(t *testing.T) {
 	})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	told, s, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}, Workers: 1})
+	told, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 1})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Empty(t, told)
@@ -417,7 +419,7 @@ func TestOrder(t *testing.T) {
 	}
 	dir := tree(t, files)
 	for _, workers := range []int{1, 3, 16} {
-		told, _, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Workers: workers})
+		told, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Workers: workers})
 		require.NoError(t, err)
 		require.Equal(t, want, told)
 	}
@@ -428,13 +430,13 @@ func TestCacheModes(t *testing.T) {
 	files["SHA256SUMS"] = sha(files["big"]) + "  big\n" + sha("x") + "  small\n" + sha("") + "  empty\n"
 	dir := tree(t, files)
 	for _, cache := range []pipe.CacheMode{pipe.CacheAuto, pipe.CacheDrop, pipe.CacheDirect} {
-		told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Cache: cache})
+		told, s, err := check(t, &verify.Options{Paths: []string{dir}, Cache: cache})
 		require.NoError(t, err)
 		require.Empty(t, told)
 		require.EqualValues(t, 3, s.Matches)
 		require.EqualValues(t, len(files["big"])+1, s.Bytes)
 		if cache == pipe.CacheAuto {
-			require.Zero(t, s.Cached, "nothing was claimed")
+			require.GreaterOrEqual(t, s.Cached, int64(2), "they were just written; of the empty file nothing is in memory")
 		}
 	}
 }
@@ -453,7 +455,7 @@ func TestStop(t *testing.T) {
 	for _, after := range []int{0, 1, 50} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		n := 0
-		o := &verify.Options{Dirs: []string{dir}, Verbose: true, Workers: 2, Report: func(verify.Result) {
+		o := &verify.Options{Paths: []string{dir}, Verbose: true, Workers: 2, Report: func(verify.Result) {
 			if n++; n == after {
 				cancel(stop)
 			}
@@ -471,7 +473,7 @@ func TestStop(t *testing.T) {
 // A manifest without a line is a failure, whatever others there are.
 func TestEveryManifestHasALine(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", "MD5SUMS": "garbage\n", "SHA256SUMS": sha("A") + "  a\n", "b.iso.sha256": "", "c.sha256": "# none\n"})
-	told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true})
+	told, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
 	require.NoError(t, err)
 	const none = ": no line of it is one of a manifest"
 	require.Equal(t, []string{
@@ -480,7 +482,7 @@ func TestEveryManifestHasALine(t *testing.T) {
 	}, told)
 	require.EqualValues(t, 3, s.Errors)
 	require.NoError(t, os.Remove(filepath.Join(dir, "SHA256SUMS")))
-	_, _, err = check(t, &verify.Options{Dirs: []string{dir}})
+	_, _, err = check(t, &verify.Options{Paths: []string{dir}})
 	require.ErrorContains(t, err, "MD5SUMS'"+none)
 }
 
@@ -494,7 +496,7 @@ func TestAnUnreadableManifestBesideAnEmptyOne(t *testing.T) {
 		}
 		return nil
 	})
-	_, _, err := check(t, &verify.Options{FS: sys, Dirs: []string{dir}})
+	_, _, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}})
 	require.ErrorContains(t, err, "SHA256SUMS': the manifest cannot be read: input/output error")
 }
 
@@ -503,17 +505,17 @@ func TestManifestsOfNothingThatIsThere(t *testing.T) {
 	lines := sha("A") + "  a\n" + sha("B") + "  b\n"
 	dir := tree(t, map[string]string{"one/a": "A", "one/SHA256SUMS": lines, "one/MD5SUMS": md("C") + "  c\n", "two/SHA256SUMS": lines, "m": lines})
 	dirs := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two")}
-	told, s, err := check(t, &verify.Options{Dirs: dirs, IgnoreMissing: true, Verbose: true})
+	told, s, err := check(t, &verify.Options{Paths: dirs, IgnoreMissing: true, Verbose: true})
 	require.NoError(t, err)
 	const none = ": no file of it was verified"
 	require.Equal(t, []string{"OK a", "FAILURE MD5SUMS" + none, "FAILURE SHA256SUMS" + none}, told)
 	require.EqualValues(t, 2, s.Errors)
 	require.Zero(t, s.Missing)
-	told, _, err = check(t, &verify.Options{Dirs: dirs, Manifest: filepath.Join(dir, "m"), IgnoreMissing: true, Verbose: true})
+	told, _, err = check(t, &verify.Options{Paths: dirs, Manifest: filepath.Join(dir, "m"), IgnoreMissing: true, Verbose: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"OK a", "FAILURE m" + none}, told, "one for all directories counts in each")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two/b"), []byte("x"), 0o644))
-	told, _, err = check(t, &verify.Options{Dirs: dirs[1:], IgnoreMissing: true})
+	told, _, err = check(t, &verify.Options{Paths: dirs[1:], IgnoreMissing: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"FAILED b"}, told, "one that does not match was looked at")
 }
@@ -554,7 +556,7 @@ func TestFewDescriptorsInADeepTree(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(lines.String()), 0o644))
 	allowFewFiles(t)
 	for _, workers := range []int{0, 32} {
-		told, s, err := check(t, &verify.Options{Dirs: []string{dir}, Workers: workers, Unlisted: true})
+		told, s, err := check(t, &verify.Options{Paths: []string{dir}, Workers: workers, Unlisted: true})
 		require.NoError(t, err)
 		require.Empty(t, told)
 		require.EqualValues(t, 300, s.Matches)
@@ -566,7 +568,7 @@ func TestUnlistedBesideWhatIsNearlyListed(t *testing.T) {
 	dir := tree(t, map[string]string{`a\b`: "A", "a/b": "A", "evil": "E", "q/x": "X", "last": "L"})
 	content := sha("A") + `  a\b` + "\n" + sha("E") + "  q/../evil\n" + sha("X") + "  ./q//x\n" + sha("L") + "  last/\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Unlisted: true})
+	told, _, err := check(t, &verify.Options{Paths: []string{dir}, ConvertPaths: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"UNREADABLE q/../evil: refused: it leads outside the directory",
@@ -581,7 +583,7 @@ func TestRepeatedLinesAreOneReading(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", "b": "B"})
 	content := strings.Repeat(line, 500) + sha("B") + "  a\nMD5 (a) = " + md("A") + "\n" + sha("B") + "  b\n" + line
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
-	told, s, err := check(t, &verify.Options{Dirs: []string{dir}})
+	told, s, err := check(t, &verify.Options{Paths: []string{dir}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"FAILED a"}, told)
 	require.EqualValues(t, 503, s.Matches)
@@ -589,7 +591,7 @@ func TestRepeatedLinesAreOneReading(t *testing.T) {
 	require.EqualValues(t, 3, s.Bytes)
 	content = strings.Repeat(line, 10_000)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
-	_, s, err = check(t, &verify.Options{Dirs: []string{dir}})
+	_, s, err = check(t, &verify.Options{Paths: []string{dir}})
 	require.NoError(t, err)
 	require.EqualValues(t, 10_000, s.Matches)
 	require.EqualValues(t, 10, s.Files, "but not all of them wait in memory")
@@ -600,7 +602,7 @@ func TestBagItWithBothSpellings(t *testing.T) {
 	dir := tree(t, map[string]string{"data/100%": "A", "data/100%25": "B", "data/x%": "C", "data/x%25": "D"})
 	content := sha("B") + "  data/100%25\n" + sha("wrong") + "  data/x%25\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest-sha256.txt"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Dirs: []string{dir}, Verbose: true, Unlisted: true})
+	told, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"OK data/100%", "FAILED data/x%", "UNLISTED data/100%", "UNLISTED data/x%25"}, told)
 }

@@ -19,7 +19,7 @@ func TestDrives(t *testing.T) {
 	content := digest + "  C:/x\n" + digest + `  c:\x` + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o600))
 	var told []string
-	o := &verify.Options{Dirs: []string{dir}, ConvertPaths: true, Report: func(r verify.Result) { told = append(told, r.Err.Error()) }}
+	o := &verify.Options{Paths: []string{dir}, ConvertPaths: true, Report: func(r verify.Result) { told = append(told, r.Err.Error()) }}
 	_, err := verify.Run(t.Context(), o, &counters.Set{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"refused: it names a drive", "refused: it names a drive"}, told)

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/sum"
+)
+
+// sumJSON is the account of a run of sum for programs.
+type sumJSON struct {
+	Schema   int              `json:"schema"`
+	Counts   sumCountsJSON    `json:"counts"`
+	Bytes    int64            `json:"bytes"`
+	Seconds  float64          `json:"seconds"`
+	Rate     float64          `json:"rate"`     // bytes per second
+	Files    []sumFileJSON    `json:"files"`    // empty with --manifest
+	Manifest *sumManifestJSON `json:"manifest"` // null if none was written
+	Failures []failureJSON    `json:"failures"`
+	Warnings []warningJSON    `json:"warnings"`
+	ExitCode int              `json:"exit_code"`
+}
+
+type sumCountsJSON struct {
+	Files    int64 `json:"files"`
+	Errors   int64 `json:"errors"`
+	Warnings int64 `json:"warnings"`
+	Cached   int64 `json:"read_through_cache"` // perhaps read from memory, though the device was asked for
+}
+
+type sumFileJSON struct {
+	nameJSON
+	Bytes   int64           `json:"bytes"`
+	Digests []sumDigestJSON `json:"digests"`
+}
+
+type sumDigestJSON struct {
+	Algorithm string `json:"algorithm"`
+	Digest    string `json:"digest"`
+}
+
+type sumManifestJSON struct {
+	nameJSON
+	Lines   int    `json:"lines"`
+	Dropped int    `json:"dropped"` // lines of the previous manifest for files that are gone
+	SHA256  string `json:"sha256"`  // of the manifest
+}
+
+// newSumJSON makes the report of a run. The listed files come in any order.
+func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.Entry, result outcome) sumJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := sumJSON{
+		Schema:   jsonSchema,
+		Counts:   sumCountsJSON{Files: s.Files, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
+		Bytes:    s.Bytes,
+		Seconds:  s.Elapsed.Seconds(),
+		Rate:     math.Round(rate(s.Bytes, s.Elapsed)),
+		Files:    []sumFileJSON{},
+		Failures: list(r.mu.failures),
+		Warnings: list(r.mu.warnings),
+		ExitCode: result.code(),
+	}
+	if s.Manifest != "" {
+		report.Manifest = &sumManifestJSON{newNameJSON(s.Manifest), s.Lines, s.Dropped, s.SHA256}
+	}
+	slices.SortFunc(listed, func(a, b manifest.Entry) int { return strings.Compare(a.Path, b.Path) })
+	for _, e := range listed {
+		file := sumFileJSON{nameJSON: newNameJSON(e.Path), Bytes: e.Size}
+		for i, a := range o.Hashes {
+			file.Digests = append(file.Digests, sumDigestJSON{string(a), a.Text(e.Digests[i])})
+		}
+		report.Files = append(report.Files, file)
+	}
+	return report
+}

@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+)
+
+// twoTrees makes directories that each hold one file and its manifest, and opens them.
+func twoTrees(t *testing.T, sys *fsys.FS) *run {
+	t.Helper()
+	o := &Options{FS: sys, Verbose: true, Workers: 1}
+	for _, name := range []string{"one", "two"} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
+		line := fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(name)), name)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(line), 0o600))
+		o.Paths = append(o.Paths, dir)
+	}
+	r := &run{opts: o, counters: &counters.Set{}, summary: &Summary{}}
+	require.NoError(t, r.openTrees(t.Context()))
+	t.Cleanup(r.close)
+	return r
+}
+
+// Each of two devices waits with its first file until the other device reads, too. The
+// results come in the order of the directories.
+func TestTreesOnDifferentDevicesAreReadAtTheSameTime(t *testing.T) {
+	var reading sync.WaitGroup
+	reading.Add(2)
+	both := make(chan struct{})
+	go func() {
+		reading.Wait()
+		close(both)
+	}()
+	r := twoTrees(t, faultfs.New(func(op fsys.Op, name string) error {
+		if op != fsys.OpOpen || name != "one" && name != "two" {
+			return nil
+		}
+		reading.Done()
+		select {
+		case <-both:
+		case <-time.After(10 * time.Second):
+			return fmt.Errorf("%s is read alone", name)
+		}
+		if name == "one" {
+			time.Sleep(10 * time.Millisecond) // the second directory is done first, mostly
+		}
+		return nil
+	}))
+	r.trees[0].info.ID.Dev, r.trees[1].info.ID.Dev = 1, 2
+	var told []string
+	r.opts.Report = func(v Result) {
+		require.NoError(t, v.Err)
+		told = append(told, v.Path)
+	}
+	r.check(t.Context())
+	require.Equal(t, []string{"one", "two"}, told)
+	require.EqualValues(t, 2, r.summary.Matches)
+}
+
+// Trees on one device are read by the same workers, one tree after the other.
+func TestTreesOnOneDeviceShareItsWorkers(t *testing.T) {
+	r := twoTrees(t, nil)
+	r.trees[0].info.ID.Dev, r.trees[1].info.ID.Dev = 1, 1
+	require.Equal(t, [][]*tree{r.trees}, r.byDevice())
+	r.trees[1].info.ID.Dev = 2
+	require.Equal(t, [][]*tree{r.trees[:1], r.trees[1:]}, r.byDevice())
+}
+
+// A device that is far ahead of an earlier one waits, so that its results do not fill the
+// memory. The one whose turn it is never waits.
+func TestResultsOfLaterTreesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &tree{first: 0}, &tree{first: 1}
+		first.info.ID.Dev, second.info.ID.Dev = 1, 2
+		o := newOrder(maxHeld+2, []*tree{first, second})
+		told := 0
+		tell := func(*part) { told++ }
+		for number := range int64(maxHeld) {
+			o.wait(2)
+			o.done(1+number, &part{}, tell)
+		}
+		o.wait(1)
+		waited := make(chan struct{})
+		go func() {
+			o.wait(2)
+			close(waited)
+		}()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Fatal("the second device went on")
+		default:
+		}
+		o.done(0, nil, tell)
+		<-waited
+		require.Equal(t, maxHeld, told)
+	})
+}
