@@ -109,6 +109,23 @@ const maxManifestRows = 10
 // printVerifySummary writes the account of a check for people.
 func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
 	failures, _ := r.counts()
+	v := verdict{good: "verified: " + plural(s.Matches, "file") + " match", bad: "NOT VERIFIED"}
+	if s.Matches == 1 {
+		v.good += "es"
+	}
+	if s.Unlisted > 0 {
+		v.good += ", " + grouped(s.Unlisted) + " unlisted"
+	}
+	v.addCount(s.Mismatches, "mismatch")
+	if s.Missing > 0 {
+		v.add(plural(s.Missing, "file") + " missing")
+	}
+	if s.Incomplete > 0 {
+		v.add("a copy is incomplete")
+	}
+	v.addCount(failures, "error")
+	v.close(result)
+	v.print(w)
 	var t table
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
@@ -122,7 +139,7 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	t.manifests(s.Manifests)
-	t.print(w, result)
+	t.print(w)
 }
 
 func (t *table) manifests(used []verify.ManifestSummary) {

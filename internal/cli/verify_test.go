@@ -55,7 +55,8 @@ const (
 	checkMarker  = "$'SEALIFT-INCOMPLETE-\\x1b.txt': INCOMPLETE\n"
 	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
 	checkAll     = "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
-	checkSummary = `checked     20,001 files
+	checkSummary = `NOT VERIFIED: 1 mismatch, 1 file missing, a copy is incomplete, 2 errors
+checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
 mismatches  1
@@ -139,7 +140,7 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 
 func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 	s := &verify.Summary{Files: 3, Bytes: 731, Matches: 3, Cached: 2, Elapsed: time.Second}
-	const plain = "checked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
+	const plain = "verified: 3 files match\nchecked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
 	const cached = plain + "cached      2 files, perhaps read from memory and not from the device\n"
 	for flags, want := range map[string]string{"": plain, "--cache=auto": plain, "--cache=drop": cached, "--cache=direct": cached} {
 		r := verifyCommand(t, ends[verify.Options](s, nil), "", strings.Fields(flags)...)
@@ -151,7 +152,7 @@ func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 		s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: fmt.Sprintf("%d.sha256", i), Lines: 1})
 	}
 	r := verifyCommand(t, ends[verify.Options](s, nil), "")
-	if n := strings.Count(r.stdout, "\n"); n != 13 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
+	if n := strings.Count(r.stdout, "\n"); n != 14 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
 }
@@ -328,7 +329,7 @@ func TestAnInterruptedVerifyPrintsItsSummary(t *testing.T) {
 		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
 	}
 	r := verifyCommand(t, stopped, "")
-	want := "x: FAILED\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nstopped     by SIGINT, before the end\n"
+	want := "x: FAILED\nNOT VERIFIED: 1 mismatch, stopped by SIGINT\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\n"
 	if r.code != 130 || r.stdout != want || r.stderr != "sealift: stopped by SIGINT\n" {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", r.code, r.stderr, r.stdout)
 	}

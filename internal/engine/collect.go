@@ -57,6 +57,7 @@ func (r *run) collect() {
 		}
 		if n.result != nil {
 			r.account(n.result)
+			r.countPresent(n.result)
 			r.undone.account(r.targets, n.result)
 		}
 		if n.folded != nil && n.folded.catalog != nil {
@@ -164,6 +165,38 @@ func (r *run) account(f *result) {
 	case skipped:
 		s.Skipped++
 	}
+}
+
+// countPresent counts a regular file at each destination that has it now.
+func (r *run) countPresent(f *result) {
+	if f.kind != fsys.Regular {
+		return
+	}
+	r.seen++
+	for _, t := range f.targets {
+		switch t.done {
+		case outNothing:
+			continue
+		case outConflict:
+			t.target.left++
+		default:
+			t.target.present++
+		}
+		if r.route.Name != "" {
+			t.target.digests = t.digests
+		}
+	}
+}
+
+// total returns how many regular files the source has, or -1 if that is unknown.
+func (r *run) total() int64 {
+	switch {
+	case r.ctx.Err() == nil:
+		return r.seen
+	case r.counters.ScanDone.Load():
+		return max(r.counters.TotalFiles.Load(), r.seen)
+	}
+	return -1
 }
 
 // note lists a file in the log of a destination. The goroutines that make checkpoints

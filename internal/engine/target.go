@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -56,7 +57,9 @@ type target struct {
 
 	catalog *catalog.Catalog // nil in a dry run
 
-	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
+	present, left    int64        // regular files that are there, and that are conflicts; the collector's
+	digests          hash.Digests // of the file, in a copy of a single file; the collector's
+	verified, cached int64        // files read back and found equal; those of them that perhaps came from memory
 
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
