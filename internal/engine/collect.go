@@ -181,6 +181,10 @@ func (r *run) countPresent(f *result) {
 			t.target.left++
 		default:
 			t.target.present++
+			t.target.presentBytes.Add(f.size)
+		}
+		if t.done == outCreated {
+			t.target.createdBytes.Add(f.size)
 		}
 		if r.route.Name != "" {
 			t.target.digests = t.digests

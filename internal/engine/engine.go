@@ -129,6 +129,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
+		r.measureSpace()
 		r.startTending()
 		r.clock.At(timing.Read, timing.Source)
 		r.work() // closes the source

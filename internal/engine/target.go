@@ -61,6 +61,10 @@ type target struct {
 	digests          hash.Digests // of the file, in a copy of a single file; the collector's
 	verified, cached int64        // files read back and found equal; those of them that perhaps came from memory
 
+	space        space
+	createdBytes atomic.Int64 // of files that this run has created
+	presentBytes atomic.Int64 // of files that are there, those included
+
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about
@@ -334,6 +338,7 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 
 // give up: no more is written there. It is reported once.
 func (t *target) drop(r *run, path string, err error) {
+	err = r.withSpace(t, err)
 	if t.lost.CompareAndSwap(nil, &dropError{err}) {
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
 		r.targetsLeft.Add(-1)
