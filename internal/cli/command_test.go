@@ -54,7 +54,7 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 			finish: func(s *countSummary, result outcome) outcome {
 				var t table
 				t.row("counted", plural(s.files, "file"))
-				t.print(cmd.OutOrStdout(), result)
+				t.print(cmd.OutOrStdout())
 				return result
 			},
 		})

@@ -62,7 +62,7 @@ exit code is 3 then, as it is if the trees differ.`,
 				case flags.json:
 					printJSON(stdout, newCompareReport(options, s, c, result))
 				case !flags.quiet:
-					printCompareSummary(stdout, options, s, c, result)
+					printCompareSummary(stdout, options, s, c)
 				}
 				return result
 			},

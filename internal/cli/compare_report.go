@@ -112,7 +112,7 @@ func (c *comparer) finish(s *compare.Summary, result outcome) outcome {
 }
 
 // printCompareSummary writes the account of a comparison for people: first the verdict.
-func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c *comparer, result outcome) {
+func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c *comparer) {
 	var t table
 	for i, tree := range o.Trees {
 		t.row(compare.Letter(i), quote.Name(tree))
@@ -149,12 +149,12 @@ func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c 
 	if s.Cached > 0 && o.Cache != pipe.CacheKeep {
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
-	verdict := compareVerdict(o, s, c.ended) + "\n"
 	if o.Verbose || s.Differences() > 0 {
-		verdict = "\n" + verdict // apart from the list
+		_, _ = io.WriteString(w, "\n") // apart from the list
 	}
-	_, _ = io.WriteString(w, verdict)
-	t.print(w, result)
+	v := compareVerdict(o, s, c.ended)
+	v.print(w)
+	t.print(w)
 }
 
 func entries(n int64) string { return plural(n, "entry") }
@@ -172,41 +172,40 @@ func onlyText(o compare.Only) string {
 
 // compareVerdict is the first line of the summary. ended says that the run did not come to
 // its end.
-func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) string {
+func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) verdict {
 	others := "B"
 	if n := len(o.Trees); n > 2 {
 		others = "B to " + compare.Letter(n-1)
 	}
-	var bad []string
+	v := verdict{bad: "NOT EQUAL"}
 	switch n := s.Differences(); n {
 	case 0:
 	case 1:
-		bad = append(bad, "1 entry differs or is missing")
+		v.add("1 entry differs or is missing")
 	default:
-		bad = append(bad, entries(n)+" differ or are missing")
+		v.add(entries(n) + " differ or are missing")
 	}
 	if s.Incomplete > 0 {
-		bad = append(bad, "a copy is incomplete")
+		v.add("a copy is incomplete")
 	}
-	verdict := "NOT EQUAL: "
-	if bad == nil {
-		verdict = "NOT COMPARED COMPLETELY: "
+	if v.reasons == nil {
+		v.bad = "NOT COMPARED COMPLETELY"
 	}
 	if s.Unreadable > 0 {
-		bad = append(bad, entries(s.Unreadable)+" could not be compared")
+		v.add(entries(s.Unreadable) + " could not be compared")
 	}
 	if ended {
-		bad = append(bad, "stopped before the end")
+		v.add("stopped before the end")
 	}
 	switch {
-	case bad != nil:
-		return verdict + strings.Join(bad, "; ")
 	case o.Quick && o.OneWay:
-		return "equal in size and time: " + others + " has everything that is in A, but no content was read"
+		v.good = "equal in size and time: " + others + " has everything that is in A, but no content was read"
 	case o.Quick:
-		return "equal in size and time: A and " + others + ", but no content was read"
+		v.good = "equal in size and time: A and " + others + ", but no content was read"
 	case o.OneWay:
-		return "equal: " + others + " has everything that is in A"
+		v.good = "equal: " + others + " has everything that is in A"
+	default:
+		v.good = "equal: A and " + others
 	}
-	return "equal: A and " + others
+	return v
 }

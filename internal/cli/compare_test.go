@@ -74,7 +74,7 @@ type differs      t (regular file in A, fifo in B)
 metadata differs  m (mode 0644 in A, 0600 in B)
 `
 	compareSummary = `
-NOT EQUAL: 1,318 entries differ or are missing; a copy is incomplete; 2 entries could not be compared
+NOT EQUAL: 1,318 entries differ or are missing, a copy is incomplete, 2 entries could not be compared
 A           '/a/'
 B           'b'
 compared    20,001 files, 2 directories, 3 other entries
@@ -124,7 +124,7 @@ func TestTheVerdictOfAComparison(t *testing.T) {
 		{"", &compare.Summary{Incomplete: 1}, nil, 3, "NOT EQUAL: a copy is incomplete\n"},
 		{"", &compare.Summary{Unreadable: 1}, nil, 1, "NOT COMPARED COMPLETELY: 1 entry could not be compared\n"},
 		{"", many, Interrupt{syscall.SIGINT}, 130, "NOT COMPARED COMPLETELY: stopped before the end\n"},
-		{"", &compare.Summary{Differ: 2}, Interrupt{syscall.SIGTERM}, 143, "\nNOT EQUAL: 2 entries differ or are missing; stopped before the end\n"},
+		{"", &compare.Summary{Differ: 2}, Interrupt{syscall.SIGTERM}, 143, "\nNOT EQUAL: 2 entries differ or are missing, stopped before the end\n"},
 		{"", nil, errors.New("broken"), 1, "NOT COMPARED COMPLETELY: stopped before the end\n"},
 	} {
 		r := compareCommand(t, compares(c.s, c.err), append([]string{"a", "b"}, strings.Fields(c.flags)...)...)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/hex"
 	"io"
 	"log/slog"
 	"strings"
@@ -62,7 +63,8 @@ func (r *copyReporter) conflict(e engine.Event) {
 	if e.Hint != "" {
 		hint = "--overwrite-policy=" + e.Hint + " would replace it"
 	}
-	r.print(place(e.Path, e.Target) + ": " + quote.Text(text) + " (" + quote.Text(hint) + ")")
+	text = quote.Text(text) + " (" + quote.Text(hint) + ")"
+	r.printEqual(message{target: e.Target, text: text}, place(e.Path, e.Target)+": "+text)
 	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
 	r.keep(func() {
 		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), e.Target, errorText(e.Err), e.Hint})
@@ -70,12 +72,12 @@ func (r *copyReporter) conflict(e engine.Event) {
 }
 
 func (r *copyReporter) targetLost(e engine.Event) {
-	r.log.line(slog.LevelError, "destination given up", e.Path, e.Target, "error", quotedError(e.Err))
+	r.log.line(slog.LevelError, "destination dropped", e.Path, e.Target, "error", quotedError(e.Err))
 	at := ""
 	if e.Path != "" {
 		at = " at " + quote.Name(e.Path)
 	}
-	r.print(quote.Name(e.Target) + ": destination given up" + at + ": " + quotedError(e.Err))
+	r.print(quote.Name(e.Target) + ": destination dropped" + at + ": " + quotedError(e.Err))
 	r.record(&r.mu.errors, newFailureJSON(e.Path, e.Target, "destination", errorText(e.Err)))
 }
 
@@ -116,6 +118,8 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copyReporter, result outcome) {
 	var t table
 	failures, mismatches := r.counts()
+	v := copyVerdict(o, s, failures, mismatches, result)
+	v.print(w)
 	done := "copied"
 	if s.DryRun {
 		done = "would copy"
@@ -136,21 +140,113 @@ func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copy
 		{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"mismatches", mismatches},
 		{"warnings", s.Warnings}, {"errors", failures},
 	})
+	t.print(w)
 	for _, target := range s.Targets {
-		if target.Lost != nil {
-			t.row("given up", quote.Name(target.Path)+": "+quote.Text(target.Lost.Error()))
-		}
-		if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
-			t.row("verified", readBack(&target, len(s.Targets) > 1))
-		}
-		for _, m := range target.Manifests {
-			t.row("manifest", quote.Name(m.Path)+", "+lines(m))
-			if m.SHA256 != "" {
-				t.row("sha256", m.SHA256) // of the manifest itself; 76 columns
-			}
+		printTarget(w, o, s, &target)
+	}
+}
+
+// printTarget writes the block of one destination.
+func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engine.TargetSummary) {
+	var t table
+	if len(s.Targets) > 1 {
+		_, _ = io.WriteString(w, "\n")
+		t.row("to", quote.Name(target.Path))
+	}
+	if target.Lost != nil {
+		t.row("dropped", quote.Text(target.Lost.Error()))
+	}
+	if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
+		t.row("verified", readBack(target))
+	}
+	if target.Present > 0 { // else the file is not what was read
+		for i, digest := range target.Digests {
+			t.row(string(o.Hashes[i]), hex.EncodeToString(digest)) // of the single file
 		}
 	}
-	t.print(w, result)
+	for _, m := range target.Manifests {
+		t.row("manifest", quote.Name(m.Path)+", "+lines(m))
+		if m.SHA256 != "" && target.Digests == nil {
+			t.row("its sha256", m.SHA256) // 76 columns
+		}
+	}
+	t.print(w)
+}
+
+// copyVerdict is the first line of the summary of a copy.
+func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int64, result outcome) verdict {
+	v := verdict{bad: "NOT COMPLETE"}
+	switch {
+	case s.DryRun:
+		v.good, v.bad = "dry run: nothing was written", "dry run: nothing was written, and the copy would not be complete"
+	case s.Total < 0:
+		v.good = "complete"
+	default:
+		v.good = "complete: " + plural(s.Total, "file") + " at " + destinations(s) + verified(o, s)
+	}
+	if !s.DryRun {
+		v.reasons = missing(s)
+	}
+	if len(v.reasons) == 0 {
+		v.addCount(mismatches, "mismatch")
+		v.addCount(failures, "error")
+	}
+	if s.Conflicts > 0 {
+		v.add(plural(s.Conflicts, "conflict") + " left alone")
+	}
+	v.close(result)
+	if !s.DryRun && s.Errors+s.Mismatches+failures+mismatches > 0 || result.signal != nil {
+		v.next = "run the same command again"
+	}
+	return v
+}
+
+// destinations names the destination, or counts them.
+func destinations(s *engine.Summary) string {
+	if len(s.Targets) == 1 {
+		return quote.Name(s.Targets[0].Path)
+	}
+	return plural(int64(len(s.Targets)), "destination")
+}
+
+// verified says that all files of a complete copy were read back.
+func verified(o *engine.Options, s *engine.Summary) string {
+	cached := false
+	for _, t := range s.Targets {
+		if o.Verify == engine.VerifyOff || t.Verified == 0 {
+			return ""
+		}
+		cached = cached || t.Cached > 0
+	}
+	if cached {
+		return ", verified through the cache"
+	}
+	return ", verified"
+}
+
+// missing says how many files each destination lacks: "143 of 158 files missing at 'dst'".
+// Where the number of files in the source is unknown, it says how many are there.
+func missing(s *engine.Summary) (list []string) {
+	all := true // lack the same number
+	for _, t := range s.Targets {
+		present, lacks := t.Present+t.Left, s.Total-t.Present-t.Left
+		all = all && present == s.Targets[0].Present+s.Targets[0].Left
+		at := " at " + quote.Name(t.Path)
+		switch {
+		case s.Total < 0:
+			list = append(list, "only "+plural(present, "file")+at)
+		case lacks > 0:
+			list = append(list, grouped(lacks)+" of "+plural(s.Total, "file")+" missing"+at)
+		case t.Lost != nil:
+			list = append(list, quote.Name(t.Path)+" was dropped")
+			all = false
+		}
+	}
+	if n := len(s.Targets); n > 1 && all && len(list) == n {
+		text, _, _ := strings.Cut(list[0], " at ")
+		list = []string{text + " at each of " + plural(int64(n), "destination")}
+	}
+	return list
 }
 
 // resumed says what an interrupted copy had done, of which one number at least
@@ -167,7 +263,7 @@ func resumed(s *engine.Summary) string {
 }
 
 // readBack says how many files of a destination were verified, and through what.
-func readBack(t *engine.TargetSummary, several bool) string {
+func readBack(t *engine.TargetSummary) string {
 	text := plural(t.Verified, "file")
 	switch {
 	case t.Verified == 0:
@@ -177,9 +273,6 @@ func readBack(t *engine.TargetSummary, several bool) string {
 		text += ", " + grouped(t.Cached) + " of them verified through cache (no device to read)"
 	default:
 		text += ", verified through cache (no device to read)"
-	}
-	if several {
-		text = quote.Name(t.Path) + ": " + text
 	}
 	return text
 }

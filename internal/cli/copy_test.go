@@ -36,11 +36,11 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 	o.Report(engine.Event{Kind: engine.EventTargetLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
 	return &engine.Summary{
 		Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
-		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1,
+		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1, Total: 21_239,
 		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
-			{Path: "dst", Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
-			{Path: "dst2", Lost: errors.New("no space left on device")},
+			{Path: "dst", Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{Path: "dst2", Present: 1232, Lost: errors.New("no space left on device")},
 		},
 		Stages: []engine.StageSummary{
 			{Stage: timing.Write, Place: "destination", Target: "dst", Time: 18800 * time.Millisecond, Bytes: 27_123_456_789, Operations: 206_935},
@@ -61,7 +61,7 @@ func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 			"sealift: $'bad\\377': read: input/output error\n" +
 			"sealift: $'it\\'s' (to 'dst'): write: file too large\n" +
 			"sealift: 'rotten': check: source does not match its manifest\n" +
-			"sealift: 'dst2': destination given up at 'a b': no space left on device\n"
+			"sealift: 'dst2': destination dropped at 'a b': no space left on device\n"
 	)
 	for name, c := range map[string]struct{ flags, want string }{
 		"usual":   {"", warning + failures},
@@ -82,7 +82,8 @@ func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 	}
 }
 
-const goldenSummary = `copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
+const goldenSummary = `NOT COMPLETE: 3 of 21,239 files missing at 'dst', 20,007 of 21,239 files missing at 'dst2', 2 conflicts left alone; run the same command again
+copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
 size        27.1 GB in 20.5 s, 1.32 GB/s
 limited by  the destination 'dst', 92 % of the time
 continued   1,234 files and 5.60 GB that an interrupted copy had done
@@ -91,9 +92,13 @@ conflicts   2
 mismatches  1
 warnings    1
 errors      3
+
+to          'dst'
 manifest    'dst/SHA256SUMS', 20,001 lines
-sha256      0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
-given up    'dst2': no space left on device
+its sha256  0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+
+to          'dst2'
+dropped     no space left on device
 `
 
 func TestSummaryOfCopy(t *testing.T) {
@@ -104,15 +109,15 @@ func TestSummaryOfCopy(t *testing.T) {
 		t.Errorf("quiet: %s", r.stdout)
 	}
 	dry := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-		return &engine.Summary{DryRun: true, Files: 1, Bytes: 731, Elapsed: time.Second}, nil
+		return &engine.Summary{DryRun: true, Total: 1, Files: 1, Bytes: 731, Elapsed: time.Second}, nil
 	}
-	if r := command(t, dry, "", "copy", "-n", "src", "dst"); r.stdout != "would copy  1 file\nsize        731 B\n" {
+	if r := command(t, dry, "", "copy", "-n", "src", "dst"); r.stdout != "dry run: nothing was written\nwould copy  1 file\nsize        731 B\n" {
 		t.Errorf("dry run: %q", r.stdout)
 	}
 	idle := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-		return &engine.Summary{Elapsed: 2 * time.Millisecond}, nil
+		return &engine.Summary{Elapsed: 2 * time.Millisecond, Targets: []engine.TargetSummary{{Path: "dst"}}}, nil
 	}
-	if r := command(t, idle, "", "copy", "src", "dst"); r.stdout != "copied      0 files\nsize        0 B in 2 ms\n" {
+	if r := command(t, idle, "", "copy", "src", "dst"); r.stdout != "complete: 0 files at 'dst'\ncopied      0 files\nsize        0 B in 2 ms\n" {
 		t.Errorf("nothing done: %q", r.stdout)
 	}
 }
@@ -129,10 +134,10 @@ func TestSummaryShowsWhatWasResumed(t *testing.T) {
 		{0, 0, ""},
 	} {
 		resumes := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-			return &engine.Summary{ResumedFiles: c.files, ResumedBytes: c.bytes, Elapsed: 2 * time.Millisecond}, nil
+			return &engine.Summary{ResumedFiles: c.files, ResumedBytes: c.bytes, Elapsed: 2 * time.Millisecond, Targets: []engine.TargetSummary{{Path: "dst"}}}, nil
 		}
 		r := command(t, resumes, "", "copy", "src", "dst")
-		if want := "copied      0 files\nsize        0 B in 2 ms\n" + c.want; r.stdout != want {
+		if want := "complete: 0 files at 'dst'\ncopied      0 files\nsize        0 B in 2 ms\n" + c.want; r.stdout != want {
 			t.Errorf("got\n%swant\n%s", r.stdout, want)
 		}
 		r = command(t, resumes, "", "copy", "--json", "src", "dst")
@@ -393,13 +398,13 @@ func TestASCIIJSONMeansTheSame(t *testing.T) {
 func TestAnInterruptedCopyPrintsItsSummary(t *testing.T) {
 	for s, code := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
 		stopped := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1}, Interrupt{s}
+			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1, Total: -1, Targets: []engine.TargetSummary{{Path: "b", Present: 3}}}, Interrupt{s}
 		}
 		r := command(t, stopped, "", "copy", "a", "b")
 		if r.code != code || r.stderr != "sealift: "+(Interrupt{s}).Error()+"; run the same command again to finish\n" {
 			t.Errorf("%v: exit code %d, stderr %q", s, r.code, r.stderr)
 		}
-		if !strings.Contains(r.stdout, "copied      3 files\n") || !strings.Contains(r.stdout, "stopped     by SIG") {
+		if !strings.HasPrefix(r.stdout, "NOT COMPLETE: only 3 files at 'b', 1 conflict left alone, s"+(Interrupt{s}).Error()[1:]+"; run the same command again\ncopied      3 files\n") {
 			t.Errorf("%v: stdout %q", s, r.stdout)
 		}
 		r = command(t, stopped, "", "copy", "--json", "a", "b")
@@ -475,7 +480,7 @@ func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 		`level=ERROR msg=failed path=$'bad\377' stage=read error="input/output error"`,
 		`level=ERROR msg=failed path=it's destination=dst stage=write error="file too large"`,
 		`level=ERROR msg=mismatch path=rotten stage=check error="source does not match its manifest"`,
-		`level=ERROR msg="destination given up" path="a b" destination=dst2 error="no space left on device"`,
+		`level=ERROR msg="destination dropped" path="a b" destination=dst2 error="no space left on device"`,
 		`level=INFO msg=stage destination=dst stage=write place=destination busy=18.8s bytes=27123456789 operations=206935`,
 		`level=INFO msg=stage stage=queue place=cpu busy=1.5s bytes=0 operations=0`,
 		`level=INFO msg=stage stage=block place=nobody busy=2ms bytes=0 operations=0`,

@@ -36,7 +36,7 @@ func TestTheSummarySaysThroughWhatWasVerified(t *testing.T) {
 		{"--verify b", 10, 3, "verified    10 files, 3 of them verified through cache (no device to read)\n"},
 		{"--verify b", 10, 10, "verified    10 files, verified through cache (no device to read)\n"},
 		{"--verify b", 0, 0, "verified    0 files\n"},
-		{"--verify b -o c", 2, 0, "verified    'b': 2 files, read back from the device\nverified    'c': 2 files, read back from the device\n"},
+		{"--verify b -o c", 2, 0, "verified    2 files, read back from the device\nverified    2 files, read back from the device\n"},
 		{"b", 0, 0, ""},
 		{"--verify=off b", 0, 0, ""},
 		{"--verify -n b", 0, 0, ""},
@@ -54,7 +54,7 @@ func TestTheSummarySaysThroughWhatWasVerified(t *testing.T) {
 	}
 }
 
-// A destination that was given up was not verified.
+// A destination that was dropped was not verified.
 func TestALostDestinationIsNotVerified(t *testing.T) {
 	lost := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{Errors: 1, Targets: []engine.TargetSummary{{Path: "b", Lost: errors.New("gone")}}}, nil

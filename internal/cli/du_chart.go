@@ -23,13 +23,6 @@ const (
 	indentWidth  = 2              // for what is inside the directory above
 )
 
-// SGR sequences; terminals without colours are asked for none.
-const (
-	styleHeader = "\x1b[1m"  // bold
-	styleBar    = "\x1b[36m" // cyan
-	styleOff    = "\x1b[m"
-)
-
 // duChart draws each path and its largest entries. Entries inside a directory that is
 // drawn itself are below it, indented, so that no bar seems to add its bytes to those of
 // another. Among siblings the largest is first.
@@ -47,7 +40,7 @@ type duChart struct {
 }
 
 func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
-	columns, redraws := terminal(stdout)
+	columns, _ := terminal(stdout)
 	if !isTerminal(stdout) {
 		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 			columns = func() int { return min(n, maxColumns) }
@@ -59,7 +52,7 @@ func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 		top:     flags.options.Top,
 		total:   flags.total,
 		columns: columns,
-		colour:  redraws && os.Getenv("NO_COLOR") == "",
+		colour:  coloured(stdout),
 		unicode: speaksUTF8(),
 	}
 	if c.unit == (unit{}) {
@@ -133,7 +126,7 @@ func (c *duChart) draw() {
 	nameWidth := max(space-barWidth, minNameWidth)
 
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "%*s  %s\n", sizeWidth, total, c.styled(styleHeader, quote.Plain(path.Path)))
+	fmt.Fprintf(&sb, "%*s  %s\n", sizeWidth, total, styled(c.colour, styleHeader, quote.Plain(path.Path)))
 	for _, row := range rows {
 		// Indented by no more than half, names can still be read.
 		indent := min(row.level*indentWidth, nameWidth/2)
@@ -197,7 +190,7 @@ func (c *duChart) bar(share float64, width int) string {
 		steps = max(steps, 1)
 	}
 	bar := strings.Repeat(full, steps/len(rest)) + rest[steps%len(rest)]
-	return c.styled(styleBar, bar) + strings.Repeat(" ", width-uniseg.StringWidth(bar))
+	return styled(c.colour, styleBar, bar) + strings.Repeat(" ", width-uniseg.StringWidth(bar))
 }
 
 // cut takes the middle out of a name that is wider than so many columns. Its beginning
@@ -224,11 +217,4 @@ func (c *duChart) cut(name string, width int) string {
 		used += widths[tail-1]
 	}
 	return strings.Join(clusters[:head], "") + mark + strings.Join(clusters[tail:], "")
-}
-
-func (c *duChart) styled(style, text string) string {
-	if !c.colour || text == "" {
-		return text
-	}
-	return style + text + styleOff
 }

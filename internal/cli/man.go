@@ -127,7 +127,7 @@ var manFiles = []manTerm{
 
 var manEnvironment = []manTerm{
 	{"sealift copy verify sum stream", "TERM", "dumb: no bar, but a line every ten seconds"},
-	{"sealift du", "NO_COLOR", "if it is set, charts have no colour; nothing else ever has"},
+	{"sealift copy verify compare sum du", "NO_COLOR", "if it is set, verdicts and charts have no colour"},
 	{"sealift du", "COLUMNS", "how wide charts are that do not go to a terminal"},
 	{"sealift du", "LC_ALL, LC_CTYPE, LANG", "whether charts may be drawn with characters that are not ASCII"},
 }

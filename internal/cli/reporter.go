@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,58 @@ type reporter struct {
 		warnings   []warningJSON
 		conflicts  []conflictJSON
 		unlisted   []unlistedJSON
+		equal      map[message]int64 // how many messages of each kind there were
+	}
+}
+
+// message is what equal messages have in common: all but the path.
+type message struct {
+	target string
+	stage  failure.Stage
+	text   string
+}
+
+const (
+	maxEqual    = 10   // messages of a kind that are printed; the rest is counted
+	maxMessages = 1000 // kinds that are counted; all messages of further ones are printed
+)
+
+// printEqual prints a message about a path unless there were many of its kind.
+func (r *reporter) printEqual(m message, line string) {
+	r.mu.Lock()
+	if r.mu.equal == nil {
+		r.mu.equal = map[message]int64{}
+	}
+	n := r.mu.equal[m] + 1
+	if n > 1 || len(r.mu.equal) < maxMessages {
+		r.mu.equal[m] = n
+	}
+	r.mu.Unlock()
+	if n <= maxEqual {
+		r.print(line)
+	}
+}
+
+// printRest prints how many messages of each kind printEqual has left out.
+func (r *reporter) printRest() {
+	r.mu.Lock()
+	var lines []string
+	for m, n := range r.mu.equal {
+		if n -= maxEqual; n > 0 {
+			text := grouped(n) + " more"
+			if m.target != "" {
+				text += " (to " + quote.Name(m.target) + ")"
+			}
+			if m.stage != "" {
+				text += ": " + string(m.stage)
+			}
+			lines = append(lines, text+": "+m.text+" (--log-file lists all)")
+		}
+	}
+	r.mu.Unlock()
+	slices.Sort(lines)
+	for _, line := range lines {
+		r.print(line)
 	}
 }
 
@@ -79,15 +132,15 @@ func (r *reporter) mismatch(path, target string, err error) {
 }
 
 func (r *reporter) problem(count *int64, title, path, target string, err error) {
-	message, stage := quotedError(err), failure.Stage("")
+	text, stage := quotedError(err), failure.Stage("")
 	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		path, target, stage, err = f.Path, f.Target, f.Stage, f.Err
-		message = f.Error() // which quotes itself
+		text = f.Error() // which quotes itself
 	} else if path != "" || target != "" {
-		message = place(path, target) + ": " + message
+		text = place(path, target) + ": " + text
 	}
 	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
-	r.print(message)
+	r.printEqual(message{target, stage, quotedError(err)}, text)
 	r.record(count, newFailureJSON(path, target, stage, errorText(err)))
 }
 
@@ -121,6 +174,7 @@ func (r *reporter) counts() (failures, mismatches int64) {
 // end reports the error of a whole run, nil included, and returns what it means for the
 // exit code. The advice is for a user who has stopped the run.
 func (r *reporter) end(err error, advice string) outcome {
+	r.printRest()
 	interrupt, ok := errors.AsType[Interrupt](err)
 	switch lost := r.results.Err(); {
 	case err == nil:

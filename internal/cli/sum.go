@@ -178,6 +178,10 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 
 // printSumSummary writes the account of a manifest for people.
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
+	v := verdict{good: "complete: " + plural(s.Files, "file") + " hashed", bad: "NOT COMPLETE"}
+	v.addCount(failures, "error")
+	v.close(result)
+	v.print(w)
 	var t table
 	t.row("hashed", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
@@ -187,7 +191,7 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 	}
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
-		t.row("sha256", s.SHA256) // of the manifest itself
+		t.row("its sha256", s.SHA256)
 	}
-	t.print(w, result)
+	t.print(w)
 }

@@ -38,8 +38,8 @@ func TestLinesAndMessagesOfSum(t *testing.T) {
 		warning = "sealift: warning: 'd': \\u202eodd\n"
 		failed  = "sealift: $'it\\'s': open: permission denied\n"
 		lines   = "00  a\n00  b\n"
-		summary = "hashed      2 files\nsize        731 B in 1.00 s, 731 B/s\nwarnings    1\nerrors      1\n" +
-			"manifest    'SUMS', 2 lines, 1 dropped (files that are gone or were replaced)\nsha256      0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f\n"
+		summary = "NOT COMPLETE: 1 error\nhashed      2 files\nsize        731 B in 1.00 s, 731 B/s\nwarnings    1\nerrors      1\n" +
+			"manifest    'SUMS', 2 lines, 1 dropped (files that are gone or were replaced)\nits sha256  0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f\n"
 	)
 	for flags, want := range map[string]struct{ stdout, stderr string }{
 		"":                   {lines, warning + failed},
@@ -73,7 +73,7 @@ func TestExitCodesOfSum(t *testing.T) {
 		}
 	}
 	r := sumCommand(t, ends[sum.Options](&sum.Summary{Files: 1}, Interrupt{os.Interrupt}), "", "--manifest=x")
-	if want := "hashed      1 file\nsize        0 B in 0 ms\nstopped     by SIGINT, before the end\n"; r.stdout != want {
+	if want := "NOT COMPLETE: stopped by SIGINT\nhashed      1 file\nsize        0 B in 0 ms\n"; r.stdout != want {
 		t.Errorf("stdout %q, want %q", r.stdout, want)
 	}
 }

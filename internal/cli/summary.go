@@ -31,12 +31,8 @@ func (t *table) counts(counts []count) {
 	}
 }
 
-// print writes the table, and that a signal has ended the run early. A failed write
-// shows in the writer, see [checkedWriter].
-func (t *table) print(w io.Writer, result outcome) {
-	if result.signal != nil {
-		t.row("stopped", "by "+signalName(result.signal)+", before the end")
-	}
+// print writes the table. A failed write shows in the writer, see [checkedWriter].
+func (t *table) print(w io.Writer) {
 	const width = len("would copy")
 	var sb strings.Builder
 	for _, row := range *t {
@@ -58,6 +54,8 @@ func plural(n int64, noun string) string {
 	if n != 1 {
 		if stem, ok := strings.CutSuffix(noun, "y"); ok {
 			noun = stem + "ies"
+		} else if strings.HasSuffix(noun, "ch") {
+			noun += "es"
 		} else {
 			noun += "s"
 		}

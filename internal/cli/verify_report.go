@@ -112,6 +112,23 @@ const maxManifestRows = 10
 // printVerifySummary writes the account of a check for people.
 func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
 	failures, _ := r.counts()
+	v := verdict{good: "verified: " + plural(s.Matches, "file") + " match", bad: "NOT VERIFIED"}
+	if s.Matches == 1 {
+		v.good += "es"
+	}
+	if s.Unlisted > 0 {
+		v.good += ", " + grouped(s.Unlisted) + " unlisted"
+	}
+	v.addCount(s.Mismatches, "mismatch")
+	if s.Missing > 0 {
+		v.add(plural(s.Missing, "file") + " missing")
+	}
+	if s.Incomplete > 0 {
+		v.add("a copy is incomplete")
+	}
+	v.addCount(failures, "error")
+	v.close(result)
+	v.print(w)
 	var t table
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
@@ -128,7 +145,7 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 		t.row("read from", readFrom(o, s))
 	}
 	t.manifests(s.Manifests)
-	t.print(w, result)
+	t.print(w)
 }
 
 // readFrom says whether the files came from the device, and how to make them.

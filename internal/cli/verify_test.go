@@ -55,7 +55,8 @@ const (
 	checkMarker  = "$'SEALIFT-INCOMPLETE-\\x1b.txt': INCOMPLETE\n"
 	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
 	checkAll     = "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
-	checkSummary = `checked     20,001 files
+	checkSummary = `NOT VERIFIED: 1 mismatch, 1 file missing, a copy is incomplete, 2 errors
+checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
 mismatches  1
@@ -142,7 +143,7 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 
 func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 	s := &verify.Summary{Files: 3, Bytes: 731, Matches: 3, Cached: 2, Elapsed: time.Second}
-	const plain = "checked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
+	const plain = "verified: 3 files match\nchecked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
 	const cached = plain + "read from   the device, but 2 files perhaps from memory"
 	const hint = " (--cache drop reads the device)\n"
 	for flags, want := range map[string]string{"": cached + hint, "--cache=auto": cached + hint, "--cache=drop": cached + "\n", "--cache=direct": cached + "\n"} {
@@ -155,7 +156,7 @@ func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
 		s.Manifests = append(s.Manifests, verify.ManifestSummary{Path: fmt.Sprintf("%d.sha256", i), Lines: 1})
 	}
 	r := verifyCommand(t, ends[verify.Options](s, nil), "")
-	if n := strings.Count(r.stdout, "\n"); n != 14 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
+	if n := strings.Count(r.stdout, "\n"); n != 15 || !strings.HasSuffix(r.stdout, "manifest    '8.sha256', 1 line\nmanifests   4,991 more, 4,991 lines\n") {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
 }
@@ -333,7 +334,7 @@ func TestAnInterruptedVerifyPrintsItsSummary(t *testing.T) {
 		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
 	}
 	r := verifyCommand(t, stopped, "")
-	want := "x: FAILED\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nread from   the device\nstopped     by SIGINT, before the end\n"
+	want := "x: FAILED\nNOT VERIFIED: 1 mismatch, stopped by SIGINT\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nread from   the device\n"
 	if r.code != 130 || r.stdout != want || r.stderr != "sealift: stopped by SIGINT\n" {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", r.code, r.stderr, r.stdout)
 	}

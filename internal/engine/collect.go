@@ -56,6 +56,7 @@ func (r *run) collect() {
 		}
 		if m.result != nil {
 			r.account(m.result)
+			r.countPresent(m.result)
 			r.undone.account(r.targets, m.result)
 		}
 		if m.folded != nil && m.folded.catalog != nil {
@@ -163,6 +164,42 @@ func (r *run) account(f *result) {
 	case skipped:
 		s.Skipped++
 	}
+}
+
+// countPresent counts a regular file at each destination that has it now.
+func (r *run) countPresent(f *result) {
+	if f.kind != fsys.Regular {
+		return
+	}
+	r.seen++
+	for _, t := range f.targets {
+		switch t.done {
+		case outNothing:
+			continue
+		case outConflict:
+			t.target.left++
+		default:
+			t.target.present++
+			t.target.presentBytes.Add(f.size)
+		}
+		if t.done == outCreated {
+			t.target.createdBytes.Add(f.size)
+		}
+		if r.route.Name != "" {
+			t.target.digests = t.digests
+		}
+	}
+}
+
+// total returns how many regular files the source has, or -1 if that is unknown.
+func (r *run) total() int64 {
+	switch {
+	case r.ctx.Err() == nil:
+		return r.seen
+	case r.counters.ScanDone.Load():
+		return max(r.counters.TotalFiles.Load(), r.seen)
+	}
+	return -1
 }
 
 // addToLog lists a file in the log of a destination. The goroutines that make checkpoints

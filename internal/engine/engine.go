@@ -45,6 +45,7 @@ type run struct {
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
 	toVerify  int64     // bytes that verifying will read; the collector's
+	seen      int64     // regular files that were processed; the collector's
 	memory    int64     // bytes that the machine has for us, 0 if that is not known
 	devices   []*device
 	gauge     *pipe.Gauge
@@ -128,6 +129,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
+		r.measureSpace()
 		r.startBackground()
 		r.clock.At(timing.Read, timing.Source)
 		r.work() // closes the source

@@ -43,9 +43,11 @@ func (r *run) finish() (stopped bool) {
 	}
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	stopped = r.stopped()
+	r.sync()
+	r.summary.Total = r.total()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.Given, Verified: t.verified, Cached: t.cached}
+		s := TargetSummary{Path: t.Given, Present: t.present, Left: t.left, Digests: t.digests, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -49,6 +50,7 @@ type Summary struct {
 	Skipped     int64 // entries that were up to date or left alone by policy "never"
 	Conflicts   int64
 	Mismatches  int64 // files that are not what a digest promised, or absent with SourceManifestStrict
+	Total       int64 // regular files in the source, or -1 if the run ended before all of them were counted
 	Errors      int64 // failures reported, lost destinations included
 	Warnings    int64
 	// What an interrupted run had done already: files that were not read again, and
@@ -115,6 +117,9 @@ type TargetSummary struct {
 	Path      string // as the user named it
 	Lost      error  // why it was dropped, nil if it was not
 	Manifests []catalog.Written
-	Verified  int64 // files read back and found equal
-	Cached    int64 // of those, how many perhaps came from memory: there is no device, or it is unknown
+	Present   int64        // regular files that are there as in the source, copied by this run or earlier
+	Left      int64        // regular files that are conflicts
+	Digests   hash.Digests // of the file, in a copy of a single file; one for each of Options.Hashes
+	Verified  int64        // files read back and found equal
+	Cached    int64        // of those, how many perhaps came from memory: there is no device, or it is unknown
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -21,6 +22,10 @@ func (r *run) startScan() (stop func()) {
 			c.TotalFiles.Store(1)
 			c.TotalBytes.Store(counters.Times(r.readings(), file.Size))
 			c.ScanDone.Store(true)
+			for _, t := range r.targets {
+				t.space.needed = file.Size - t.log.Reached(t.Name, file)
+			}
+			r.warnSpace(r.targets)
 		}
 		return func() {}
 	}
@@ -33,20 +38,26 @@ func (r *run) startScan() (stop func()) {
 	var scan sync.WaitGroup
 	scan.Go(func() {
 		counter := walk.Counter{Counters: c, Times: r.readings()}
-		root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, counter)
-		walk.Walk(ctx, root, walk.Options{
-			Workers: 1, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
-			SkipReserved: func(*walk.Dir, string) {}, Found: counter.Found,
-		})
+		r.scan(ctx, dir, counter, counter.Found)
 		if ctx.Err() == nil {
 			c.ScanDone.Store(true)
 			c.Phase.CompareAndSwap(int32(counters.PhaseScanning), int32(counters.PhaseCopying))
+			r.checkSpace(ctx, c.TotalBytes.Load()/r.readings())
 		}
 	})
 	return func() {
 		cancel()
 		scan.Wait()
 	}
+}
+
+// scan walks the source, which it closes, and calls found for each entry.
+func (r *run) scan(ctx context.Context, dir *fsys.Dir, visitor walk.Visitor, found func(*walk.Dir, string, walk.Place, fsys.Info)) {
+	root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, visitor)
+	walk.Walk(ctx, root, walk.Options{
+		Workers: 1, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
+		SkipReserved: func(*walk.Dir, string) {}, Found: found,
+	})
 }
 
 // readings is how many times each byte is read: once, and when it is verified.

@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -56,7 +57,13 @@ type target struct {
 
 	catalog *catalog.Catalog // nil in a dry run
 
-	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
+	present, left    int64        // regular files that are there, and that are conflicts; the collector's
+	digests          hash.Digests // of the file, in a copy of a single file; the collector's
+	verified, cached int64        // files read back and found equal; those of them that perhaps came from memory
+
+	space        space
+	createdBytes atomic.Int64 // of files that this run has created
+	presentBytes atomic.Int64 // of files that are there, those included
 
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
@@ -332,6 +339,7 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 // drop stops the run from writing to the destination, and reports why, once. If no
 // destination is left, the run ends.
 func (t *target) drop(r *run, path string, err error) {
+	err = r.withSpace(t, err)
 	if t.lost.CompareAndSwap(nil, &dropError{err}) {
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
 		r.targetsLeft.Add(-1)

@@ -56,6 +56,7 @@ func (r *run) verify(targets []*target) {
 	for i, t := range listing {
 		res := results[i]
 		t.verified, t.cached = res.Good, res.Cached
+		t.present -= int64(len(res.Bad))
 		for _, path := range res.Bad {
 			t.catalog.Drop(path)
 		}

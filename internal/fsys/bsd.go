@@ -64,6 +64,16 @@ func (f *File) pwrite(p []byte, off int64) (int, error) {
 // linkUnnamed is never reached without createUnnamed.
 func (p *Pending) linkUnnamed(string) error { return unix.ENOTSUP }
 
+// Available returns how many bytes an ordinary user can write to the file system of the
+// directory, or -1 if that is unknown.
+func (d *Dir) Available() int64 {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
+		return -1
+	}
+	return max(int64(st.Bavail), 0) * int64(st.Bsize) //nolint:gosec,unconvert // the types differ between systems
+}
+
 // KeepsChangeTime reports whether the file system stores when a file was changed.
 // Those of the FAT family do not, and tell the modification time, which programs
 // can set.

@@ -186,3 +186,6 @@ func (d *Dir) KeepsChangeTime() bool { return true }
 
 // Writable is always true: no mode keeps entries from being made.
 func (d *Dir) Writable() bool { return true }
+
+// Available returns -1, because how much space there is depends on quotas of the user.
+func (d *Dir) Available() int64 { return -1 }

@@ -32,6 +32,9 @@ func DestinationLost(err error) bool {
 		unix.ESHUTDOWN, unix.EHOSTDOWN) || runtime.GOOS != "linux" && is(err, unix.ENXIO)
 }
 
+// DeviceFull reports whether err says that a file system is full.
+func DeviceFull(err error) bool { return is(err, unix.ENOSPC) }
+
 // NotPermitted reports whether err is a matter of privilege.
 func NotPermitted(err error) bool {
 	return is(err, unix.EPERM, unix.EACCES)

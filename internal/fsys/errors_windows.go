@@ -42,6 +42,11 @@ func DestinationLost(err error) bool {
 		windows.ERROR_UNEXP_NET_ERR, windows.ERROR_NETWORK_UNREACHABLE)
 }
 
+// DeviceFull reports whether err says that a file system is full.
+func DeviceFull(err error) bool {
+	return is(err, windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL)
+}
+
 // NotPermitted reports whether err is a matter of privilege.
 func NotPermitted(err error) bool {
 	return is(err, windows.ERROR_ACCESS_DENIED, windows.ERROR_PRIVILEGE_NOT_HELD)

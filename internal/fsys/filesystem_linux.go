@@ -1,6 +1,10 @@
 package fsys
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
 
 // This file holds the properties of Linux's file systems, by their numbers in statfs(2).
 
@@ -8,6 +12,20 @@ import "golang.org/x/sys/unix"
 // out of the page cache, has to come from a local block device. It asks the file
 // system, which on FUSE and over a network is a round trip.
 func (o *Object) DeviceBacked() bool { return keepsData(o.fileSystem()) != elsewhere }
+
+// Available returns how many bytes an ordinary user can write to the file system of the
+// directory, or -1 if that is unknown.
+func (d *Dir) Available() int64 {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil || st.Blocks == 0 {
+		return -1 // a file system without blocks has no limit
+	}
+	unit := int64(st.Frsize) //nolint:unconvert // 32 bits on some processors
+	if unit == 0 {
+		unit = int64(st.Bsize) //nolint:unconvert // as above
+	}
+	return int64(min(st.Bavail, uint64(math.MaxInt64/unit))) * unit //nolint:gosec // positive
+}
 
 // fileSystem returns the number of statfs(2) for the kind of file system, or 0.
 func (o *Object) fileSystem() uint32 {

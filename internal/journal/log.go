@@ -82,9 +82,9 @@ func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			l.Why = errors.New("line is too long")
 		case ended && l.Size+int64(len(line)) < size:
-			return nil, fmt.Errorf("journal: read: %w", io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("cannot read: %w", io.ErrUnexpectedEOF)
 		case err != nil && !ended:
-			return nil, fmt.Errorf("journal: read: %w", err)
+			return nil, fmt.Errorf("cannot read: %w", err)
 		case ended:
 			l.Why = errors.New("line has no end")
 		default:
@@ -321,7 +321,7 @@ type buffers struct{ path, line []byte }
 func (b *buffers) read(l *Log, offset int64) (fields, error) {
 	var err error
 	if b.line, err = l.lines.ReadLine(b.line, offset, maxLine); err != nil {
-		return fields{}, fmt.Errorf("journal: %w", err)
+		return fields{}, err
 	}
 	f, err := l.parse(b.line, offset)
 	if err != nil || f.letter != fileLetter {
@@ -331,5 +331,5 @@ func (b *buffers) read(l *Log, offset int64) (fields, error) {
 }
 
 func changedAt(offset int64) error {
-	return fmt.Errorf("journal: line at byte %d changed since it was read", offset)
+	return fmt.Errorf("line at byte %d changed since it was read", offset)
 }

@@ -19,7 +19,7 @@ const bufferSize = 64 << 10
 // time without sense. Nothing was written; the log is as it was.
 var ErrUnfit = errors.New("cannot be recorded")
 
-func unfit(what string) error { return fmt.Errorf("journal: %s: %w", what, ErrUnfit) }
+func unfit(what string) error { return fmt.Errorf("%s: %w", what, ErrUnfit) }
 
 // NewID returns a fresh id of a log: 16 hexadecimal digits.
 func NewID() string {
@@ -209,7 +209,7 @@ func (w *Writer) Flush() error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		w.err = fmt.Errorf("journal: %w", err)
+		w.err = err
 		return w.err
 	}
 	w.size += int64(n)

@@ -222,6 +222,7 @@ func TestWriteErrors(t *testing.T) {
 			err = w.File(testFile("a", 1))
 			records++
 		}
+		require.EqualError(t, err, want.Error(), "callers say that it is about the journal")
 		require.ErrorIs(t, err, want)
 		require.Greater(t, records, 100, "buffered")
 		f.left = 1 << 20 // there is room again, but nobody knows what was written

@@ -9,6 +9,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // Lengths of the part that the library draws, in columns.
@@ -46,7 +47,7 @@ func barLine(s snapshot, columns, frame int) string {
 func (s snapshot) knownFields() []field {
 	fields := []field{{fmt.Sprintf("%7s/%s", Size(s.bytes), Size(s.totalBytes)), 1}}
 	if !s.bytesOnly {
-		fields = append(fields, field{fmt.Sprintf("%5s/%s files", count(s.files), count(s.totalFiles)), 3})
+		fields = append(fields, field{fmt.Sprintf("%5s/%s files", units.Count(s.files), units.Count(s.totalFiles)), 3})
 	}
 	return append(fields,
 		field{fmt.Sprintf("%9s", Rate(s.rate)), 0},
@@ -77,7 +78,7 @@ func (s snapshot) state() string {
 func (s snapshot) unknownFields() []field {
 	fields := []field{{fmt.Sprintf("%7s", Size(s.bytes)), 0}}
 	if !s.bytesOnly {
-		fields = append(fields, field{fmt.Sprintf("%5s files", count(s.files)), 1})
+		fields = append(fields, field{fmt.Sprintf("%5s files", units.Count(s.files)), 1})
 	}
 	return append(fields,
 		field{fmt.Sprintf("%9s", Rate(s.rate)), 2},

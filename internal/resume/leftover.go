@@ -46,6 +46,15 @@ func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover 
 	return &Leftover{File: file, Size: info.Size, Durable: durable, Written: written, log: l}
 }
 
+// Reached returns how many bytes of a file an interrupted run has copied, at most.
+func (l *Log) Reached(path string, src fsys.Info) int64 {
+	if l == nil {
+		return 0
+	}
+	durable, written, _ := l.partial(path, src)
+	return max(durable.Offset, written.Offset)
+}
+
 // partial returns how far an interrupted run has come with a large file.
 func (l *Log) partial(path string, src fsys.Info) (durable, written journal.Partial, ok bool) {
 	if l.known == nil {

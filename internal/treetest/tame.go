@@ -16,7 +16,7 @@ var duSize = regexp.MustCompile(`(?m)^[0-9.]+[KMGTPE]?\t`)
 // program's own.
 func Wild(text string, terminal bool) string {
 	if terminal {
-		text = strings.NewReplacer("\r", "", "\x1b[K", "", "\x1b[m", "", "\x1b[1m", "", "\x1b[36m", "").Replace(text)
+		text = strings.NewReplacer("\r", "", "\x1b[K", "", "\x1b[m", "", "\x1b[1m", "", "\x1b[1;31m", "", "\x1b[1;32m", "", "\x1b[36m", "").Replace(text)
 	}
 	text = duSize.ReplaceAllString(text, "")
 	for i, c := range text {

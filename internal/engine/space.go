@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/units"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// space is what a destination had free when the copy began, and what the copy needs.
+type space struct {
+	available int64 // bytes, -1 if unknown
+	created   int64 // bytes of files that this run had created when the second scan began
+	needed    int64 // bytes, found by the second scan
+}
+
+// measureSpace reads how much space each destination has, before anything is written.
+func (r *run) measureSpace() {
+	for _, t := range r.targets {
+		t.space.available = -1
+		if t.root != nil && !t.isDropped() {
+			t.space.available = t.root.Available()
+		}
+	}
+}
+
+// checkSpace warns of each destination that will not hold the copy. The scan, which has
+// counted total bytes, does not know what is at the destinations already. So where the
+// total does not fit, a second scan compares the sizes of the files. Files that share
+// blocks need no space. Files that change while this runs make the sum too small, not
+// too large.
+func (r *run) checkSpace(ctx context.Context, total int64) {
+	var tight []*target
+	for _, t := range r.targets {
+		shares := t.dev == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
+		if a := t.space.available; a >= 0 && !shares && !t.isDropped() && r.needOn(t, total) > a {
+			t.space.created = t.createdBytes.Load()
+			tight = append(tight, t)
+		}
+	}
+	if len(tight) == 0 {
+		return
+	}
+	dir, _, err := r.route.OpenSource()
+	if err != nil {
+		return // the copy reports it
+	}
+	finders := make([]*fsys.Finder, len(tight))
+	for i, t := range tight {
+		finders[i] = newFinder(t.root)
+		defer finders[i].Close()
+	}
+	var mu sync.Mutex // Found may be called by several goroutines
+	found := func(d *walk.Dir, name string, _ walk.Place, info fsys.Info) {
+		if info.Kind != fsys.Regular {
+			return
+		}
+		size := info.Size
+		if r.opts.Sparse != SparseNever {
+			size = min(size, info.Blocks*512)
+		}
+		size /= int64(max(info.Nlink, 1)) // further links need no space
+		mu.Lock()
+		defer mu.Unlock()
+		for i, t := range tight {
+			path := d.Join(name)
+			have := t.log.Reached(path, info)
+			if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
+				have = max(have, there.Size)
+			}
+			t.space.needed += max(size-have, 0)
+		}
+	}
+	r.scan(ctx, dir, walk.Counter{}, found)
+	if ctx.Err() != nil {
+		return
+	}
+	if !r.opts.DryRun { // which creates nothing, so that the scan has found all of it missing
+		for _, t := range tight {
+			t.space.needed += t.space.created
+		}
+	}
+	r.warnSpace(tight)
+}
+
+// warnSpace warns of those targets that will not hold what they need.
+func (r *run) warnSpace(targets []*target) {
+	for _, t := range targets {
+		if needed := r.needOn(t, -1); t.space.available >= 0 && needed > t.space.available && !t.isDropped() {
+			r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf(
+				"the copy may not fit: needs %s, %s available", units.Size(needed), units.Size(t.space.available))})
+		}
+	}
+}
+
+// needOn returns what the destinations on the device of t need together: total bytes
+// each, or what the second scan has found if total is negative.
+func (r *run) needOn(t *target, total int64) (needed int64) {
+	for _, other := range r.targets {
+		switch {
+		case other.dev != t.dev || other.isDropped():
+		case total >= 0:
+			needed += total
+		default:
+			needed += other.space.needed
+		}
+	}
+	return needed
+}
+
+// withSpace adds to the error of a full device how much the rest of the copy needs there,
+// if the scan has counted that, and how much is free. The file that did not fit belongs to
+// the rest, so the space that its beginning uses counts as free, unless another program
+// has used it.
+func (r *run) withSpace(t *target, err error) error {
+	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
+		return err
+	}
+	now := t.root.Available()
+	free := max(t.space.available-t.createdBytes.Load(), now)
+	needed := r.counters.TotalBytes.Load()/r.readings() - t.presentBytes.Load()
+	if !r.counters.ScanDone.Load() || needed <= 0 {
+		return fmt.Errorf("%w (%s free)", err, units.Size(now))
+	}
+	if needed <= free {
+		free = now
+	}
+	return fmt.Errorf("%w (needs %s, %s free)", err, units.Size(needed), units.Size(free))
+}
