@@ -338,7 +338,7 @@ func runInWorld(t *testing.T, page string, runs []docRun) (outputs []docOutput) 
 	if err := exec.Command("unshare", "--mount", "mount", "-t", "tmpfs", "docs", "/mnt").Run(); err != nil {
 		t.Skip("no mounts here: ", err)
 	}
-	program, err := exec.LookPath("sealift") // this program again, see TestMain
+	program, err := exec.LookPath("sealift") // see TestMain
 	if err != nil {
 		t.Fatal(err)
 	}

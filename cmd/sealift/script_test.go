@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,23 +26,39 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// The scripts run this program again under the names of these commands.
+// The scripts run the tests' own program again under the names of these commands.
 func TestMain(m *testing.M) {
-	testscript.Main(interruptible{m}, map[string]func(){
-		"sealift":  main,
+	testscript.Main(withProgram{m}, map[string]func(){
 		"ordinary": ordinary,
 		"signal":   signalWhen,
 		"deeptree": deepTree,
 	})
 }
 
-// interruptible runs tests whose programs SIGINT reaches, also where a shell or
-// test2json has started them with SIGINT ignored, which programs inherit.
-type interruptible struct{ *testing.M }
+// withProgram runs tests that find sealift on the PATH. It is built for them, with the race
+// detector if they have it: a program that is a test binary as well takes twice the time to
+// start, and the tests start it thousands of times.
+type withProgram struct{ *testing.M }
 
-func (m interruptible) Run() int {
+func (m withProgram) Run() int {
+	// Programs inherit it from a shell or test2json that ignores SIGINT, and would not stop.
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	dir, err := os.MkdirTemp("", "sealift")
+	if err != nil {
+		fail("%v", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // only what was built
+	args := []string{"build", "-buildvcs=false", "-o", filepath.Join(dir, "sealift")}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil { //nolint:gosec // ours
+		fail("building sealift: %v\n%s", err, out)
+	}
+	if err := os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH")); err != nil {
+		fail("%v", err)
 	}
 	return m.M.Run()
 }

@@ -31,7 +31,7 @@ import (
 // SEALIFT_HISTORIES is the number of histories, which are new ones in each run then. By
 // default the tests draw the same ones each time, and few enough for every run.
 func TestModel(t *testing.T) {
-	checkHistories(t, 1500, func(t *rapid.T, dir string) {
+	checkHistories(t, 700, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
 		for range between(t, "steps", 1, 6) {
 			h.editSome(5)
@@ -51,7 +51,7 @@ func TestModel(t *testing.T) {
 // A failing operation costs no more than what it is reported for, and the same command
 // completes what is left.
 func TestModelFaults(t *testing.T) {
-	checkHistories(t, 800, func(t *rapid.T, dir string) {
+	checkHistories(t, 400, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
 		if chance(t, "an earlier run", 2) {
 			h.run(h.draw(), false)

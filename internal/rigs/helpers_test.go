@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 var build = sync.OnceValues(func() (string, error) {
-	args := []string{"build", "-trimpath", "-o", filepath.Join(scratch, "sealift")}
+	args := []string{"build", "-buildvcs=false", "-trimpath", "-o", filepath.Join(scratch, "sealift")}
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
 		args = append(args, "-ldflags", "-E sealift_entry")
 	}
