@@ -84,7 +84,8 @@ func (m withProgram) Run() int {
 //	                           lower case), streams (one where a:b is a stream of a),
 //	                           sshfs (of DIR.server, by a server without a network)
 //
-// the conditions [root] and [mount:KIND], and the programs
+// the conditions [root], [mount:KIND] and [all], which holds where SEALIFT_SCRIPTS=all asks
+// for scripts that do on one more file system what another one does, and the programs
 //
 //	ordinary PROGRAM ARG...        as an ordinary user
 //	signal NAME PATTERN[=REGEXP] PROGRAM...  run it, and send it a signal when that appears
@@ -140,8 +141,11 @@ func openToAll(env *testscript.Env) error {
 }
 
 func condition(name string) (bool, error) {
-	if name == "root" {
+	switch name {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "all":
+		return os.Getenv("SEALIFT_SCRIPTS") == "all", nil
 	}
 	if kind, ok := strings.CutPrefix(name, "mount:"); ok && canMount[kind] != nil {
 		return canMount[kind](), nil
