@@ -3,7 +3,6 @@ package cli
 import (
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,13 +14,23 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// manifestNames lists names of manifests, one of each kind.
+// manifestNames lists names of manifests, one of each kind, in lines that fit the help.
 func manifestNames() string {
-	var names []string
+	const columns = 78
+	text, used := "", 0
 	for _, kind := range manifest.AllFileNames() {
-		names = append(names, kind.Patterns[0])
+		name := kind.Patterns[0] + ","
+		switch {
+		case text == "":
+			used = len(name)
+		case used+len(" ")+len(name) > columns:
+			text, used = text+"\n", len(name)
+		default:
+			text, used = text+" ", used+len(" ")+len(name)
+		}
+		text += name
 	}
-	return strings.Join(names, ", ")
+	return text
 }
 
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
@@ -31,7 +40,7 @@ func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 		Short: "Check trees against their manifests",
 		Long: `Reads the files that the manifests of each DIR list (by default of the current
 directory) and compares them. Manifests are files such as
-` + manifestNames() + `,
+` + manifestNames() + `
 or the same with other algorithms. What does not match is printed on standard
 output, in the order of the manifests. Nothing outside of DIR is opened,
 whatever a manifest says. Markers (SEALIFT-INCOMPLETE-*.txt) and journals of
