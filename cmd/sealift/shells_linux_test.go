@@ -185,7 +185,8 @@ func TestManPagesAreSane(t *testing.T) {
 	shell(t, dir, "sealift man pages")
 	pages, err := filepath.Glob(filepath.Join(dir, "pages", "*.1"))
 	require.NoError(t, err)
-	assert.Len(t, pages, 10)
+	assert.Contains(t, pages, filepath.Join(dir, "pages", "sealift.1"))
+	assert.Greater(t, len(pages), 1, "each command has a page")
 	for _, page := range pages {
 		_, complaints, _ := program(t, dir, "mandoc -T lint -W warning "+page)
 		for complaint := range strings.Lines(complaints) {

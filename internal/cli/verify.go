@@ -2,7 +2,6 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,13 +11,23 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// manifestNames lists names of manifests, one of each kind.
+// manifestNames lists names of manifests, one of each kind, in lines that fit the help.
 func manifestNames() string {
-	var names []string
+	const columns = 78
+	text, used := "", 0
 	for _, kind := range manifest.AllFileNames() {
-		names = append(names, kind.Patterns[0])
+		name := kind.Patterns[0] + ","
+		switch {
+		case text == "":
+			used = len(name)
+		case used+len(" ")+len(name) > columns:
+			text, used = text+"\n", len(name)
+		default:
+			text, used = text+" ", used+len(" ")+len(name)
+		}
+		text += name
 	}
-	return strings.Join(names, ", ")
+	return text
 }
 
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {

@@ -108,7 +108,7 @@ func TestAlgorithmIn(t *testing.T) {
 		"\xc3\xa4sha256.lst":          "",
 		"\xffmd5.lst":                 "",
 		"sha9-256.lst":                "",
-		"sha-3.lst":                   "",
+		"sha-9.lst":                   "",
 		"256-sha.lst":                 "",
 		"b3.lst":                      "",
 		"backup-b3-2024":              "",
