@@ -38,7 +38,7 @@ func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 		Long: `Reads the files that manifests list, and compares them. PATH is a directory, by
 default the current one, or a manifest, which lists files of its directory. The
 manifests of a directory are files such as
-` + manifestNames() + `,
+` + manifestNames() + `
 or the same with other algorithms. Directories on different devices are checked
 at the same time. Files that do not match are printed on standard output, in the
 order of the manifests. Nothing outside of the directory is opened, whatever a

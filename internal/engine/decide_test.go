@@ -94,6 +94,7 @@ var afterInterruption = map[string]struct{ listed, suspectSameSize, suspectOther
 // an interrupted run says, and hard links: SPEC section 2, "Overwrite policy" and "The
 // manifest", rule 4.
 func TestDecideEveryCombination(t *testing.T) {
+	t.Parallel()
 	line, listed, written := hash.Digests{{1}}, hash.Digests{{2}}, hash.Digests{{3}}
 	journals := map[string]journalView{
 		"none": {}, "listed": {listed: true, digests: listed}, "listed, no hash": {listed: true},
@@ -173,6 +174,7 @@ func TestDecideEveryCombination(t *testing.T) {
 
 // The policies of SPEC without anything else, by situation.
 func TestDecideByPolicy(t *testing.T) {
+	t.Parallel()
 	for _, s := range situations() {
 		for i, policy := range allPolicies() {
 			t.Run(s.name+"/"+policy.String(), func(t *testing.T) {
@@ -196,6 +198,7 @@ func TestDecideByPolicy(t *testing.T) {
 
 // What a destination rounds away is no difference.
 func TestDecideAtTheDestinationsGranularity(t *testing.T) {
+	t.Parallel()
 	src := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: fsys.Time{Sec: 101, Nsec: 999_999_999}}
 	for _, c := range []struct {
 		granularity int64
@@ -227,6 +230,7 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 // A symbolic link at the destination that cannot be read fails that entry, except under
 // policy never, which does not read it.
 func TestALinkAtTheDestinationThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for _, policy := range allPolicies() {
 		dir := t.TempDir()
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -257,6 +261,7 @@ func TestALinkAtTheDestinationThatCannotBeRead(t *testing.T) {
 }
 
 func TestModeFor(t *testing.T) {
+	t.Parallel()
 	umask := fsys.Umask()
 	for _, c := range []struct {
 		preserve    Preserve

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -75,6 +74,7 @@ func (s *turns) take(movers []*transfer) (taken *atomic.Bool, give chan struct{}
 // Two long files to one disk that spins follow each other, whatever the order of
 // their destinations; nobody else waits.
 func TestLongFilesTakeTurns(t *testing.T) {
+	t.Parallel()
 	const one, other, fast = 0, 1, 2
 	synctest.Test(t, func(t *testing.T) {
 		s := newTurns(t, 2)
@@ -117,6 +117,7 @@ func TestLongFilesTakeTurns(t *testing.T) {
 
 // What turns out to be faster than disks that spin is not held back any more.
 func TestAFastDiskIsNotHeldBack(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		speed int64
 		waits bool
@@ -145,6 +146,7 @@ func TestAFastDiskIsNotHeldBack(t *testing.T) {
 
 // The end of the run frees those who wait, and what they have taken meanwhile.
 func TestStoppedWhileWaitingForATurn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newTurns(t, 2)
 		_, give, ended := s.take(s.file(1))
@@ -182,7 +184,7 @@ func twoLarge(t *testing.T) (o Options, files map[string][]byte) {
 // A file that waits for its turn when the run is stopped, and was continued, is
 // continued again.
 func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	o, files := twoLarge(t)
 	o.rotational = spinning
 	ctx, cancel := context.WithCancel(t.Context())
@@ -227,7 +229,7 @@ func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 
 // A whole copy, one file at a time for each disk: all is there, and it ends.
 func TestCopyToDisksThatSpin(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	files := map[string][]byte{}

@@ -103,6 +103,7 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 // So are those of file systems that are mounted in the destination, where files are
 // forced each by itself.
 func TestDrivesOfMountsAreFlushed(t *testing.T) {
+	t.Parallel()
 	flushed := 0
 	root, err := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpSyncDrive {

@@ -57,6 +57,7 @@ func TestLeaderExchangedAtTheDestination(t *testing.T) {
 // What is put where the destination is to be made, between looking and making,
 // is not followed.
 func TestDestinationPlantedMeanwhile(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	victim := filepath.Join(dir, "victim")
 	require.NoError(t, os.Mkdir(victim, 0o777))

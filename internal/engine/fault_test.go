@@ -3,32 +3,24 @@
 package engine
 
 import (
-	"bytes"
-	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -37,80 +29,7 @@ import (
 // final name, that no manifest lists what is not so, and that running again
 // mends everything.
 
-// operation is one call over the seam, named by its kind and how many of that
-// kind came before: one worker makes that nearly deterministic.
-type operation struct {
-	op  fsys.Op
-	nth int
-}
-
 func (o operation) String() string { return fmt.Sprintf("%s#%d", o.op, o.nth) }
-
-// injector is the fault hook: it counts, and fails one operation.
-type injector struct {
-	mu     sync.Mutex
-	counts map[fsys.Op]int
-	fail   operation
-	err    error // nil: only count
-	hit    bool
-	name   string // what the operation that failed was about
-	stack  string
-}
-
-func (i *injector) fault(op fsys.Op, name string) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.counts == nil {
-		i.counts = map[fsys.Op]int{}
-	}
-	nth := i.counts[op]
-	i.counts[op]++
-	if i.err == nil || i.hit || i.fail != (operation{op, nth}) {
-		return nil
-	}
-	i.hit, i.name, i.stack = true, name, string(debug.Stack())
-	return i.err
-}
-
-func (i *injector) fs() *fsys.FS { return faultfs.New(i.fault) }
-
-// in lets a run open everything through sys.
-func in(sys *fsys.FS, o Options) Options {
-	o.FS = sys
-	return o
-}
-
-// mayBeSilent lists the functions in which a failure need not be told, because
-// there is another way that does not depend on what failed. What comes out must
-// be complete then.
-var mayBeSilent = map[string]string{
-	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
-	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
-	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
-	"pipe.tellsHoles":                 "asks whether holes are told; what matters is asked again",
-	"resume.(*Log).Close":             "closes the journal's log, of which what counts was forced",
-}
-
-// excuse returns the function of mayBeSilent that is in this stack, "" if there is none.
-func excuse(stack string) string {
-	for function := range mayBeSilent {
-		if strings.Contains(stack, function+"(") {
-			return function
-		}
-	}
-	return ""
-}
-
-const (
-	sweepBlock = 4 << 10 // bytes: what is longer goes through lanes
-	bigSize    = 5*sweepBlock + 123
-)
-
-var (
-	longAgo = time.Unix(1_000_000_000, 111_111_111)
-	before  = time.Unix(1_500_000_000, 222_222_222)
-	since   = time.Unix(1_600_000_000, 333_333_333)
-)
 
 // sweepFiles is the content of the source's regular files.
 func sweepFiles() map[string][]byte {
@@ -151,20 +70,6 @@ func oldFiles() map[string][]byte {
 	}
 }
 
-func write(t require.TestingT, root, name string, content []byte, mtime time.Time) {
-	path := filepath.Join(root, name)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, content, 0o640))
-	require.NoError(t, os.Chtimes(path, mtime, mtime))
-}
-
-// setAttribute does nothing on file systems without user attributes.
-func setAttribute(t require.TestingT, path, name, value string) {
-	if err := unix.Setxattr(path, name, []byte(value), 0); err != nil {
-		require.True(t, errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EPERM), "%v", err)
-	}
-}
-
 func makeSweepSource(t require.TestingT, root string) {
 	for name, content := range sweepFiles() {
 		if strings.Contains(name, "link2") || name == "z/link3" {
@@ -202,7 +107,7 @@ func makeSweepTarget(t require.TestingT, root string) {
 	files := sweepFiles()
 	var lines []byte
 	olds := oldFiles()
-	for _, name := range slices.Sorted(mapsKeys(olds)) {
+	for _, name := range slices.Sorted(maps.Keys(olds)) {
 		content, mtime := olds[name], longAgo
 		if content == nil {
 			content = files[name]
@@ -227,76 +132,6 @@ func makeSweepTarget(t require.TestingT, root string) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "SHA256SUMS"), lines, 0o644))
 }
 
-func mapsKeys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-// told is what a run has reported.
-type told struct {
-	events   []Event
-	summary  *Summary
-	err      error
-	panicked string
-}
-
-func (o *told) anything() bool {
-	for _, e := range o.events {
-		switch e.Kind {
-		case EventFailed, EventMismatch, EventConflict, EventWarning, EventTargetLost:
-			return true
-		}
-	}
-	return o.err != nil
-}
-
-func (o *told) String() string {
-	var b strings.Builder
-	for _, e := range o.events {
-		if e.Kind != EventCopied && e.Kind != EventSkipped {
-			fmt.Fprintf(&b, "  event %d %q to %s: %v\n", e.Kind, e.Path, filepath.Base(e.Target), e.Err)
-		}
-	}
-	fmt.Fprintf(&b, "  error %v\n", o.err)
-	return b.String()
-}
-
-// watched is Run with a watchdog.
-func watched(t *testing.T, o Options) *told {
-	t.Helper()
-	out := &told{}
-	o.Report = func(e Event) { out.events = append(out.events, e) }
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				out.panicked = fmt.Sprintf("%v\n%s", p, ourFrames(string(debug.Stack())))
-			}
-		}()
-		out.summary, out.err = Run(context.Background(), &o, &counters.Set{})
-	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		panic("Run does not end")
-	}
-	return out
-}
-
-type node struct {
-	mode    fs.FileMode
-	mtime   time.Time
-	content string // of a file; a link's target
-	links   uint64
-	attrs   string
-}
-
 // unsaid reports that a destination is not as the source, although the run has worked
 // there, and neither a marker nor a journal says so.
 func (o *told) unsaid(t require.TestingT, source map[string]node, targets []string) (list []string) {
@@ -314,44 +149,6 @@ func (o *told) unsaid(t require.TestingT, source map[string]node, targets []stri
 		}
 	}
 	return list
-}
-
-// look reads a tree below root.
-func look(t require.TestingT, root string) map[string]node {
-	nodes := map[string]node{}
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(root, path)
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		st := info.Sys().(*syscall.Stat_t)
-		n := node{mode: info.Mode(), mtime: info.ModTime(), links: uint64(st.Nlink)}
-		switch {
-		case info.Mode().IsRegular():
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			n.content = string(b)
-		case info.IsDir():
-			n.links = 0
-		case info.Mode()&fs.ModeSymlink != 0:
-			n.content, err = os.Readlink(path)
-		}
-		for _, name := range []string{"user.sealift", "user.surplus"} {
-			var value [64]byte
-			if size, err := unix.Lgetxattr(path, name, value[:]); err == nil {
-				n.attrs += name + "=" + string(value[:size]) + " "
-			}
-		}
-		nodes[rel] = n
-		return err
-	}))
-	return nodes
 }
 
 // complaints are what is wrong with a destination, whatever has failed: files
@@ -395,31 +192,6 @@ func complaints(t require.TestingT, root string) (list []string) {
 		}
 	}
 	return list
-}
-
-func sha(content string) string {
-	set := hash.NewSet([]hash.Algorithm{hash.SHA256})
-	set.Write([]byte(content))
-	return hex.EncodeToString(set.Digests()[0])
-}
-
-func readManifest(t require.TestingT, content string) map[string]string {
-	return readManifestOf(t, hash.SHA256, content)
-}
-
-func readManifestOf(t require.TestingT, a hash.Algorithm, content string) map[string]string {
-	r := manifest.NewReader(bytes.NewReader([]byte(content)), manifest.GNU, a)
-	lines := map[string]string{}
-	for {
-		l, err := r.Next()
-		if err != nil {
-			count, _ := r.Malformed()
-			require.Zero(t, count)
-			return lines
-		}
-		require.NotContains(t, lines, l.Path)
-		lines[l.Path] = hex.EncodeToString(l.Digest)
-	}
 }
 
 // gaps are what is missing or different at a destination after a run that has
@@ -474,18 +246,11 @@ func gaps(t require.TestingT, source map[string]node, root string) (list []strin
 	return list
 }
 
-func sweepOptions(source string, targets []string, sync SyncMode) Options {
-	return Options{
-		Source: source, Targets: targets, Hashes: []hash.Algorithm{hash.SHA256},
-		Sync: sync, Preserve: PreserveAll, BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20,
-	}
-}
-
 // TestFaultSweep lets each operation fail with one SyncMode, if there are many of its kind,
 // and with one policy of the next run. SEALIFT_SWEEP=all, which takes four times as long,
 // is for both modes and both policies.
 func TestFaultSweep(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	excused := map[string]bool{}
 	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
 		t.Run(sync.String(), func(t *testing.T) { sweep(t, sync, excused) })
@@ -561,7 +326,7 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 	}
 
 	total, silent, missed, every := 0, 0, 0, os.Getenv("SEALIFT_SWEEP") == "all"
-	for _, op := range slices.Sorted(opsOf(counts)) {
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		for nth := range counts[op] {
 			if !every && counts[op] > 10 && nth%2 != int(sync)%2 {
 				continue // with the other SyncMode, which has nearly the same operations
@@ -657,34 +422,9 @@ func sweepErrors(op fsys.Op, turn int) []error {
 
 // What has the name of a directory and cannot be looked at is not told to be there.
 func TestMakeDirsTellsTheCause(t *testing.T) {
+	t.Parallel()
 	loop := filepath.Join(t.TempDir(), "loop")
 	require.NoError(t, os.Symlink("loop", loop))
 	_, err := makeDirs(loop)
 	require.ErrorIs(t, err, syscall.ELOOP)
-}
-
-func opsOf(m map[fsys.Op]int) func(func(fsys.Op) bool) {
-	return func(yield func(fsys.Op) bool) {
-		for op := range m {
-			if !yield(op) {
-				return
-			}
-		}
-	}
-}
-
-// ourFrames shortens a stack to the engine's functions.
-func ourFrames(stack string) string {
-	var b strings.Builder
-	lines := strings.Split(stack, "\n")
-	for i := 0; i+1 < len(lines); i++ {
-		if strings.Contains(lines[i], "/internal/engine.") && !strings.Contains(lines[i], "injector") {
-			_, function, _ := strings.Cut(lines[i], "/internal/")
-			name, _, _ := strings.Cut(function, "(0x")
-			place := filepath.Base(strings.TrimSpace(lines[i+1]))
-			place, _, _ = strings.Cut(place, " ")
-			fmt.Fprintf(&b, "    %s %s\n", name, place)
-		}
-	}
-	return b.String()
 }

@@ -19,6 +19,7 @@ import (
 )
 
 func TestGranularityIsThatOfTheTimeStored(t *testing.T) {
+	t.Parallel()
 	set := fsys.Time{Sec: 1234567891, Nsec: 987654321}
 	for _, c := range []struct {
 		got  fsys.Time
@@ -37,6 +38,7 @@ func TestGranularityIsThatOfTheTimeStored(t *testing.T) {
 }
 
 func TestAGuessIsTheCoarsestUnlessTheChangeTimeIsFiner(t *testing.T) {
+	t.Parallel()
 	require.EqualValues(t, 1, guessGranularity(fsys.Info{Ctime: fsys.Time{Sec: 1, Nsec: 123456789}}))
 	require.EqualValues(t, coarsest, guessGranularity(fsys.Info{Ctime: fsys.Time{Sec: 1, Nsec: 120000000}}))
 	require.EqualValues(t, coarsest, guessGranularity(fsys.Info{}))
@@ -44,6 +46,7 @@ func TestAGuessIsTheCoarsestUnlessTheChangeTimeIsFiner(t *testing.T) {
 
 // A property of a file system is asked for once, and again after an error only.
 func TestAnAnswerIsRemembered(t *testing.T) {
+	t.Parallel()
 	for _, yes := range []bool{false, true} {
 		var a answer
 		asked := 0
@@ -106,6 +109,7 @@ func countCreated(sys *fsys.FS) *atomic.Int64 {
 }
 
 func TestEachFileSystemIsProbedOnce(t *testing.T) {
+	t.Parallel()
 	sys, r, d, dirs := metTarget(t)
 	require.True(t, d.system.probed)
 	made := countCreated(sys)
@@ -138,6 +142,7 @@ func TestEachFileSystemIsProbedOnce(t *testing.T) {
 // Where nothing can be made, the properties are guessed until a directory of the file
 // system is met in which something can.
 func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
+	t.Parallel()
 	sys, r, d, dirs := metTarget(t)
 	sys.Fault = faultfs.OnOp(faultfs.Fail(syscall.EROFS), fsys.OpCreate)
 	info := on(t, dirs[0], 2)
@@ -160,6 +165,7 @@ func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 }
 
 func TestADryRunProbesNothing(t *testing.T) {
+	t.Parallel()
 	sys, _, _, dirs := metTarget(t)
 	r := &run{opts: &Options{DryRun: true}}
 	d := &target{root: dirs[0]}
@@ -181,6 +187,7 @@ func TestADryRunProbesNothing(t *testing.T) {
 
 // A mount that cannot store something says nothing about the root; it is reported once.
 func TestWhatAMountCannotStoreIsTriedElsewhere(t *testing.T) {
+	t.Parallel()
 	_, r, d, dirs := metTarget(t)
 	mount, err := d.meet(r, dirs[0], on(t, dirs[0], 2))
 	require.NoError(t, err)
@@ -196,6 +203,7 @@ func TestWhatAMountCannotStoreIsTriedElsewhere(t *testing.T) {
 // Each file is synced separately where the root's file system, or its own, has no flush
 // that can be relied on.
 func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
+	t.Parallel()
 	_, r, d, dirs := metTarget(t)
 	for i, c := range []struct {
 		sync  SyncMode

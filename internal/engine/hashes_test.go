@@ -22,6 +22,7 @@ import (
 // whichever its hash is: it reads nothing and leaves the manifest alone. It also accepts
 // the asterisks of earlier versions.
 func TestSecondRunWithEachHash(t *testing.T) {
+	t.Parallel()
 	src := t.TempDir()
 	files := map[string]string{"a": "one", "d/b": "two", "d/new\nline": "three", "empty": "", "(x) = y": "four"}
 	for name, content := range files {

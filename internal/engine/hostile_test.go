@@ -214,6 +214,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 // A file outside that was linked into the destination before, by as many names as the
 // source's file has, is not brought up to date either.
 func TestLinkedToAFileOutside(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst, twins := filepath.Join(dir, "src"), filepath.Join(dir, "dst"), filepath.Join(dir, "twins")
 	hostileTree(t, src)

@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,46 +27,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-const srcMarker = "SEALIFT-INCOMPLETE-src.txt"
-
-// marked is the marker of a name at a destination: its head, and its text after that.
-func marked(t testing.TB, dst, name string) (incomplete.Head, string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dst, name))
-	require.NoError(t, err)
-	h, err := incomplete.ReadHead(bytes.NewReader(text), int64(len(text)))
-	require.NoError(t, err)
-	return h, strings.TrimPrefix(string(text), h.String())
-}
-
-// markersAt are the names of the markers at a destination.
-func markersAt(t testing.TB, dst string) (names []string) {
-	t.Helper()
-	entries, err := os.ReadDir(dst)
-	require.NoError(t, err)
-	for _, e := range entries {
-		if incomplete.IsName(e.Name()) {
-			names = append(names, e.Name())
-		}
-	}
-	return names
-}
-
-// failing makes one operation on entries of these names fail.
-func failing(err error, op fsys.Op, names ...string) *fsys.FS {
-	return faultfs.New(func(o fsys.Op, name string) error {
-		if o == op && slices.Contains(names, name) {
-			return err
-		}
-		return nil
-	})
-}
-
-func journalAt(dst string) string { return filepath.Join(dst, ".sealift-journal") }
-
 // Every kind of failure leaves a marker that lists the path and its cause, in no
 // manifest and with no journal. The same command, without the failure, removes it.
 func TestAnIncompleteCopyIsMarked(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		verify VerifyMode
 		fail   func(t *testing.T, src, dst string, run func(*fsys.FS, *counters.Set))
@@ -188,6 +151,7 @@ func pathsBelow(t testing.TB, root string) (paths []string) {
 // all that is not known to have arrived; a complete one has no marker, and loses that
 // of an earlier run.
 func TestMarkersOfSeveralDestinations(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []SyncMode{SyncEnd, SyncNone} {
 		dir := treetest.MemoryDir(t)
 		src, one, two := filepath.Join(dir, "src"), filepath.Join(dir, "1"), filepath.Join(dir, "2")
@@ -247,6 +211,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 // A marker in the source is an ordinary file: it is copied, listed, and never replaced
 // or removed as a marker of this copy, even if it names this very source.
 func TestAMarkerInTheSource(t *testing.T) {
+	t.Parallel()
 	for _, own := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -286,6 +251,7 @@ func TestAMarkerInTheSource(t *testing.T) {
 // Where no marker can be written, the journal stays: also that of a run that found
 // everything else up to date.
 func TestTheJournalStaysWithoutAMarker(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", []byte("a"), since)
@@ -321,6 +287,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 // A marker that cannot be removed or checked is a failure: the destination would say
 // that it is incomplete.
 func TestAMarkerThatStays(t *testing.T) {
+	t.Parallel()
 	for _, op := range []fsys.Op{fsys.OpRemove, fsys.OpOpen} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -341,6 +308,7 @@ func TestAMarkerThatStays(t *testing.T) {
 // No marker: of a dry run, of conflicts, of a single file, of a run that was stopped.
 // --fail-fast is a failure, and writes one.
 func TestRunsWithoutAMarker(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", []byte("new"), since)
@@ -384,6 +352,7 @@ func TestRunsWithoutAMarker(t *testing.T) {
 // A copy with filters says nothing about the rest of the source: it leaves the marker
 // of a copy of everything. That one stands for the copies with filters, too.
 func TestMarkersOfCopiesWithFilters(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", []byte("a"), since)
@@ -411,6 +380,7 @@ func TestMarkersOfCopiesWithFilters(t *testing.T) {
 
 // An event goes to the destinations that it is about, and warnings go to none.
 func TestEventsInAMarker(t *testing.T) {
+	t.Parallel()
 	u := undone{{given: "x"}, {given: "y"}}
 	marker := func(i int) string {
 		dir := treetest.MemoryDir(t)
@@ -452,6 +422,7 @@ func TestEventsInAMarker(t *testing.T) {
 // A failure after the journal is removed is in a new marker. If that cannot be written,
 // no message claims that the journal stays.
 func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
+	t.Parallel()
 	for _, unmarked := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -491,6 +462,7 @@ func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 // A failure after the destination has the permissions of a read-only source is marked,
 // and the permissions stay.
 func TestAFailureInAReadOnlyDestination(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() == 0 {
 		t.Skip("root can write into every directory")
 	}

@@ -3,7 +3,7 @@
 package engine_test
 
 import (
-	"crypto/md5" //nolint:gosec // a kind of manifest, not a protection
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"

@@ -92,6 +92,7 @@ func (i ideally) judge(o observation) []string {
 // A run that does what the forecast says keeps the invariants: neither contradicts the
 // other.
 func TestModelAgreesWithItsInvariants(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		step := drawIdeal(t, 4)
 		if step.forecast.unsure != "" {
@@ -104,6 +105,7 @@ func TestModelAgreesWithItsInvariants(t *testing.T) {
 // An idle repetition changes nothing, unless the first run has given the second something
 // to refuse.
 func TestModelIsIdempotent(t *testing.T) {
+	t.Parallel()
 	repeated := 0
 	rapid.Check(t, func(t *rapid.T) {
 		step := drawIdeal(t, 3)
@@ -165,6 +167,7 @@ func TestModelHistoriesReachTheRules(t *testing.T) {
 // The parsers read what sha256sum and its siblings write, and nothing looser is
 // Sealift's own.
 func TestModelParsers(t *testing.T) {
+	t.Parallel()
 	l := lines{"a": digestOf(hash.SHA256, "one"), "sub/b": digestOf(hash.SHA256, "two"), `q\`: digestOf(hash.SHA256, "six")}
 	got, marked, err := parseOwn(hash.SHA256, l.render())
 	require.NoError(t, err)
@@ -219,6 +222,7 @@ func sums(of ...string) node {
 
 // The rules of the contract, one by one, in the model.
 func TestModelRules(t *testing.T) {
+	t.Parallel()
 	usual := command{Hashes: []hash.Algorithm{hash.SHA256}, Places: 1, Workers: 1}
 	with := func(change func(c *command)) command {
 		c := usual
@@ -312,6 +316,7 @@ func TestModelRules(t *testing.T) {
 
 // Whatever is done to the outcome of a run, the judge reports it.
 func TestModelJudgeReports(t *testing.T) {
+	t.Parallel()
 	before := scene(
 		tree{"a": text("one", 1), "b": text("two", 1), "SHA256SUMS": text("text\n", 1)},
 		tree{"b": text("two", 1), "kept": text("kept", 1), "other": text("other", 1), "MD5SUMS": text("foreign\n", 1),
@@ -384,6 +389,7 @@ func TestModelJudgeReports(t *testing.T) {
 
 // The same, for what may be in the trees when a run was interrupted.
 func TestModelJudgeOfInterruptions(t *testing.T) {
+	t.Parallel()
 	before := scene(
 		tree{"a": text("one", 3), "b": text("two", 1)},
 		tree{"a": text("old", 1), "kept": text("kept", 1), "SHA256SUMS": sums("a", "old", "kept", "kept")},
@@ -432,6 +438,7 @@ func TestModelJudgeOfInterruptions(t *testing.T) {
 
 // Trees are read as they were written.
 func TestModelTreesAreReadAsWritten(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := scene(tree{"sub": {kind: directory}, "sub/a": text("one", 1), "l": {kind: symlink, data: "nowhere", mtime: at(2)}}, tree{})
 	s.places[0].outside = sums("a", "one")

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -66,8 +65,6 @@ func TestModelFaults(t *testing.T) {
 // checkHistories draws histories, each in a directory in memory. By default there are
 // usual ones.
 func checkHistories(t *testing.T, usual int, history func(t *rapid.T, dir string)) {
-	defer goleak.VerifyNone(t)
-	unix.Umask(0o022)
 	if given, err := strconv.Atoi(os.Getenv("SEALIFT_HISTORIES")); err == nil {
 		setFlag(t, "rapid.checks", strconv.Itoa(given)) // new ones each time
 	} else {

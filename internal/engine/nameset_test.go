@@ -10,6 +10,7 @@ import (
 )
 
 func TestNameSet(t *testing.T) {
+	t.Parallel()
 	require.False(t, (&nameSet{seed: maphash.MakeSeed()}).has(""))
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfDistinct(rapid.StringN(1, 8, 32), rapid.ID).Draw(t, "names")

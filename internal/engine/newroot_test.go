@@ -58,6 +58,7 @@ func within(t *testing.T, limit time.Duration, o Options) (*Summary, error) {
 // A directory that another process makes just before the copy would is used. Its
 // metadata is the user's.
 func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
+	t.Parallel()
 	src, _ := littleTree(t)
 	require.NoError(t, os.Chmod(src, 0o750))
 	for _, single := range []bool{false, true} {
@@ -82,6 +83,7 @@ func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
 // A directory that this run made and that another process removes before anything is
 // in it is made again.
 func TestNewDirectoryRemovedMeanwhileIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	src, files := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "parent", "dst")
 	sys := atFirst(t, fsys.OpMkdir, resume.JournalName(""), func() {
@@ -97,6 +99,7 @@ func TestNewDirectoryRemovedMeanwhileIsMadeAgain(t *testing.T) {
 // A directory that existed and is removed is reported, because a removed mount point
 // must not become a directory of the disk below.
 func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
+	t.Parallel()
 	src, _ := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "dst")
 	require.NoError(t, os.Mkdir(dst, 0o755))
@@ -111,6 +114,7 @@ func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
 
 // Only empty directories that this run made are removed again.
 func TestUndoneDirectories(t *testing.T) {
+	t.Parallel()
 	top := treetest.MemoryDir(t)
 	fresh := &target{Destination: route.Destination{Dir: filepath.Join(top, "a", "b", "dst"), Anchor: top}}
 	require.NoError(t, fresh.makeRoot())
@@ -132,6 +136,7 @@ func TestUndoneDirectories(t *testing.T) {
 // Of two copies into a new directory, one makes it and the other can get the lock. It
 // then has the source's metadata all the same.
 func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
+	t.Parallel()
 	src, files := littleTree(t)
 	require.NoError(t, os.Chmod(src, 0o751))
 	dst := filepath.Join(treetest.MemoryDir(t), "dst")

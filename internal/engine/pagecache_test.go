@@ -20,6 +20,7 @@ import (
 )
 
 func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		mode                   pipe.CacheMode
 		total, copied, largest int64
@@ -46,6 +47,7 @@ func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 
 // Blocks that direct reads cannot take are told once, and dropped instead.
 func TestDirectWithOddBlocksIsToldOnce(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for _, name := range []string{"a", "b", "c"} {
@@ -66,6 +68,7 @@ func TestDirectWithOddBlocksIsToldOnce(t *testing.T) {
 // The counter of what is unwritten follows a device that takes its time, and ends
 // at 0.
 func TestUnwrittenIsCounted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(dir, "dst")
 	write(t, src, "big", treetest.Pattern(24<<20, 1), since)

@@ -28,59 +28,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// littleTree has files that go inline and files that take the lanes.
-func littleTree(t testing.TB) (root string, files map[string][]byte) {
-	t.Helper()
-	root = filepath.Join(treetest.MemoryDir(t), "src")
-	files = map[string][]byte{
-		"a":         treetest.Pattern(100, 1),
-		"b/big":     treetest.Pattern(bigSize, 2),
-		"b/c/small": treetest.Pattern(10, 3),
-		"d/big":     treetest.Pattern(3*sweepBlock, 4),
-		"e":         {},
-		"f/link":    treetest.Pattern(bigSize, 5),
-	}
-	for name, content := range files {
-		write(t, root, name, content, since)
-	}
-	require.NoError(t, os.Link(filepath.Join(root, "f/link"), filepath.Join(root, "g")))
-	files["g"] = files["f/link"]
-	require.NoError(t, os.Symlink("a", filepath.Join(root, "h")))
-	return root, files
-}
-
-func threeTargets(dir string) []string {
-	return []string{filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "3")}
-}
-
-func options(source string, targets ...string) Options {
-	o := sweepOptions(source, targets, SyncNone)
-	o.Workers = 3
-	return o
-}
-
-// requireWhole demands that each regular file below root is one of files, whole.
-func requireWhole(t testing.TB, root string, files map[string][]byte) (count int) {
-	t.Helper()
-	if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
-		return 0
-	}
-	for path, n := range look(t, root) {
-		if strings.Contains(path, fsys.Reserved) {
-			require.NotContains(t, path, ".tmp", "a temporary is left")
-			continue
-		}
-		if !n.mode.IsRegular() || strings.HasSuffix(path, "SUMS") || path == srcMarker {
-			continue
-		}
-		count++
-		content, ok := files[path]
-		require.True(t, ok, "%s: of unknown origin", path)
-		require.True(t, n.content == string(content), "%s: incomplete or wrong", path)
-	}
-	return count
-}
-
+// Every run ends all its goroutines, and closes all descriptors. It is not parallel, so that
+// a goroutine that is left is known to be its own.
 func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 	src, files := littleTree(t)
 	for name, change := range map[string]func(o *Options){
@@ -97,8 +46,8 @@ func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t)
-			before, _ := os.ReadDir("/proc/self/fd")
-			o := options(src, threeTargets(t.TempDir())...)
+			open := &faultfs.OpenFiles{}
+			o := in(&fsys.FS{Tracker: open}, options(src, threeTargets(t.TempDir())...))
 			change(&o)
 			s, err := Run(context.Background(), &o, &counters.Set{CountTotals: name == "totals"})
 			if err == nil {
@@ -107,14 +56,13 @@ func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 			if name == "plain" {
 				require.Equal(t, len(files), requireWhole(t, o.Targets[2], files))
 			}
-			after, _ := os.ReadDir("/proc/self/fd")
-			require.Len(t, after, len(before), "descriptors")
+			require.Empty(t, open.Left())
 		})
 	}
 }
 
 func TestCancellationAtEveryOperation(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	src, files := littleTree(t)
 	dir := treetest.MemoryDir(t)
 	var total atomic.Int64
@@ -240,6 +188,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 
 // One block for everybody: a deadlock ends the bubble with a panic.
 func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
+	t.Parallel()
 	src, files := littleTree(t)
 	for _, workers := range []int{1, 2, 16} {
 		for _, queue := range []int{1, 10} {
@@ -263,6 +212,7 @@ func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 // While all writes stand still, reading must stop at the ceiling, and reach it. At
 // first writing is only slow, by the bubble's clock: files get lanes by that.
 func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	for i := range 8 {
 		write(t, src, fmt.Sprint("big", i), treetest.Pattern(50*sweepBlock, byte(i)), since)
@@ -382,6 +332,7 @@ func TestWorkersAct(t *testing.T) {
 
 // The clock of a bubble stands still but for waiting.
 func TestBandwidthLimitActs(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	for i := range 4 {
 		write(t, src, fmt.Sprint("f", i), treetest.Pattern(250_000, byte(i)), since)
@@ -398,6 +349,7 @@ func TestBandwidthLimitActs(t *testing.T) {
 
 // A refusal must come before anything is made.
 func TestARefusalWritesNothing(t *testing.T) {
+	t.Parallel()
 	src, _ := littleTree(t)
 	dir := treetest.MemoryDir(t)
 	busy := filepath.Join(dir, "busy")
@@ -526,6 +478,7 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 
 // What is in the temporary file is linked like the rest.
 func TestHardLinksThatOutgrowMemory(t *testing.T) {
+	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	const n = 200
 	for i := range n {

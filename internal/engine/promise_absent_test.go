@@ -67,6 +67,7 @@ func absentTold(t testing.TB, o Options) []string {
 // What the source's manifest lists and the source lacks is a warning, or with
 // --source-manifest=strict a mismatch each, unless nobody asked for it.
 func TestAbsentFiles(t *testing.T) {
+	t.Parallel()
 	line := func(path string) string { return sha("x") + "  " + path + "\n" }
 	many := ""
 	var names []string
@@ -219,6 +220,7 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 
 // A manifest of the name that --manifest gives is a promise, below the root too.
 func TestAPromiseByAnotherName(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"sums/today", "./sums//today", "CHECKSUMS"} {
 		lines := sha("x") + "  a\n" + sha("wrong") + "  d/b\n" + sha("x") + "  gone\n"
 		src, dst := promised(t, map[string][]byte{"a": []byte("x"), "d/b": []byte("y")}, filepath.Clean(name), lines)
@@ -246,6 +248,7 @@ func TestAPromiseByAnotherName(t *testing.T) {
 
 // A single file's promise is NAME.sha256 beside it, and nothing else.
 func TestAPromiseBesideASingleFile(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		manifest, lines string
 		hashes          []hash.Algorithm

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -24,10 +22,8 @@ import (
 // promise, and the copy's are the same, byte for byte. One flipped bit is told
 // once for each name that it is in, and not handed on.
 func TestPropertyCopyOn(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	unix.Umask(0o022)
 	rapid.Check(t, func(t *rapid.T) {
-		c := newTrial(t)
+		c := newTrial(t, "")
 		defer c.remove()
 		require.NoError(t, treetest.Make(c.source, c.tree(2)))
 		c.options.Targets = c.options.Targets[:1]

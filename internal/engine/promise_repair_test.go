@@ -19,6 +19,7 @@ import (
 // A source that was rotten when it was copied, and is whole again: the manifest of
 // the next copy takes the place of the copy of the source's, which it equals.
 func TestARepairedSourceGetsItsManifest(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", []byte("x"), since)
@@ -37,6 +38,7 @@ func TestARepairedSourceGetsItsManifest(t *testing.T) {
 
 // The same where the first copy was a part of the source.
 func TestAPartialCopyThenTheWhole(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", []byte("x"), since)
@@ -52,6 +54,7 @@ func TestAPartialCopyThenTheWhole(t *testing.T) {
 // A source with a signed SHA256SUMS and our sealift.sha256, and one rotten file: the
 // copy has a manifest of everything else.
 func TestARottenCopyOfASignedMirror(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", []byte("x"), since)
@@ -69,6 +72,7 @@ func TestARottenCopyOfASignedMirror(t *testing.T) {
 
 // A stale manifest at one destination says nothing about the source.
 func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
+	t.Parallel()
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		for _, links := range []bool{false, true} {
 			dir := treetest.MemoryDir(t)
@@ -99,6 +103,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 
 // What is listed below a regular file, or with a name that cannot be, is absent.
 func TestAbsentWhereNothingCanBe(t *testing.T) {
+	t.Parallel()
 	for _, path := range []string{"file/below", "d/" + strings.Repeat("n", 256)} {
 		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
 			src, dst := promised(t, map[string][]byte{"file": []byte("x"), "d/y": nil}, "SHA256SUMS", sha("x")+"  "+path+"\n")
@@ -114,6 +119,7 @@ func TestAbsentWhereNothingCanBe(t *testing.T) {
 
 // A symbolic link of the manifest's name that leads in circles fails nothing.
 func TestALoopOfTheManifestsName(t *testing.T) {
+	t.Parallel()
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "other", "")
 	require.NoError(t, os.Symlink("SHA256SUMS", filepath.Join(src, "SHA256SUMS")))
 	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).mismatches())

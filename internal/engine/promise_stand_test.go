@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ import (
 // What stands at the destination already is checked as far as its digest is
 // known, under every policy, and is not touched where the source is broken.
 func TestPromisesOfWhatStands(t *testing.T) {
+	t.Parallel()
 	source, other := treetest.Pattern(100, 1), treetest.Pattern(100, 2)
 	longer := treetest.Pattern(bigSize, 3)
 	for _, c := range []struct {
@@ -89,6 +91,7 @@ func TestPromisesOfWhatStands(t *testing.T) {
 // A skipped file that a manifest of the destination vouches for is not read:
 // the two lines are compared.
 func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	for i, name := range []string{"one", "two", "three"} {
@@ -122,6 +125,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 // The destination keeps its files and gets none of its lines falsified when the
 // source has rotted since.
 func TestABrokenSourceChangesNothingThatStands(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{100, bigSize} {
 		dir := treetest.MemoryDir(t)
 		a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
@@ -192,6 +196,7 @@ func TestBrokenAndFailed(t *testing.T) {
 
 // With --fail-fast the first broken promise ends the run.
 func TestFailFastOfABrokenPromise(t *testing.T) {
+	t.Parallel()
 	files := map[string][]byte{}
 	var lines string
 	for i := range 50 {
@@ -313,7 +318,7 @@ func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
 		require.Equal(t, []any{EventMismatch, "x", c}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 		own, err := os.ReadFile(filepath.Join(c, "sealift.sha256"))
 		require.NoError(t, err)
-		require.Equal(t, []string{"SHA256SUMS", "y"}, slices.Sorted(mapsKeys(readManifest(t, string(own)))))
+		require.Equal(t, []string{"SHA256SUMS", "y"}, slices.Sorted(maps.Keys(readManifest(t, string(own)))))
 		require.Empty(t, runTold(t, verifying(VerifyFull, b, c), &counters.Set{}).bad())
 		require.Equal(t, []string{"x", "y"}, listed(t, c))
 		require.NoFileExists(t, filepath.Join(c, "sealift.sha256"), "the source's is that of the copy again")

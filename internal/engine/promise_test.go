@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,56 +11,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// digestOf is what a line of the algorithm's manifest begins with.
-func digestOf(a hash.Algorithm, content []byte) string {
-	set := hash.NewSet([]hash.Algorithm{a})
-	set.Write(content)
-	return hex.EncodeToString(set.Digests()[0])
-}
-
-// promiseLines lists the files by path, as sha256sum would.
-func promiseLines(files map[string][]byte) string {
-	var b strings.Builder
-	for path, content := range files {
-		fmt.Fprintf(&b, "%s  %s\n", sha(string(content)), path)
-	}
-	return b.String()
-}
-
-// promised makes a source of files with a manifest.
-func promised(t testing.TB, files map[string][]byte, name, manifest string) (src, dst string) {
-	t.Helper()
-	dir := treetest.MemoryDir(t)
-	src = filepath.Join(dir, "src")
-	for path, content := range files {
-		write(t, src, path, content, since)
-	}
-	write(t, src, name, []byte(manifest), since)
-	return src, filepath.Join(dir, "dst")
-}
-
-// requireBroken demands that the event says once that the source does not match.
-func requireBroken(t testing.TB, e Event, path string) {
-	t.Helper()
-	require.Equal(t, []any{EventMismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
-	require.Equal(t, failure.StageVerify, stageOf(t, e))
-	require.ErrorContains(t, e.Err, "source does not match its manifest")
-}
-
 // One flipped bit in B, on the way from A to B to C: it is told at once, and
 // not handed on.
 func TestCorruptionIsNotHandedOn(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, {hash.BLAKE3, hash.SHA256, hash.XXH128}} {
 		a, files := littleTree(t)
 		dir := treetest.MemoryDir(t)
@@ -128,6 +89,7 @@ func TestCorruptionIsNotHandedOn(t *testing.T) {
 // However the source's manifest is written, it is understood: a good file
 // passes, and a bad one does not.
 func TestEveryFormOfALineIsAPromise(t *testing.T) {
+	t.Parallel()
 	good, bad := treetest.Pattern(100, 1), treetest.Pattern(bigSize, 2)
 	for name, form := range map[string]string{
 		"plain":             "%s  %s\n",
@@ -172,6 +134,7 @@ func TestEveryFormOfALineIsAPromise(t *testing.T) {
 
 // A name with all that an escape is for.
 func TestPromiseOfAnEscapedName(t *testing.T) {
+	t.Parallel()
 	name := "new\nline \\ back\rreturn"
 	files := map[string][]byte{name: []byte("x"), "other": []byte("y")}
 	src, dst := promised(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
@@ -183,6 +146,7 @@ func TestPromiseOfAnEscapedName(t *testing.T) {
 
 // The same digest twice is one promise; two digests are one that no file keeps.
 func TestDuplicateLinesOfAPromise(t *testing.T) {
+	t.Parallel()
 	right, wrong := sha("x"), sha("y")
 	for name, c := range map[string]struct {
 		lines []string
@@ -224,6 +188,7 @@ func manyDigests(n int) (list []string) {
 
 // Each name of a file with several has a promise of its own.
 func TestHardLinksWithDifferentPromises(t *testing.T) {
+	t.Parallel()
 	right, wrong := sha("content"), sha("rotten")
 	for mask := range 8 { // which of the three names are promised wrongly
 		for _, workers := range []int{1, 4} {
@@ -270,6 +235,7 @@ func TestHardLinksWithDifferentPromises(t *testing.T) {
 
 // Several hashes, each with a manifest in the source: all of them are promises.
 func TestSeveralManifestsInTheSource(t *testing.T) {
+	t.Parallel()
 	hashes := []hash.Algorithm{hash.SHA256, hash.BLAKE3, hash.MD5}
 	content := treetest.Pattern(bigSize, 1)
 	files := map[string][]byte{"a": content}
@@ -302,6 +268,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 // Where the source's SHA256SUMS is somebody else's, sealift.sha256 beside it is
 // ours, and both are promises.
 func TestThePromiseBesideASignedManifest(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	for _, name := range []string{"listed", "both", "ours"} {
@@ -340,6 +307,7 @@ func TestThePromiseBesideASignedManifest(t *testing.T) {
 // With --source-manifest=ignore, in a dry run and without hashes nothing is
 // checked, and nothing kept back.
 func TestPromisesThatNobodyChecks(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(o *Options){
 		"ignore":  func(o *Options) { o.SourceManifest = SourceManifestIgnore },
 		"dry run": func(o *Options) { o.DryRun = true },
@@ -360,6 +328,7 @@ func TestPromisesThatNobodyChecks(t *testing.T) {
 
 // A text of the manifest's name promises nothing and is copied as a file.
 func TestASourceManifestThatIsNone(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"", "\n\n", "# nothing\n", "a text about SHA256SUMS\n", "\x00\x01\xff", strings.Repeat("x", 300_000)} {
 		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", text)

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -34,10 +33,8 @@ import (
 // files; a second run has nothing to do; and whatever is done to the source, a
 // policy that replaces makes the copy equal again.
 func TestPropertyCopy(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	unix.Umask(0o022)
 	rapid.Check(t, func(t *rapid.T) {
-		c := newTrial(t)
+		c := newTrial(t, "")
 		defer c.remove()
 		require.NoError(t, treetest.Make(c.source, c.tree(3)))
 
@@ -72,8 +69,10 @@ type trial struct {
 	fresh       int // names that mutate has made
 }
 
-func newTrial(t *rapid.T) *trial {
-	dir, err := os.MkdirTemp("", "property")
+// newTrial draws the options of a trial, which is in a new directory below top; "" is the
+// system's for temporary files.
+func newTrial(t *rapid.T, top string) *trial {
+	dir, err := os.MkdirTemp(top, "property")
 	require.NoError(t, err)
 	c := &trial{T: t, dir: dir, source: filepath.Join(dir, "source")}
 	c.block = rapid.SampledFrom([]int{4 << 10, 4<<10 + 1, 12 << 10, 128 << 10}).Draw(t, "block")

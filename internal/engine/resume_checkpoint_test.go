@@ -16,12 +16,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -70,18 +68,11 @@ func zeroAll(t *testing.T, dir string, files map[string][]byte) (count int) {
 	return count
 }
 
-func logs(t *testing.T, dir string) []string {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, resume.JournalName(""), "log.*"))
-	require.NoError(t, err)
-	return names
-}
-
 // A checkpoint that the device refuses gives its destination up, is told and not
 // tried again. Nothing is listed there, the journal stays, and the next run mends
 // what the device did not take. The other destination does not notice.
 func TestCheckpointRefused(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	source, files := manyFiles(t)
 	o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}, SyncEnd)
 	var refused atomic.Bool
@@ -119,7 +110,7 @@ func TestCheckpointRefused(t *testing.T) {
 
 // It is not tried again, also at the end.
 func TestCheckpointRefusedIsNotRetried(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	source, files := manyFiles(t)
 	for _, refusal := range []error{syscall.EIO, syscall.ENOSPC} {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
@@ -154,7 +145,7 @@ func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 
 // The same for a large file that writeback follows.
 func TestWritebackRefused(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	_, source, files := largeSource(t)
 	write(t, source, "a", treetest.Pattern(100, 2), since)
 	files["a"] = treetest.Pattern(100, 2)
@@ -187,7 +178,7 @@ func TestWritebackRefused(t *testing.T) {
 // A log that cannot be forced, or not even written, is told of once, and what is
 // listed afterwards is true.
 func TestLogRefused(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	source, files := manyFiles(t)
 	for _, failing := range []fsys.Op{fsys.OpSync, fsys.OpWrite} {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
@@ -227,7 +218,7 @@ func TestLogRefused(t *testing.T) {
 // A journal that cannot be opened or read is no reason to remove it: what it says
 // about the files at the destination still holds.
 func TestLogUnreadable(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	source, files := manyFiles(t)
 	write(t, source, "large", treetest.Pattern(largeSize, 3), since)
 	files["large"] = treetest.Pattern(largeSize, 3)
@@ -257,7 +248,7 @@ func TestLogUnreadable(t *testing.T) {
 
 // A run that was stopped has forced what it lists, before it says so.
 func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	source, files := manyFiles(t)
 	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, sync)
@@ -290,7 +281,7 @@ func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
 
 // Nothing is noted, and nothing forced, where nothing is to be.
 func TestWithoutSyncNothingIsNoted(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	_, source, files := largeSource(t)
 	for i := range 10 {
 		name := fmt.Sprintf("%02d", i)

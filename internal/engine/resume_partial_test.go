@@ -5,7 +5,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -18,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -29,50 +27,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A large file's way is long enough to be stopped on, more than once.
-const (
-	largeBlock = 128 << 10
-	largeSize  = 40<<20 + 12345
-	firstStop  = 18 << 20
-	secondStop = 30 << 20
-	thirdStop  = 36 << 20
-)
-
-func largeOptions(source string, targets ...string) Options {
-	o := sweepOptions(source, targets, SyncEnd)
-	o.BlockSize, o.Memory = largeBlock, 8<<20
-	return o
-}
-
-// stopAt runs until so many bytes of the source are done, and is stopped then.
-func stopAt(t *testing.T, o Options, bytes int64) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	c := &counters.Set{}
-	stop := func(fsys.Call) error {
-		if c.Bytes.Load() >= bytes {
-			cancel()
-		}
-		return nil
-	}
-	fault := faultfs.OnOp(stop, fsys.OpRead, fsys.OpCopyRange)
-	if o.FS != nil {
-		fault = faultfs.All(fault, o.FS.Fault)
-	}
-	o.FS = &fsys.FS{Fault: fault}
-	_, err := Run(ctx, &o, c)
-	require.ErrorIs(t, err, context.Canceled)
-}
-
-// temporaries are those directly in a destination.
-func temporaries(t *testing.T, dir string) []string {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, fsys.Reserved+"*.tmp"))
-	require.NoError(t, err)
-	return names
-}
-
 // duplicate copies a destination as it is at this moment: what a later run would
 // find if everything ended here.
 func duplicate(t *testing.T, from, to string) {
@@ -82,54 +36,10 @@ func duplicate(t *testing.T, from, to string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// requireCopied demands that a run has nothing to complain of and leaves just the
-// files, each with its true line in each manifest.
-func requireCopied(t *testing.T, o Options, files map[string][]byte) *Summary {
-	t.Helper()
-	out := watched(t, o)
-	require.Empty(t, out.panicked)
-	require.NoError(t, out.err)
-	require.False(t, out.anything(), "%s", out)
-	requireStands(t, o, files)
-	return out.summary
-}
-
-func requireStands(t *testing.T, o Options, files map[string][]byte) {
-	t.Helper()
-	for _, target := range o.Targets {
-		nodes := look(t, target)
-		for name, content := range files {
-			require.True(t, nodes[name].content == string(content), "%s is wrong in %s", name, target)
-		}
-		for name := range nodes {
-			require.NotContains(t, name, fsys.Reserved, "left in %s", target)
-		}
-		for _, a := range o.Hashes {
-			list, err := os.ReadFile(filepath.Join(target, strings.ToUpper(string(a))+"SUMS"))
-			require.NoError(t, err)
-			for name, content := range files {
-				h := a.New()
-				h.Write(content)
-				require.Equal(t, hex.EncodeToString(h.Sum(nil)), readManifestOf(t, a, string(list))[name], "the %s manifest of %s", a, target)
-			}
-			require.Equal(t, len(files), strings.Count(string(list), "\n"))
-		}
-	}
-}
-
-func largeSource(t *testing.T) (dir, source string, files map[string][]byte) {
-	t.Helper()
-	dir = treetest.MemoryDir(t)
-	source = filepath.Join(dir, "src")
-	files = map[string][]byte{"large": treetest.Pattern(largeSize, 1)}
-	write(t, source, "large", files["large"], since)
-	return dir, source, files
-}
-
 // However often a copy is stopped, its digests are those of the whole, for each
 // digest alone and for all together, and it continues where it was.
 func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir, source, files := largeSource(t)
 	sets := [][]hash.Algorithm{hash.Algorithms(), nil}
 	for _, a := range hash.Algorithms() {
@@ -151,7 +61,7 @@ func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 // What a killed run has written is not what was read: its digests must not get
 // into those of the file, which is copied from the beginning.
 func TestResumeForgetsWhatItCouldNotProve(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir, source, files := largeSource(t)
 	o := largeOptions(source, filepath.Join(dir, "dst"))
 	stopAt(t, o, secondStop)
@@ -195,7 +105,7 @@ func rewriteLog(t *testing.T, dir string, fill func(old *journal.Log, w *journal
 // Where one of two destinations has lost its journal, both are copied from the
 // beginning, although the other has proved what was written there.
 func TestResumeForgetsWhatOnlyOneDestinationHas(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir, source, files := largeSource(t)
 	o := largeOptions(source, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
 	stopAt(t, o, secondStop)
@@ -213,7 +123,6 @@ func TestResumeForgetsWhatOnlyOneDestinationHas(t *testing.T) {
 // it has come so far again, there is nothing where the journal says that there
 // is.
 func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
-	defer goleak.VerifyNone(t)
 	dir, source, files := largeSource(t)
 	behind, ahead := filepath.Join(dir, "behind"), filepath.Join(dir, "ahead")
 	earlier, killed := filepath.Join(dir, "earlier"), filepath.Join(dir, "killed")
@@ -245,7 +154,7 @@ func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
 // A run that is stopped while it reads again what was read before, for a digest
 // that cannot tell its state, keeps what there is of the file.
 func TestResumeStoppedBeforeItContinues(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	for _, a := range []hash.Algorithm{hash.BLAKE3, hash.SHA256} {
 		dir, source, files := largeSource(t)
 		o := largeOptions(source, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
@@ -282,7 +191,7 @@ func TestResumeStoppedBeforeItContinues(t *testing.T) {
 
 // A temporary that is shorter than the journal says is not what was left.
 func TestResumeOfWhatIsShorter(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	for _, sparse := range []SparseMode{SparseAuto, SparseAlways, SparseNever} {
 		dir, source, files := largeSource(t)
 		o := largeOptions(source, filepath.Join(dir, "dst"))
@@ -296,14 +205,11 @@ func TestResumeOfWhatIsShorter(t *testing.T) {
 // What a hostile destination has under the name of the temporary is left alone,
 // and nothing is waited for.
 func TestResumeHostileTemporaries(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	for name, put := range map[string]func(t *testing.T, temp, outside string){
 		"symlink": func(t *testing.T, temp, outside string) { require.NoError(t, os.Symlink(outside, temp)) },
 		"link":    func(t *testing.T, temp, outside string) { require.NoError(t, os.Link(outside, temp)) },
-		"fifo": func(t *testing.T, temp, _ string) {
-			out, err := exec.Command("mkfifo", temp).CombinedOutput()
-			require.NoError(t, err, "%s", out)
-		},
+		"fifo":    func(t *testing.T, temp, _ string) { treetest.Create(t, temp, treetest.Fifo()) },
 		"nothing": func(*testing.T, string, string) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -339,7 +245,7 @@ func TestResumeHostileTemporaries(t *testing.T) {
 // A journal that names a temporary outside its directory, or one that is none, is
 // damaged from there on.
 func TestResumeTemporaryElsewhere(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	for _, temp := range []string{"../outside.tmp", ".sealift-/../../outside.tmp", "outside.tmp"} {
 		dir, source, files := largeSource(t)
 		o := largeOptions(source, filepath.Join(dir, "dst"))
@@ -380,7 +286,7 @@ func TestResumeTemporaryElsewhere(t *testing.T) {
 
 // The temporary of what the source has no more goes, in whatever directory.
 func TestResumeOfWhatTheSourceHasNoMore(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	for _, gone := range []string{"a/b/large", "a/b", "a"} {
 		dir := treetest.MemoryDir(t)
 		source := filepath.Join(dir, "src")

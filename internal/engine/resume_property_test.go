@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -30,11 +29,9 @@ import (
 // left, the next run that is not interrupted leaves the source's tree and a true
 // manifest of it.
 func TestPropertyResume(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	unix.Umask(0o022)
-	t.Setenv("TMPDIR", treetest.MemoryDir(t))
+	top := treetest.MemoryDir(t)
 	rapid.Check(t, func(t *rapid.T) {
-		c := newTrial(t)
+		c := newTrial(t, top)
 		defer c.remove()
 		c.options.Sync = rapid.SampledFrom([]engine.SyncMode{engine.SyncEnd, engine.SyncEnd, engine.SyncFile, engine.SyncNone}).Draw(t, "sync")
 		c.options.Policy = rapid.SampledFrom([]engine.Policy{engine.PolicyDefault, engine.PolicyChecksum, engine.PolicyAlways}).Draw(t, "policy")

@@ -27,6 +27,7 @@ import (
 // The collector is the one who finds the log's device full, while its channel is
 // full as well: it must not tell that to itself.
 func TestCollectorDoesNotWaitForItself(t *testing.T) {
+	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), treetest.MemoryDir(t)
 	deep := filepath.Join(src, strings.Repeat(strings.Repeat("d", 250)+"/", 14)) // long lines fill the log's buffer
 	require.NoError(t, os.MkdirAll(deep, 0o755))
@@ -60,6 +61,7 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 // An error of writing back was told to the device's goroutine, which has not come
 // to tell it, when a checkpoint asks and hears that all is well.
 func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "big", treetest.Pattern(48<<20, 1), since)
@@ -105,6 +107,7 @@ func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
 // The clock was ahead during the first run and has been set right: that a file's
 // change is older than a checkpoint proves nothing then.
 func TestCheckpointsOfTheFutureProveNothing(t *testing.T) {
+	t.Parallel()
 	for _, ahead := range []string{"all", "checkpoint"} {
 		dir := treetest.MemoryDir(t)
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -147,6 +150,7 @@ func TestCheckpointsOfTheFutureProveNothing(t *testing.T) {
 
 // Renaming a directory does not change what is in it, nor its change time.
 func TestListedFileInAnExchangedDirectory(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, filepath.Join(dir, "other"), "f", []byte("BBBB"), before)
@@ -177,10 +181,4 @@ func TestListedFileInAnExchangedDirectory(t *testing.T) {
 	have, err := os.ReadFile(filepath.Join(dst, "dir", "f"))
 	require.NoError(t, err)
 	require.Equal(t, "AAAA", string(have))
-}
-
-// stopClock keeps checkpoints and what else comes with time from coming.
-func stopClock(o Options) Options {
-	o.checkEvery = time.Hour
-	return o
 }

@@ -21,6 +21,7 @@ import (
 // suspect because of it: an edit there is a conflict, and is not taken for a torn file. When
 // the manifest or the other journal changes, that is not known any more.
 func TestACompleteRunSettlesWhatItLists(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		after func(t *testing.T, dst, log string)
 		kept  bool

@@ -9,6 +9,7 @@ import (
 // Every pair of states: a transition that is not in the table panics, so that no manifest
 // line rests on it.
 func TestStatesOfATransfer(t *testing.T) {
+	t.Parallel()
 	// A row is a state; the columns are the states that may follow, in the same order.
 	table := []struct {
 		from state
@@ -47,6 +48,7 @@ func TestStatesOfATransfer(t *testing.T) {
 // A new description of the source takes back everything but two facts: a failure that was
 // reported, and that this run has given the name to an earlier state.
 func TestATransferThatStartsAgain(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		done outcome
 		made bool

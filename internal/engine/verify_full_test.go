@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -25,7 +24,7 @@ import (
 // A source that reads differently although nobody has changed it: something is
 // wrong, nobody knows where, and no destination's file keeps its name.
 func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	for _, size := range []int{100, bigSize} {
 		for _, workers := range []int{1, 4} {
 			dir := treetest.MemoryDir(t)
@@ -138,6 +137,7 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 // A source that is written while it is read again has changed, whatever time
 // it says.
 func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
@@ -256,6 +256,7 @@ func TestVerifyFullTellsOnce(t *testing.T) {
 // What is skipped because its time and size are right is compared for the first
 // time when the source is read.
 func TestVerifyFullReadsWhatWasSkipped(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)

@@ -21,19 +21,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// aside are the names in a directory that hold files that were set aside.
-func aside(t testing.TB, dir string) (names []string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), readback.BadPrefix) {
-			names = append(names, e.Name())
-		}
-	}
-	return names
-}
-
 // A bad file gets a name in its directory however long its own is, and whatever
 // has that name.
 func TestABadFileAlwaysFindsAName(t *testing.T) {
@@ -110,24 +97,6 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			}
 		}
 	}
-}
-
-// asOrdinaryUser runs f without privileges. dir becomes the user's.
-func asOrdinaryUser(t *testing.T, dir string, f func()) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		f()
-		return
-	}
-	const nobody = 65534
-	require.NoError(t, os.Chown(dir, nobody, nobody))
-	require.NoError(t, syscall.Setresgid(-1, nobody, -1))
-	require.NoError(t, syscall.Setresuid(-1, nobody, -1)) // of all threads
-	defer func() {
-		require.NoError(t, syscall.Setresuid(-1, 0, -1))
-		require.NoError(t, syscall.Setresgid(-1, 0, -1))
-	}()
-	f()
 }
 
 // A bad file leaves a read-only directory, too, which is as it was afterwards.

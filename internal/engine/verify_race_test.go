@@ -38,6 +38,7 @@ func reach(c chan struct{}) {
 // Two bad files of one directory, found by two workers at the same time: its time
 // stays.
 func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "d/a", treetest.Pattern(100, 1), since)
@@ -162,6 +163,7 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 // The bytes counted at the end are those announced, also where one reading serves
 // several names, or a file is not read back at all.
 func TestProgressEndsAtItsTotal(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(src, dst string){
 		"hard links": func(src, _ string) { require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b"))) },
 		"a conflict": func(_, dst string) { write(t, dst, "a", treetest.Pattern(5, 1), since.Add(time.Hour)) },

@@ -19,6 +19,7 @@ import (
 // The destination holds the good file and its NAME.sha256; the source rots: both
 // stay.
 func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	require.NoError(t, os.Mkdir(dst, 0o700))
@@ -38,6 +39,7 @@ func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
 
 // One absent file, listed by two manifests, is one mismatch.
 func TestAnAbsentFileCountsOnce(t *testing.T) {
+	t.Parallel()
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("z")+"  gone\n")
 	write(t, src, "MD5SUMS", []byte(digestOf(hash.MD5, []byte("z"))+"  gone\n"), since)
 	o := options(src, dst)
@@ -49,6 +51,7 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 // "find -type f -exec sha256sum {} + >SHA256SUMS" lists itself, as it was when it
 // was empty: that line promises nothing.
 func TestAManifestThatListsItself(t *testing.T) {
+	t.Parallel()
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
 	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).bad())
 }

@@ -5,10 +5,10 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -27,97 +26,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// verifying is options that read back.
-func verifying(mode VerifyMode, source string, targets ...string) Options {
-	o := options(source, targets...)
-	o.Verify = mode
-	return o
-}
-
-// runTold is Run with the events kept.
-func runTold(t testing.TB, o Options, c *counters.Set) *told {
-	t.Helper()
-	out := &told{}
-	o.Report = func(e Event) { out.events = append(out.events, e) }
-	out.summary, out.err = Run(t.Context(), &o, c)
-	require.NoError(t, out.err)
-	return out
-}
-
-// bad are the events that tell of something wrong, in the order of their paths.
-func (o *told) bad() (list []Event) {
-	for _, e := range o.events {
-		if e.Kind != EventCopied && e.Kind != EventSkipped {
-			list = append(list, e)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Event) int { return strings.Compare(a.Path+"\x00"+a.Target, b.Path+"\x00"+b.Target) })
-	return list
-}
-
-// mismatches are those that are not warnings.
-func (o *told) mismatches() []Event {
-	return slices.DeleteFunc(o.bad(), func(e Event) bool { return e.Kind == EventWarning })
-}
-
-func stageOf(t testing.TB, e Event) failure.Stage {
-	t.Helper()
-	f := &failure.FileError{}
-	require.ErrorAs(t, e.Err, &f)
-	require.Equal(t, []string{e.Path, e.Target}, []string{f.Path, f.Target}, "event and error are about the same")
-	return f.Stage
-}
-
-// atVerifying calls f once, when everything is copied and nothing is read back yet.
-func atVerifying(c *counters.Set, f func()) *fsys.FS {
-	var once sync.Once
-	return faultfs.New(func(fsys.Op, string) error {
-		if counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
-			once.Do(f)
-		}
-		return nil
-	})
-}
-
-// spoil flips one bit of a file and gives it its times back.
-func spoil(t testing.TB, path string) {
-	t.Helper()
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NotEmpty(t, content)
-	content[len(content)/2] ^= 1
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = f.Write(content)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-	require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
-}
-
-// listed are the paths in a destination's manifest, sorted, all of which must
-// be true. The name of the manifest is SHA256SUMS.
-func listed(t testing.TB, root string) []string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "SHA256SUMS"))
-	if os.IsNotExist(err) {
-		return nil
-	}
-	require.NoError(t, err)
-	lines := readManifest(t, string(content))
-	for path, digest := range lines {
-		stands, err := os.ReadFile(filepath.Join(root, path))
-		require.NoError(t, err, "the manifest lists what is not there")
-		require.Equal(t, sha(string(stands)), digest, "the line of %s is false", path)
-	}
-	return slices.Sorted(mapsKeys(lines))
-}
-
 // What is read back and is not what was written is told, moved away and not
 // listed; the rest is.
 func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for _, name := range []string{"a", "d/b", "d/c", "z"} {
@@ -164,7 +76,7 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 
 // Nothing is told where nothing is wrong, whatever the tree.
 func TestVerifyOfWhatIsRight(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	t.Parallel()
 	src, files := littleTree(t)
 	for _, mode := range []VerifyMode{VerifyDest, VerifyFull} {
 		for _, workers := range []int{1, 8} {
@@ -242,20 +154,10 @@ func TestVerifyHardLinks(t *testing.T) {
 	}
 }
 
-// youngManifest waits until a manifest vouches for what stands beside it.
-func youngManifest(t testing.TB, paths ...string) {
-	t.Helper()
-	time.Sleep(20 * time.Millisecond) // some ticks of the clock that stamps files
-	for _, path := range paths {
-		now := time.Now()
-		require.NoError(t, os.Chtimes(path, now, now))
-	}
-	time.Sleep(20 * time.Millisecond)
-}
-
 // What an earlier manifest vouches for is skipped without being read, and read
 // back all the same. Its line goes from the manifests of all kinds.
 func TestVerifyReadsWhatWasSkipped(t *testing.T) {
+	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
@@ -298,7 +200,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 		if i == 2 {
 			want = []string{"a", "b"}
 		}
-		require.Equal(t, want, slices.Sorted(mapsKeys(readManifest(t, string(content)))), path)
+		require.Equal(t, want, slices.Sorted(maps.Keys(readManifest(t, string(content)))), path)
 	}
 	now, err := os.Stat(manifests[2])
 	require.NoError(t, err)
@@ -432,6 +334,7 @@ func TestVerifyOfNamesThatOthersTook(t *testing.T) {
 // Two destinations on different devices are read back at the same time: the first file of
 // each waits until the other is opened, too. With one worker, that must be a worker each.
 func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	one, two := treetest.MemoryDir(t), t.TempDir()
 	var stats [2]unix.Stat_t
 	for i, dir := range []string{one, two} {

@@ -1,0 +1,560 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/readback"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+const (
+	sweepBlock = 4 << 10 // bytes: what is longer goes through lanes
+	bigSize    = 5*sweepBlock + 123
+)
+
+var (
+	longAgo = time.Unix(1_000_000_000, 111_111_111)
+	before  = time.Unix(1_500_000_000, 222_222_222)
+	since   = time.Unix(1_600_000_000, 333_333_333)
+)
+
+// TestMain fails if any test has left a goroutine.
+//
+// Tests are parallel unless they change the process or start a program: until that runs, it
+// holds copies of all descriptors, and with them the locks of other tests' destinations.
+func TestMain(m *testing.M) {
+	fsys.Umask() // sets it for a moment, where it cannot be read
+	goleak.VerifyTestMain(m)
+}
+
+// options are those of most tests: nothing is synced, so that a run takes no time.
+func options(source string, targets ...string) Options {
+	o := sweepOptions(source, targets, SyncNone)
+	o.Workers = 3
+	return o
+}
+
+// sweepOptions are those of tests that count operations: one worker does nearly the same
+// ones in each run.
+func sweepOptions(source string, targets []string, sync SyncMode) Options {
+	return Options{
+		Source: source, Targets: targets, Hashes: []hash.Algorithm{hash.SHA256},
+		Sync: sync, Preserve: PreserveAll, BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20,
+	}
+}
+
+// verifying is options that read back.
+func verifying(mode VerifyMode, source string, targets ...string) Options {
+	o := options(source, targets...)
+	o.Verify = mode
+	return o
+}
+
+// in lets a run open everything through sys.
+func in(sys *fsys.FS, o Options) Options {
+	o.FS = sys
+	return o
+}
+
+// stopClock keeps checkpoints and what else comes with time from coming.
+func stopClock(o Options) Options {
+	o.checkEvery = time.Hour
+	return o
+}
+
+// told is what a run has reported.
+type told struct {
+	events   []Event
+	summary  *Summary
+	err      error
+	panicked string
+}
+
+func (o *told) anything() bool {
+	for _, e := range o.events {
+		switch e.Kind {
+		case EventFailed, EventMismatch, EventConflict, EventWarning, EventTargetLost:
+			return true
+		}
+	}
+	return o.err != nil
+}
+
+// bad are the events that tell of something wrong, in the order of their paths.
+func (o *told) bad() (list []Event) {
+	for _, e := range o.events {
+		if e.Kind != EventCopied && e.Kind != EventSkipped {
+			list = append(list, e)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Event) int { return strings.Compare(a.Path+"\x00"+a.Target, b.Path+"\x00"+b.Target) })
+	return list
+}
+
+// mismatches are those that are not warnings.
+func (o *told) mismatches() []Event {
+	return slices.DeleteFunc(o.bad(), func(e Event) bool { return e.Kind == EventWarning })
+}
+
+func (o *told) String() string {
+	var b strings.Builder
+	for _, e := range o.events {
+		if e.Kind != EventCopied && e.Kind != EventSkipped {
+			fmt.Fprintf(&b, "  event %d %q to %s: %v\n", e.Kind, e.Path, filepath.Base(e.Target), e.Err)
+		}
+	}
+	fmt.Fprintf(&b, "  error %v\n", o.err)
+	return b.String()
+}
+
+// runTold is Run with the events kept.
+func runTold(t testing.TB, o Options, c *counters.Set) *told {
+	t.Helper()
+	out := &told{}
+	o.Report = func(e Event) { out.events = append(out.events, e) }
+	out.summary, out.err = Run(t.Context(), &o, c)
+	require.NoError(t, out.err)
+	return out
+}
+
+// watched is Run with a watchdog.
+func watched(t *testing.T, o Options) *told {
+	t.Helper()
+	out := &told{}
+	o.Report = func(e Event) { out.events = append(out.events, e) }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				out.panicked = fmt.Sprintf("%v\n%s", p, ourFrames(string(debug.Stack())))
+			}
+		}()
+		out.summary, out.err = Run(context.Background(), &o, &counters.Set{})
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		panic("Run does not end")
+	}
+	return out
+}
+
+// ourFrames shortens a stack to the engine's functions.
+func ourFrames(stack string) string {
+	var b strings.Builder
+	lines := strings.Split(stack, "\n")
+	for i := 0; i+1 < len(lines); i++ {
+		if strings.Contains(lines[i], "/internal/engine.") && !strings.Contains(lines[i], "injector") {
+			_, function, _ := strings.Cut(lines[i], "/internal/")
+			name, _, _ := strings.Cut(function, "(0x")
+			place := filepath.Base(strings.TrimSpace(lines[i+1]))
+			place, _, _ = strings.Cut(place, " ")
+			fmt.Fprintf(&b, "    %s %s\n", name, place)
+		}
+	}
+	return b.String()
+}
+
+func stageOf(t testing.TB, e Event) failure.Stage {
+	t.Helper()
+	f := &failure.FileError{}
+	require.ErrorAs(t, e.Err, &f)
+	require.Equal(t, []string{e.Path, e.Target}, []string{f.Path, f.Target}, "event and error are about the same")
+	return f.Stage
+}
+
+// requireBroken demands that the event says once that the source does not match.
+func requireBroken(t testing.TB, e Event, path string) {
+	t.Helper()
+	require.Equal(t, []any{EventMismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
+	require.Equal(t, failure.StageVerify, stageOf(t, e))
+	require.ErrorContains(t, e.Err, "source does not match its manifest")
+}
+
+func write(t require.TestingT, root, name string, content []byte, mtime time.Time) {
+	path := filepath.Join(root, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, content, 0o640))
+	require.NoError(t, os.Chtimes(path, mtime, mtime))
+}
+
+func fileExists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func threeTargets(dir string) []string {
+	return []string{filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "3")}
+}
+
+// littleTree has files that go inline and files that take the lanes.
+func littleTree(t testing.TB) (root string, files map[string][]byte) {
+	t.Helper()
+	root = filepath.Join(treetest.MemoryDir(t), "src")
+	files = map[string][]byte{
+		"a":         treetest.Pattern(100, 1),
+		"b/big":     treetest.Pattern(bigSize, 2),
+		"b/c/small": treetest.Pattern(10, 3),
+		"d/big":     treetest.Pattern(3*sweepBlock, 4),
+		"e":         {},
+		"f/link":    treetest.Pattern(bigSize, 5),
+	}
+	for name, content := range files {
+		write(t, root, name, content, since)
+	}
+	require.NoError(t, os.Link(filepath.Join(root, "f/link"), filepath.Join(root, "g")))
+	files["g"] = files["f/link"]
+	require.NoError(t, os.Symlink("a", filepath.Join(root, "h")))
+	return root, files
+}
+
+// promised makes a source of files with a manifest.
+func promised(t testing.TB, files map[string][]byte, name, manifest string) (src, dst string) {
+	t.Helper()
+	dir := treetest.MemoryDir(t)
+	src = filepath.Join(dir, "src")
+	for path, content := range files {
+		write(t, src, path, content, since)
+	}
+	write(t, src, name, []byte(manifest), since)
+	return src, filepath.Join(dir, "dst")
+}
+
+// promiseLines lists the files by path, as sha256sum would.
+func promiseLines(files map[string][]byte) string {
+	var b strings.Builder
+	for path, content := range files {
+		fmt.Fprintf(&b, "%s  %s\n", sha(string(content)), path)
+	}
+	return b.String()
+}
+
+// youngManifest waits until a manifest vouches for what stands beside it.
+func youngManifest(t testing.TB, paths ...string) {
+	t.Helper()
+	time.Sleep(20 * time.Millisecond) // some ticks of the clock that stamps files
+	for _, path := range paths {
+		now := time.Now()
+		require.NoError(t, os.Chtimes(path, now, now))
+	}
+	time.Sleep(20 * time.Millisecond)
+}
+
+// spoil flips one bit of a file and gives it its times back.
+func spoil(t testing.TB, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotEmpty(t, content)
+	content[len(content)/2] ^= 1
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+}
+
+type node struct {
+	mode    fs.FileMode
+	mtime   time.Time
+	content string // of a file; a link's target
+	links   uint64 // of a file; 0 except on Linux
+	attrs   string // user.sealift and user.surplus; "" except on Linux
+}
+
+// look reads a tree below root.
+func look(t require.TestingT, root string) map[string]node {
+	nodes := map[string]node{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		rel = filepath.ToSlash(rel)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		n := node{mode: info.Mode(), mtime: info.ModTime()}
+		n.links, n.attrs = linksAndAttributes(path, info)
+		switch {
+		case info.Mode().IsRegular():
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			n.content = string(b)
+		case info.IsDir():
+			n.links = 0
+		case info.Mode()&fs.ModeSymlink != 0:
+			n.content, err = os.Readlink(path)
+		}
+		nodes[rel] = n
+		return err
+	}))
+	return nodes
+}
+
+// requireWhole demands that each regular file below root is one of files, whole.
+func requireWhole(t testing.TB, root string, files map[string][]byte) (count int) {
+	t.Helper()
+	if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	for path, n := range look(t, root) {
+		if strings.Contains(path, fsys.Reserved) {
+			require.NotContains(t, path, ".tmp", "a temporary is left")
+			continue
+		}
+		if !n.mode.IsRegular() || strings.HasSuffix(path, "SUMS") || path == srcMarker {
+			continue
+		}
+		count++
+		content, ok := files[path]
+		require.True(t, ok, "%s: of unknown origin", path)
+		require.True(t, n.content == string(content), "%s: incomplete or wrong", path)
+	}
+	return count
+}
+
+// digestOf is what a line of the algorithm's manifest begins with.
+func digestOf(a hash.Algorithm, content []byte) string {
+	set := hash.NewSet([]hash.Algorithm{a})
+	set.Write(content)
+	return hex.EncodeToString(set.Digests()[0])
+}
+
+func sha(content string) string {
+	set := hash.NewSet([]hash.Algorithm{hash.SHA256})
+	set.Write([]byte(content))
+	return hex.EncodeToString(set.Digests()[0])
+}
+
+func readManifest(t require.TestingT, content string) map[string]string {
+	return readManifestOf(t, hash.SHA256, content)
+}
+
+func readManifestOf(t require.TestingT, a hash.Algorithm, content string) map[string]string {
+	r := manifest.NewReader(bytes.NewReader([]byte(content)), manifest.GNU, a)
+	lines := map[string]string{}
+	for {
+		l, err := r.Next()
+		if err != nil {
+			count, _ := r.Malformed()
+			require.Zero(t, count)
+			return lines
+		}
+		require.NotContains(t, lines, l.Path)
+		lines[l.Path] = hex.EncodeToString(l.Digest)
+	}
+}
+
+// listed are the paths in a destination's manifest, sorted, all of which must
+// be true. The name of the manifest is SHA256SUMS.
+func listed(t testing.TB, root string) []string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "SHA256SUMS"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	lines := readManifest(t, string(content))
+	for path, digest := range lines {
+		stands, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err, "the manifest lists what is not there")
+		require.Equal(t, sha(string(stands)), digest, "the line of %s is false", path)
+	}
+	return slices.Sorted(maps.Keys(lines))
+}
+
+// operation is one call over the seam, named by its kind and how many of that
+// kind came before: one worker makes that nearly deterministic.
+type operation struct {
+	op  fsys.Op
+	nth int
+}
+
+// failing makes one operation on entries of these names fail.
+func failing(err error, op fsys.Op, names ...string) *fsys.FS {
+	return faultfs.New(func(o fsys.Op, name string) error {
+		if o == op && slices.Contains(names, name) {
+			return err
+		}
+		return nil
+	})
+}
+
+// atVerifying calls f once, when everything is copied and nothing is read back yet.
+func atVerifying(c *counters.Set, f func()) *fsys.FS {
+	var once sync.Once
+	return faultfs.New(func(fsys.Op, string) error {
+		if counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
+			once.Do(f)
+		}
+		return nil
+	})
+}
+
+const srcMarker = "SEALIFT-INCOMPLETE-src.txt"
+
+// marked is the marker of a name at a destination: its head, and its text after that.
+func marked(t testing.TB, dst, name string) (incomplete.Head, string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dst, name))
+	require.NoError(t, err)
+	h, err := incomplete.ReadHead(bytes.NewReader(text), int64(len(text)))
+	require.NoError(t, err)
+	return h, strings.TrimPrefix(string(text), h.String())
+}
+
+// markersAt are the names of the markers at a destination.
+func markersAt(t testing.TB, dst string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dst)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if incomplete.IsName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func journalAt(dst string) string { return filepath.Join(dst, ".sealift-journal") }
+
+// aside are the names in a directory that hold files that were set aside.
+func aside(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), readback.BadPrefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func logs(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, resume.JournalName(""), "log.*"))
+	require.NoError(t, err)
+	return names
+}
+
+// temporaries are those directly in a destination.
+func temporaries(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, fsys.Reserved+"*.tmp"))
+	require.NoError(t, err)
+	return names
+}
+
+// A large file's way is long enough to be stopped on, more than once.
+const (
+	largeBlock = 128 << 10
+	largeSize  = 40<<20 + 12345
+	firstStop  = 18 << 20
+	secondStop = 30 << 20
+	thirdStop  = 36 << 20
+)
+
+func largeOptions(source string, targets ...string) Options {
+	o := sweepOptions(source, targets, SyncEnd)
+	o.BlockSize, o.Memory = largeBlock, 8<<20
+	return o
+}
+
+func largeSource(t *testing.T) (dir, source string, files map[string][]byte) {
+	t.Helper()
+	dir = treetest.MemoryDir(t)
+	source = filepath.Join(dir, "src")
+	files = map[string][]byte{"large": treetest.Pattern(largeSize, 1)}
+	write(t, source, "large", files["large"], since)
+	return dir, source, files
+}
+
+// stopAt runs until so many bytes of the source are done, and is stopped then.
+func stopAt(t *testing.T, o Options, bytes int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &counters.Set{}
+	stop := func(fsys.Call) error {
+		if c.Bytes.Load() >= bytes {
+			cancel()
+		}
+		return nil
+	}
+	fault := faultfs.OnOp(stop, fsys.OpRead, fsys.OpCopyRange)
+	if o.FS != nil {
+		fault = faultfs.All(fault, o.FS.Fault)
+	}
+	o.FS = &fsys.FS{Fault: fault}
+	_, err := Run(ctx, &o, c)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// requireCopied demands that a run has nothing to complain of and leaves just the
+// files, each with its true line in each manifest.
+func requireCopied(t *testing.T, o Options, files map[string][]byte) *Summary {
+	t.Helper()
+	out := watched(t, o)
+	require.Empty(t, out.panicked)
+	require.NoError(t, out.err)
+	require.False(t, out.anything(), "%s", out)
+	requireStands(t, o, files)
+	return out.summary
+}
+
+func requireStands(t *testing.T, o Options, files map[string][]byte) {
+	t.Helper()
+	for _, target := range o.Targets {
+		nodes := look(t, target)
+		for name, content := range files {
+			require.True(t, nodes[name].content == string(content), "%s is wrong in %s", name, target)
+		}
+		for name := range nodes {
+			require.NotContains(t, name, fsys.Reserved, "left in %s", target)
+		}
+		for _, a := range o.Hashes {
+			list, err := os.ReadFile(filepath.Join(target, strings.ToUpper(string(a))+"SUMS"))
+			require.NoError(t, err)
+			for name, content := range files {
+				h := a.New()
+				h.Write(content)
+				require.Equal(t, hex.EncodeToString(h.Sum(nil)), readManifestOf(t, a, string(list))[name], "the %s manifest of %s", a, target)
+			}
+			require.Equal(t, len(files), strings.Count(string(list), "\n"))
+		}
+	}
+}
