@@ -34,7 +34,7 @@ var completedValues = map[string]string{
 	"copy --manifest":         thenFiles,
 	"copy --verify":           "off dest full " + thenNothing,
 	"copy --source-manifest":  "check strict ignore " + thenNothing,
-	"copy --overwrite-policy": "default never always update checksum " + thenNothing,
+	"copy --overwrite-policy": "default never protect always update checksum " + thenNothing,
 	"copy --preserve":         "all none mode times owner links xattr acl " + thenList,
 	"copy --sparse":           "auto always never " + thenNothing,
 	"copy --reflink":          "auto always never " + thenNothing,

@@ -140,10 +140,9 @@ func (r *run) prepareSource(e *entry) error {
 		return r.readSpecialXattrs(e)
 	}
 	e.clock.At(timing.Read, timing.Source)
-	if r.opts.DryRun {
-		return nil
+	if !r.opts.DryRun {
+		r.openCache(e)
 	}
-	r.openCache(e)
 	return r.readXattrs(&e.file.Object, e.path, e.meta)
 }
 
@@ -201,8 +200,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 		r.giveUp(e, p) // nothing after a commit
 	}
 	if err != nil && !errors.Is(err, errSourceChanged) {
-		r.counters.Bytes.Add(-e.counted)
-		e.counted = 0
+		r.uncount(e)
 	}
 	return err
 }
@@ -231,8 +229,9 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if e.evict != nil {
 		course.Read = e.evict.Read
 	}
-	e.resumed = start
+	e.read, e.resumed = true, start
 	e.counted += start
+	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, course)
 	e.counted += max(total-start, 0)

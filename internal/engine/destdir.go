@@ -32,6 +32,8 @@ type destDir struct {
 	// given back when it is left, if the policy forbids to touch it
 	originalMode uint32
 	tookOver     bool
+	// refreshed: its metadata was not the source's before the run, and is now.
+	refreshed bool
 
 	owner     fsys.Info // owner and group that new files get here
 	ownerSet  bool

@@ -203,7 +203,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		}
 	}
 	done, err := r.link(e, p, g, act)
-	if err != nil || done == outNothing || e.kind != fsys.Regular || r.opts.DryRun {
+	if err != nil || done == outNothing || e.kind != fsys.Regular {
 		return targetResult{done: done}, err
 	}
 	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil

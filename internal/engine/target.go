@@ -58,6 +58,8 @@ type target struct {
 
 	verified, cached int64 // files read back and found equal; those of them that perhaps came from memory
 
+	counts Counts // the collector's
+
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about
