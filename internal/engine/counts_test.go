@@ -44,6 +44,12 @@ func differences(t *testing.T) (src, dst string) {
 	require.NoError(t, os.Chmod(filepath.Join(src, "shared"), 0o604))
 	require.NoError(t, os.Link(filepath.Join(dst, "shared"), filepath.Join(dir, "outside")))
 	require.NoError(t, os.Link(filepath.Join(src, "link"), filepath.Join(src, "link2")))
+	for _, pair := range []string{"pair", "old"} { // new, and linked to each other at the destination
+		write(t, src, pair, []byte(pair), since)
+		require.NoError(t, os.Link(filepath.Join(src, pair), filepath.Join(src, pair+"2")))
+	}
+	write(t, dst, "old", []byte("an old one"), older)
+	require.NoError(t, os.Link(filepath.Join(dst, "old"), filepath.Join(dst, "old2")))
 	for _, name := range []string{"busy", "quiet"} { // busy gets a new file, which changes its time
 		for _, in := range []string{src, dst} {
 			require.NoError(t, os.Chtimes(filepath.Join(in, name), since, since))
@@ -105,17 +111,18 @@ func TestCounts(t *testing.T) {
 	o := options(src, dst, filepath.Join(filepath.Dir(dst), "empty"))
 	o.Workers = 1
 	out := runTold(t, o, &counters.Set{})
-	// Created: new, sub, sub/new, busy/new, link2. Replaced: older, longer, shared.
+	// Created: new, sub, sub/new, busy/new, link2, pair, pair2. Replaced: older, longer,
+	// shared, old, old2.
 	// Updated: touched, mode, mode.d. Up to date: same, damaged, which is
 	// listed and not read, link, busy/in, quiet/in.
-	require.Equal(t, Counts{Created: 5, Replaced: 3, Updated: 3, UpToDate: 5}, out.summary.Targets[0].Counts)
+	require.Equal(t, Counts{Created: 7, Replaced: 5, Updated: 3, UpToDate: 5}, out.summary.Targets[0].Counts)
 	require.EqualValues(t, 2, out.summary.Conflicts) // newer, unlisted
-	// Files: 16 with link2. Directories: busy, quiet, sub, mode.d.
-	require.Equal(t, Counts{Created: 20}, out.summary.Targets[1].Counts)
-	require.Equal(t, Counts{Created: 20}, out.summary.Counts)
+	// Files: 20 with hard links. Directories: busy, quiet, sub, mode.d.
+	require.Equal(t, Counts{Created: 24}, out.summary.Targets[1].Counts)
+	require.Equal(t, Counts{Created: 24}, out.summary.Counts)
 
 	second := runTold(t, o, &counters.Set{})
-	require.Equal(t, Counts{UpToDate: 14}, second.summary.Targets[0].Counts)
-	require.Equal(t, Counts{UpToDate: 16}, second.summary.Targets[1].Counts)
+	require.Equal(t, Counts{UpToDate: 18}, second.summary.Targets[0].Counts)
+	require.Equal(t, Counts{UpToDate: 20}, second.summary.Targets[1].Counts)
 	require.Zero(t, second.summary.Bytes)
 }

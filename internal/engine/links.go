@@ -345,7 +345,8 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 			continue
 		}
 		stands := fsys.Info{}
-		if p.dir != nil {
+		planned := r.opts.DryRun && res.done != outUpToDate && res.done != outRefreshed // there is no such file yet
+		if p.dir != nil && !planned {
 			var err error
 			if stands, err = p.dir.Lstat(p.name); err != nil {
 				r.failTarget(p.target, e.path, failure.StageCheck, err)
