@@ -133,7 +133,7 @@ func (f *copyFlags) groups() []flagGroup {
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
 			s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", "`MODE`: when data is forced to the device: end (before the manifest), file (after each), none")
-			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "tell what would be done, and write nothing")
+			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "report what would be done, and write nothing")
 			s.BoolVar(&o.FailFast, "fail-fast", false, "stop at the first failure")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {

@@ -27,6 +27,7 @@ type copyJSON struct {
 }
 
 type countsJSON struct {
+	entriesJSON
 	Files       int64 `json:"files"`
 	Directories int64 `json:"directories"`
 	Links       int64 `json:"links"`
@@ -39,8 +40,18 @@ type countsJSON struct {
 	Warnings    int64 `json:"warnings"`
 }
 
+// entriesJSON counts entries of the source by what happened to them.
+type entriesJSON struct {
+	Created  int64 `json:"created"`
+	Replaced int64 `json:"replaced"`
+	Updated  int64 `json:"metadata_updated"`
+	UpToDate int64 `json:"up_to_date"`
+	Kept     int64 `json:"kept"`
+}
+
 type targetJSON struct {
 	nameJSON
+	Counts    entriesJSON    `json:"counts"`
 	Lost      *string        `json:"lost"` // why it was given up, or null
 	Manifests []manifestJSON `json:"manifests"`
 	Verified  int64          `json:"verified"`               // files read back
@@ -69,6 +80,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 		Schema: jsonSchema,
 		DryRun: s.DryRun,
 		Counts: countsJSON{
+			entriesJSON: entriesJSON(s.Counts),
 			Files:       s.Files,
 			Directories: s.Directories,
 			Links:       s.Links,
@@ -93,7 +105,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	}
 	report.Stages, report.Shares, report.Limit = newStagesJSON(s)
 	for _, t := range s.Targets {
-		target := targetJSON{nameJSON: newNameJSON(t.Path), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}
+		target := targetJSON{nameJSON: newNameJSON(t.Path), Counts: entriesJSON(t.Counts), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}
 		if t.Lost != nil {
 			text := t.Lost.Error()
 			target.Lost = &text

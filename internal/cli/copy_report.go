@@ -136,8 +136,15 @@ func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copy
 	if s.ResumedFiles > 0 || s.ResumedBytes > 0 {
 		t.row("continued", resumed(s))
 	}
+	for _, target := range s.Targets {
+		if entries := entriesOf(target.Counts); entries != "" && len(s.Targets) == 1 {
+			t.row("entries", entries)
+		} else if entries != "" {
+			t.row("entries", quote.Name(target.Path)+": "+entries)
+		}
+	}
 	t.counts([]count{
-		{"skipped", s.Skipped}, {"conflicts", s.Conflicts}, {"mismatches", mismatches},
+		{"conflicts", s.Conflicts}, {"mismatches", mismatches},
 		{"warnings", s.Warnings}, {"errors", failures},
 	})
 	t.print(w)
@@ -275,6 +282,23 @@ func readBack(t *engine.TargetSummary) string {
 		text += ", verified through cache (no device to read)"
 	}
 	return text
+}
+
+// entriesOf lists what happened to the entries of the source at a destination.
+func entriesOf(c engine.Counts) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{
+		{c.Created, "created"}, {c.Replaced, "replaced"}, {c.Updated, "metadata updated"},
+		{c.UpToDate, "up to date"}, {c.Kept, "kept"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, grouped(part.n)+" "+part.what)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // countsOf lists what was copied; files are always named.

@@ -34,12 +34,14 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 	o.Report(engine.Event{Kind: engine.EventFailed, Path: "it's", Target: "dst", Err: &failure.FileError{Path: "it's", Target: "dst", Stage: failure.StageWrite, Err: errors.New("file too large")}})
 	o.Report(engine.Event{Kind: engine.EventMismatch, Path: "rotten", Err: &failure.FileError{Path: "rotten", Stage: failure.StageCheck, Err: errors.New("source does not match its manifest")}})
 	o.Report(engine.Event{Kind: engine.EventTargetLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
+	dst := engine.Counts{Created: 20_001, Replaced: 16, Updated: 2, UpToDate: 1232, Kept: 5}
 	return &engine.Summary{
-		Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
+		Counts: dst,
+		Files:  20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
 		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1, Total: 21_239,
 		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
-			{Path: "dst", Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{Path: "dst", Counts: dst, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Present: 1232, Lost: errors.New("no space left on device")},
 		},
 		Stages: []engine.StageSummary{
@@ -87,7 +89,7 @@ copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 specia
 size        27.1 GB in 20.5 s, 1.32 GB/s
 limited by  the destination 'dst', 92 % of the time
 continued   1,234 files and 5.60 GB that an interrupted copy had done
-skipped     1,234
+entries     'dst': 20,001 created, 16 replaced, 2 metadata updated, 1,232 up to date, 5 kept
 conflicts   2
 mismatches  1
 warnings    1
@@ -169,6 +171,11 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "schema": 1,
   "dry_run": false,
   "counts": {
+    "created": 20001,
+    "replaced": 16,
+    "metadata_updated": 2,
+    "up_to_date": 1232,
+    "kept": 5,
     "files": 20001,
     "directories": 1,
     "links": 12,
@@ -188,6 +195,13 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "targets": [
     {
       "path": "dst",
+      "counts": {
+        "created": 20001,
+        "replaced": 16,
+        "metadata_updated": 2,
+        "up_to_date": 1232,
+        "kept": 5
+      },
       "lost": null,
       "manifests": [
         {
@@ -203,6 +217,13 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     },
     {
       "path": "dst2",
+      "counts": {
+        "created": 0,
+        "replaced": 0,
+        "metadata_updated": 0,
+        "up_to_date": 0,
+        "kept": 0
+      },
       "lost": "no space left on device",
       "manifests": [],
       "verified": 0,

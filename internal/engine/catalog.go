@@ -21,7 +21,7 @@ func (r *run) openManifests() {
 	o := catalog.SourceOptions{
 		Hashes: r.opts.Hashes,
 		File:   r.route.Name,
-		Check:  r.opts.SourceManifest != SourceManifestIgnore && !r.opts.DryRun,
+		Check:  r.opts.SourceManifest != SourceManifestIgnore,
 	}
 	for _, d := range r.route.Destinations {
 		if usual, _ := d.ManifestPlace(r.opts.Manifest); usual != "" && !slices.Contains(o.Names, usual) {
@@ -49,6 +49,9 @@ func (t *target) openCatalog(r *run) (err error) {
 	o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)
 	if t.catalog, err = catalog.Open(t.root, r.manifests, o); err != nil {
 		return err
+	}
+	if r.opts.DryRun { // which does not read the journal
+		t.catalog.Resume(nil)
 	}
 	if t.catalog.NeedsDigests() && r.opts.Policy != PolicyNever {
 		return r.checkGiven(t)
@@ -106,7 +109,7 @@ func (r *run) digestFile(dir *fsys.Dir, name string) (fsys.Info, hash.Digests, e
 // isLate reports whether an entry of the source has the name of a manifest of this
 // run: it is copied after everything else.
 func (r *run) isLate(d *walk.Dir, name string) bool {
-	if r.opts.DryRun || d.Parent != nil && r.opts.Manifest == "" {
+	if d.Parent != nil && r.opts.Manifest == "" {
 		return false
 	}
 	p := d.Join(name)
@@ -118,7 +121,7 @@ func (r *run) isLate(d *walk.Dir, name string) bool {
 func (r *run) copyLate() {
 	r.sync() // the collector records in the same catalogs
 	for _, t := range r.targets {
-		if t.isDropped() || t.catalog == nil || r.ctx.Err() != nil {
+		if t.isDropped() || t.catalog == nil || r.opts.DryRun || r.ctx.Err() != nil {
 			continue
 		}
 		if err := t.catalog.MakeWay(); err != nil {

@@ -38,6 +38,7 @@ type result struct {
 type targetResult struct {
 	target   *target
 	done     outcome
+	existed  bool           // something had the name
 	conflict *conflictError // for outConflict
 	content                 // that the manifest and the journal list
 	name     string         // how the manifest lists the file
@@ -59,7 +60,7 @@ func (r *run) collect() {
 			r.countPresent(m.result)
 			r.undone.account(r.targets, m.result)
 		}
-		if m.folded != nil && m.folded.catalog != nil {
+		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
 			if m.file != "" { // an earlier manifest may list what the name leads to
 				m.folded.catalog.Drop(m.file)
 			} else {
@@ -102,17 +103,19 @@ func (r *run) count(e Event) {
 // account counts an entry once, by its best outcome, and reports the outcome at each
 // destination.
 func (r *run) account(f *result) {
+	s := r.summary
 	var copied, linked, skipped, listed, known bool
+	var entry Counts // of this entry at all destinations
 	for _, t := range f.targets {
 		known = known || t.known
-		if t.fresh {
+		if t.fresh && !r.opts.DryRun {
 			r.addToLog(f, t)
 		}
 		if t.digests != nil {
 			r.toVerify = counters.Plus(r.toVerify, f.size)
 			listed = true
 		}
-		if c := t.target.catalog; c != nil {
+		if c := t.target.catalog; c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
 				Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
@@ -121,6 +124,8 @@ func (r *run) account(f *result) {
 				c.Drop(t.alias)
 			}
 		}
+		entry.add(t)
+		t.target.counts.add(t)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size}
 		switch t.done {
 		case outCreated:
@@ -143,7 +148,7 @@ func (r *run) account(f *result) {
 	if listed && r.opts.Verify == VerifyFull {
 		r.toVerify = counters.Plus(r.toVerify, f.size)
 	}
-	s := r.summary
+	s.addEntry(entry)
 	s.ResumedBytes += f.resumed
 	if known && !copied {
 		s.ResumedFiles++
@@ -154,14 +159,14 @@ func (r *run) account(f *result) {
 		s.Directories++
 	case copied && f.kind == fsys.Regular:
 		s.Files++
-		s.Bytes = counters.Plus(s.Bytes, f.size)
+		s.Bytes = counters.Plus(s.Bytes, f.size-f.resumed)
 	case copied && f.kind == fsys.Symlink:
 		s.Links++
 	case copied:
 		s.Specials++
 	case linked:
 		s.HardLinks++
-	case skipped:
+	case skipped && f.kind != fsys.Directory:
 		s.Skipped++
 	}
 }
@@ -218,7 +223,7 @@ func (r *run) sendResult(e *entry) {
 	cut := r.stopped() // in the middle of the file
 	for i, p := range e.transfers {
 		t := p.result
-		t.target, t.name, t.each = p.target, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
+		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
 		switch t.done {
 		case outConflict:
 			r.conflict(p.target, e.path, t.conflict)
@@ -240,7 +245,11 @@ func (r *run) sendResult(e *entry) {
 	}
 	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
-		counters.Grow(&r.counters.Bytes, e.meta.info.Size-e.counted)
+		rest := e.meta.info.Size - e.counted
+		if !e.read {
+			counters.Grow(&r.counters.Unread, rest)
+		}
+		counters.Grow(&r.counters.Bytes, rest)
 	}
 }
 

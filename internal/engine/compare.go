@@ -104,9 +104,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 			return err
 		}
 	}
-	if !r.opts.DryRun {
-		p.content = content{digests: e.digests, fresh: true}
-	}
+	p.content = content{digests: e.digests, fresh: true}
 	r.follow(e, p, p.decision.equal)
 	return nil
 }
@@ -210,6 +208,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		return nil, err
 	}
 	defer b.Release()
+	e.read = true
 	half := len(b.Buf) / 2
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)

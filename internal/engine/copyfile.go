@@ -141,10 +141,9 @@ func (r *run) prepareSource(e *entry) error {
 		return r.readSpecialXattrs(e)
 	}
 	e.clock.At(timing.Read, timing.Source)
-	if r.opts.DryRun {
-		return nil
+	if !r.opts.DryRun {
+		r.openCache(e)
 	}
-	r.openCache(e)
 	return r.readXattrs(&e.file.Object, e.path, e.meta)
 }
 
@@ -202,8 +201,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 		r.abort(p) // does nothing after a commit
 	}
 	if err != nil && !errors.Is(err, errSourceChanged) {
-		r.counters.Bytes.Add(-e.counted)
-		e.counted = 0
+		r.uncount(e)
 	}
 	return err
 }
@@ -232,8 +230,9 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if e.evict != nil {
 		opts.Read = e.evict.Read
 	}
-	e.resumed = start
+	e.read, e.resumed = true, start
 	e.counted += start
+	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, opts)
 	e.counted += max(total-start, 0)

@@ -28,7 +28,6 @@ const (
 type observation struct {
 	policy  Policy
 	hashing bool // the run computes digests
-	dryRun  bool
 
 	exists   bool      // something has the name
 	source   fsys.Kind // of the entry
@@ -99,7 +98,7 @@ func decide(o observation) decision {
 		return decision{act: actReplace}
 	}
 	d := o.byPolicy()
-	if o.source == fsys.Regular && o.have == fsys.Regular && !o.dryRun {
+	if o.source == fsys.Regular && o.have == fsys.Regular {
 		switch {
 		case o.journal.listed:
 			d = o.listedBefore(d)
@@ -237,8 +236,10 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		if o.policy != PolicyNever {
 			o.sameNode, err = e.sameNode(p)
 		}
-	case !o.dryRun:
-		o.journal = r.observeJournal(e, p)
+	default:
+		if !r.opts.DryRun {
+			o.journal = r.observeJournal(e, p)
+		}
 		if o.hashing && o.upToDate() {
 			o.line, o.lineHolds = p.target.catalog.Kept(e.manifestPath(p))
 			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
@@ -250,7 +251,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 // observed is what the descriptions of an entry and of what has its name say.
 func (r *run) observed(s *fileSystem, src, have fsys.Info) observation {
 	o := observation{
-		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0, dryRun: r.opts.DryRun,
+		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0,
 		exists: true, source: src.Kind, have: have.Kind,
 		sameSize: src.Size == have.Size, sameTime: s.sameTime(src.Mtime, have.Mtime),
 	}

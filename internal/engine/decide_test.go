@@ -107,22 +107,21 @@ func TestDecideEveryCombination(t *testing.T) {
 			files := s.src.Kind == fsys.Regular && s.have.Kind == fsys.Regular
 			for what, journal := range journals {
 				for _, lineIs := range []string{"none", "meets", "contradicts"} {
-					for bits := range 16 {
-						hashing, dryRun, ours, linkable := bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0
-						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, dryRun, ours, linkable)
-						o := s.observed(Options{Policy: policy, DryRun: dryRun})
+					for bits := range 8 {
+						hashing, ours, linkable := bits&1 != 0, bits&2 != 0, bits&4 != 0
+						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, ours, linkable)
+						o := s.observed(Options{Policy: policy})
 						o.hashing, o.ours, o.linkable, o.journal = hashing, ours, linkable, journal
 						if lineIs != "none" {
 							o.line, o.lineHolds = line, lineIs == "meets"
 						}
 
 						want, known := word, content{}
-						judged := files && !dryRun
-						suspect := judged && journal.suspect && !ours
+						suspect := files && journal.suspect && !ours
 						switch {
 						case ours:
 							want = "replace"
-						case judged && journal.listed:
+						case files && journal.listed:
 							want, known = afterInterruption[word].listed, content{digests: journal.digests, known: true}
 						case suspect && policy == PolicyProtect:
 							want = "?keep:conflict"
@@ -130,10 +129,10 @@ func TestDecideEveryCombination(t *testing.T) {
 							want = afterInterruption[word].suspectSameSize
 						case suspect:
 							want = afterInterruption[word].suspectOtherSize
-						case judged && hashing && word == "keep" && linkable: // its line is that of the other name
-						case judged && hashing && word == "keep" && lineIs == "meets":
+						case files && hashing && word == "keep" && linkable: // its line is that of the other name
+						case files && hashing && word == "keep" && lineIs == "meets":
 							known.digests = line
-						case judged && hashing && word == "keep":
+						case files && hashing && word == "keep":
 							want = "?keep:conflict"
 						}
 						if linkable && strings.HasSuffix(want, ":replace") {
@@ -156,7 +155,7 @@ func TestDecideEveryCombination(t *testing.T) {
 						if want == "leave" {
 							require.Equal(t, suspect, d.suspect, "a warning: "+name)
 						}
-						if judged && want == "?keep:conflict" && word == "keep" && !suspect && policy != PolicyProtect {
+						if files && want == "?keep:conflict" && word == "keep" && !suspect && policy != PolicyProtect {
 							require.Equal(t, o.line, d.line, name)
 						} else if policy == PolicyProtect {
 							require.Nil(t, d.line, "a damaged file is not replaced: "+name)
@@ -167,7 +166,7 @@ func TestDecideEveryCombination(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 19*6*5*3*16, cases)
+	require.Equal(t, 19*6*5*3*8, cases)
 	require.Equal(t, "create", spell(decide(observation{})), "nothing has the name")
 	require.Equal(t, "create", spell(decide(observation{linkable: true, ours: true})), "nor is it there any more")
 }

@@ -32,6 +32,8 @@ type destDir struct {
 	// originalMode is restored when the directory is left, if its metadata is not to be set.
 	originalMode uint32
 	tookOver     bool // it was read-only and was made writable
+	// refreshed: its metadata was not the source's before the run, and is now.
+	refreshed bool
 
 	owner     fsys.Info // owner and group that new files get here
 	ownerSet  bool

@@ -226,7 +226,7 @@ func (r *run) openTargets() error {
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
 		err := t.open(r)
-		if err == nil && !r.opts.DryRun {
+		if err == nil && t.root != nil {
 			err = t.openCatalog(r)
 		}
 		var refused *failure.RefusedError

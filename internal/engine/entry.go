@@ -40,6 +40,7 @@ type description struct {
 	digests hash.Digests   // nil until the file was read to its end
 	counted int64          // bytes of it in the progress counter
 	resumed int64          // bytes that an interrupted run had written already
+	read    bool           // its content was read, or copied by the system
 	evict   *pipe.Eviction // drops what was read from the page cache; nil if that is not wanted
 	direct  bool           // it is read past the page cache
 }
@@ -184,13 +185,22 @@ func (r *run) describeAgain(e *entry) error {
 	if e.attempts == maxAttempts {
 		return inStage(failure.StageCheck, errChanged)
 	}
-	r.counters.Bytes.Add(-e.counted)
+	r.uncount(e)
 	for _, p := range e.transfers {
 		p.startAgain()
 	}
 	e.close()
 	e.description = description{}
 	return e.openSource()
+}
+
+// uncount takes the entry's bytes out of the progress counters.
+func (r *run) uncount(e *entry) {
+	if e.counted > 0 {
+		r.counters.Bytes.Add(-e.counted)
+		r.counters.Unread.Add(-e.resumed)
+		e.counted = 0
+	}
 }
 
 // agree records the digests of one reading of the source. All readings of one run must

@@ -66,7 +66,7 @@ const namesShown = 3
 // findAbsent reports the files that the manifests of the source list and the source
 // lacks.
 func (r *run) findAbsent() {
-	if r.route.Name != "" || r.opts.DryRun {
+	if r.route.Name != "" {
 		return // the others in the directory were not asked for
 	}
 	finder := newFinder(r.source)

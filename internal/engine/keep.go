@@ -19,13 +19,13 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	if e.meta.unread { // a new one would lack attributes that this one may have
 		names = max(src.Nlink, 1)
 	}
-	if r.opts.DryRun || have.Nlink <= names {
+	if have.Nlink <= names {
 		return false, nil
 	}
 	if r.differs(p.dd.system, src, have) {
 		return true, nil
 	}
-	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+	if e.kind == fsys.Symlink {
 		return false, nil
 	}
 	o, err := p.dir.OpenObject(p.name)
@@ -33,6 +33,18 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 		return false, err
 	}
 	defer o.Close()
+	return r.outdated(p.dd.system, o, e.meta, have)
+}
+
+// outdated reports whether o at the destination, which have describes, lacks metadata that
+// could be set, or has extended attributes that m lacks.
+func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info) (bool, error) {
+	if r.differs(s, m.info, have) {
+		return true, nil
+	}
+	if m.info.Kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return false, nil
+	}
 	list, err := o.Xattrs(r.wantsXattr)
 	if err != nil && refused(err) { // setting them reports that
 		return false, nil
@@ -43,13 +55,13 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	differs := func(a, b []fsys.Xattr) bool {
 		return slices.ContainsFunc(a, func(x fsys.Xattr) bool {
 			kind := xattrKind(x.Name)
-			if p.dd.system.cannot(kind) || kind == kindACL && p.dd.system.forgetsModes { // nor would a new one have it
+			if s.cannot(kind) || kind == kindACL && s.forgetsModes { // nor would a new one have it
 				return false
 			}
 			return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil
 		})
 	}
-	return differs(e.meta.xattrs, list) || !e.meta.unread && differs(list, e.meta.xattrs), nil
+	return differs(m.xattrs, list) || !m.unread && differs(list, m.xattrs), nil
 }
 
 // differs reports whether what is at the destination lacks metadata that could be set,
@@ -70,10 +82,6 @@ func (r *run) differs(s *fileSystem, src, have fsys.Info) bool {
 // made is reported; the file is up to date all the same.
 func (r *run) keep(e *entry, p *transfer, group *linkGroup) error {
 	res := targetResult{done: outUpToDate, content: p.content}
-	if r.opts.DryRun {
-		p.finish(res)
-		return nil
-	}
 	e.clock.At(timing.Commit, p.target.place())
 	changed, err := r.refresh(p, e.meta)
 	if err != nil {

@@ -205,7 +205,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		}
 	}
 	done, err := r.link(e, p, g, act)
-	if err != nil || done == outNothing || e.kind != fsys.Regular || r.opts.DryRun {
+	if err != nil || done == outNothing || e.kind != fsys.Regular {
 		return targetResult{done: done}, err
 	}
 	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
@@ -346,8 +346,9 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {
 			continue
 		}
-		have := fsys.Info{} // nothing, in a dry run
-		if p.dir != nil {
+		have := fsys.Info{}                                                             // nothing, in a dry run
+		planned := r.opts.DryRun && res.done != outUpToDate && res.done != outRefreshed // there is no such file yet
+		if p.dir != nil && !planned {
 			var err error
 			if have, err = p.dir.Lstat(p.name); err != nil {
 				r.failTarget(p.target, e.path, failure.StageCheck, err)

@@ -336,7 +336,8 @@ func refused(err error) bool {
 	return fsys.Unsupported(err) || fsys.NotPermitted(err) || fsys.InvalidArgument(err) || errors.Is(err, fsys.ErrUnread)
 }
 
-// refresh brings the metadata of an entry that exists at the destination up to date.
+// refresh brings the metadata of an entry that exists at the destination up to date. In a dry
+// run it reports whether it would change anything.
 func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	var o *fsys.Object
 	f, have, err := p.openRegular(m.info.Kind)
@@ -360,9 +361,15 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 		if !r.differs(p.dd.system, m.info, have) {
 			return false, nil // nor is anything made to find out what follows
 		}
+		if r.opts.DryRun {
+			return true, nil
+		}
 		if follows, err := r.linksFollowed(p, have); follows || err != nil {
 			return false, err
 		}
+	}
+	if r.opts.DryRun {
+		return r.outdated(p.dd.system, o, m, have)
 	}
 	if changed, err = r.apply(p.dd.system, o, m, have, false, true); err != nil {
 		return changed, err

@@ -36,15 +36,15 @@ func TestPromisesOfWhatStands(t *testing.T) {
 		mtime time.Time
 		want  string // for each of allPolicies: b broken, c conflict, k kept unread, x: broken and a conflict
 	}{
-		{"equal, same time", source, since, "b k b b b"},
-		{"equal, older", source, longAgo, "b k b b b"},
-		{"equal, newer", source, since.Add(time.Hour), "b k b b b"},
-		{"same size, same time", other, since, "x k b x b"},
-		{"same size, older", other, longAgo, "b k b b b"},
-		{"same size, newer", other, since.Add(time.Hour), "x k b b b"},
-		{"other size, older", longer, longAgo, "b k b b b"},
-		{"other size, newer", longer, since.Add(time.Hour), "c k b b b"},
-		{"nothing", nil, since, "b b b b b"},
+		{"equal, same time", source, since, "b k b b b b"},
+		{"equal, older", source, longAgo, "b k b b b b"},
+		{"equal, newer", source, since.Add(time.Hour), "b k b b b b"},
+		{"same size, same time", other, since, "x k b x b x"},
+		{"same size, older", other, longAgo, "b k b b b x"},
+		{"same size, newer", other, since.Add(time.Hour), "x k b b b x"},
+		{"other size, older", longer, longAgo, "b k b b b c"},
+		{"other size, newer", longer, since.Add(time.Hour), "c k b b b c"},
+		{"nothing", nil, since, "b b b b b b"},
 	} {
 		for i, policy := range allPolicies() {
 			t.Run(c.name+"/"+policy.String(), func(t *testing.T) {

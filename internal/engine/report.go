@@ -39,15 +39,58 @@ func fileEvent(kind EventKind, path, target string, stage failure.Stage, err err
 	return Event{Kind: kind, Path: path, Target: target, Err: &failure.FileError{Path: path, Target: target, Stage: stage, Err: err}}
 }
 
+// Counts are the entries of the source at one destination by what happened to them. An
+// existing directory counts only where its metadata was updated.
+type Counts struct {
+	Created  int64
+	Replaced int64
+	Updated  int64 // equal, and metadata brought up to date
+	UpToDate int64
+	Kept     int64 // left alone by policy "never", or because the destination cannot hold them
+}
+
+// add counts what happened to an entry at one destination.
+func (c *Counts) add(t targetResult) {
+	switch {
+	case t.done == outCreated, t.done == outLinked && !t.existed:
+		c.Created++
+	case t.done == outReplaced, t.done == outLinked:
+		c.Replaced++
+	case t.done == outRefreshed:
+		c.Updated++
+	case t.done == outUpToDate:
+		c.UpToDate++
+	case t.done == outLeft:
+		c.Kept++
+	}
+}
+
+// addEntry counts an entry once, by the destination where most happened to it.
+func (c *Counts) addEntry(at Counts) {
+	switch {
+	case at.Created > 0:
+		c.Created++
+	case at.Replaced > 0:
+		c.Replaced++
+	case at.Updated > 0:
+		c.Updated++
+	case at.UpToDate > 0:
+		c.UpToDate++
+	case at.Kept > 0:
+		c.Kept++
+	}
+}
+
 // Summary is the account of a finished run.
 type Summary struct {
+	Counts            // each entry once, by the destination where most happened to it
 	Files       int64 // regular files copied, hard links to them included
 	Directories int64 // directories made, the root aside
 	Links       int64 // symbolic links copied
 	Specials    int64 // fifos, sockets and device nodes copied
 	HardLinks   int64 // names linked to a file that was copied under another
-	Bytes       int64 // bytes of the files copied, once however many destinations
-	Skipped     int64 // entries that were up to date or left alone by policy "never"
+	Bytes       int64 // bytes of the files copied, once however many destinations, without ResumedBytes
+	Skipped     int64 // entries that were not copied: updated, up to date or kept; no directories
 	Conflicts   int64
 	Mismatches  int64 // files that are not what a digest promised, or absent with SourceManifestStrict
 	Total       int64 // regular files in the source, or -1 if the run ended before all of them were counted
@@ -115,7 +158,8 @@ func (r *run) placeOf(p timing.Place) (place, target string) {
 // TargetSummary is the part of a Summary that concerns one destination.
 type TargetSummary struct {
 	Path      string // as the user named it
-	Lost      error  // why it was dropped, nil if it was not
+	Counts    Counts
+	Lost      error // why it was dropped, nil if it was not
 	Manifests []catalog.Written
 	Present   int64        // regular files that are there as in the source, copied by this run or earlier
 	Left      int64        // regular files that are conflicts

@@ -58,6 +58,32 @@ func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 	}
 }
 
+// Bytes that an interrupted run has copied are resumed. They are no part of the bytes
+// copied, nor of those that rates are made of.
+func TestResumedBytesAreNotCopiedBytes(t *testing.T) {
+	dir, source, files := largeSource(t)
+	o := largeOptions(source, filepath.Join(dir, "dst"))
+	stopAt(t, o, secondStop)
+	c := &counters.Set{}
+	s, err := Run(t.Context(), &o, c)
+	require.NoError(t, err)
+	requireStands(t, o, files)
+	total := int64(0)
+	for _, content := range files {
+		total += int64(len(content))
+	}
+	require.GreaterOrEqual(t, s.ResumedBytes, int64(secondStop))
+	require.Equal(t, total-s.ResumedBytes, s.Bytes)
+	require.Equal(t, total, c.Bytes.Load())
+	require.Equal(t, s.ResumedBytes, c.Unread.Load())
+
+	c = &counters.Set{}
+	s, err = Run(t.Context(), &o, c) // which has nothing to do
+	require.NoError(t, err)
+	require.Zero(t, s.Bytes+s.ResumedBytes)
+	require.Equal(t, total, c.Unread.Load())
+}
+
 // What a killed run has written is not what was read: its digests must not get
 // into those of the file, which is copied from the beginning.
 func TestResumeForgetsWhatItCouldNotProve(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // readSpecialXattrs reads what a fifo or device can have: an ACL, a label.
 func (r *run) readSpecialXattrs(e *entry) error {
-	if e.kind == fsys.Symlink || r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
 		return nil
 	}
 	e.clock.At(timing.Read, timing.Source)

@@ -65,6 +65,8 @@ type target struct {
 	createdBytes atomic.Int64 // of files that this run has created
 	presentBytes atomic.Int64 // of files that are there, those included
 
+	counts Counts // the collector's
+
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about

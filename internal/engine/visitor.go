@@ -105,15 +105,19 @@ func (r *run) Leave(d *walk.Dir) {
 	r.sendDirResult(d)
 }
 
-// sendDirResult sends to the collector at which destinations a directory was made.
+// sendDirResult sends to the collector at which destinations a directory was made or its
+// metadata was updated.
 func (r *run) sendDirResult(d *walk.Dir) {
 	if d.Parent == nil {
 		return
 	}
 	f := &result{path: d.Path(), kind: fsys.Directory}
 	for _, dd := range d.State.(destDirs) {
-		if dd.wasMade() {
+		switch {
+		case dd.wasMade():
 			f.targets = append(f.targets, targetResult{target: dd.target, done: outCreated})
+		case dd.refreshed:
+			f.targets = append(f.targets, targetResult{target: dd.target, done: outRefreshed})
 		}
 	}
 	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
@@ -129,7 +133,7 @@ func (dd *destDir) wasMade() bool {
 }
 
 func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
-	if r.opts.DryRun || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
 		return nil
 	}
 	src, err := d.Acquire()
@@ -143,10 +147,7 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 // leaveDest sets the metadata of one destination directory. The root is the
 // user's own unless this run or one that it continues made it.
 func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
-	if r.opts.DryRun {
-		return nil
-	}
-	if r.ctx.Err() == nil {
+	if r.ctx.Err() == nil && !r.opts.DryRun {
 		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
 			return err
 		}
@@ -156,7 +157,17 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		return nil
 	}
 	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
+	before := dd.info
+	if dd.tookOver {
+		before.Mode = dd.originalMode
+	}
 	switch {
+	case r.opts.DryRun:
+		if ours && known && !dd.fresh && r.ctx.Err() == nil {
+			var err error
+			dd.refreshed, err = r.outdated(dd.system, &dir.Object, meta, before)
+			return err
+		}
 	case ours && known && r.ctx.Err() == nil:
 		have := dd.info
 		if !dd.fresh {
@@ -171,9 +182,19 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			}
 			have.Mode = dd.originalMode
 		}
-		if _, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh); err != nil {
+		var outdated bool
+		disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // by what this run did in it
+		if !dd.fresh && disturbed {
+			var err error
+			if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {
+				return err
+			}
+		}
+		changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh)
+		if err != nil {
 			return err
 		}
+		dd.refreshed = !dd.fresh && (outdated || changed && !disturbed)
 	case dd.tookOver:
 		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err

@@ -17,7 +17,7 @@ const (
 // sample is the state of the counters at one moment.
 type sample struct {
 	at    time.Time
-	bytes int64
+	bytes int64 // without those that the run did not read
 }
 
 // sampler turns counters into rates. It keeps one sample per tick for as long
@@ -80,15 +80,16 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
-	if startsAnew(s.phase, shot.phase) || shot.bytes < s.first.bytes { // counted from 0 again
-		s.first = sample{now, shot.bytes}
+	moved := max(shot.bytes-c.Unread.Load(), 0)                   // what this run has done itself
+	if startsAnew(s.phase, shot.phase) || moved < s.first.bytes { // counted from 0 again
+		s.first = sample{now, moved}
 		s.samples = []sample{s.first}
 	}
 	s.phase = shot.phase
-	shot.rate = s.since(now.Add(-rateWindow)).rateTo(now, shot.bytes)
-	shot.etaRate = s.since(now.Add(-etaWindow)).rateTo(now, shot.bytes)
-	shot.average = s.first.rateTo(now, shot.bytes)
-	s.add(sample{now, shot.bytes})
+	shot.rate = s.since(now.Add(-rateWindow)).rateTo(now, moved)
+	shot.etaRate = s.since(now.Add(-etaWindow)).rateTo(now, moved)
+	shot.average = s.first.rateTo(now, moved)
+	s.add(sample{now, moved})
 	return shot
 }
 

@@ -212,6 +212,25 @@ func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
 	}
 }
 
+// Files that are skipped unread, and what an interrupted run has copied, are dealt with
+// and have no speed.
+func TestUnreadBytesHaveNoSpeed(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	s := newSampler(now)
+	c := &counters.Set{}
+	c.Phase.Store(int32(counters.PhaseCopying))
+	s.take(now.Add(tick), c)
+	c.Unread.Store(90e6)
+	c.Bytes.Store(90e6)
+	if shot := s.take(now.Add(2*time.Second), c); shot.bytes != 90e6 || shot.rate != 0 || shot.average != 0 || shot.etaRate != 0 {
+		t.Errorf("nothing was read: %d bytes, rate %v, average %v", shot.bytes, shot.rate, shot.average)
+	}
+	c.Bytes.Add(10e6)
+	if shot := s.take(now.Add(10*time.Second), c); shot.bytes != 100e6 || shot.average != 1e6 {
+		t.Errorf("%d bytes, average %v; want 1 MB/s", shot.bytes, shot.average)
+	}
+}
+
 // A copy whose source is four times as fast as the device: all that is shown is
 // what the device has, at its speed, until it has everything.
 func TestBytesAreThoseOnTheDevice(t *testing.T) {
