@@ -3,7 +3,6 @@ package engine
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -77,9 +76,6 @@ func (o *told) actions() (list []string) {
 // A dry run reports for each entry just what the run then does, and counts the same.
 func TestADryRunSaysWhatTheRunDoes(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("needs modes")
-	}
 	for _, policy := range allPolicies() {
 		for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, nil} {
 			src, dst := differences(t)
@@ -104,9 +100,6 @@ func TestADryRunSaysWhatTheRunDoes(t *testing.T) {
 // Each destination has counts of its own. Together, each entry counts where most happened.
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("needs modes")
-	}
 	src, dst := differences(t)
 	o := options(src, dst, filepath.Join(filepath.Dir(dst), "empty"))
 	o.Workers = 1
