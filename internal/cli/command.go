@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
@@ -22,6 +23,7 @@ type job[O, S any] struct {
 	advice   string // what to do next, for a user who has stopped the run
 
 	noProgress bool          // show none, and do not answer the signal that asks for the state
+	mayWait    bool          // while it starts, the job may wait for another command, whose bar is on the terminal
 	progress   progress.Mode // of --progress
 	quiet      bool          // show progress only if --progress asks for it
 
@@ -42,17 +44,23 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	r.results.failed = cancel
-	stopProgress, counters := func() {}, &counters.Set{}
+	stopProgress, counts := func() {}, &counters.Set{}
 	if !j.noProgress {
 		columns, isTerminal := terminal(cmd.ErrOrStderr())
 		mode := j.progress.Resolve(isTerminal, j.quiet)
-		counters.CountTotals = mode != progress.ModeNone
-		bar := progress.Start(progress.Config{Mode: mode, Counters: counters, Screen: r.screen, Width: columns})
+		counts.CountTotals = mode != progress.ModeNone
+		if file := fileOf(cmd.ErrOrStderr()); isTerminal {
+			r.screen.claim = func() bool {
+				starting := counts.Phase.Load() == int32(counters.PhaseStarting)
+				return !(j.mayWait && starting) && fsys.ClaimTerminal(file)
+			}
+		}
+		bar := progress.Start(progress.Config{Mode: mode, Counters: counts, Screen: r.screen, Width: columns})
 		defer onStatusSignal(func() { r.print(bar.Status()) })()
 		defer bar.Stop()
 		stopProgress = bar.Stop
 	}
-	summary, err := j.run(ctx, j.options, counters)
+	summary, err := j.run(ctx, j.options, counts)
 	stopProgress()
 	r.results.Close()
 

@@ -18,11 +18,17 @@ const eraseRest = "\x1b[K"
 //
 // Errors of standard error cannot be reported: there is no other place, and the exit
 // code says what matters. Err returns them to a command whose results go there.
+//
+// Several commands may share a terminal, as in a pipeline. Only one of them draws a bar.
 type printer struct {
-	mu  sync.Mutex
-	w   io.Writer
-	bar string // on the screen, "" if there is none
-	err error  // the last one
+	claim func() bool // reports whether a bar may be drawn; nil if it always may
+
+	mu      sync.Mutex
+	w       io.Writer
+	claimed bool   // claim has returned true
+	shared  bool   // claim has returned false: another command may have its bar on the screen
+	bar     string // on the screen, "" if there is none
+	err     error  // the last one
 }
 
 // Bar replaces the bar; "" removes it.
@@ -32,6 +38,13 @@ func (p *printer) Bar(line string) {
 	if line == p.bar {
 		return
 	}
+	if p.claim != nil && !p.claimed {
+		p.claimed = p.claim()
+		p.shared = !p.claimed
+		if p.shared {
+			return
+		}
+	}
 	p.bar = line
 	p.write("\r" + line + eraseRest) // in this order nothing flickers
 }
@@ -40,7 +53,7 @@ func (p *printer) Bar(line string) {
 func (p *printer) Line(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar == "" {
+	if p.bar == "" && !p.shared {
 		p.write(line + "\n")
 	} else {
 		p.write("\r" + eraseRest + line + "\n" + p.bar)
@@ -51,7 +64,7 @@ func (p *printer) Line(line string) {
 func (p *printer) WithoutBar(write func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar == "" {
+	if p.bar == "" && !p.shared {
 		write()
 		return
 	}

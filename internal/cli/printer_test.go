@@ -99,3 +99,24 @@ func TestPrinterMayBeUsedFromSeveralGoroutines(t *testing.T) {
 		t.Errorf("%d lines, want 400", len(s.lines))
 	}
 }
+
+// While another command may have its bar on the terminal, lines erase it, and no second bar
+// is drawn.
+func TestTheBarOfAnotherCommand(t *testing.T) {
+	var sb strings.Builder
+	free := false
+	p := &printer{w: &sb, claim: func() bool { return free }}
+	p.Line("before")
+	p.Bar("50 %")
+	p.Line("message")
+	p.WithoutBar(func() { sb.WriteString("result\n") })
+	free = true
+	p.Bar("60 %")
+	free = false // it was claimed for good
+	p.Bar("70 %")
+	p.Line("last")
+	want := "before\n" + "\r\x1b[Kmessage\n" + "\r\x1b[Kresult\n" + "\r60 %\x1b[K" + "\r70 %\x1b[K" + "\r\x1b[Klast\n70 %"
+	if sb.String() != want {
+		t.Errorf("got %q, want %q", sb.String(), want)
+	}
+}

@@ -68,6 +68,7 @@ copies in a directory are reported; the exit code is 3 then.`,
 			reporter: r.reporter,
 			progress: flags.progress,
 			quiet:    flags.silent || flags.quiet,
+			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
 			finish: func(s *verify.Summary, result outcome) outcome {

@@ -102,10 +102,10 @@ func (s *sampler) written(counted, unwritten int64) int64 {
 	return s.shown
 }
 
-// startsAnew reports whether work begins that has a speed of its own: reading
-// back what was copied.
+// startsAnew reports whether work begins that has its own speed: reading back what was
+// copied, or reading what a manifest lists, which may have been waited for.
 func startsAnew(from, to counters.Phase) bool {
-	return to == counters.PhaseVerifying && (from == counters.PhaseCopying || from == counters.PhaseFlushing)
+	return to == counters.PhaseVerifying && from != to
 }
 
 // since returns the youngest sample that is not younger than t, or the oldest.

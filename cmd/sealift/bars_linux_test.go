@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// onTerminal runs a script of sh, whose standard output and error are a terminal, and returns
+// what was written to it.
+func onTerminal(t *testing.T, dir, script string) string {
+	t.Helper()
+	ours, theirs := openTerminal(t)
+	defer ours.Close()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir = dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	drawn := make(chan string, 1)
+	go func() {
+		var all bytes.Buffer
+		_, _ = io.Copy(&all, ours) // EIO when the other end is closed
+		drawn <- all.String()
+	}()
+	timer := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer timer.Stop()
+	err := cmd.Wait()
+	theirs.Close()
+	text := <-drawn
+	require.NoError(t, err, "%q", text)
+	return text
+}
+
+// In a pipeline only one command draws a bar: not the one that waits for the other.
+func TestBarsOfAPipeline(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	treetest.Create(t, filepath.Join(dir, "a"), treetest.Dir{
+		"f": treetest.File(string(make([]byte, 2_000_000))),
+		"g": treetest.File(string(make([]byte, 1_000_000))),
+	})
+	text := onTerminal(t, dir, "{ sleep 0.5; sealift sum --bwlimit 3MB a; } | sealift verify --exclude g --bwlimit 2MB --manifest - a")
+	require.NotContains(t, text, "starting")
+	inTurn(t, text, "/3.00 MB", "/2.00 MB")
+}
+
+// Of two commands that run at the same time, the second draws its bar when the first has
+// ended.
+func TestBarsOfTwoCommandsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	treetest.Create(t, filepath.Join(dir, "a"), treetest.Dir{"f": treetest.File(string(make([]byte, 2_000_000)))})
+	treetest.Create(t, filepath.Join(dir, "b"), treetest.Dir{"f": treetest.File(string(make([]byte, 3_000_000)))})
+	text := onTerminal(t, dir, "sealift sum --bwlimit 2MB a >sums & sleep 0.1; sealift sum --bwlimit 1MB b >sums; wait")
+	inTurn(t, text, "/2.00 MB", "/3.00 MB")
+}
+
+// inTurn demands that a terminal showed bars with one text, and then bars with the other.
+func inTurn(t *testing.T, text, first, second string) {
+	t.Helper()
+	require.Contains(t, text, first, "%q", text)
+	require.Contains(t, text, second, "%q", text)
+	require.Less(t, strings.LastIndex(text, first), strings.Index(text, second), "%q", text)
+}
