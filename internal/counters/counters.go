@@ -37,15 +37,17 @@ func (p Phase) String() string {
 
 // Set holds the counters of one run. Every field may be read at any time.
 type Set struct {
-	Phase      atomic.Int32 // a Phase
-	Bytes      atomic.Int64 // bytes of files dealt with, whatever became of them
-	Files      atomic.Int64 // regular files dealt with
-	TotalBytes atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
-	TotalFiles atomic.Int64
-	ScanDone   atomic.Bool
-	Unwritten  atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
-	DeviceRate atomic.Int64 // bytes per second of that device, 0 while unknown
-	BytesOnly  atomic.Bool  // there are no files to count
+	Phase        atomic.Int32 // a Phase
+	Bytes        atomic.Int64 // bytes of files dealt with, whatever became of them
+	Files        atomic.Int64 // regular files dealt with
+	Resumed      atomic.Int64 // of Bytes, those that an interrupted run had copied
+	ResumedFiles atomic.Int64 // of Files, those
+	TotalBytes   atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
+	TotalFiles   atomic.Int64
+	ScanDone     atomic.Bool
+	Unwritten    atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
+	DeviceRate   atomic.Int64 // bytes per second of that device, 0 while unknown
+	BytesOnly    atomic.Bool  // there are no files to count
 	// CountTotals makes a run count the totals ahead of the work. Set it before
 	// the run begins when somebody is going to look at them.
 	CountTotals bool

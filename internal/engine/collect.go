@@ -150,6 +150,8 @@ func (r *run) account(f *result) {
 		s.ResumedFiles++
 		s.ResumedBytes += f.size
 	}
+	r.counters.Resumed.Store(s.ResumedBytes)
+	r.counters.ResumedFiles.Store(s.ResumedFiles)
 	switch {
 	case copied && f.kind == fsys.Directory:
 		s.Directories++

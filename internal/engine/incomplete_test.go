@@ -237,7 +237,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		}
 		require.True(t, slices.IsSorted(listed))
 		require.EqualValues(t, len(listed), h.Missing)
-		require.Contains(t, text, "this directory: dropped at '20': no space left on device\n")
+		require.Contains(t, text, "this directory: dropped at '20': no space left on device (")
 
 		runTold(t, o, &counters.Set{})
 		require.Empty(t, markersAt(t, two))

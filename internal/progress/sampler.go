@@ -7,8 +7,7 @@ import (
 )
 
 // Windows over which rates are taken. The shorter one is shown; the longer one
-// makes a calm estimate of the time left, which soon forgets the files that
-// an earlier run had already copied.
+// makes a calm estimate of the time left.
 const (
 	rateWindow = 3 * time.Second
 	etaWindow  = 30 * time.Second
@@ -17,8 +16,13 @@ const (
 // sample is the state of the counters at one moment.
 type sample struct {
 	at    time.Time
-	bytes int64
+	bytes int64 // without those that an interrupted run had copied
+	files int64
 }
+
+// fileCost is how many bytes a file counts for in the estimate of the time left, besides
+// its own: opening, naming and closing it costs about as much time as copying so many.
+const fileCost = 128 << 10
 
 // sampler turns counters into rates. It keeps one sample per tick for as long
 // as the longer window is.
@@ -53,7 +57,7 @@ type snapshot struct {
 	elapsed     time.Duration
 	rate        float64 // bytes per second, lately
 	average     float64 // bytes per second, since the start of this work
-	etaRate     float64 // bytes per second, for the estimate
+	etaRate     float64 // bytes and files per second, for the estimate: see fileCost
 }
 
 func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
@@ -80,15 +84,16 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
-	if startsAnew(s.phase, shot.phase) || shot.bytes < s.first.bytes { // counted from 0 again
-		s.first = sample{now, shot.bytes}
-		s.samples = []sample{s.first}
+	x := sample{now, max(shot.bytes-c.Resumed.Load(), 0), shot.files - c.ResumedFiles.Load()}
+	if startsAnew(s.phase, shot.phase) || x.bytes < s.first.bytes { // counted from 0 again
+		s.first = x
+		s.samples = []sample{x}
 	}
 	s.phase = shot.phase
-	shot.rate = s.since(now.Add(-rateWindow)).rateTo(now, shot.bytes)
-	shot.etaRate = s.since(now.Add(-etaWindow)).rateTo(now, shot.bytes)
-	shot.average = s.first.rateTo(now, shot.bytes)
-	s.add(sample{now, shot.bytes})
+	shot.rate = s.since(now.Add(-rateWindow)).rateTo(x)
+	shot.average = s.first.rateTo(x)
+	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
+	s.add(x)
 	return shot
 }
 
@@ -131,12 +136,19 @@ func (s *sampler) add(x sample) {
 	}
 }
 
-func (x sample) rateTo(now time.Time, bytes int64) float64 {
-	seconds := now.Sub(x.at).Seconds()
-	if seconds <= 0 || bytes <= x.bytes {
+// rateTo returns bytes per second.
+func (x sample) rateTo(now sample) float64 { return perSecond(now.bytes-x.bytes, now.at.Sub(x.at)) }
+
+// workTo returns bytes per second with those that files count for.
+func (x sample) workTo(now sample) float64 {
+	return perSecond(now.bytes-x.bytes+max(now.files-x.files, 0)*fileCost, now.at.Sub(x.at))
+}
+
+func perSecond(n int64, d time.Duration) float64 {
+	if d <= 0 || n <= 0 {
 		return 0
 	}
-	return float64(bytes-x.bytes) / seconds
+	return float64(n) / d.Seconds()
 }
 
 // percent is rounded down, so that 100 means all of it, and written. Where there
@@ -176,6 +188,9 @@ func (s snapshot) eta() (time.Duration, bool) {
 		return 0, false
 	}
 	left = max(left, s.unwritten) // what is shown may be ahead of what is written
+	if s.phase != counters.PhaseFlushing {
+		left = counters.Plus(left, max(s.totalFiles-s.files, 0)*fileCost)
+	}
 	if left == 0 {
 		return 0, true
 	}
