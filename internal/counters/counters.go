@@ -48,10 +48,30 @@ type Set struct {
 	Unwritten    atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
 	DeviceRate   atomic.Int64 // bytes per second of that device, 0 while unknown
 	BytesOnly    atomic.Bool  // there are no files to count
+
+	destinations atomic.Pointer[[]*Destination]
 	// CountTotals makes a run count the totals ahead of the work. Set it before
 	// the run begins when somebody is going to look at them.
 	CountTotals bool
 }
+
+// Destination holds the counters of one of several destinations.
+type Destination struct {
+	Name      string                 // as the user named it
+	Unwritten atomic.Int64           // of Bytes, those that its device does not have yet
+	Dropped   atomic.Pointer[string] // why nothing more is written there; nil if it is not so
+}
+
+// Destinations returns the destinations of a copy to several, in their order.
+func (c *Set) Destinations() []*Destination {
+	if list := c.destinations.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// SetDestinations is called once, when there is more than one.
+func (c *Set) SetDestinations(list []*Destination) { c.destinations.Store(&list) }
 
 // Grow adds n, which is not negative, to a counter of bytes. What is more than it can
 // hold stays the most that it can: files may be 8 EiB long, of which nothing is there.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -64,6 +65,8 @@ type target struct {
 	space        space
 	createdBytes atomic.Int64 // of files that this run has created
 	presentBytes atomic.Int64 // of files that are there, those included
+
+	shown counters.Destination // to the user, while the copy runs
 
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
@@ -340,6 +343,8 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 func (t *target) drop(r *run, path string, err error) {
 	err = r.withSpace(t, err)
 	if t.lost.CompareAndSwap(nil, &dropError{err}) {
+		text := err.Error()
+		t.shown.Dropped.Store(&text)
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
 		r.targetsLeft.Add(-1)
 		if r.targetsLeft.Load() == 0 {

@@ -34,6 +34,8 @@ type sampler struct {
 	counted int64    // Counters.Bytes at the last sample
 	shown   int64    // of those, as many as were shown
 
+	destinations []sampler
+
 	unwritten int64     // Counters.Unwritten at the last sample
 	moved     time.Time // when that was not what it had been before
 }
@@ -44,20 +46,21 @@ func newSampler(now time.Time) sampler {
 
 // snapshot is all that is shown, at one moment.
 type snapshot struct {
-	phase       counters.Phase
-	bytes       int64         // dealt with and no longer in memory only
-	unwritten   int64         // dealt with, and in memory only
-	deviceRate  int64         // bytes per second at which the device takes those, 0 while unknown
-	standing    time.Duration // for how long unwritten has not changed
-	files       int64
-	totalBytes  int64 // final if totalsKnown, else meaningless
-	totalFiles  int64
-	totalsKnown bool
-	bytesOnly   bool // there are no files to count
-	elapsed     time.Duration
-	rate        float64 // bytes per second, lately
-	average     float64 // bytes per second, since the start of this work
-	etaRate     float64 // bytes and files per second, for the estimate: see fileCost
+	phase        counters.Phase
+	bytes        int64         // dealt with and no longer in memory only
+	unwritten    int64         // dealt with, and in memory only
+	deviceRate   int64         // bytes per second at which the device takes those, 0 while unknown
+	standing     time.Duration // for how long unwritten has not changed
+	files        int64
+	totalBytes   int64 // final if totalsKnown, else meaningless
+	totalFiles   int64
+	totalsKnown  bool
+	bytesOnly    bool // there are no files to count
+	elapsed      time.Duration
+	rate         float64       // bytes per second, lately
+	average      float64       // bytes per second, since the start of this work
+	destinations []destination // if there are several
+	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
 }
 
 func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
@@ -94,6 +97,7 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	shot.average = s.first.rateTo(x)
 	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
 	s.add(x)
+	shot.destinations = s.takeDestinations(now, c)
 	return shot
 }
 
