@@ -24,7 +24,7 @@ func (d *Dir) Available() int64 {
 	if unit == 0 {
 		unit = int64(st.Bsize) //nolint:unconvert // as above
 	}
-	return int64(min(st.Bavail, uint64(math.MaxInt64/unit))) * unit //nolint:gosec // positive
+	return int64(min(st.Bavail, uint64(math.MaxInt64/unit))) * unit
 }
 
 // fileSystem returns the number of statfs(2) for the kind of file system, or 0.
