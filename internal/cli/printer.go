@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/term"
@@ -11,6 +13,9 @@ import (
 // eraseRest makes a terminal erase from the cursor to the end of the line: what
 // is left of a longer bar, and the ^C that the terminal itself has put there.
 const eraseRest = "\x1b[K"
+
+// eraseBelow erases from the cursor to the end of the screen.
+const eraseBelow = "\x1b[J"
 
 // printer owns standard error while a command runs: messages and the bar come from
 // different goroutines, and all of them go through it. It removes the bar before a line
@@ -31,11 +36,11 @@ type printer struct {
 	err     error  // the last one
 }
 
-// Bar replaces the bar; "" removes it.
-func (p *printer) Bar(line string) {
+// Bar replaces the bar, which may have several lines; "" removes it.
+func (p *printer) Bar(bar string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if line == p.bar {
+	if bar == p.bar {
 		return
 	}
 	if p.claim != nil && !p.claimed {
@@ -45,8 +50,12 @@ func (p *printer) Bar(line string) {
 			return
 		}
 	}
-	p.bar = line
-	p.write("\r" + line + eraseRest) // in this order nothing flickers
+	text := p.top() + strings.ReplaceAll(bar, "\n", eraseRest+"\n") + eraseRest // in this order nothing flickers
+	if strings.Count(bar, "\n") < strings.Count(p.bar, "\n") {
+		text += eraseBelow
+	}
+	p.bar = bar
+	p.write(text)
 }
 
 // Line prints a line that stays.
@@ -56,7 +65,7 @@ func (p *printer) Line(line string) {
 	if p.bar == "" && !p.shared {
 		p.write(line + "\n")
 	} else {
-		p.write("\r" + eraseRest + line + "\n" + p.bar)
+		p.write(p.remove() + line + "\n" + p.bar)
 	}
 }
 
@@ -68,9 +77,25 @@ func (p *printer) WithoutBar(write func()) {
 		write()
 		return
 	}
-	p.write("\r" + eraseRest)
+	p.write(p.remove())
 	write()
 	p.write(p.bar)
+}
+
+// top moves the cursor to the beginning of the bar.
+func (p *printer) top() string {
+	if lines := strings.Count(p.bar, "\n"); lines > 0 {
+		return fmt.Sprintf("\r\x1b[%dA", lines)
+	}
+	return "\r"
+}
+
+// remove erases the bar.
+func (p *printer) remove() string {
+	if strings.Contains(p.bar, "\n") {
+		return p.top() + eraseBelow
+	}
+	return "\r" + eraseRest
 }
 
 func (p *printer) write(s string) {

@@ -120,3 +120,25 @@ func TestTheBarOfAnotherCommand(t *testing.T) {
 		t.Errorf("got %q, want %q", sb.String(), want)
 	}
 }
+
+func TestABarOfSeveralLinesIsReplacedInPlace(t *testing.T) {
+	var out bytes.Buffer
+	p := &printer{w: &out}
+	next := func(draw func()) string {
+		out.Reset()
+		draw()
+		return out.String()
+	}
+	if got, want := next(func() { p.Bar("45%\na\nb") }), "\r45%\x1b[K\na\x1b[K\nb\x1b[K"; got != want {
+		t.Errorf("first %q, want %q", got, want)
+	}
+	if got, want := next(func() { p.Bar("46%\na\nb") }), "\r\x1b[2A46%\x1b[K\na\x1b[K\nb\x1b[K"; got != want {
+		t.Errorf("next %q, want %q", got, want)
+	}
+	if got, want := next(func() { p.Line("message") }), "\r\x1b[2A\x1b[Jmessage\n46%\na\nb"; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+	if got, want := next(func() { p.Bar("") }), "\r\x1b[2A\x1b[K\x1b[J"; got != want {
+		t.Errorf("end %q, want %q", got, want)
+	}
+}

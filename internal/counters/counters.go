@@ -37,20 +37,41 @@ func (p Phase) String() string {
 
 // Set holds the counters of one run. Every field may be read at any time.
 type Set struct {
-	Phase      atomic.Int32 // a Phase
-	Bytes      atomic.Int64 // bytes of files dealt with, whatever became of them
-	Unread     atomic.Int64 // of Bytes, those of files that were skipped unread, or that an interrupted run has copied
-	Files      atomic.Int64 // regular files dealt with
-	TotalBytes atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
-	TotalFiles atomic.Int64
-	ScanDone   atomic.Bool
-	Unwritten  atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
-	DeviceRate atomic.Int64 // bytes per second of that device, 0 while unknown
-	BytesOnly  atomic.Bool  // there are no files to count
+	Phase        atomic.Int32 // a Phase
+	Bytes        atomic.Int64 // bytes of files dealt with, whatever became of them
+	Unread       atomic.Int64 // of Bytes, those of files that were skipped unread, or that an interrupted run has copied
+	Files        atomic.Int64 // regular files dealt with
+	ResumedFiles atomic.Int64 // of Files, those that an interrupted run has copied
+	TotalBytes   atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
+	TotalFiles   atomic.Int64
+	ScanDone     atomic.Bool
+	Unwritten    atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
+	DeviceRate   atomic.Int64 // bytes per second of that device, 0 while unknown
+	BytesOnly    atomic.Bool  // there are no files to count
+
+	destinations atomic.Pointer[[]*Destination]
 	// CountTotals makes a run count the totals ahead of the work. Set it before
 	// the run begins when somebody is going to look at them.
 	CountTotals bool
 }
+
+// Destination holds the counters of one of several destinations.
+type Destination struct {
+	Name      string                 // as the user named it
+	Unwritten atomic.Int64           // of Bytes, those that its device does not have yet
+	Dropped   atomic.Pointer[string] // why nothing more is written there; nil if it is not so
+}
+
+// Destinations returns the destinations of a copy to several, in their order.
+func (c *Set) Destinations() []*Destination {
+	if list := c.destinations.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// SetDestinations is called once, when there is more than one.
+func (c *Set) SetDestinations(list []*Destination) { c.destinations.Store(&list) }
 
 // Grow adds n, which is not negative, to a counter of bytes. What is more than it can
 // hold stays the most that it can: files may be 8 EiB long, of which nothing is there.

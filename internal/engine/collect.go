@@ -154,6 +154,7 @@ func (r *run) account(f *result) {
 		s.ResumedFiles++
 		s.ResumedBytes += f.size
 	}
+	r.counters.ResumedFiles.Store(s.ResumedFiles)
 	switch {
 	case copied && f.kind == fsys.Directory:
 		s.Directories++

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -87,6 +88,7 @@ func (r *run) startBackground() {
 				r.devices = append(r.devices, d)
 			}
 			d.Copies++
+			d.Shown = append(d.Shown, &t.shown)
 			t.behind = d.Device
 			if t.wholeFS {
 				t.group = d.Join(t.flushAsked)
@@ -100,6 +102,23 @@ func (r *run) startBackground() {
 		gauged = append(gauged, d.Gauged)
 	}
 	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
+}
+
+// showDestinations lets the progress display show each destination if there are several.
+func (r *run) showDestinations() {
+	if len(r.targets) < 2 {
+		return
+	}
+	var list []*counters.Destination
+	for _, t := range r.targets {
+		t.shown.Name = t.Given
+		if lost := t.lost.Load(); lost != nil {
+			text := lost.err.Error()
+			t.shown.Dropped.Store(&text)
+		}
+		list = append(list, &t.shown)
+	}
+	r.counters.SetDestinations(list)
 }
 
 // stopCheckpoints ends the goroutines that startBackground started for the logs.

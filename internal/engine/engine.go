@@ -130,6 +130,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err == nil {
 		r.chargeMemory()
 		r.measureSpace()
+		r.showDestinations()
 		r.startBackground()
 		r.clock.At(timing.Read, timing.Source)
 		r.work() // closes the source

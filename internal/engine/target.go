@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -65,7 +66,8 @@ type target struct {
 	createdBytes atomic.Int64 // of files that this run has created
 	presentBytes atomic.Int64 // of files that are there, those included
 
-	counts Counts // the collector's
+	counts Counts               // the collector's
+	shown  counters.Destination // to the user, while the copy runs
 
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
@@ -343,6 +345,8 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 func (t *target) drop(r *run, path string, err error) {
 	err = r.withSpace(t, err)
 	if t.lost.CompareAndSwap(nil, &dropError{err}) {
+		text := err.Error()
+		t.shown.Dropped.Store(&text)
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
 		r.targetsLeft.Add(-1)
 		if r.targetsLeft.Load() == 0 {

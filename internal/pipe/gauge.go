@@ -25,6 +25,13 @@ type Gauge struct {
 type Gauged struct {
 	*Device
 	Copies int64
+	Shown  []*counters.Destination // on it
+}
+
+func (d *Gauged) show(unwritten int64) {
+	for _, s := range d.Shown {
+		s.Unwritten.Store(unwritten)
+	}
 }
 
 // NewGauge starts a goroutine; Stop ends it.
@@ -48,6 +55,9 @@ func (g *Gauge) run() {
 		select {
 		case <-g.ended:
 			g.counters.Unwritten.Store(0)
+			for _, d := range g.devices {
+				d.show(0)
+			}
 			return
 		case <-stopped:
 			for _, d := range g.devices {
@@ -60,7 +70,9 @@ func (g *Gauge) run() {
 		var most, rate int64
 		for _, d := range g.devices {
 			// What is written twice to one device counts once, as it is read.
-			if n := d.Unwritten() / d.Copies; n >= most {
+			n := d.Unwritten() / d.Copies
+			d.show(n)
+			if n >= most {
 				most, rate = n, d.Rate()/d.Copies
 			}
 		}

@@ -21,7 +21,7 @@ func TestGaugeCountsTheDeviceWithMostUnwritten(t *testing.T) {
 		twice, once := NewDevice(DeviceOptions{Window: window, Ranges: true}), NewDevice(DeviceOptions{Window: window, Ranges: true})
 		var c counters.Set
 		ctx, cancel := context.WithCancel(t.Context())
-		g := NewGauge(ctx, []Gauged{{twice, 2}, {once, 1}}, &c)
+		g := NewGauge(ctx, []Gauged{{Device: twice, Copies: 2}, {Device: once, Copies: 1}}, &c)
 
 		write := func(d *Device, n int64) *Behind {
 			f := (&disk{speed: speed}).create()

@@ -38,11 +38,11 @@ func TestBarLineShowsWhatFitsTheTerminal(t *testing.T) {
 		want    string
 	}{
 		{"80 columns", shot(12.3e9, 27.1e9), 80,
-			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
+			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:13"},
 		{"wide", shot(12.3e9, 27.1e9), 120,
-			"  45% [===============>....................]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s avg 1.32 GB/s ETA 0:11"},
+			"  45% [===============>....................]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s avg 1.32 GB/s ETA 0:13"},
 		{"start", shot(0, 27.1e9), 80,
-			"   0% [..........]      0 B/27.1 GB     0/27.1k files 1.44 GB/s ETA 0:21"},
+			"   0% [..........]      0 B/27.1 GB     0/27.1k files 1.44 GB/s ETA 0:24"},
 		{"few", few, 80, "  50% [=======>.........]      5 B/10 B     1/2 files 1.44 GB/s copying"},
 		{"narrow", shot(12.3e9, 27.1e9), 40,
 			"  45% [=======>...........]  1.44 GB/s"},
@@ -63,7 +63,7 @@ func TestBarLineShowsWhatFitsTheTerminal(t *testing.T) {
 		{"stopped", stopped, 80,
 			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s stopped"},
 		{"verifying", verifying, 80,
-			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:11"},
+			"  45% [===>......]  12.3 GB/27.1 GB 12.3k/27.1k files 1.44 GB/s ETA 0:13"},
 		{"hashing, total unknown", hashing, 80,
 			"|  12.3 GB 12.3k files 1.44 GB/s avg 1.32 GB/s hashing"},
 		{"nothing to do", empty, 60,

@@ -63,8 +63,8 @@ const (
 // A Screen is where progress appears, and where others may write, too. Its
 // methods are called from one goroutine, and must be safe beside those others.
 type Screen interface {
-	// Bar replaces the bar by one line without a line end; "" removes it.
-	Bar(line string)
+	// Bar replaces the bar by lines, the last one without a line end; "" removes it.
+	Bar(lines string)
 	// Line writes a line that stays.
 	Line(line string)
 }
@@ -132,7 +132,9 @@ func (p *Progress) watch() {
 		s := p.snapshot()
 		switch now := time.Now(); p.config.Mode {
 		case ModeBar:
-			p.config.Screen.Bar(barLine(s, p.config.Width(), frame))
+			columns := p.config.Width()
+			lines := append([]string{barLine(s, columns, frame)}, destinationLines(s.destinations, columns)...)
+			p.config.Screen.Bar(strings.Join(lines, "\n"))
 		case ModePlain:
 			if now.Sub(shown) >= plainInterval {
 				shown = now

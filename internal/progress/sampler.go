@@ -7,8 +7,7 @@ import (
 )
 
 // Windows over which rates are taken. The shorter one is shown; the longer one
-// makes a calm estimate of the time left, which soon forgets the files that
-// an earlier run had already copied.
+// makes a calm estimate of the time left.
 const (
 	rateWindow = 3 * time.Second
 	etaWindow  = 30 * time.Second
@@ -18,7 +17,12 @@ const (
 type sample struct {
 	at    time.Time
 	bytes int64 // without those that the run did not read
+	files int64 // without those that an interrupted run had copied
 }
+
+// fileCost is how many bytes a file counts for in the estimate of the time left, besides
+// its own: opening, naming and closing it costs about as much time as copying so many.
+const fileCost = 128 << 10
 
 // sampler turns counters into rates. It keeps one sample per tick for as long
 // as the longer window is.
@@ -30,6 +34,8 @@ type sampler struct {
 	counted int64    // Counters.Bytes at the last sample
 	shown   int64    // of those, as many as were shown
 
+	destinations []sampler
+
 	unwritten int64     // Counters.Unwritten at the last sample
 	moved     time.Time // when that was not what it had been before
 }
@@ -40,20 +46,21 @@ func newSampler(now time.Time) sampler {
 
 // snapshot is all that is shown, at one moment.
 type snapshot struct {
-	phase       counters.Phase
-	bytes       int64         // dealt with and no longer in memory only
-	unwritten   int64         // dealt with, and in memory only
-	deviceRate  int64         // bytes per second at which the device takes those, 0 while unknown
-	standing    time.Duration // for how long unwritten has not changed
-	files       int64
-	totalBytes  int64 // final if totalsKnown, else meaningless
-	totalFiles  int64
-	totalsKnown bool
-	bytesOnly   bool // there are no files to count
-	elapsed     time.Duration
-	rate        float64 // bytes per second, lately
-	average     float64 // bytes per second, since the start of this work
-	etaRate     float64 // bytes per second, for the estimate
+	phase        counters.Phase
+	bytes        int64         // dealt with and no longer in memory only
+	unwritten    int64         // dealt with, and in memory only
+	deviceRate   int64         // bytes per second at which the device takes those, 0 while unknown
+	standing     time.Duration // for how long unwritten has not changed
+	files        int64
+	totalBytes   int64 // final if totalsKnown, else meaningless
+	totalFiles   int64
+	totalsKnown  bool
+	bytesOnly    bool // there are no files to count
+	elapsed      time.Duration
+	rate         float64       // bytes per second, lately
+	average      float64       // bytes per second, since the start of this work
+	destinations []destination // if there are several
+	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
 }
 
 func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
@@ -80,16 +87,17 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
-	moved := max(shot.bytes-c.Unread.Load(), 0)                   // what this run has done itself
-	if startsAnew(s.phase, shot.phase) || moved < s.first.bytes { // counted from 0 again
-		s.first = sample{now, moved}
-		s.samples = []sample{s.first}
+	x := sample{now, max(shot.bytes-c.Unread.Load(), 0), shot.files - c.ResumedFiles.Load()}
+	if startsAnew(s.phase, shot.phase) || x.bytes < s.first.bytes { // counted from 0 again
+		s.first = x
+		s.samples = []sample{x}
 	}
 	s.phase = shot.phase
-	shot.rate = s.since(now.Add(-rateWindow)).rateTo(now, moved)
-	shot.etaRate = s.since(now.Add(-etaWindow)).rateTo(now, moved)
-	shot.average = s.first.rateTo(now, moved)
-	s.add(sample{now, moved})
+	shot.rate = s.since(now.Add(-rateWindow)).rateTo(x)
+	shot.average = s.first.rateTo(x)
+	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
+	s.add(x)
+	shot.destinations = s.takeDestinations(now, c)
 	return shot
 }
 
@@ -132,12 +140,19 @@ func (s *sampler) add(x sample) {
 	}
 }
 
-func (x sample) rateTo(now time.Time, bytes int64) float64 {
-	seconds := now.Sub(x.at).Seconds()
-	if seconds <= 0 || bytes <= x.bytes {
+// rateTo returns bytes per second.
+func (x sample) rateTo(now sample) float64 { return perSecond(now.bytes-x.bytes, now.at.Sub(x.at)) }
+
+// workTo returns bytes per second with those that files count for.
+func (x sample) workTo(now sample) float64 {
+	return perSecond(now.bytes-x.bytes+max(now.files-x.files, 0)*fileCost, now.at.Sub(x.at))
+}
+
+func perSecond(n int64, d time.Duration) float64 {
+	if d <= 0 || n <= 0 {
 		return 0
 	}
-	return float64(bytes-x.bytes) / seconds
+	return float64(n) / d.Seconds()
 }
 
 // percent is rounded down, so that 100 means all of it, and written. Where there
@@ -177,6 +192,9 @@ func (s snapshot) eta() (time.Duration, bool) {
 		return 0, false
 	}
 	left = max(left, s.unwritten) // what is shown may be ahead of what is written
+	if s.phase != counters.PhaseFlushing {
+		left = counters.Plus(left, max(s.totalFiles-s.files, 0)*fileCost)
+	}
 	if left == 0 {
 		return 0, true
 	}

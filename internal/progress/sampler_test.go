@@ -390,3 +390,50 @@ func TestTotalOfAShortRunIsWhatWasCounted(t *testing.T) {
 		t.Errorf("%d bytes of %d", s.bytes, s.totalBytes)
 	}
 }
+
+// Small files cost more time than their bytes: 178,000 of 200,000 files are done after
+// 32 s, and a large file was copied first.
+func TestTheEstimateCountsFilesAsWell(t *testing.T) {
+	w := newWatched(1e9 + 200_000*1000)
+	w.TotalFiles.Store(200_001)
+	w.Bytes.Store(1e9)
+	w.Files.Store(1)
+	var s snapshot
+	for range 32 * 4 {
+		w.Bytes.Add(178_000 / 128 * 1000)
+		w.Files.Add(178_000 / 128)
+		s = w.sample()
+	}
+	if eta, ok := s.eta(); !ok || eta < 3*time.Second || eta > 5*time.Second {
+		t.Errorf("eta %v, %v; want 4 s", eta, ok)
+	}
+	w.Bytes.Store(1e9 + 100_000*1000) // the rest of the bytes is in one file
+	w.Files.Store(200_000)
+	if eta, ok := w.sample().eta(); !ok || eta > 3*time.Second {
+		t.Errorf("eta %v, %v with one file to go", eta, ok)
+	}
+}
+
+// What an interrupted run had copied is progress, but no rate.
+func TestResumedBytesAreNotPartOfTheRates(t *testing.T) {
+	w := newWatched(2e9)
+	w.TotalFiles.Store(2000)
+	var s snapshot
+	for i := range 40 { // 5 GB/s of resumed files at first, then 10 MB/s
+		if i < 4 {
+			w.Bytes.Add(250e6)
+			w.Files.Add(250)
+			w.Unread.Store(w.Bytes.Load())
+			w.ResumedFiles.Store(w.Files.Load())
+		} else {
+			w.Bytes.Add(2.5e6)
+		}
+		s = w.sample()
+		if s.rate > 10.1e6 || s.average > 10.1e6 {
+			t.Fatalf("tick %d: rate %v, average %v; want at most 10 MB/s", i, s.rate, s.average)
+		}
+	}
+	if eta, ok := s.eta(); s.percent() != 54 || !ok || eta < 90*time.Second {
+		t.Errorf("%d %%, eta %v, %v", s.percent(), eta, ok)
+	}
+}
