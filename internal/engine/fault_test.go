@@ -29,8 +29,6 @@ import (
 // final name, that no manifest lists what is not so, and that running again
 // mends everything.
 
-func (o operation) String() string { return fmt.Sprintf("%s#%d", o.op, o.nth) }
-
 // sweepFiles is the content of the source's regular files.
 func sweepFiles() map[string][]byte {
 	return map[string][]byte{

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -50,6 +51,14 @@ var (
 func TestMain(m *testing.M) {
 	fsys.Umask() // sets it for a moment, where it cannot be read
 	goleak.VerifyTestMain(m)
+}
+
+// linuxOnly skips a test on other systems.
+func linuxOnly(t *testing.T, why string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux: " + why)
+	}
 }
 
 // options are those of most tests: nothing is synced, so that a run takes no time.
@@ -402,6 +411,8 @@ type operation struct {
 	op  fsys.Op
 	nth int
 }
+
+func (o operation) String() string { return fmt.Sprintf("%s#%d", o.op, o.nth) }
 
 // failing makes one operation on entries of these names fail.
 func failing(err error, op fsys.Op, names ...string) *fsys.FS {

@@ -1,5 +1,3 @@
-//go:build linux
-
 package engine
 
 import (
@@ -62,6 +60,7 @@ func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 }
 
 func TestCancellationAtEveryOperation(t *testing.T) {
+	linuxOnly(t, "system calls are slow elsewhere, and there is a run for each")
 	t.Parallel()
 	src, files := littleTree(t)
 	dir := treetest.MemoryDir(t)
@@ -399,6 +398,7 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 
 // With --sync=file metadata brought up to date is forced to the device too.
 func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
+	linuxOnly(t, "it counts system calls")
 	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
 	write(t, src, "file", []byte("x"), since)

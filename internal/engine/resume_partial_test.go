@@ -1,5 +1,3 @@
-//go:build linux
-
 package engine
 
 import (
@@ -149,6 +147,7 @@ func TestResumeForgetsWhatOnlyOneDestinationHas(t *testing.T) {
 // it has come so far again, there is nothing where the journal says that there
 // is.
 func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
+	linuxOnly(t, "it needs cp")
 	dir, source, files := largeSource(t)
 	behind, ahead := filepath.Join(dir, "behind"), filepath.Join(dir, "ahead")
 	earlier, killed := filepath.Join(dir, "earlier"), filepath.Join(dir, "killed")
@@ -231,6 +230,7 @@ func TestResumeOfWhatIsShorter(t *testing.T) {
 // What a hostile destination has under the name of the temporary is left alone,
 // and nothing is waited for.
 func TestResumeHostileTemporaries(t *testing.T) {
+	linuxOnly(t, "it needs fifos")
 	t.Parallel()
 	for name, put := range map[string]func(t *testing.T, temp, outside string){
 		"symlink": func(t *testing.T, temp, outside string) { require.NoError(t, os.Symlink(outside, temp)) },
