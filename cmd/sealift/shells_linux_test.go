@@ -79,7 +79,7 @@ func TestCompletionInShells(t *testing.T) {
 				{"sealift copy --hash sha256,bl\t", "copy:--hash:sha256,blake3"},
 				{"sealift copy --verify=fu\t", "copy:--verify=full"},
 				{"sealift verify --manifest lis\t", "verify:--manifest:listed.txt"},
-				{"sealift verify tr\t", "verify:tree"}, // and not trunk.txt
+				{"sealift compare tr\t", "compare:tree"}, // and not trunk.txt
 				{"sealift compare --cache dir\ttr\t", "compare:--cache:direct:tree"},
 				{"sealift copy lis\ttr\t", "copy:listed.txt:tree"},
 				{"sealift completion fi\t", "completion:fish"},

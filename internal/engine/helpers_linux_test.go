@@ -116,7 +116,7 @@ var mayBeSilent = map[string]string{
 	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
 	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
 	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
-	"pipe.tellsHoles":                 "asks whether holes are told; what matters is asked again",
+	"pipe.findsHoles":                 "asks whether holes are told; what matters is asked again",
 	"resume.(*Log).Close":             "closes the journal's log, of which what counts was forced",
 }
 
