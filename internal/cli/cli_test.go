@@ -74,7 +74,7 @@ func TestUsageErrorsOfCopyAndOthers(t *testing.T) {
 		{"copy a", "the destination is missing"},
 		{"copy -i a", "the destination is missing"},
 		{"copy -o a", "the source is missing"},
-		{"copy a b c", "\"c\" is one argument too many; further destinations are given with -o, as in -o 'c'"},
+		{"copy a b c", "\"c\" is one argument too many: copy takes one source; run it once per source"},
 		{"copy a b c d", "\"c\" is one argument too many"},
 		{"copy -i a b c", "\"c\" is one argument too many"},
 		{"copy -i a -i b c", "-i/--input: it is given twice"},

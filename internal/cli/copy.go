@@ -10,7 +10,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
-	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 func newCopyCmd(run runner[engine.Options, engine.Summary]) *cobra.Command {
@@ -172,7 +171,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 		return usagef("%q is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=%s", o.Source, o.Source)
 	}
 	if len(args) > 1 {
-		return usagef("%q is one argument too many; further destinations are given with -o, as in -o %s", args[1], quote.Name(args[1]))
+		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])
 	}
 	o.Targets = slices.Concat(args, f.outputs)
 	switch {

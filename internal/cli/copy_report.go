@@ -136,12 +136,8 @@ func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copy
 	if s.ResumedFiles > 0 || s.ResumedBytes > 0 {
 		t.row("continued", resumed(s))
 	}
-	for _, target := range s.Targets {
-		if entries := entriesOf(target.Counts); entries != "" && len(s.Targets) == 1 {
-			t.row("entries", entries)
-		} else if entries != "" {
-			t.row("entries", quote.Name(target.Path)+": "+entries)
-		}
+	if len(s.Targets) == 1 {
+		t.entries(s.Targets[0].Counts)
 	}
 	t.counts([]count{
 		{"conflicts", s.Conflicts}, {"mismatches", mismatches},
@@ -159,6 +155,7 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	if len(s.Targets) > 1 {
 		_, _ = io.WriteString(w, "\n")
 		t.row("to", quote.Name(target.Path))
+		t.entries(target.Counts)
 	}
 	if target.Lost != nil {
 		t.row("dropped", quote.Text(target.Lost.Error()))
@@ -284,8 +281,8 @@ func readBack(t *engine.TargetSummary) string {
 	return text
 }
 
-// entriesOf lists what happened to the entries of the source at a destination.
-func entriesOf(c engine.Counts) string {
+// entries adds a row with the outcomes of the source's entries at a destination.
+func (t *table) entries(c engine.Counts) {
 	var parts []string
 	for _, part := range []struct {
 		n    int64
@@ -298,7 +295,9 @@ func entriesOf(c engine.Counts) string {
 			parts = append(parts, grouped(part.n)+" "+part.what)
 		}
 	}
-	return strings.Join(parts, ", ")
+	if len(parts) > 0 {
+		t.row("entries", strings.Join(parts, ", "))
+	}
 }
 
 // countsOf lists what was copied; files are always named.

@@ -89,13 +89,13 @@ copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 specia
 size        27.1 GB in 20.5 s, 1.32 GB/s
 limited by  the destination 'dst', 92 % of the time
 continued   1,234 files and 5.60 GB that an interrupted copy had done
-entries     'dst': 20,001 created, 16 replaced, 2 metadata updated, 1,232 up to date, 5 kept
 conflicts   2
 mismatches  1
 warnings    1
 errors      3
 
 to          'dst'
+entries     20,001 created, 16 replaced, 2 metadata updated, 1,232 up to date, 5 kept
 manifest    'dst/SHA256SUMS', 20,001 lines
 its sha256  0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 
