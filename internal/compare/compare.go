@@ -138,8 +138,13 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if r.workers == 0 {
 		r.workers = pipe.DefaultWorkers()
 	}
-	// Each has a file of each tree open, and directories on the way.
-	r.workers = min(r.workers, max(fsys.OpenLimit()/(8*len(o.Trees)), 1))
+	// Each worker has a file of each tree open, and directories on the way. The walk has
+	// directories of its own, and the runtime some descriptors.
+	limit, least := fsys.OpenLimit(), 16+8*len(o.Trees)
+	if limit < least {
+		return nil, failure.Refuse("no more than %d files may be open, and comparing %d trees needs %d (ulimit -n)", limit, len(o.Trees), least)
+	}
+	r.workers = min(r.workers, max(limit/(8*len(o.Trees)), 1))
 	if o.BytesPerSecond > 0 {
 		r.limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
 	}

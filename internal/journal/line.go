@@ -76,7 +76,9 @@ func checksum(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) 
 
 // appendSum appends the digits of a checksum.
 func appendSum(b []byte, sum uint32) []byte {
-	return hex.AppendEncode(b, binary.BigEndian.AppendUint32(nil, sum))
+	var bytes [4]byte
+	binary.BigEndian.PutUint32(bytes[:], sum)
+	return hex.AppendEncode(b, bytes[:])
 }
 
 func appendTime(b []byte, t fsys.Time) []byte {
