@@ -155,10 +155,12 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	if len(s.Targets) > 1 {
 		_, _ = io.WriteString(w, "\n")
 		t.row("to", quote.Name(target.Path))
-		t.entries(target.Counts)
 	}
 	if target.Lost != nil {
 		t.row("dropped", quote.Text(target.Lost.Error()))
+	}
+	if len(s.Targets) > 1 {
+		t.entries(target.Counts)
 	}
 	if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
 		t.row("verified", readBack(target))

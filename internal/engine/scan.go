@@ -10,7 +10,7 @@ import (
 )
 
 // startScan counts what there is to do in a walk of its own, ahead of the one
-// that copies, if anybody wants to know. stop ends it and waits for it.
+// that copies, if the totals are wanted. stop ends it, except in a dry run, and waits for it.
 func (r *run) startScan() (stop func()) {
 	c := r.counters
 	c.Phase.Store(int32(counters.PhaseCopying))
@@ -46,8 +46,11 @@ func (r *run) startScan() (stop func()) {
 		}
 	})
 	return func() {
-		cancel()
+		if !r.opts.DryRun { // which is often done before the scan, and is to say what does not fit
+			cancel()
+		}
 		scan.Wait()
+		cancel()
 	}
 }
 
