@@ -107,7 +107,7 @@ func (s Sums) write(out *bufio.Writer, d *document) error {
 // appendLine appends the line of a path. zero ends it with a NUL byte and leaves the name
 // as it is, as of "sha256sum --zero": neither Reader nor "sha256sum -c" reads that.
 func (s Sums) appendLine(dst []byte, a hash.Algorithm, digest, path []byte, zero bool) []byte {
-	escaped := !zero && bytes.ContainsAny(path, "\\\n\r")
+	escaped := !zero && hasByte(path, '\\', '\n', '\r')
 	if escaped {
 		dst = append(dst, '\\')
 	}
@@ -172,7 +172,7 @@ func (p *sumParser) parse(line []byte) (fields, error) {
 	}
 	line, escaped := bytes.CutPrefix(line, []byte{'\\'})
 	f, ok := p.split(line)
-	if !ok || bytes.ContainsAny(f.path, "\x00\n") {
+	if !ok || hasByte(f.path, 0, '\n') {
 		return fields{}, errMalformed
 	}
 	if escaped {
@@ -211,10 +211,22 @@ func (p *sumParser) split(line []byte) (f fields, ok bool) {
 
 // cutBlank cuts a line before its first blank; rest is empty if there is none.
 func cutBlank(line []byte) (word, rest []byte) {
-	if i := bytes.IndexAny(line, " \t"); i >= 0 {
-		return line[:i], line[i:]
+	for i, c := range line { // a digest is short: bytes.IndexAny would prepare a table for it
+		if c == ' ' || c == '\t' {
+			return line[:i], line[i:]
+		}
 	}
 	return line, nil
+}
+
+// hasByte reports whether text has one of the bytes, faster than bytes.ContainsAny.
+func hasByte(text []byte, wanted ...byte) bool {
+	for _, b := range wanted {
+		if bytes.IndexByte(text, b) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // appendDigest appends the digest that text is; not ok if it is none of the algorithm,
