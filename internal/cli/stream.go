@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -236,14 +237,15 @@ func ddSize(n, base, whole float64) string {
 	if base == 1024 {
 		units, suffix = "KMGTPE", "iB"
 	}
-	n /= base
-	i := 0
-	for ; n >= base-0.5 && i < len(units)-1; i++ {
-		n /= base
+	unit, i := base, 0
+	for ; n/unit >= base-0.5 && i < len(units)-1; i++ {
+		unit *= base
 	}
-	decimals := 0
-	if n < whole-0.05 {
-		decimals = 1
+	// A half goes to the even neighbour, as in coreutils: 2150 bytes are 2.2 kB. So tenths
+	// are divided as whole numbers: 2.15 has no exact binary form.
+	decimals, value := 0, math.RoundToEven(n/unit)
+	if n/unit < whole-0.05 {
+		decimals, value = 1, math.RoundToEven(n*10/unit)/10
 	}
-	return strconv.FormatFloat(n, 'f', decimals, 64) + " " + units[i:i+1] + suffix
+	return strconv.FormatFloat(value, 'f', decimals, 64) + " " + units[i:i+1] + suffix
 }
