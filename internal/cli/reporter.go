@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -189,7 +190,8 @@ func (r *reporter) end(err error, advice string) outcome {
 	default:
 		r.failure("", "", err)
 	}
-	return outcome{failed: true}
+	_, broken := errors.AsType[*mhl.ChainError](err)
+	return outcome{failed: true, mismatched: broken}
 }
 
 // openLog begins the log of --log-file; without a name there is none. The error is one of

@@ -27,7 +27,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
-		Annotations: endsWith("0 1 2 130 143"),
+		Annotations: endsWith("0 1 2 3 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -42,7 +42,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		}
 		r.quiet, r.json = flags.quiet, flags.json
 		var listed []manifest.Entry
-		if flags.json && options.Manifest == "" {
+		if flags.json && options.Manifest == "" && options.MHL == nil {
 			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
 		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
@@ -50,9 +50,12 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
 		}
 		options.Report = func(e sum.Event) {
-			if e.Warning {
+			switch {
+			case e.Warning:
 				r.warning(e.Path, "", e.Err)
-			} else {
+			case e.Mismatch:
+				r.mismatch(e.Path, "", e.Err)
+			default:
 				r.failure(e.Path, "", e.Err)
 			}
 		}
@@ -69,7 +72,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 				switch {
 				case flags.json:
 					printJSON(stdout, newSumJSON(options, s, r, listed, result))
-				case options.Manifest != "" && !flags.quiet:
+				case (options.Manifest != "" || options.MHL != nil) && !flags.quiet:
 					printSumSummary(stdout, s, failures, result)
 				}
 				return result
@@ -83,6 +86,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 type sumFlags struct {
 	options   sum.Options
 	selection selection
+	mhl       mhlFlags
 
 	quiet, json bool
 	logFile     string
@@ -100,6 +104,8 @@ func (f *sumFlags) groups() []flagGroup {
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
 			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
+			f.mhl.define(s, "")
+			s.BoolVar(&f.mhl.detectRenames, "detect-renames", false, "with --mhl, record the earlier path of a file that was renamed since the last generation")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			workersFlag(s, &o.Workers, "files hashed")
@@ -136,6 +142,9 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	case f.selection.filesFrom == "-" && slices.Contains(args, "-"):
 		return nil, usagef("--files-from - and the path - both need standard input")
 	}
+	if err := f.mhl.check(); err != nil {
+		return nil, err
+	}
 	var err error
 	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {
 		return nil, err
@@ -145,7 +154,31 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	}
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
-	return o, nil
+	if f.mhl.hashes != nil {
+		err = f.useMHL(cmd)
+	}
+	return o, err
+}
+
+// useMHL makes the run write a generation.
+func (f *sumFlags) useMHL(cmd *cobra.Command) (err error) {
+	o := &f.options
+	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is about lines, and --mhl writes a history instead; run sum once for each", name)
+		}
+	}
+	switch {
+	case o.OneFileSystem:
+		return usagef("--one-file-system and --mhl contradict each other: a history lists a whole directory")
+	case o.Only != nil:
+		return usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
+	}
+	o.Hashes = f.mhl.hashes
+	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), DetectRenames: f.mhl.detectRenames}
+	o.MHL.Ignore, err = f.mhl.patterns(o.Filter)
+	o.Filter = nil // the patterns have its rules
+	return err
 }
 
 // standardInputs counts the paths that mean standard input.
@@ -179,19 +212,26 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 // printSumSummary writes the account of a manifest for people.
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
 	v := verdict{good: "complete: " + plural(s.Files, "file") + " hashed", bad: "NOT COMPLETE"}
+	v.addCount(s.Mismatches, "mismatch")
+	if s.Missing > 0 {
+		v.add(plural(s.Missing, "entry") + " missing")
+	}
 	v.addCount(failures, "error")
 	v.close(result)
 	v.print(w)
 	var t table
 	t.row("hashed", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
-	t.counts([]count{{"warnings", s.Warnings}, {"errors", failures}})
+	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"renamed", int64(s.Renamed)}, {"ignored", s.Ignored}, {"warnings", s.Warnings}, {"errors", failures}})
 	if s.Cached > 0 {
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("its sha256", s.SHA256)
+	}
+	for _, g := range s.Generations {
+		t.row("generation", quote.Name(g.Path)+", "+plural(int64(g.Files), "file"))
 	}
 	t.print(w)
 }

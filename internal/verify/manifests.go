@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -33,6 +34,7 @@ type tree struct {
 	notes     []note                 // to tell before anything else
 	selects   func(path string) bool // whether the filters want a line
 	listed    *lookup.Set            // the paths that the manifests mean; nil if nothing asks for it
+	history   *mhl.Tree              // nil without one
 }
 
 // note is something to tell that is not about a line.
@@ -56,6 +58,9 @@ type source struct {
 	first     int64 // number of the first line in the order of all
 	ignored   int64 // lines whose file is missing, which nobody wants to know
 	ahead     lookahead
+
+	isHistory bool      // its lines are those of an ASC MHL history, which has neither name nor end in common with a file
+	temp      io.Closer // of in, perhaps nil
 }
 
 func (t *tree) device() uint64 { return t.info.ID.Dev }
@@ -65,7 +70,11 @@ func (t *tree) close() {
 		if s.file != nil {
 			s.file.Close()
 		}
+		if s.temp != nil {
+			_ = s.temp.Close() //nolint:errcheck // a temporary that is not needed any more
+		}
 	}
+	t.closeHistory()
 	if t.root != nil {
 		t.root.Close()
 	}
@@ -262,7 +271,9 @@ func (t *tree) openWithin(name string) error {
 // find opens the manifests in the directory's root.
 func (t *tree) find() error {
 	var names []string
+	history := false
 	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		history = history || string(name) == mhl.Folder
 		if _, _, ok := manifest.Recognize(string(name)); ok {
 			names = append(names, string(name))
 		}
@@ -270,6 +281,11 @@ func (t *tree) find() error {
 	})
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	if history {
+		if err := t.openHistory(); err != nil {
+			return err
+		}
 	}
 	slices.Sort(names)
 	look := fsys.NewFinder(t.root, 1)
@@ -324,7 +340,8 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		}
 		total += s.lines
 		leftOut += in.leftOut
-		if s.lines+in.leftOut == 0 && (s.format != manifest.BagIt || s.size > 0) { // a bag may be empty
+		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt)
+		if s.lines+in.leftOut == 0 && !mayBeEmpty {
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
 		if err := in.complaint(); err != nil {
@@ -341,7 +358,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	if total == 0 && leftOut > 0 {
 		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
 	}
-	if total == 0 && len(t.signs) == 0 {
+	if total == 0 && len(t.signs) == 0 && len(t.notes) > 0 {
 		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
 			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
 		}

@@ -122,6 +122,9 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.check(ctx)
 	if ctx.Err() == nil {
 		r.findIgnored()
+		for _, t := range r.trees {
+			r.findDirectories(t)
+		}
 	}
 	if o.Unlisted && ctx.Err() == nil {
 		for _, t := range r.trees {
