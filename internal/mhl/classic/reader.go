@@ -80,6 +80,9 @@ func (r *Reader) Next() (Entry, error) {
 	}
 }
 
+// Offset returns how much of the document has been read, in bytes.
+func (r *Reader) Offset() int64 { return r.xml.Offset() }
+
 // begin reads up to the first entry.
 func (r *Reader) begin() error {
 	token, err := r.xml.Token()
