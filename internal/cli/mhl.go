@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"os/user"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,21 +14,40 @@ import (
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 )
 
-// mhlFlags are the flags of the commands that write ASC MHL histories.
+// classicMHL is the word of --mhl for a media hash list of version 1.
+const classicMHL = "classic"
+
+// mhlKind is the value of --mhl.
+type mhlKind struct {
+	classic bool // a media hash list of version 1, not an ASC MHL history
+	hashes  []hash.Algorithm
+}
+
+// mhlFlags are the flags of the commands that write media hash lists.
 type mhlFlags struct {
-	hashes            []hash.Algorithm // nil without --mhl
+	kind              mhlKind
 	authors           []mhl.Author
 	location, comment string
 	ignore            []string
 	detectRenames     bool
 }
 
+// given reports whether a media hash list is to be written.
+func (f *mhlFlags) given() bool { return f.kind.hashes != nil }
+
+// asc reports whether an ASC MHL history is to be written.
+func (f *mhlFlags) asc() bool { return f.given() && !f.kind.classic }
+
 // define defines the flags. comment says what the default of --mhl-comment is.
 func (f *mhlFlags) define(s *pflag.FlagSet, comment string) {
-	s.Var(newList(&f.hashes, "", parseMHLHashes, nil, mhlHashNames()), "mhl",
-		"write a generation of an ASC MHL history, in the directory ascmhl, with a comma-separated `LIST` of "+inWords(mhlHashNames())+"; without a list: "+string(mhl.DefaultHash))
+	v := newValue(&f.kind, "", parseMHL)
+	v.offer = listCompletions([]string{classicMHL}, namesOf(mhl.Algorithms()))
+	s.Var(v, "mhl",
+		"write a generation of an ASC MHL history into the directory ascmhl, with the digests of a comma-separated `LIST` of "+inWords(namesOf(mhl.Algorithms()))+
+			" (without LIST: "+string(mhl.DefaultHash)+"); or, with the list classic, a media hash list (MHL 1.1) into the directory, named after it and the time, or with classic and a list, such as classic,md5 (default of that list: "+string(classic.Algorithms()[0])+")")
 	s.Lookup("mhl").NoOptDefVal = string(mhl.DefaultHash)
 	s.Func("mhl-author", "name an author in the generation: `NAME`[,email=...][,phone=...][,role=...]; may be given several times", f.addAuthor)
 	s.Func("mhl-location", "name a `PLACE` in the generation", mhlText(&f.location))
@@ -35,27 +55,34 @@ func (f *mhlFlags) define(s *pflag.FlagSet, comment string) {
 	s.Func("mhl-ignore", "leave out what matches the gitignore-style `PATTERN`, in this and in later generations; may be given several times", f.addIgnore)
 }
 
-func mhlHashNames() (names []string) {
-	for _, a := range mhl.Algorithms() {
+func namesOf(algorithms []hash.Algorithm) (names []string) {
+	for _, a := range algorithms {
 		names = append(names, string(a))
 	}
 	return names
 }
 
-func parseMHLHashes(list string) ([]hash.Algorithm, error) {
-	if list == "" {
-		return nil, nil
+// parseMHL reads the value of --mhl: digests of a history, or "classic", and perhaps the
+// digests of that list behind it.
+func parseMHL(text string) (k mhlKind, err error) {
+	if text == classicMHL {
+		return mhlKind{true, classic.Algorithms()[:1]}, nil
+	}
+	list, isClassic := strings.CutPrefix(text, classicMHL+",")
+	possible := mhl.Algorithms()
+	if isClassic {
+		possible = classic.Algorithms()
 	}
 	hashes, err := hash.Parse(list)
-	if err != nil || hashes == nil {
-		return nil, fmt.Errorf("%q is not a list of %s", list, inWords(mhlHashNames()))
+	if err == nil && len(hashes) == 0 {
+		err = fmt.Errorf("a media hash list needs digests")
 	}
 	for _, a := range hashes {
-		if !slices.Contains(mhl.Algorithms(), a) {
-			return nil, fmt.Errorf("ASC MHL has no %s; choose from %s", a, inWords(mhlHashNames()))
+		if !slices.Contains(possible, a) {
+			err = fmt.Errorf("a media hash list has no digests of %s; choose from %s", a, inWords(namesOf(possible)))
 		}
 	}
-	return hashes, nil
+	return mhlKind{isClassic, hashes}, err
 }
 
 // mhlText returns the function of a flag for a text that XML has to hold.
@@ -118,23 +145,26 @@ func (f *mhlFlags) addAuthor(text string) error {
 	return nil
 }
 
-// check refuses flags that need --mhl.
+// check refuses flags about a history without one.
 func (f *mhlFlags) check() error {
+	var about string
 	switch {
-	case f.hashes != nil:
+	case f.asc():
 		return nil
 	case f.authors != nil:
-		return usagef("--mhl-author needs --mhl")
+		about = "--mhl-author"
 	case f.location != "":
-		return usagef("--mhl-location needs --mhl")
+		about = "--mhl-location"
 	case f.comment != "":
-		return usagef("--mhl-comment needs --mhl")
+		about = "--mhl-comment"
 	case f.ignore != nil:
-		return usagef("--mhl-ignore needs --mhl")
+		about = "--mhl-ignore"
 	case f.detectRenames:
-		return usagef("--detect-renames needs --mhl")
+		about = "--detect-renames"
+	default:
+		return nil
 	}
-	return nil
+	return usagef("%s is about an ASC MHL history, and needs --mhl, not with classic", about)
 }
 
 // patterns returns the ignore patterns of a run: those of --mhl-ignore and those that
@@ -160,4 +190,17 @@ func (f *mhlFlags) creator(comment string) mhl.Creator {
 		Time: time.Now(), Hostname: host, Tool: "sealift", ToolVersion: readBuild().Version,
 		Authors: f.authors, Location: f.location, Comment: comment,
 	}
+}
+
+// mhlCreator is what a media hash list says about its origin.
+func mhlCreator() *classic.Creator {
+	c := &classic.Creator{User: "unknown", Host: "unknown", Tool: readBuild().line()}
+	if host, err := os.Hostname(); err == nil {
+		c.Host = host
+	}
+	if u, err := user.Current(); err == nil {
+		c.User = u.Username
+		c.Name, _, _ = strings.Cut(u.Name, ",") // the first field of passwd's
+	}
+	return c
 }

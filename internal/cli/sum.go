@@ -42,7 +42,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		}
 		r.quiet, r.json = flags.quiet, flags.json
 		var listed []manifest.Entry
-		if flags.json && options.Manifest == "" && options.MHL == nil {
+		if flags.json && !flags.writesFile() {
 			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
 		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
@@ -72,7 +72,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 				switch {
 				case flags.json:
 					printJSON(stdout, newSumJSON(options, s, r, listed, result))
-				case (options.Manifest != "" || options.MHL != nil) && !flags.quiet:
+				case flags.writesFile() && !flags.quiet:
 					printSumSummary(stdout, s, failures, result)
 				}
 				return result
@@ -121,15 +121,21 @@ func (f *sumFlags) groups() []flagGroup {
 	}
 }
 
+// writesFile reports whether the result is a file and not lines on standard output.
+func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl.given() }
+
 func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
 	o := &f.options
 	if o.Manifest == "-" {
 		o.Manifest = ""
 	}
+	if err := f.checkMHL(cmd); err != nil {
+		return nil, err
+	}
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
+	case len(o.Hashes) > 1 && !o.Tag && !f.mhl.given() && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
@@ -142,9 +148,6 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	case f.selection.filesFrom == "-" && slices.Contains(args, "-"):
 		return nil, usagef("--files-from - and the path - both need standard input")
 	}
-	if err := f.mhl.check(); err != nil {
-		return nil, err
-	}
 	var err error
 	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {
 		return nil, err
@@ -154,27 +157,39 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	}
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
-	if f.mhl.hashes != nil {
-		err = f.useMHL(cmd)
+	if f.mhl.asc() {
+		err = f.useMHL()
 	}
 	return o, err
 }
 
-// useMHL makes the run write a generation.
-func (f *sumFlags) useMHL(cmd *cobra.Command) (err error) {
-	o := &f.options
+// checkMHL refuses what --mhl cannot be combined with, and sets what the run computes.
+func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
+	if err := f.mhl.check(); err != nil || !f.mhl.given() {
+		return err
+	}
 	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
 		if cmd.Flags().Changed(name) {
-			return usagef("--%s is about lines, and --mhl writes a history instead; run sum once for each", name)
+			return usagef("--mhl and --%s cannot be combined: run sum once for each; the digests of a media hash list are named behind it (--mhl=md5)", name)
 		}
 	}
+	o := &f.options
+	o.Hashes = f.mhl.kind.hashes
+	if f.mhl.kind.classic {
+		o.MediaList = mhlCreator()
+	}
+	return nil
+}
+
+// useMHL makes the run write a generation of a history.
+func (f *sumFlags) useMHL() (err error) {
+	o := &f.options
 	switch {
 	case o.OneFileSystem:
 		return usagef("--one-file-system and --mhl contradict each other: a history lists a whole directory")
 	case o.Only != nil:
 		return usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
 	}
-	o.Hashes = f.mhl.hashes
 	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), DetectRenames: f.mhl.detectRenames}
 	o.MHL.Ignore, err = f.mhl.patterns(o.Filter)
 	o.Filter = nil // the patterns have its rules

@@ -77,7 +77,7 @@ func (r *run) findDirectories(t *tree) {
 			if !record.IsDir || !t.selects(record.Path) {
 				return nil
 			}
-			p := &part{from: s, path: record.Path, verdict: Missing}
+			p := &part{from: s, expectation: expectation{path: record.Path}, verdict: Missing}
 			info, err := finder.Lstat(record.Path)
 			switch {
 			case err == nil && info.Kind == fsys.Directory:
@@ -96,7 +96,7 @@ func (r *run) findDirectories(t *tree) {
 		})
 		finder.Close()
 		if err != nil {
-			p := &part{from: s, path: filepath.Base(s.shown), verdict: Failure, err: err}
+			p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: err}
 			r.account(p)
 			r.tell(p)
 		}
