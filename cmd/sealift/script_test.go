@@ -57,7 +57,11 @@ func (m withProgram) Run() int {
 	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil { //nolint:gosec // ours
 		fail("building sealift: %v\n%s", err, out)
 	}
-	if err := os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH")); err != nil {
+	// SEALIFT_JUDGES is the bin directory of a virtual environment with programs of others that
+	// check what sealift writes.
+	path := filepath.SplitList(os.Getenv("PATH"))
+	path = append(append([]string{dir}, path...), filepath.SplitList(os.Getenv("SEALIFT_JUDGES"))...)
+	if err := os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator))); err != nil {
 		fail("%v", err)
 	}
 	return m.M.Run()
