@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
 // Source knows the manifests that the source holds: which names of manifests it uses
@@ -22,6 +24,8 @@ type Source struct {
 	hashes   []hash.Algorithm
 	lists    []*sourceList
 	sidecars map[string][]sidecar // by the name of the file in the root
+
+	temporaries []manifest.Spill // what the histories list
 }
 
 // sourceList is a manifest in the source that lists any number of files.
@@ -44,6 +48,9 @@ type SourceOptions struct {
 	File   string   // the name of the single file that is copied; "" for a tree
 	Names  []string // further names that a manifest can have: those of --manifest
 	Check  bool     // false: what they list is not of interest
+
+	// Histories are those of the source, which are checked as well; nil for none.
+	Histories *mhl.Tree
 }
 
 // Severity says what a Problem means for the run.
@@ -131,7 +138,31 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 			s.lists = append(s.lists, l)
 		}
 	}
-	return s, problems
+	return s, append(problems, s.openHistories(o.Histories)...)
+}
+
+// openHistories makes a list of each kind of hash that the histories of the source have.
+func (s *Source) openHistories(t *mhl.Tree) (problems []Problem) {
+	if t == nil || len(t.Histories()) == 0 {
+		return nil
+	}
+	for slot, a := range s.hashes {
+		lines, size, err := t.Lines(mhl.Of(a), mhl.TempSpill)
+		var index *manifest.Index
+		if err == nil {
+			s.temporaries = append(s.temporaries, lines)
+			index, err = manifest.BuildCheckIndex(lines, size, manifest.BSD, a)
+		}
+		name := path.Join(mhl.Folder, mhl.ChainName)
+		if err != nil {
+			problems = append(problems, Problem{name, Failure, err})
+			continue
+		}
+		if index.Len() > 0 {
+			s.lists = append(s.lists, &sourceList{name: name, slot: slot, index: index})
+		}
+	}
+	return problems
 }
 
 // sidecarOf returns the name of the file in the root that a manifest called name, in
@@ -225,6 +256,10 @@ func (s *Source) Close() {
 	for _, l := range s.lists {
 		l.close()
 	}
+	for _, lines := range s.temporaries {
+		_ = lines.Close() // a temporary that is not needed any more
+	}
+	s.temporaries = nil
 }
 
 // claims finds the entries of the source that have names of manifests.

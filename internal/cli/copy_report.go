@@ -171,6 +171,10 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		}
 	}
 	for _, m := range target.Manifests {
+		if m.Generation {
+			t.row("generation", quote.Name(m.Path)+", "+plural(int64(m.Lines), "file"))
+			continue
+		}
 		t.row("manifest", quote.Name(m.Path)+", "+lines(m))
 		if m.SHA256 != "" && target.Digests == nil {
 			t.row("its sha256", m.SHA256) // 76 columns

@@ -121,7 +121,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
 		return nil
 	}
-	written, err := t.catalog.Write()
+	written, err := r.writeManifests(t)
 	r.warnStale(t)
 	if err != nil {
 		r.failEnd(t, failure.StageManifest, err)

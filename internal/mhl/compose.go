@@ -26,6 +26,10 @@ type Order struct {
 	Hashes   []hash.Algorithm // to be recorded of each file and directory
 	Computed []hash.Algorithm // what the digests of the entries are of: Hashes and those that Formats adds
 
+	// Select returns whether a file gets a hash element; nil for all. listed: the history lists
+	// it already.
+	Select func(path string, listed bool) bool
+
 	// Partial is for entries that are not the whole tree: no root hash is written, no
 	// hashes of directories, and only those histories get a generation that have entries.
 	Partial bool
@@ -36,8 +40,7 @@ type Order struct {
 	// nobody. Paths of directories end in a slash.
 	Report func(path string, finding Finding)
 
-	Mode     uint32 // of the files, 0 for that of new files
-	Durable  bool   // what is written is synced
+	Durable  bool // what is written is synced
 	NewSpill func() (manifest.Spill, error)
 }
 
@@ -238,6 +241,9 @@ func (w *writer) take(file string, finding Finding, e *manifest.Entry, r *Record
 	}
 	if isDir {
 		w.enter(strings.TrimSuffix(file, "/"), e.Mtime)
+		return nil
+	}
+	if w.order.Select != nil && !w.order.Select(file, r != nil) {
 		return nil
 	}
 	return w.file(e, r)

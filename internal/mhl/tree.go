@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // Tree has the histories of a directory tree.
@@ -194,6 +195,34 @@ func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey
 		return isDir, nil
 	})
 	return s, err
+}
+
+// PatternsFor returns ignore patterns for entries that no history can list, except for those
+// that are hidden already. The error says which other entry a pattern would hide.
+func (t *Tree) PatternsFor(others []string) (patterns []string, err error) {
+	listed := map[string]bool{}
+	for _, path := range others {
+		listed[path] = true
+		if !t.Hides(path, false) {
+			patterns = append(patterns, PatternFor(path))
+		}
+	}
+	if patterns == nil {
+		return nil, nil
+	}
+	ignore := NewIgnore(patterns...)
+	err = Each(t.root, func(path string, kind fsys.Kind) (enter bool, err error) {
+		isDir := kind == fsys.Directory
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if name == Folder || strings.HasPrefix(name, fsys.Reserved) || t.Hides(path, isDir) {
+			return false, nil
+		}
+		if !listed[path] && ignore.Hides(path, isDir) {
+			return false, fmt.Errorf("ASC MHL lists no symbolic links and special files, and the ignore pattern for one would leave out %s as well; choose a pattern with --mhl-ignore, or rename it", quote.Name(path))
+		}
+		return isDir, nil
+	})
+	return patterns, err
 }
 
 // folder notes the history in a directory called ascmhl below dir, if there is one.

@@ -59,9 +59,11 @@ func (r *run) openHistory(args []argument) (err error) {
 		return failure.Refuse("%s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
 			quote.Name(h.given), quote.Name(survey.Unfit[0]), survey.UnfitCount-1)
 	}
-	if err := h.hideOthers(survey.Others); err != nil {
-		return err
+	hidden, err := h.tree.PatternsFor(survey.Others)
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
+	h.added, h.others = append(h.added[:len(h.added):len(h.added)], hidden...), len(hidden)
 	if h.others > 0 && r.opts.Report != nil {
 		err := fmt.Errorf("ASC MHL lists no symbolic links and special files: %s left out by ignore patterns", count(h.others))
 		r.summary.Warnings++
@@ -69,38 +71,6 @@ func (r *run) openHistory(args []argument) (err error) {
 	}
 	h.ignore = mhl.NewIgnore(h.added...)
 	r.hashes, err = h.tree.Formats(r.opts.Hashes)
-	return err
-}
-
-// hideOthers adds ignore patterns for entries that no history can list.
-func (h *history) hideOthers(others []string) error {
-	var added []string
-	for _, path := range others {
-		if !h.tree.Hides(path, false) {
-			added = append(added, mhl.PatternFor(path))
-		}
-	}
-	if added == nil {
-		return nil
-	}
-	patterns := mhl.NewIgnore(added...)
-	listed := map[string]bool{}
-	for _, path := range others {
-		listed[path] = true
-	}
-	h.others = len(added)
-	err := mhl.Each(h.root, func(path string, kind fsys.Kind) (enter bool, err error) {
-		isDir := kind == fsys.Directory
-		if filepath.Base(path) == mhl.Folder || strings.HasPrefix(filepath.Base(path), fsys.Reserved) || h.tree.Hides(path, isDir) {
-			return false, nil
-		}
-		if !listed[path] && patterns.Hides(path, isDir) {
-			return false, failure.Refuse("%s: ASC MHL lists no symbolic links and special files, and the ignore pattern for one would leave out %s as well; choose a pattern with --mhl-ignore, or rename it",
-				quote.Name(h.given), quote.Name(path))
-		}
-		return isDir, nil
-	})
-	h.added = append(h.added[:len(h.added):len(h.added)], added...)
 	return err
 }
 

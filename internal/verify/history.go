@@ -3,7 +3,6 @@ package verify
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -29,29 +28,13 @@ func (t *tree) openHistory() error {
 	if h.At("") == nil { // a directory of the same name
 		return nil
 	}
-	lines, err := mhl.TempSpill()
+	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
+	lines, size, err := h.Lines(mhl.First, mhl.TempSpill)
 	if err != nil {
-		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
+		return &mhl.ChainError{Path: shown, Err: err}
 	}
-	s := &source{tree: t, shown: filepath.Join(t.given, mhl.Folder, mhl.ChainName), format: manifest.BSD, in: lines, temp: lines, isHistory: true}
-	t.manifests = append(t.manifests, s)
-	counted := &countingWriter{w: lines}
-	if err := h.WriteLines(counted, mhl.First); err != nil {
-		return &mhl.ChainError{Path: s.shown, Err: err}
-	}
-	s.size = counted.n
+	t.manifests = append(t.manifests, &source{tree: t, shown: shown, format: manifest.BSD, in: lines, size: size, temp: lines, isHistory: true})
 	return nil
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
 }
 
 func (t *tree) closeHistory() {
