@@ -100,7 +100,7 @@ func bringLink(source, folder *fsys.Dir, chain []Link, l Link, durable bool) err
 		return err
 	}
 	defer f.Close()
-	_, err = appendLink(folder, chain, l.Name, durable, func(out io.Writer) error {
+	_, err = appendLink(folder, chain, l.Name, &info, durable, func(out io.Writer) error {
 		sum := hash.C4.New()
 		_, err := io.Copy(io.MultiWriter(out, sum), io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
 		if err == nil && !bytes.Equal(sum.Sum(nil), l.C4) {
@@ -119,7 +119,7 @@ func bringReadme(source, folder *fsys.Dir, durable bool) error {
 		return nil //nolint:nilerr // none, or a name that something else has
 	}
 	defer f.Close()
-	return create(folder, readme, durable, func(out io.Writer) error {
+	return create(folder, readme, &info, durable, func(out io.Writer) error {
 		_, err := io.Copy(out, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
 		return err
 	})

@@ -55,7 +55,7 @@ func (w *writer) finish(g *generation, sums *dirDigests) (*Reference, error) {
 	var link Link
 	sha := sha256.New()
 	err = inFolder(home, g.history == nil, o.Durable, func(folder *fsys.Dir) error {
-		link, err = appendLink(folder, chain, name, o.Durable, func(out io.Writer) error {
+		link, err = appendLink(folder, chain, name, nil, o.Durable, func(out io.Writer) error {
 			return writeGeneration(io.MultiWriter(out, sha), h, o.Hashes, body, g.references)
 		})
 		return err
@@ -125,9 +125,10 @@ func empty(dir *fsys.Dir) error {
 
 // appendLink adds a generation to a chain. If it is interrupted, the chain is the one before
 // or the one after, as readChainIn finds out.
-func appendLink(folder *fsys.Dir, chain []Link, name string, durable bool, write func(io.Writer) error) (Link, error) {
+// The generation gets the times of like, which may be nil.
+func appendLink(folder *fsys.Dir, chain []Link, name string, like *fsys.Info, durable bool, write func(io.Writer) error) (Link, error) {
 	sum := hash.C4.New()
-	p, err := newFile(folder, durable, func(out io.Writer) error { return write(io.MultiWriter(out, sum)) })
+	p, err := newFile(folder, like, durable, func(out io.Writer) error { return write(io.MultiWriter(out, sum)) })
 	if err != nil {
 		return Link{}, err
 	}
@@ -137,7 +138,7 @@ func appendLink(folder *fsys.Dir, chain []Link, name string, durable bool, write
 		return link, err
 	}
 	next := append(chain[:len(chain):len(chain)], link)
-	if err := create(folder, pendingName, durable, func(out io.Writer) error { return WriteChain(out, next) }); err != nil {
+	if err := create(folder, pendingName, nil, durable, func(out io.Writer) error { return WriteChain(out, next) }); err != nil {
 		return link, err
 	}
 	syncNames := func() error {
@@ -162,8 +163,8 @@ func appendLink(folder *fsys.Dir, chain []Link, name string, durable bool, write
 }
 
 // create writes a file that gets its name when it is complete.
-func create(folder *fsys.Dir, name string, durable bool, write func(io.Writer) error) error {
-	p, err := newFile(folder, durable, write)
+func create(folder *fsys.Dir, name string, like *fsys.Info, durable bool, write func(io.Writer) error) error {
+	p, err := newFile(folder, like, durable, write)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func create(folder *fsys.Dir, name string, durable bool, write func(io.Writer) e
 }
 
 // newFile writes a file that has no name yet.
-func newFile(folder *fsys.Dir, durable bool, write func(io.Writer) error) (*fsys.Pending, error) {
+func newFile(folder *fsys.Dir, like *fsys.Info, durable bool, write func(io.Writer) error) (*fsys.Pending, error) {
 	p, err := folder.Create(false)
 	if err != nil {
 		return nil, err
@@ -180,6 +181,9 @@ func newFile(folder *fsys.Dir, durable bool, write func(io.Writer) error) (*fsys
 	err = write(&fsys.Writer{File: &p.File})
 	if err == nil {
 		err = fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
+	}
+	if err == nil && like != nil {
+		err = fsys.IgnoreRefusal(p.SetTimes(like.Atime, like.Mtime, like.Btime))
 	}
 	if err == nil && durable {
 		err = p.Sync()
