@@ -49,6 +49,7 @@ type target struct {
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
+	durables    durables
 	fileSystems fileSystems // those met: root's and what is mounted below
 	system      *fileSystem // root's; nil in a dry run if root does not exist
 
@@ -403,7 +404,13 @@ func (t *target) flush(r *run) error {
 	}
 	// Also if every file was synced separately: symbolic links cannot be.
 	if t.Name == "" && t.root.SyncFSReliable() {
-		return t.syncFS()
+		few, err := t.durables.sync(t.root)
+		if err != nil {
+			return err
+		}
+		if !few {
+			return t.syncFS()
+		}
 	}
 	if err := t.syncMounts(); err != nil {
 		return err

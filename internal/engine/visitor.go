@@ -84,6 +84,7 @@ func (r *run) Leave(d *walk.Dir) {
 			dd.close()
 			continue
 		}
+		dd.target.durables.addDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
