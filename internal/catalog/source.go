@@ -194,6 +194,9 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
 	if err != nil {
 		l.close()
+		if document := (*manifest.DocumentError)(nil); errors.As(err, &document) {
+			return nil, problem(Doubt, fmt.Errorf("it is not checked: %w", document))
+		}
 		return nil, problem(Failure, err)
 	}
 	bad := l.index.Malformed()
