@@ -134,7 +134,7 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
 	if s.SizeOnly > 0 {
-		t.row("by size only", plural(s.SizeOnly, "file")+", of which the manifest has no digest")
+		t.row("size only", plural(s.SizeOnly, "file")+", of which the manifest has no digest")
 	}
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
 	if s.LeftOut > 0 {
