@@ -87,6 +87,7 @@ var completedValues = map[string]string{
 	"sum --files-from":        thenFiles,
 	"sum --hash":              hashList + " " + thenList,
 	"sum --manifest":          thenFiles,
+	"sum --mhl":               "classic xxh64 md5 sha1 xxh128 xxh3 " + thenList,
 	"sum --workers":           "auto " + thenNothing,
 	"sum --bwlimit":           "off " + thenNothing,
 	"sum --cache":             "auto drop direct " + thenNothing,

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -42,7 +43,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		}
 		r.quiet, r.json = flags.quiet, flags.json
 		var listed []manifest.Entry
-		if flags.json && options.Manifest == "" {
+		if flags.json && !flags.writesFile() {
 			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
 		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
@@ -69,7 +70,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 				switch {
 				case flags.json:
 					printJSON(stdout, newSumJSON(options, s, r, listed, result))
-				case options.Manifest != "" && !flags.quiet:
+				case flags.writesFile() && !flags.quiet:
 					printSumSummary(stdout, s, failures, result)
 				}
 				return result
@@ -83,6 +84,7 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 type sumFlags struct {
 	options   sum.Options
 	selection selection
+	mhl       []hash.Algorithm // of the media hash list; nil without one
 
 	quiet, json bool
 	logFile     string
@@ -98,6 +100,7 @@ func (f *sumFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; several need --tag")
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
+			mhlFlag(s, &f.mhl)
 			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
 		}},
@@ -115,15 +118,24 @@ func (f *sumFlags) groups() []flagGroup {
 	}
 }
 
+// writesFile reports whether the result is a file and not lines on standard output.
+func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl != nil }
+
 func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
 	o := &f.options
 	if o.Manifest == "-" {
 		o.Manifest = ""
 	}
+	if f.mhl != nil {
+		if err := f.checkMHL(cmd); err != nil {
+			return nil, err
+		}
+		o.Hashes, o.MediaList = f.mhl, mhlCreator()
+	}
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
+	case len(o.Hashes) > 1 && !o.Tag && f.mhl == nil && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
@@ -146,6 +158,16 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
 	return o, nil
+}
+
+// checkMHL refuses what --mhl cannot be combined with.
+func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
+	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--mhl and --%s cannot be combined: a media hash list is the only result, and its digests are named behind it (--mhl classic,md5)", name)
+		}
+	}
+	return nil
 }
 
 // standardInputs counts the paths that mean standard input.

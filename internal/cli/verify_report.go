@@ -133,6 +133,9 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
+	if s.SizeOnly > 0 {
+		t.row("size only", plural(s.SizeOnly, "file")+", of which the manifest has no digest")
+	}
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
 	if s.LeftOut > 0 {
 		t.row("left out", plural(s.LeftOut, "line")+", by filters")
@@ -199,6 +202,7 @@ type verifyJSON struct {
 type verifyCountsJSON struct {
 	Files      int64 `json:"files"`
 	Matches    int64 `json:"matches"`
+	SizeOnly   int64 `json:"size_only"` // of matches: entries without a digest
 	Mismatches int64 `json:"mismatches"`
 	Missing    int64 `json:"missing"`
 	Errors     int64 `json:"errors"`
@@ -230,6 +234,7 @@ func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJ
 		Counts: verifyCountsJSON{
 			Files:      s.Files,
 			Matches:    s.Matches,
+			SizeOnly:   s.SizeOnly,
 			Mismatches: s.Mismatches,
 			Missing:    s.Missing,
 			Errors:     r.mu.errors,

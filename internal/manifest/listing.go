@@ -28,9 +28,10 @@ type Listing struct {
 func (ix *Index) Listing(path string) (Listing, error) {
 	var p Listing
 	err := ix.find(path, func(i int, f fields) (more bool) {
+		digest := f.digestOf(ix.algorithm)
 		p.entries = append(p.entries, i)
-		if len(p.Digests) < maxListed && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, f.digest) }) {
-			p.Digests = append(p.Digests, bytes.Clone(f.digest))
+		if len(p.Digests) < maxListed && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, digest) }) {
+			p.Digests = append(p.Digests, bytes.Clone(digest))
 		}
 		return true
 	})
