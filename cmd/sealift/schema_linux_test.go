@@ -195,6 +195,7 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"copy", 0, `copy --json src/a file`},
 		{"copy", 0, `copy --json src 'to ` + raw + `'`},
 		{"copy", 4, `copy --json mine old`},
+		{"copy", 4, `copy --json --backup-dir 'kept ` + raw + `' mine old`},
 		{"copy", 4, `copy --json --overwrite-policy update mine old`},
 		{"copy", 3, `copy --json rotten clean -o tidy`},
 		{"copy", 3, `copy --json --source-manifest strict rotten stricter`},

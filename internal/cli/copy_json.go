@@ -54,6 +54,7 @@ type targetJSON struct {
 	Counts    entriesJSON    `json:"counts"`
 	Lost      *string        `json:"lost"` // why it was given up, or null
 	Manifests []manifestJSON `json:"manifests"`
+	Backup    *backupJSON    `json:"backup"`                 // null without --backup-dir
 	Verified  int64          `json:"verified"`               // files read back
 	Cached    int64          `json:"verified_through_cache"` // of those, perhaps from memory
 }
@@ -64,6 +65,12 @@ type manifestJSON struct {
 	Lines     int    `json:"lines"`
 	Dropped   int    `json:"dropped"` // lines of an earlier run for files that are gone or were replaced
 	SHA256    string `json:"sha256"`  // of the manifest; "" if it had no line left and was removed
+}
+
+// backupJSON is about the files that were replaced and are kept.
+type backupJSON struct {
+	nameJSON
+	Files int64 `json:"files"`
 }
 
 type conflictJSON struct {
@@ -109,6 +116,9 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 		if t.Lost != nil {
 			text := t.Lost.Error()
 			target.Lost = &text
+		}
+		if t.BackupDir != "" {
+			target.Backup = &backupJSON{newNameJSON(t.BackupDir), t.BackedUp}
 		}
 		for _, m := range t.Manifests {
 			target.Manifests = append(target.Manifests, manifestJSON{newNameJSON(m.Path), m.Algorithm, m.Lines, m.Dropped, m.SHA256})

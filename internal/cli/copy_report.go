@@ -162,6 +162,9 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	if len(s.Targets) > 1 {
 		t.entries(target.Counts)
 	}
+	if target.BackedUp > 0 {
+		t.row(backedUp(s, target))
+	}
 	if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
 		t.row("verified", readBack(target))
 	}
@@ -177,6 +180,15 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		}
 	}
 	t.print(w)
+}
+
+// backedUp is the row that says how many replaced files a destination keeps, and where.
+func backedUp(s *engine.Summary, t *engine.TargetSummary) (label, value string) {
+	kept := "kept in "
+	if s.DryRun {
+		kept = "to be kept in "
+	}
+	return "backup", plural(t.BackedUp, "replaced file") + " " + kept + quote.Name(t.BackupDir)
 }
 
 // copyVerdict is the first line of the summary of a copy.

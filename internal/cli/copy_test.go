@@ -212,6 +212,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
           "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         }
       ],
+      "backup": null,
       "verified": 20000,
       "verified_through_cache": 12
     },
@@ -226,6 +227,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       },
       "lost": "no space left on device",
       "manifests": [],
+      "backup": null,
       "verified": 0,
       "verified_through_cache": 0
     }

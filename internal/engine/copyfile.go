@@ -181,6 +181,7 @@ func (r *run) move(e *entry) error {
 	}
 	for _, p := range movers {
 		if r.opts.DryRun {
+			_ = r.keepOld(p) // counts it
 			p.finish(targetResult{done: p.created()})
 			continue
 		}
@@ -366,7 +367,9 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return inStage(failure.StageJournal, err)
 	}
 	if p.exists {
-		err = s.File.CommitReplacing(p.name)
+		if err = r.keepOld(p); err == nil {
+			err = s.File.CommitReplacing(p.name)
+		}
 	} else if err = s.File.Commit(p.name); errors.Is(err, fs.ErrExist) {
 		return r.nameTaken(e, p)
 	}

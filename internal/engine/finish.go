@@ -51,6 +51,9 @@ func (r *run) finish() (stopped bool) {
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
 		}
+		if t.backup != nil {
+			s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
+		}
 		switch {
 		case stopped:
 			if r.outer.Err() == nil { // the run has stopped itself, at a failure

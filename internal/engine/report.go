@@ -165,5 +165,7 @@ type TargetSummary struct {
 	Left      int64        // regular files that are conflicts
 	Digests   hash.Digests // of the file, in a copy of a single file; one for each of Options.Hashes
 	Verified  int64        // files read back and found equal
+	BackupDir string       // where replaced files are kept; "" if none are
+	BackedUp  int64        // of them
 	Cached    int64        // of those, how many perhaps came from memory: there is no device, or it is unknown
 }
