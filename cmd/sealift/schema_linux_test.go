@@ -193,6 +193,7 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"copy", 0, `copy --json --dry-run src three`},
 		{"copy", 0, `copy --json --hash none src none`},
 		{"copy", 0, `copy --json src/a file`},
+		{"copy", 0, `copy --json 'src/` + raw + `' raw`},
 		{"copy", 0, `copy --json src 'to ` + raw + `'`},
 		{"copy", 4, `copy --json mine old`},
 		{"copy", 4, `copy --json --backup-dir 'kept ` + raw + `' mine old`},

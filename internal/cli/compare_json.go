@@ -8,7 +8,7 @@ import (
 
 // compareReportJSON is the account of a comparison for programs.
 type compareReportJSON struct {
-	Schema      int               `json:"schema"`
+	headJSON
 	Equal       bool              `json:"equal"` // everything was compared, and nothing differs
 	Trees       []compareTreeJSON `json:"trees"`
 	OneWay      bool              `json:"one_way"`
@@ -89,7 +89,7 @@ func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, resul
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	report := compareReportJSON{
-		Schema:   jsonSchema,
+		headJSON: c.head(),
 		Equal:    result.code() == 0,
 		OneWay:   o.OneWay,
 		Quick:    o.Quick,

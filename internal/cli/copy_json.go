@@ -8,7 +8,8 @@ import (
 
 // copyJSON is the account of a copy for programs.
 type copyJSON struct {
-	Schema       int            `json:"schema"`
+	headJSON
+	Source       nameJSON       `json:"source"`
 	DryRun       bool           `json:"dry_run"`
 	Counts       countsJSON     `json:"counts"`
 	Bytes        int64          `json:"bytes"`
@@ -52,11 +53,24 @@ type entriesJSON struct {
 type targetJSON struct {
 	nameJSON
 	Counts    entriesJSON    `json:"counts"`
+	copiedJSON
+	Present   int64          `json:"present"`
+	Missing   *int64         `json:"missing"`   // null if the source was not counted to its end
+	Conflicts int64          `json:"conflicts"` // of this destination
+	Failures  int64          `json:"failures"`  // that concern this destination alone
 	Lost      *string        `json:"lost"` // why it was given up, or null
 	Manifests []manifestJSON `json:"manifests"`
 	Backup    *backupJSON    `json:"backup"`                 // null without --backup-dir
 	Verified  int64          `json:"verified"`               // files read back
 	Cached    int64          `json:"verified_through_cache"` // of those, perhaps from memory
+}
+
+// copiedJSON counts regular files at one destination.
+type copiedJSON struct {
+	Files        int64 `json:"files"`
+	Bytes        int64 `json:"bytes"`
+	ResumedFiles int64 `json:"resumed_files"`
+	ResumedBytes int64 `json:"resumed_bytes"`
 }
 
 type manifestJSON struct {
@@ -84,8 +98,9 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := copyJSON{
-		Schema: jsonSchema,
-		DryRun: s.DryRun,
+		headJSON: r.head(),
+		Source:   newNameJSON(r.flags.options.Source),
+		DryRun:   s.DryRun,
 		Counts: countsJSON{
 			entriesJSON: entriesJSON(s.Counts),
 			Files:       s.Files,
@@ -112,7 +127,29 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	}
 	report.Stages, report.Shares, report.Limit = newStagesJSON(s)
 	for _, t := range s.Targets {
-		target := targetJSON{nameJSON: newNameJSON(t.Path), Counts: entriesJSON(t.Counts), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}
+		target := targetJSON{
+			nameJSON:   newNameJSON(t.Path),
+			Counts:     entriesJSON(t.Counts),
+			copiedJSON: copiedJSON(t.Copied),
+			Present:    t.Present,
+			Manifests:  []manifestJSON{},
+			Verified:   t.Verified,
+			Cached:     t.Cached,
+		}
+		if s.Total >= 0 {
+			missing := s.Total - t.Present - t.Left
+			target.Missing = &missing
+		}
+		for _, c := range report.Conflicts {
+			if c.Target == t.Path {
+				target.Conflicts++
+			}
+		}
+		for _, f := range report.Failures {
+			if f.Target == t.Path {
+				target.Failures++
+			}
+		}
 		if t.Lost != nil {
 			text := t.Lost.Error()
 			target.Lost = &text

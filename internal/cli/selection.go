@@ -18,15 +18,16 @@ type selection struct {
 	rules     filter.List
 	filesFrom string
 	from0     bool
+	given     []optionJSON // the rules, as they were given
 }
 
 // flags defines them for a command that does verb to a tree. oneFileSystem is nil for a
 // command that walks none.
 func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 	// pflag sets flags in the order of the command line, which is that of the rules.
-	s.Func("include", verb+" what matches the gitignore-style `PATTERN`; rules are kept in the order given, the last match wins, and if the first rule is an include, all else is excluded", f.rules.Include)
-	s.Func("exclude", "leave out what matches the `PATTERN`", f.rules.Exclude)
-	s.Func("exclude-from", "take rules from a `FILE` in the format of .gitignore", f.excludeFrom)
+	s.Var(&ruleValue{"include", f.rules.Include, &f.given}, "include", verb+" what matches the gitignore-style `PATTERN`; rules are kept in the order given, the last match wins, and if the first rule is an include, all else is excluded")
+	s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out what matches the `PATTERN`")
+	s.Var(&ruleValue{"exclude-from", f.excludeFrom, &f.given}, "exclude-from", "take rules from a `FILE` in the format of .gitignore")
 	s.StringVar(&f.filesFrom, "files-from", "", verb+" only the paths listed in `FILE`, one per line (- for standard input); a listed directory stands for its contents as well")
 	s.BoolVar(&f.from0, "from0", false, "paths of --files-from end in NUL bytes")
 	if oneFileSystem != nil {

@@ -195,13 +195,12 @@ func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 	defer dd.backup.Unlock()
 	var dir *fsys.Dir
 	var err error
-	b, names := dd.target.backup, []string(nil)
-	if dd.parent == nil {
+	b, names := dd.target.backup, []string{dd.src.Name}
+	if dd.parent != nil {
+		dir, err = r.backupDir(dd.parent)
+	} else {
 		names = b.Parts
 		dir, err = b.base.OpenDir(".")
-	} else {
-		names = []string{dd.src.Name}
-		dir, err = r.backupDir(dd.parent)
 	}
 	for _, name := range names {
 		if err != nil {

@@ -130,6 +130,7 @@ func (r *run) account(f *result) {
 		}
 		entry.add(t)
 		t.target.counts.add(t)
+		t.target.copied.add(f, t)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size}
 		switch t.done {
 		case outCreated:

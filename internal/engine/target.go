@@ -68,6 +68,7 @@ type target struct {
 	presentBytes atomic.Int64 // of files that are there, those included
 
 	counts Counts               // the collector's
+	copied Copied               // the same
 	shown  counters.Destination // to the user, while the copy runs
 
 	lost   atomic.Pointer[dropError]
