@@ -52,13 +52,13 @@ type entriesJSON struct {
 
 type targetJSON struct {
 	nameJSON
-	Counts    entriesJSON    `json:"counts"`
+	Counts entriesJSON `json:"counts"`
 	copiedJSON
 	Present   int64          `json:"present"`
 	Missing   *int64         `json:"missing"`   // null if the source was not counted to its end
 	Conflicts int64          `json:"conflicts"` // of this destination
 	Failures  int64          `json:"failures"`  // that concern this destination alone
-	Lost      *string        `json:"lost"` // why it was given up, or null
+	Lost      *string        `json:"lost"`      // why it was given up, or null
 	Manifests []manifestJSON `json:"manifests"`
 	Backup    *backupJSON    `json:"backup"`                 // null without --backup-dir
 	Verified  int64          `json:"verified"`               // files read back

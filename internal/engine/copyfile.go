@@ -179,6 +179,9 @@ func (r *run) move(e *entry) error {
 	if e.kind == fsys.Regular && !r.opts.DryRun && len(movers) > 0 {
 		return r.moveData(e, movers)
 	}
+	if r.opts.DryRun && e.kind == fsys.Regular {
+		e.resumed = r.wouldContinue(e, movers)
+	}
 	for _, p := range movers {
 		if r.opts.DryRun {
 			_ = r.keepOld(p) // counts it

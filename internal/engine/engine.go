@@ -252,20 +252,21 @@ func (r *run) openTargets() error {
 			t.leaveAsFound()
 		}
 	}
-	if r.opts.DryRun {
-		return nil
-	}
 	for _, t := range r.targets { // nothing is refused any more
-		if t.isDropped() {
+		if t.isDropped() || t.root == nil { // a dry run does not make it
 			continue
 		}
 		r.clock.At(timing.Create, t.place())
 		if err := t.openLog(r); err != nil {
-			t.drop(r, "", fmt.Errorf("the journal cannot be written: %w", err))
+			what := "written"
+			if r.opts.DryRun {
+				what = "read"
+			}
+			t.drop(r, "", fmt.Errorf("the journal cannot be %s: %w", what, err))
 			t.leaveAsFound()
 			continue
 		}
-		if err := t.startCatalog(); err != nil {
+		if err := t.startCatalog(r); err != nil {
 			t.drop(r, "", err)
 		}
 	}

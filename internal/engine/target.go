@@ -37,7 +37,7 @@ type target struct {
 	rootMode uint32    // what giveBack restores
 	tookOver bool      // root was read-only and was made writable
 	journal  *resume.Journal
-	log      *resume.Log // nil in a dry run
+	log      *resume.Log // nil in a dry run that finds no journal
 
 	behind           *pipe.Device  // nil where nothing bounds what is unwritten
 	group            *pipe.Group   // of it: files that are closed already
