@@ -20,6 +20,7 @@ type compareReportJSON struct {
 	Rate        float64           `json:"rate"` // bytes per second
 	Differences []differenceJSON  `json:"differences"`
 	Failures    []failureJSON     `json:"failures"`
+	Warnings    []warningJSON     `json:"warnings"`
 	ExitCode    int               `json:"exit_code"`
 }
 
@@ -113,6 +114,7 @@ func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, resul
 		Rate:        math.Round(rate(s.Bytes, s.Elapsed)),
 		Differences: append([]differenceJSON{}, c.differences...),
 		Failures:    append([]failureJSON{}, c.mu.failures...),
+		Warnings:    list(c.mu.warnings),
 		ExitCode:    result.code(),
 	}
 	for i, tree := range o.Trees {

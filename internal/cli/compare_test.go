@@ -157,7 +157,7 @@ func TestJSONOfAComparison(t *testing.T) {
 	r = compareCommand(t, compares(&compare.Summary{}, nil), "--json", "a", "b")
 	assert.Contains(t, r.stdout, `"equal":true,`)
 	assert.Contains(t, r.stdout, `"only_in":[],`)
-	assert.Contains(t, r.stdout, `"differences":[],"failures":[],"exit_code":0}`)
+	assert.Contains(t, r.stdout, `"differences":[],"failures":[],"warnings":[],"exit_code":0}`)
 }
 
 func TestLogOfAComparison(t *testing.T) {

@@ -92,6 +92,9 @@ func (r *copyReporter) logStart(o *engine.Options) {
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each was reported
+	if s.Total >= 0 && result.signal == nil {
+		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil)
+	}
 	failures, mismatches := r.counts()
 	r.log.stages(s)
 	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,

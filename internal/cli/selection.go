@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -75,4 +76,30 @@ func readFile(name string, read func(io.Reader) error) error {
 		return fmt.Errorf("%s: %w", quote.Name(name), err)
 	}
 	return nil
+}
+
+// maxUnmet is how many rules that match nothing are named; the rest is counted.
+const maxUnmet = 10
+
+// warnUnmet warns of rules that have matched nothing, after a run that has seen everything.
+// It returns how many warnings there were. paths adds those of --files-from, for a command
+// that does not report them as missing.
+func (f *selection) warnUnmet(r *reporter, paths *filter.Only) (warnings int64) {
+	var unmet []string
+	for _, rule := range f.rules.Unmet() {
+		unmet = append(unmet, "the "+rule[0]+" rule "+quote.Name(rule[1]))
+	}
+	for _, path := range paths.Unmet() {
+		unmet = append(unmet, quote.Name(path)+", which --files-from lists,")
+	}
+	rest := max(len(unmet)-maxUnmet, 0)
+	for _, what := range unmet[:len(unmet)-rest] {
+		r.warning("", "", errors.New(what+" matches nothing"))
+		warnings++
+	}
+	if rest > 0 {
+		r.warning("", "", fmt.Errorf("%s more rules or paths match nothing", grouped(int64(rest))))
+		warnings++
+	}
+	return warnings
 }

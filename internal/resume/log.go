@@ -31,9 +31,9 @@ type Log struct {
 
 	journal  *Journal
 	readOnly bool // of a dry run, to which the journal belongs
-	opts    Options
-	name    string          // in the journal
-	ids     map[string]bool // of the logs of this source, which are in the names of their temporaries
+	opts     Options
+	name     string          // in the journal
+	ids      map[string]bool // of the logs of this source, which are in the names of their temporaries
 
 	known     *journal.Log // what interrupted runs have recorded; nil if nothing
 	knownFile *fsys.File
