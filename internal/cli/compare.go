@@ -57,6 +57,9 @@ exit code is 3 then, as it is if the trees differ.`,
 			},
 			options: options,
 			finish: func(s *compare.Summary, result outcome) outcome {
+				if !c.ended {
+					flags.selection.warnUnmet(r, nil)
+				}
 				result = c.finish(s, result)
 				switch {
 				case flags.json:

@@ -40,6 +40,7 @@ func furtherHashes(list ...string) string {
 var completedValues = map[string]string{
 	"copy --input":            thenFiles,
 	"copy --output":           thenDirectories,
+	"copy --backup-dir":       thenDirectories,
 	"copy --include":          thenFiles,
 	"copy --exclude":          thenFiles,
 	"copy --exclude-from":     thenFiles,

@@ -32,6 +32,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 	}
 	addGroups(cmd, flags.groups())
 	complete(cmd, "output", completeDirectories)
+	complete(cmd, "backup-dir", completeDirectories)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -128,6 +129,7 @@ func (f *copyFlags) groups() []flagGroup {
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
+			s.StringVar(&o.BackupDir, "backup-dir", "", "keep files that are replaced in `DIR`, relative to each destination, under their path; DIR is on the file system of the destination, which must have hard links")
 			s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
@@ -201,6 +203,8 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 		return usagef("--source-manifest=%s needs a digest to compare with, and --hash none computes none", o.SourceManifest)
 	case given("manifest") && o.Manifest == "":
 		return usagef("--manifest: the name is empty")
+	case given("backup-dir") && o.BackupDir == "":
+		return usagef("--backup-dir: the name is empty")
 	case given("log-file") && f.logFile == "":
 		return usagef("--log-file: the name is empty")
 	case o.Memory != 0 && o.Memory < f.blockSize:

@@ -96,6 +96,7 @@ Of -h, -k, -b and -B, the last one counts.`
 type duFlags struct {
 	options usage.Options
 	rules   filter.List
+	given   []optionJSON // the rules, as they were given
 	depth   int
 	unit    unit
 
@@ -109,7 +110,7 @@ func (f *duFlags) groups() []flagGroup {
 			s.BoolVar(&o.Apparent, "apparent-size", false, "count sizes, not what is allocated on the device")
 			s.BoolVarP(&o.CountLinks, "count-links", "l", false, "count a file with several names once for each of them")
 			s.BoolVarP(&o.OneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
-			s.Func("exclude", "leave out what matches the gitignore-style `PATTERN`; the last match wins", f.rules.Exclude)
+			s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out what matches the gitignore-style `PATTERN`; the last match wins")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			workersFlag(s, &o.Workers, "directories read")
@@ -241,7 +242,7 @@ type duReport struct {
 }
 
 type duReportJSON struct {
-	Schema   int           `json:"schema"`
+	headJSON
 	Apparent bool          `json:"apparent"` // sizes, and not what is allocated
 	Paths    []duPathJSON  `json:"paths"`
 	Total    uint64        `json:"total"` // bytes
@@ -284,7 +285,7 @@ func (d *duReport) json(o *usage.Options, r *reporter, result outcome) duReportJ
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return duReportJSON{
-		Schema:   jsonSchema,
+		headJSON: r.head(),
 		Apparent: o.Apparent,
 		Paths:    list(d.paths),
 		Total:    d.total,

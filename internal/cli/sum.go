@@ -65,6 +65,9 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0})
+				if result.signal == nil {
+					s.Warnings += flags.selection.warnUnmet(r, nil)
+				}
 				failures, _ := r.counts()
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
 				switch {

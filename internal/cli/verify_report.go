@@ -187,7 +187,7 @@ func (t *table) manifests(used []verify.ManifestSummary) {
 
 // verifyJSON is the account of a check for programs.
 type verifyJSON struct {
-	Schema    int                  `json:"schema"`
+	headJSON
 	Counts    verifyCountsJSON     `json:"counts"`
 	Bytes     int64                `json:"bytes"`
 	Seconds   float64              `json:"seconds"`
@@ -230,7 +230,7 @@ func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJ
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := verifyJSON{
-		Schema: jsonSchema,
+		headJSON: r.head(),
 		Counts: verifyCountsJSON{
 			Files:      s.Files,
 			Matches:    s.Matches,

@@ -258,7 +258,7 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
 }
 `
 	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(r.stdout), "", "  "); err != nil {
+	if err := json.Indent(&got, []byte(headless(t, r.stdout)), "", "  "); err != nil {
 		t.Fatalf("%v in %s", err, r.stdout)
 	}
 	if got.String() != want {

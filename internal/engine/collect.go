@@ -44,6 +44,7 @@ type targetResult struct {
 	name     string         // how the manifest lists the file
 	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
 	each     bool           // the file was synced separately
+	backedUp bool           // what was replaced is in the backup directory
 }
 
 // collect runs until r.messages is closed. It alone writes the summary and the
@@ -124,9 +125,13 @@ func (r *run) account(f *result) {
 				c.Drop(t.alias)
 			}
 		}
+		if t.backedUp {
+			t.target.backup.kept.Add(1)
+		}
 		entry.add(t)
 		t.target.counts.add(t)
 		t.target.durables.addResult(f.kind, t)
+		t.target.copied.add(f, t)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size}
 		switch t.done {
 		case outCreated:

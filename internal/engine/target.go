@@ -37,7 +37,7 @@ type target struct {
 	rootMode uint32    // what giveBack restores
 	tookOver bool      // root was read-only and was made writable
 	journal  *resume.Journal
-	log      *resume.Log // nil in a dry run
+	log      *resume.Log // nil in a dry run that finds no journal
 
 	behind           *pipe.Device  // nil where nothing bounds what is unwritten
 	group            *pipe.Group   // of it: files that are closed already
@@ -58,6 +58,7 @@ type target struct {
 	dev         uint64 // the device number of root
 
 	catalog *catalog.Catalog // nil in a dry run
+	backup  *backup          // nil if replaced files are not kept
 
 	present, left    int64        // regular files that are there, and that are conflicts; the collector's
 	digests          hash.Digests // of the file, in a copy of a single file; the collector's
@@ -68,6 +69,7 @@ type target struct {
 	presentBytes atomic.Int64 // of files that are there, those included
 
 	counts Counts               // the collector's
+	copied Copied               // the same
 	shown  counters.Destination // to the user, while the copy runs
 
 	lost   atomic.Pointer[dropError]
