@@ -16,8 +16,9 @@ import (
 func newCompareCmd(run runner[compare.Options, compare.Summary]) *cobra.Command {
 	flags := &compareFlags{}
 	cmd := &cobra.Command{
-		Use:   "compare [flags] A B [C ...]",
-		Short: "Compare trees by content, before a card is formatted for example",
+		Use:        "compare [flags] A B [C ...]",
+		SuggestFor: []string{"cmp", "diff"},
+		Short:      "Compare trees by content, before a card is formatted for example",
 		Long: `Compares every entry of the directory A with the one of that name in B (and C):
 type, size, content, and the target of a symbolic link. Files are read from the
 devices, not from memory, in all trees at the same time. Differences are printed

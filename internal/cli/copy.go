@@ -10,13 +10,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 func newCopyCmd(run runner[engine.Options, engine.Summary]) *cobra.Command {
 	flags := &copyFlags{}
 	cmd := &cobra.Command{
-		Use:   "copy [flags] SRC DST [-o DST2 ...]",
-		Short: "Copy a tree to one or more destinations, and write its manifest",
+		Use:        "copy [flags] SRC DST [-o DST2 ...]",
+		SuggestFor: []string{"sync", "cp", "rsync", "mirror", "backup"},
+		Short:      "Copy a tree to one or more destinations, and write its manifest",
 		Long: `SRC is read once, and the manifest is written from what was read. The contents
 of a directory land in DST, which is created; a file lands in DST if that is a
 directory or ends in a slash, else at DST. What the source lacks is never
@@ -45,6 +47,9 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		r.log, r.quiet, r.json = log, flags.quiet, flags.json
 		options.Report = r.event
 		r.logStart(options)
+		if name := options.Source; isManifestFile(name) && !flags.quiet {
+			r.print("note: " + quote.Name(name) + " is a manifest, and only this file is copied; to check the files that it lists: sealift verify " + quote.Name(name))
+		}
 		advice := "; run the same command again to finish"
 		if options.DryRun {
 			advice = ""
@@ -177,6 +182,8 @@ func (f *copyFlags) takeArgs(args []string) error {
 	switch {
 	case o.Source == "":
 		return usagef("the source is missing")
+	case len(o.Targets) == 0 && isManifestFile(o.Source):
+		return usagef("the destination is missing; to check the files that a manifest lists: sealift verify %s", quote.Name(o.Source))
 	case len(o.Targets) == 0:
 		return usagef("the destination is missing")
 	case slices.Contains(o.Targets, ""):

@@ -24,8 +24,9 @@ type runDu func(context.Context, *usage.Options) (*usage.Summary, error)
 func newDuCmd(run runDu) *cobra.Command {
 	flags := &duFlags{}
 	cmd := &cobra.Command{
-		Use:   "du [flags] [PATH...]",
-		Short: "Tell what trees take on their devices, in parallel",
+		Use:        "du [flags] [PATH...]",
+		SuggestFor: []string{"usage", "size"},
+		Short:      "Tell what trees take on their devices, in parallel",
 		Long: `Prints what each PATH (by default the current directory) takes on its device,
 with everything below it: the numbers of GNU du, in its format. A file with
 several names counts once. Unlike GNU du, it prints one line for each PATH and

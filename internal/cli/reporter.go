@@ -126,12 +126,21 @@ func (r *reporter) failure(path, target string, err error) {
 	r.problem(&r.mu.errors, "failed", path, target, err)
 }
 
+// silentFailure logs and counts a failure that a user does not want to read about.
+func (r *reporter) silentFailure(path, target string, err error) {
+	r.problemAs(func(message, string) {}, &r.mu.errors, "failed", path, target, err)
+}
+
 // mismatch reports content that differs from its expected digest.
 func (r *reporter) mismatch(path, target string, err error) {
 	r.problem(&r.mu.mismatches, "mismatch", path, target, err)
 }
 
 func (r *reporter) problem(count *int64, title, path, target string, err error) {
+	r.problemAs(r.printEqual, count, title, path, target, err)
+}
+
+func (r *reporter) problemAs(print func(message, string), count *int64, title, path, target string, err error) {
 	text, stage := quotedError(err), failure.Stage("")
 	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		path, target, stage, err = f.Path, f.Target, f.Stage, f.Err
@@ -140,7 +149,7 @@ func (r *reporter) problem(count *int64, title, path, target string, err error) 
 		text = place(path, target) + ": " + text
 	}
 	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
-	r.printEqual(message{target, stage, quotedError(err)}, text)
+	print(message{target, stage, quotedError(err)}, text)
 	r.record(count, newFailureJSON(path, target, stage, errorText(err)))
 }
 

@@ -55,6 +55,11 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, args[0]) { // better than a similar name
+			return usagef("there is no command %q%s", args[0], didYouMean(c.Name()))
+		}
+	}
 	return usagef("there is no command %q%s", args[0], didYouMean(strings.Join(cmd.SuggestionsFor(args[0]), " or ")))
 }
 
@@ -78,14 +83,17 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name, dashes := e.GetSpecifiedName(), "--"
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			return noSuchCommand(cmd, words) // or else the flag would not be unknown
+		}
 		if letters := e.GetSpecifiedShortnames(); letters != "" {
 			name, dashes = letters, "-" // perhaps a name behind one dash
 			if f := cmd.Flags().Lookup(letters); f == nil || f.Hidden {
-				return usagef("unknown flag -%s", e.GetSpecifiedName())
+				return usagef("unknown flag -%s%s", e.GetSpecifiedName(), foreignFlag(cmd, e.GetSpecifiedName()))
 			}
 		}
-		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-			return noSuchCommand(cmd, words) // or else the flag would not be unknown
+		if answer := foreignFlag(cmd, name); answer != "" && dashes == "--" {
+			return usagef("unknown flag --%s%s", name, answer)
 		}
 		meant := nearest(name, flagNames(cmd.Flags()))
 		switch {

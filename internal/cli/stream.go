@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
@@ -25,8 +29,9 @@ import (
 func newStreamCmd(run runner[stream.Options, stream.Summary]) *cobra.Command {
 	flags := &streamFlags{}
 	cmd := &cobra.Command{
-		Use:   "stream [flags] [IN [OUT...]]",
-		Short: "Copy one stream, file or device while hashing it",
+		Use:        "stream [flags] [IN [OUT...]]",
+		SuggestFor: []string{"dd", "dcfldd"},
+		Short:      "Copy one stream, file or device while hashing it",
 		Long: `IN is read once and written to each OUT; how much it was, and its digest, are
 told on standard error. - stands for standard input or output, and so does what
 is left out. A file is written in place, and truncated first; a device is
@@ -47,15 +52,20 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 		}
 		r := newReporter(cmd)
 		r.quiet = flags.quiet
+		var gone atomic.Bool // the reader of standard output
 		options.Report = func(e stream.Event) {
-			if e.Warning {
+			switch {
+			case e.Warning:
 				r.warning("", "", e.Err)
-			} else {
+			case readerGone(e.Err):
+				gone.Store(true)
+				r.silentFailure("", "", e.Err)
+			default:
 				r.failure("", "", e.Err)
 			}
 		}
 		mode := flags.progress
-		if mode == progress.ModeAuto && throughTerminal(options) {
+		if mode == progress.ModeAuto && typed(options) {
 			mode = progress.ModeNone // a bar would be in the middle of the stream
 		}
 		started := false
@@ -72,7 +82,7 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 			},
 			// The totals go to standard error: standard output may be where the stream goes.
 			finish: func(s *stream.Summary, result outcome) outcome {
-				if started && !flags.quiet {
+				if silent := gone.Load() && len(options.Outputs) == 1; started && !flags.quiet && !silent {
 					for _, line := range streamTotals(s, options.Hashes) {
 						r.screen.Line(line)
 					}
@@ -153,6 +163,11 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	if len(args) > 1 {
 		o.Outputs = args[1:]
 	}
+	for _, arg := range args {
+		if err := operandOfDd(arg); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case slices.Contains(args, ""):
 		return nil, usagef("the name of an input or output is empty")
@@ -167,12 +182,20 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	}
 	o.Stdin, _ = cmd.InOrStdin().(*os.File)
 	o.Stdout = fileOf(cmd.OutOrStdout())
+	if slices.Contains(o.Outputs, "-") && isTerminal(o.Stdout) {
+		return nil, usagef("the stream is not written to a terminal; name an output, or use a pipe: sealift stream IN | cat")
+	}
 	return o, nil
 }
 
-// throughTerminal reports whether the stream comes from a terminal or goes to one.
-func throughTerminal(o *stream.Options) bool {
-	return o.Input == "-" && isTerminal(o.Stdin) || slices.Contains(o.Outputs, "-") && isTerminal(o.Stdout)
+// typed reports whether the stream comes from a terminal.
+func typed(o *stream.Options) bool { return o.Input == "-" && isTerminal(o.Stdin) }
+
+// readerGone reports whether the stream goes to a pipe on standard output that no process
+// reads any more, as after "| head".
+func readerGone(err error) bool {
+	f, ok := errors.AsType[*failure.FileError](err)
+	return ok && f.Path == "-" && f.Stage == failure.StageWrite && fsys.PipeClosed(f.Err)
 }
 
 // streamTotals are the lines at the end: those of dd, one for each digest, and one for

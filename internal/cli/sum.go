@@ -18,8 +18,9 @@ import (
 func newSumCmd(run runner[sum.Options, sum.Summary]) *cobra.Command {
 	flags := &sumFlags{}
 	cmd := &cobra.Command{
-		Use:   "sum [flags] [PATH...]",
-		Short: "Hash trees in parallel, and print their manifest",
+		Use:        "sum [flags] [PATH...]",
+		SuggestFor: []string{"hash", "checksum", "digest", "sha256sum", "md5sum"},
+		Short:      "Hash trees in parallel, and print their manifest",
 		Long: `Hashes the files in each PATH (by default in the current directory; - stands for
 standard input) and prints the lines of a manifest that "sha256sum -c" accepts,
 in the order of their names. If PATH is a single directory, names are relative

@@ -33,8 +33,9 @@ func manifestNames() string {
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 	flags := &verifyFlags{}
 	cmd := &cobra.Command{
-		Use:   "verify [flags] [PATH...]",
-		Short: "Check trees against their manifests",
+		Use:        "verify [flags] [PATH...]",
+		SuggestFor: []string{"check", "validate", "audit"},
+		Short:      "Check trees against their manifests",
 		Long: `Reads the files that manifests list, and compares them. PATH is a directory, by
 default the current one, or a manifest, which lists files of its directory. The
 manifests of a directory are files such as
