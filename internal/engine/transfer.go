@@ -20,9 +20,10 @@ type transfer struct {
 	name   string    // at the destination
 	made   bool      // this run has given the name to this or an earlier state of the file
 
-	state    state     // only become changes it
-	have     fsys.Info // of what has the name
-	exists   bool      // something has the name, which have describes
+	state    state       // only become changes it
+	have     fsys.Info   // of what has the name
+	exists   bool        // something has the name, which have describes
+	observed observation // before the decision
 	decision decision
 	content  content      // of what has the name, as far as it is known by now
 	result   targetResult // how the transfer has ended, in stateFinished
