@@ -108,7 +108,7 @@ func (r *reporter) warning(path, target string, err error) {
 
 // warningAt is warning with the place as people read it, quoted; it may be empty.
 func (r *reporter) warningAt(where, path, target string, err error) {
-	r.log.line(slog.LevelWarn, "warning", path, target, "error", quotedError(err))
+	r.log.line(slog.LevelWarn, "warning", path, target, "error", loggedText(errorText(err)))
 	if !r.quiet {
 		if where != "" {
 			where += ": "
@@ -148,7 +148,7 @@ func (r *reporter) problemAs(print func(message, string), count *int64, title, p
 	} else if path != "" || target != "" {
 		text = place(path, target) + ": " + text
 	}
-	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
+	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", loggedText(errorText(err)))
 	print(message{target, stage, quotedError(err)}, text)
 	r.record(count, newFailureJSON(path, target, stage, errorText(err)))
 }
@@ -201,17 +201,6 @@ func (r *reporter) end(err error, advice string) outcome {
 	return outcome{failed: true}
 }
 
-// openLog begins the log of --log-file; without a name there is none. The error is one of
-// usage.
-func (r *reporter) openLog(name string) error {
-	log, err := openLog(name)
-	if err != nil {
-		return usagef("%s", logError(err))
-	}
-	r.log = log
-	return nil
-}
-
 // endLog writes the last line of the log, with the exit code and what else the run came to,
 // and closes it. It adds a failure of the log to the outcome.
 func (r *reporter) endLog(result outcome, attrs ...any) outcome {
@@ -225,7 +214,7 @@ func (r *reporter) endLog(result outcome, attrs ...any) outcome {
 
 // logRefusal writes to the log why nothing was done, and closes it.
 func (r *reporter) logRefusal(err error) error {
-	r.log.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
+	r.log.line(slog.LevelError, "refused", "", "", "error", loggedText(errorText(err)))
 	return r.log.close()
 }
 
