@@ -168,7 +168,7 @@ func TestLogOfAComparison(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 10, strings.Count(string(log), "\n"), "nothing about what is equal:\n%s", log)
 	for _, want := range []string{
-		`level=WARN msg=differs path=$'clip\377.mov' reason="content in B differs from byte 17 of 40"`, `level=WARN msg="only in A" path=dir/`,
+		`level=WARN msg=differs path=$'clip\377.mov' reason="content in B differs from byte 17 of 40"`, `level=WARN msg="only in" path=dir/ reason="1,312 files, 48.2 GB" trees=A`,
 		`level=ERROR msg=failed path=d/it's tree=/a/ stage=open error="permission denied"`, `level=ERROR msg=incomplete path=`,
 		`level=INFO msg=finish exit_code=3 files=20001 bytes=27123456789 differences=1318 errors=2 elapsed=20.5s`,
 	} {

@@ -25,16 +25,26 @@ type selection struct {
 // flags defines them for a command that does verb to a tree. oneFileSystem is nil for a
 // command that walks none.
 func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
-	// pflag sets flags in the order of the command line, which is that of the rules.
-	s.Var(&ruleValue{"include", f.rules.Include, &f.given}, "include", verb+" what matches the gitignore-style `PATTERN`; rules are kept in the order given, the last match wins, and if the first rule is an include, all else is excluded")
-	s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out what matches the `PATTERN`")
-	s.Var(&ruleValue{"exclude-from", f.excludeFrom, &f.given}, "exclude-from", "take rules from a `FILE` in the format of .gitignore")
-	s.StringVar(&f.filesFrom, "files-from", "", verb+" only the paths listed in `FILE`, one per line (- for standard input); a listed directory stands for its contents as well")
-	s.BoolVar(&f.from0, "from0", false, "paths of --files-from end in NUL bytes")
+	f.ruleFlags(s, verb)
+	s.StringVar(&f.filesFrom, "files-from", "", verb+" only the paths listed in `FILE`, - for stdin")
+	s.BoolVar(&f.from0, "from0", false, "read --files-from with NUL bytes as line ends")
 	if oneFileSystem != nil {
 		s.BoolVarP(oneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
 	}
 }
+
+// ruleFlags defines the flags that add a rule.
+func (f *selection) ruleFlags(s *pflag.FlagSet, verb string) {
+	// pflag sets flags in the order of the command line, which is that of the rules.
+	s.Var(&ruleValue{"include", f.rules.Include, &f.given}, "include", verb+" only paths that match `PATTERN`")
+	s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out paths that match `PATTERN`")
+	s.Var(&ruleValue{"exclude-from", f.excludeFrom, &f.given}, "exclude-from", "read rules in .gitignore format from `FILE`")
+}
+
+// filterHelp explains the rules of --include and --exclude.
+const filterHelp = `Patterns are those of .gitignore, with **. Rules are applied in the order given,
+and the last match wins. If the first rule is an include, everything else is
+excluded.`
 
 // read returns the rules and the list of paths, either nil if it was not asked
 // for. It reads the list, so it comes after everything that needs no file.

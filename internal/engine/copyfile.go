@@ -84,7 +84,7 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 		}
 		o.linkable = false
 	}
-	p.decision = decide(o)
+	p.observed, p.decision = o, decide(o)
 	p.content = p.decision.content
 	r.follow(e, p, p.decision.act)
 	if e.kind == fsys.Irregular && p.open() {

@@ -33,7 +33,7 @@ type destDir struct {
 	originalMode uint32
 	tookOver     bool // it was read-only and was made writable
 	// refreshed: its metadata was not the source's before the run, and is now.
-	refreshed bool
+	refreshed string // the metadata that was updated, for people; "" for none
 
 	owner     fsys.Info // owner and group that new files get here
 	ownerSet  bool

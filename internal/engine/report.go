@@ -27,13 +27,16 @@ const (
 
 // Event is something that is reported while the copy runs.
 type Event struct {
-	Kind   EventKind
-	Path   string // relative to the source's root, raw bytes
-	Target string // the destination as the user named it; "" if the source or all
-	Action string // EventCopied, EventSkipped: "create", "replace", "link", "up to date", "metadata", "kept"
-	Bytes  int64  // size of a copied file
-	Err    error  // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
-	Hint   string // EventConflict: the name of the policy that would replace it, "" if none would
+	Kind    EventKind
+	Path    string       // relative to the source's root, raw bytes
+	Target  string       // the destination as the user named it; "" if the source or all
+	Entry   fsys.Kind    // EventCopied, EventSkipped: what it is in the source
+	Action  string       // EventCopied, EventSkipped: "created", "replaced", "linked", "up to date", "metadata", "kept"
+	Reason  string       // EventCopied, EventSkipped: for people; "" where it is plain
+	Bytes   int64        // size of a copied file
+	Digests hash.Digests // of the file's content, one for each of Options.Hashes; nil if they are unknown
+	Err     error        // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
+	Hint    string       // EventConflict: the name of the policy that would replace it, "" if none would
 }
 
 // fileEvent is an event about a file that is named in both the event and its error.

@@ -22,9 +22,10 @@ type transfer struct {
 	// backedUp: what had the name, and was not this run's, is in the backup directory.
 	backedUp bool
 
-	state    state     // only become changes it
-	have     fsys.Info // of what has the name
-	exists   bool      // something has the name, which have describes
+	state    state       // only become changes it
+	have     fsys.Info   // of what has the name
+	exists   bool        // something has the name, which have describes
+	observed observation // before the decision
 	decision decision
 	content  content      // of what has the name, as far as it is known by now
 	result   targetResult // how the transfer has ended, in stateFinished
