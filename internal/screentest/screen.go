@@ -45,6 +45,13 @@ func (s *Screen) Resize(columns, rows int) {
 	s.mu.emulator.Resize(columns, rows)
 }
 
+// Size returns the size of the screen.
+func (s *Screen) Size() (columns, rows int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.emulator.Width(), s.mu.emulator.Height()
+}
+
 // Lines returns what the screen shows, without spaces at the ends of lines and without
 // empty lines at the end.
 func (s *Screen) Lines() []string {
