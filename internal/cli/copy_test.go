@@ -588,7 +588,7 @@ func TestProgressOfCopyFollowsTheFlags(t *testing.T) {
 		"":                   func(s string) bool { return s == "" }, // plain, and too short for a line
 		"--progress=none":    func(s string) bool { return s == "" },
 		"-q":                 func(s string) bool { return s == "" },
-		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
+		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },
 		"--progress=json":    func(s string) bool { return json.Valid([]byte(s)) && strings.Contains(s, `"bytes":5000000`) },
 		"--progress=json -q": func(s string) bool { return json.Valid([]byte(s)) },
 	} {

@@ -393,7 +393,7 @@ func TestProgressOfVerifyFollowsTheFlags(t *testing.T) {
 		"":                         func(s string) bool { return s == "" }, // plain, and too short for a line
 		"--silent":                 func(s string) bool { return s == "" },
 		"--progress=none":          func(s string) bool { return s == "" },
-		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
+		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },
 		"--silent --progress=json": func(s string) bool { return strings.Contains(s, `"phase":"verifying","bytes":5000000`) },
 	} {
 		r := verifyCommand(t, slow, "", strings.Fields(flags)...)

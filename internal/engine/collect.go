@@ -114,7 +114,7 @@ func (r *run) account(f *result) {
 			r.addToLog(f, t)
 		}
 		if t.digests != nil {
-			r.toVerify = counters.Plus(r.toVerify, f.size)
+			t.target.toVerify.add(1, f.size)
 			listed = true
 		}
 		if c := t.target.catalog; c != nil && !r.opts.DryRun {
@@ -153,7 +153,7 @@ func (r *run) account(f *result) {
 		r.deliver(e)
 	}
 	if listed && r.opts.Verify == VerifyFull {
-		r.toVerify = counters.Plus(r.toVerify, f.size)
+		r.toVerify.add(1, f.size)
 	}
 	s.addEntry(entry)
 	s.ResumedBytes += f.resumed

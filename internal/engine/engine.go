@@ -44,7 +44,7 @@ type run struct {
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
-	toVerify  int64     // bytes that verifying will read; the collector's
+	toVerify  amount    // of the source, if verifying reads it again; the collector's
 	seen      int64     // regular files that were processed; the collector's
 	memory    int64     // bytes that the machine has for us, 0 if that is not known
 	devices   []*device
@@ -340,6 +340,7 @@ func (r *run) work() {
 func (r *run) worker() {
 	clock := r.sheet.Clock()
 	defer clock.Stop()
+	shown := r.counters.NewWorker()
 	for {
 		var j job
 		var more bool
@@ -353,7 +354,11 @@ func (r *run) worker() {
 			return
 		}
 		if r.ctx.Err() == nil {
+			if j.kind == fsys.Regular {
+				shown.Begin(j.dir.Join(j.name))
+			}
 			r.process(j, clock)
+			shown.End()
 		}
 		j.dir.Done()
 	}

@@ -61,6 +61,7 @@ type target struct {
 	backup  *backup          // nil if replaced files are not kept
 
 	present, left    int64        // regular files that are there, and that are conflicts; the collector's
+	toVerify         amount       // what verifying will read; the collector's
 	digests          hash.Digests // of the file, in a copy of a single file; the collector's
 	verified, cached int64        // files read back and found equal; those of them that perhaps came from memory
 
