@@ -66,6 +66,7 @@ const (
 	Warning                   // not about a file: Err is the text, Path what it is about, perhaps ""
 	Failure                   // not about a line, but not done all the same: Err is the text
 	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do
+	Invalid                   // Path is what makes the directory no valid bag; Err says why
 )
 
 // Result is one thing worth telling.
@@ -84,7 +85,7 @@ type Summary struct {
 	Files      int64 // read to the end, as often as that was done
 	Bytes      int64 // of those
 	Matches    int64
-	Mismatches int64
+	Mismatches int64 // with what makes a bag invalid
 	Missing    int64
 	Errors     int64 // unreadable, refused, and what could not be listed
 	Unlisted   int64
@@ -122,6 +123,11 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.check(ctx)
 	if ctx.Err() == nil {
 		r.findIgnored()
+		for _, t := range r.trees {
+			if t.bag != nil {
+				r.checkBag(ctx, t)
+			}
+		}
 	}
 	if o.Unlisted && ctx.Err() == nil {
 		for _, t := range r.trees {
@@ -247,8 +253,12 @@ func (r *run) take(j *job, order *order) {
 			r.summary.Cached++
 		}
 	}
-	if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
-		listed.Add(path.Clean(j.meant))
+	tree := j.parts[0].from.tree
+	if tree.listed != nil && j.meant != "" {
+		tree.listed.Add(path.Clean(j.meant))
+	}
+	if tree.bag != nil {
+		tree.bag.note(j)
 	}
 	j.each(func(p *part) {
 		if p.silent || !r.account(p) {
@@ -272,7 +282,7 @@ func (r *run) account(p *part) bool {
 	switch p.verdict {
 	case Match:
 		s.Matches++
-	case Mismatch:
+	case Mismatch, Invalid:
 		s.Mismatches++
 	case Missing:
 		if r.opts.IgnoreMissing {
