@@ -102,6 +102,9 @@ func ReadInfo(r io.Reader) (i Info, err error) {
 	return i, err
 }
 
+// Agent begins the value of Bag-Software-Agent in the bags that Sealift writes.
+const Agent = "Sealift"
+
 // Field is one element of bag-info.txt.
 type Field struct{ Label, Value string }
 

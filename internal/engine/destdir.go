@@ -172,6 +172,9 @@ var errIsSource = errors.New("this directory of the destination is a directory o
 func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	name := dd.src.Name
 	if !dd.parent.maybeExists(name) {
+		if dd.target.bag.sealed {
+			return nil, errSealed
+		}
 		if r.opts.DryRun {
 			return nil, nil
 		}

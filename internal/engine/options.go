@@ -20,6 +20,8 @@ type Options struct {
 	Hashes   []hash.Algorithm // empty: copy without hashing or manifest
 	Manifest string           // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
 
+	Bag *BagOptions // each destination becomes a bag; nil for plain directories
+
 	Policy   Policy
 	Sync     SyncMode
 	Sparse   SparseMode

@@ -57,6 +57,7 @@ type target struct {
 	dev         uint64 // the device number of root
 
 	catalog *catalog.Catalog // nil in a dry run
+	bag     targetBag
 
 	present, left    int64        // regular files that are there, and that are conflicts; the collector's
 	digests          hash.Digests // of the file, in a copy of a single file; the collector's

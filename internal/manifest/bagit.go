@@ -76,8 +76,9 @@ func BagItPaths(name string) []string {
 	return paths
 }
 
-// bagItNames returns the names other than BagItName that a writer may have given a path.
-func bagItNames(path string) []string {
+// BagItNames returns the names by which BagIt manifests list a path, besides the path as it
+// is decoded by RFC 8493: as bagit.py writes it, and as it is.
+func BagItNames(path string) []string {
 	names := []string{lineBreakEscapes.Replace(path)}
 	if names[0] != path {
 		names = append(names, path)
