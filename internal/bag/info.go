@@ -149,8 +149,8 @@ func Size(bytes int64) string {
 		return fmt.Sprintf("%d B", bytes)
 	}
 	value, unit := float64(bytes)/1000, 0
-	for ; value >= 999.95 && unit < len("KMGTPE")-1; unit++ {
+	for ; value >= 999.95 && unit < len("kMGTPE")-1; unit++ {
 		value /= 1000
 	}
-	return fmt.Sprintf("%.1f %cB", value, "KMGTPE"[unit])
+	return fmt.Sprintf("%.1f %cB", value, "kMGTPE"[unit])
 }

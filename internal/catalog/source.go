@@ -294,7 +294,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 			x.digests, x.slots, x.lists = append(x.digests, found.Digests), append(x.slots, l.slot), append(x.lists, l)
 		}
 	}
-	if s.bag != nil && x.invalid == nil && bag.InPayload(file) && !s.listsPayload(x) {
+	if s.bag != nil && bag.InPayload(file) && !s.listsPayload(x) {
 		x.invalid = errUnlisted
 	}
 	for _, c := range s.sidecars[file] {

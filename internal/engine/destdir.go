@@ -128,7 +128,7 @@ func (dd *destDir) prepare(r *run) destState {
 	dir, err := dd.enter(r, up)
 	var conflict *conflictError
 	switch {
-	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever:
+	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
 		r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		return destRefused
 	case errors.As(err, &conflict):
