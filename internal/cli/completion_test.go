@@ -47,6 +47,7 @@ var completedValues = map[string]string{
 	"copy --files-from":       thenFiles,
 	"copy --hash":             "none " + hashList + " " + thenList,
 	"copy --manifest":         thenFiles,
+	"copy --bag-info":         thenNothing,
 	"copy --verify":           "off dest full " + thenNothing,
 	"copy --source-manifest":  "check strict ignore " + thenNothing,
 	"copy --overwrite-policy": "default never protect always update checksum " + thenNothing,

@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -234,7 +235,7 @@ const systemIsWindows = filepath.Separator == '\\'
 // otherSpellings lists what the path may be spelled like in the tree.
 func (j *job) otherSpellings(convert bool) (list []string) {
 	if j.literal != "" {
-		list = append(list, j.literal)
+		list = manifest.BagItPaths(j.literal)[1:] // the first is j.path
 	}
 	if convert && hasWindowsSeparators(j.path) {
 		list = append(list, withSlashes(j.path))
