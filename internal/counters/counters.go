@@ -39,7 +39,7 @@ func (p Phase) String() string {
 type Set struct {
 	Phase        atomic.Int32 // a Phase
 	Bytes        atomic.Int64 // bytes of files dealt with, whatever became of them
-	Unread       atomic.Int64 // of Bytes, those of files that were skipped unread, or that an interrupted run has copied
+	Unread       atomic.Int64 // of Bytes, those that the run did not read: of files that were skipped or failed, or that an interrupted run has copied
 	Files        atomic.Int64 // regular files dealt with
 	ResumedFiles atomic.Int64 // of Files, those that an interrupted run has copied
 	TotalBytes   atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
