@@ -244,8 +244,8 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if e.evict != nil {
 		opts.Read = e.evict.Read
 	}
-	e.read, e.resumed = true, start
-	e.counted += start
+	r.uncount(e) // what was compared before
+	e.resumed, e.counted, e.unread = start, start, start
 	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, opts)
