@@ -200,7 +200,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 		}
 	}
 	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), o.Source) {
-		return usagef("%q is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=%s", o.Source, o.Source)
+		return usagef("%q is taken for the source; write a mode of --verify with an equals sign: --verify=%s", o.Source, o.Source)
 	}
 	if len(args) > 1 {
 		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])

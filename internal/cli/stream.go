@@ -184,7 +184,7 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	case f.json && slices.Contains(o.Outputs, "-"):
 		return nil, usagef("--json and an output on standard output contradict each other; name an output")
 	case o.Manifest == "-":
-		return nil, usagef("--manifest needs a file: digests are told on standard error")
+		return nil, usagef("--manifest needs a file; digests are printed on standard error")
 	case o.Manifest != "" && len(o.Hashes) == 0:
 		return nil, usagef("--manifest needs a digest, and --hash none computes none")
 	}
