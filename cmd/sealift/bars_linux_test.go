@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/screentest"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -19,7 +20,7 @@ import (
 // what was written to it.
 func onTerminal(t *testing.T, dir, script string) string {
 	t.Helper()
-	ours, theirs := openTerminal(t)
+	ours, theirs := screentest.OpenPair(t, 80, 25)
 	defer ours.Close()
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Dir = dir

@@ -32,6 +32,7 @@ type Options struct {
 	Durable   bool   // what is written is synced
 	KeepTimes bool   // directories below the destination keep their times
 	Memory    int    // bytes that the lines of the run may use; 0 for the default
+	Bag       *BagOptions
 	Spill     func() (manifest.Spill, error)
 }
 
@@ -59,13 +60,14 @@ type Catalog struct {
 	distrusted  bool
 	interrupted Interrupted
 
-	digests hash.Digests    // of the single file, once they are known
-	dropped bool            // the single file is not what was read
-	unsure  error           // the first error of reading a file that an earlier line lists
-	exists  bool            // the single file, when the run began
-	arrived map[string]bool // paths of claims: the run has copied these files, or found them equal
-	fallen  []string        // directories of which earlier lines are dropped: see DropBelow
-	changes changes
+	digests  hash.Digests    // of the single file, once they are known
+	dropped  bool            // the single file is not what was read
+	unsure   error           // the first error of reading a file that an earlier line lists
+	exists   bool            // the single file, when the run began
+	arrived  map[string]bool // paths of claims: the run has copied these files, or found them equal
+	noDigest string          // a file of a bag's payload of which the run knows no digests
+	fallen   []string        // directories of which earlier lines are dropped: see DropBelow
+	changes  changes
 }
 
 // list is the manifest of one hash.
@@ -76,6 +78,9 @@ type list struct {
 	prev      *own   // of an earlier run
 	given     []byte // the digest of the single file in a publisher's manifest, which stays
 	copied    bool   // prev is byte for byte a file of the source
+
+	sealed      *fsys.File // the manifest of a complete bag
+	sealedLines *manifest.Index
 }
 
 // Interrupted knows what unfinished runs may have changed at the destination.
@@ -108,6 +113,8 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	switch {
 	case len(o.Hashes) == 0:
 		return c, nil
+	case o.Bag != nil:
+		err = c.openBag()
 	case o.Outside != "":
 		err = c.openOutside()
 	case c.single():
@@ -304,6 +311,9 @@ func (c *Catalog) Resume(i Interrupted) {
 // each hash of which none does. complete: there is one for each hash of the run, so that a
 // file that the overwrite policy skips need not be read.
 func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
+	if c.opts.Bag != nil {
+		return c.keptInBag(file)
+	}
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
@@ -508,6 +518,9 @@ func (c *Catalog) Record(o Outcome) {
 		c.joined = false // the source's is not what this run would write
 	}
 	if o.Digests == nil {
+		if c.opts.Bag != nil && !o.Failed && o.Path != "" { // a directory has no path here
+			c.noDigest = o.Path
+		}
 		if o.Replaced {
 			c.Drop(o.Path)
 		}
@@ -568,6 +581,10 @@ func (c *Catalog) Lists() bool { return len(c.lists) > 0 && c.err == nil }
 func (c *Catalog) Close() {
 	for _, l := range c.lists {
 		l.prev.close()
+		if l.sealed != nil {
+			l.sealed.Close()
+			l.sealed = nil
+		}
 	}
 	if c.builder != nil {
 		_ = c.builder.Close() // a temporary that is not needed any more

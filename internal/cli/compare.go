@@ -59,6 +59,9 @@ below it.`,
 			},
 			options: options,
 			finish: func(s *compare.Summary, result outcome) outcome {
+				if !c.ended {
+					flags.selection.warnUnmet(r, nil)
+				}
 				result = c.finish(s, result)
 				switch {
 				case flags.json:

@@ -38,6 +38,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 	}
 	addGroups(cmd, flags.groups())
 	complete(cmd, "output", completeDirectories)
+	complete(cmd, "backup-dir", completeDirectories)
+	complete(cmd, "bag-info", cobra.NoFileCompletions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -140,6 +142,9 @@ type copyFlags struct {
 
 	verbose verbosity
 	debug   bool
+
+	bag     bool
+	bagInfo []string
 }
 
 // groups defines the flags. Words in back quotes name the value in help, and
@@ -157,9 +162,12 @@ func (f *copyFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; none writes no manifest", "none")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
+			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag (RFC 8493): the copy is its payload, in data/; a source that is a bag is validated and copied unchanged")
+			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` into bag-info.txt; may be repeated")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
+			s.StringVar(&o.BackupDir, "backup-dir", "", "keep files that are replaced in `DIR`, relative to each destination, under their path; DIR is on the file system of the destination, which must have hard links")
 			s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
@@ -235,6 +243,8 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 		return usagef("--source-manifest=%s needs a digest to compare with, and --hash none computes none", o.SourceManifest)
 	case given("manifest") && o.Manifest == "":
 		return usagef("--manifest: the name is empty")
+	case given("backup-dir") && o.BackupDir == "":
+		return usagef("--backup-dir: the name is empty")
 	case o.Memory != 0 && o.Memory < f.blockSize:
 		return usagef("--memory %s is less than one block of %s", cmd.Flag("memory").Value, cmd.Flag("block-size").Value)
 	}
@@ -251,6 +261,9 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 		return nil, err
 	}
 	var err error
+	if f.options.Bag, err = f.bagOptions(); err != nil {
+		return nil, err
+	}
 	if f.options.Filter, f.options.Only, err = f.selection.read(cmd); err != nil {
 		return nil, err
 	}

@@ -76,6 +76,9 @@ func (r *copyReporter) logStart(o *engine.Options) {
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each was reported
+	if s.Total >= 0 && result.signal == nil {
+		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil)
+	}
 	if err := r.printListing(stdout); err != nil {
 		r.failure("", "", err)
 		result.failed = true
@@ -162,6 +165,9 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	if len(s.Targets) > 1 {
 		t.entries(target.Counts)
 	}
+	if target.BackedUp > 0 {
+		t.row(backedUp(s, target))
+	}
 	if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
 		t.row("verified", readBack(target))
 	}
@@ -171,12 +177,25 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		}
 	}
 	for _, m := range target.Manifests {
+		if m.Algorithm == "" && m.Lines == 0 { // bagit.txt and bag-info.txt
+			t.row("tag file", quote.Name(m.Path))
+			continue
+		}
 		t.row("manifest", quote.Name(m.Path)+", "+lines(m))
 		if m.SHA256 != "" && target.Digests == nil {
 			t.row("its sha256", m.SHA256) // 76 columns
 		}
 	}
 	t.print(w)
+}
+
+// backedUp is the row that says how many replaced files a destination keeps, and where.
+func backedUp(s *engine.Summary, t *engine.TargetSummary) (label, value string) {
+	kept := "kept in "
+	if s.DryRun {
+		kept = "to be kept in "
+	}
+	return "backup", plural(t.BackedUp, "replaced file") + " " + kept + quote.Name(t.BackupDir)
 }
 
 // copyVerdict is the first line of the summary of a copy.

@@ -43,7 +43,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1, Total: 21_239,
 		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
-			{Path: "dst", Counts: dst, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{Path: "dst", Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Present: 1232, Lost: errors.New("no space left on device")},
 		},
 		Stages: []engine.StageSummary{
@@ -193,6 +193,9 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
 	r := command(t, eventful, "", "copy", "--json", "src", "dst", "-o", "dst2")
 	const want = `{
   "schema": 1,
+  "source": {
+    "path": "src"
+  },
   "dry_run": false,
   "counts": {
     "created": 20001,
@@ -226,6 +229,14 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
         "up_to_date": 1232,
         "kept": 5
       },
+      "files": 20000,
+      "bytes": 27123000000,
+      "resumed_files": 1234,
+      "resumed_bytes": 5601000000,
+      "present": 21235,
+      "missing": 3,
+      "conflicts": 2,
+      "failures": 1,
       "lost": null,
       "manifests": [
         {
@@ -236,6 +247,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
           "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         }
       ],
+      "backup": null,
       "verified": 20000,
       "verified_through_cache": 12
     },
@@ -248,8 +260,17 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
         "up_to_date": 0,
         "kept": 0
       },
+      "files": 0,
+      "bytes": 0,
+      "resumed_files": 0,
+      "resumed_bytes": 0,
+      "present": 1232,
+      "missing": 20007,
+      "conflicts": 0,
+      "failures": 1,
       "lost": "no space left on device",
       "manifests": [],
+      "backup": null,
       "verified": 0,
       "verified_through_cache": 0
     }
@@ -351,7 +372,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
 }
 `
 	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(r.stdout), "", "  "); err != nil {
+	if err := json.Indent(&got, []byte(headless(t, r.stdout)), "", "  "); err != nil {
 		t.Fatalf("%v in %s", err, r.stdout)
 	}
 	if got.String() != want {
@@ -567,7 +588,7 @@ func TestProgressOfCopyFollowsTheFlags(t *testing.T) {
 		"":                   func(s string) bool { return s == "" }, // plain, and too short for a line
 		"--progress=none":    func(s string) bool { return s == "" },
 		"-q":                 func(s string) bool { return s == "" },
-		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
+		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },
 		"--progress=json":    func(s string) bool { return json.Valid([]byte(s)) && strings.Contains(s, `"bytes":5000000`) },
 		"--progress=json -q": func(s string) bool { return json.Valid([]byte(s)) },
 	} {

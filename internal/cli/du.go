@@ -250,7 +250,7 @@ type duReport struct {
 }
 
 type duReportJSON struct {
-	Schema   int           `json:"schema"`
+	headJSON
 	Apparent bool          `json:"apparent"` // sizes, and not what is allocated
 	Paths    []duPathJSON  `json:"paths"`
 	Total    uint64        `json:"total"` // bytes
@@ -293,7 +293,7 @@ func (d *duReport) json(o *usage.Options, r *reporter, result outcome) duReportJ
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return duReportJSON{
-		Schema:   jsonSchema,
+		headJSON: r.head(),
 		Apparent: o.Apparent,
 		Paths:    list(d.paths),
 		Total:    d.total,

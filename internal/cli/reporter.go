@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,8 @@ type reporter struct {
 	log     *fileLog // may be nil
 	quiet   bool     // print no warnings
 	json    bool     // keep the lists below
+	cmd     *cobra.Command
+	start   time.Time
 
 	mu struct {
 		sync.Mutex
@@ -88,7 +91,7 @@ func (r *reporter) printRest() {
 // newReporter returns the reporter of a command.
 func newReporter(cmd *cobra.Command) *reporter {
 	screen := &printer{w: cmd.ErrOrStderr()}
-	return &reporter{screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
+	return &reporter{cmd: cmd, start: time.Now(), screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
 }
 
 // print prints a message, which is quoted.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ type selection struct {
 	rules     filter.List
 	filesFrom string
 	from0     bool
+	given     []optionJSON // the rules, as they were given
 }
 
 // flags defines them for a command that does verb to a tree. oneFileSystem is nil for a
@@ -34,9 +36,9 @@ func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 // ruleFlags defines the flags that add a rule.
 func (f *selection) ruleFlags(s *pflag.FlagSet, verb string) {
 	// pflag sets flags in the order of the command line, which is that of the rules.
-	s.Func("include", verb+" only paths that match `PATTERN`", f.rules.Include)
-	s.Func("exclude", "leave out paths that match `PATTERN`", f.rules.Exclude)
-	s.Func("exclude-from", "read rules in .gitignore format from `FILE`", f.excludeFrom)
+	s.Var(&ruleValue{"include", f.rules.Include, &f.given}, "include", verb+" only paths that match `PATTERN`")
+	s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out paths that match `PATTERN`")
+	s.Var(&ruleValue{"exclude-from", f.excludeFrom, &f.given}, "exclude-from", "read rules in .gitignore format from `FILE`")
 }
 
 // filterHelp explains the rules of --include and --exclude.
@@ -84,4 +86,30 @@ func readFile(name string, read func(io.Reader) error) error {
 		return fmt.Errorf("%s: %w", quote.Name(name), err)
 	}
 	return nil
+}
+
+// maxUnmet is how many rules that match nothing are named; the rest is counted.
+const maxUnmet = 10
+
+// warnUnmet warns of rules that have matched nothing, after a run that has seen everything.
+// It returns how many warnings there were. paths adds those of --files-from, for a command
+// that does not report them as missing.
+func (f *selection) warnUnmet(r *reporter, paths *filter.Only) (warnings int64) {
+	var unmet []string
+	for _, rule := range f.rules.Unmet() {
+		unmet = append(unmet, "the "+rule[0]+" rule "+quote.Name(rule[1]))
+	}
+	for _, path := range paths.Unmet() {
+		unmet = append(unmet, quote.Name(path)+", which --files-from lists,")
+	}
+	rest := max(len(unmet)-maxUnmet, 0)
+	for _, what := range unmet[:len(unmet)-rest] {
+		r.warning("", "", errors.New(what+" matches nothing"))
+		warnings++
+	}
+	if rest > 0 {
+		r.warning("", "", fmt.Errorf("%s more rules or paths match nothing", grouped(int64(rest))))
+		warnings++
+	}
+	return warnings
 }

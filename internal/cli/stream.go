@@ -267,14 +267,15 @@ func ddSize(n, base, whole float64) string {
 	if base == 1024 {
 		units, suffix = "KMGTPE", "iB"
 	}
-	size, i := base, 0
-	for ; n/size >= base-0.5 && i < len(units)-1; i++ {
-		size *= base
+	unit, i := base, 0
+	for ; n/unit >= base-0.5 && i < len(units)-1; i++ {
+		unit *= base
 	}
-	text := strconv.FormatFloat(n/size, 'f', 0, 64)
-	if n/size < whole-0.05 {
-		tenths := math.RoundToEven(n * 10 / size) // n/size has no exact half: 1150/1000 is less than 1.15
-		text = strconv.FormatFloat(tenths/10, 'f', 1, 64)
+	// A half goes to the even neighbour, as in coreutils: 2150 bytes are 2.2 kB. So tenths
+	// are divided as whole numbers: 2.15 has no exact binary form.
+	decimals, value := 0, math.RoundToEven(n/unit)
+	if n/unit < whole-0.05 {
+		decimals, value = 1, math.RoundToEven(n*10/unit)/10
 	}
-	return text + " " + units[i:i+1] + suffix
+	return strconv.FormatFloat(value, 'f', decimals, 64) + " " + units[i:i+1] + suffix
 }

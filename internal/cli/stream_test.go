@@ -156,6 +156,8 @@ func TestTransferredIsWrittenAsByDD(t *testing.T) {
 		{999, time.Second / 3, "999 bytes copied, 0.333333 s, 3.0 kB/s"},
 		{1150, time.Second, "1150 bytes (1.2 kB, 1.1 KiB) copied, 1 s, 1.2 kB/s"},
 		{1000, 3 * time.Second, "1000 bytes (1.0 kB) copied, 3 s, 0.3 kB/s"},
+		{2050, 3 * time.Second, "2050 bytes (2.0 kB, 2.0 KiB) copied, 3 s, 0.7 kB/s"},
+		{2150, 3 * time.Second, "2150 bytes (2.2 kB, 2.1 KiB) copied, 3 s, 0.7 kB/s"},
 		{1 << 30, 1234567 * time.Microsecond, "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 1.23457 s, 870 MB/s"},
 		{100 << 20, time.Hour, "104857600 bytes (105 MB, 100 MiB) copied, 3600 s, 29.1 kB/s"},
 		{math.MaxInt64, 1000 * time.Hour, "9223372036854775807 bytes (9.2 EB, 8.0 EiB) copied, 3.6e+06 s, 2.6 TB/s"},

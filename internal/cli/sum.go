@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
@@ -47,7 +48,7 @@ below it.`,
 			return err
 		}
 		var listed []manifest.Entry
-		if flags.json && options.Manifest == "" {
+		if flags.json && !flags.writesFile() {
 			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
 		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
@@ -69,12 +70,15 @@ below it.`,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0})
+				if result.signal == nil {
+					s.Warnings += flags.selection.warnUnmet(r, nil)
+				}
 				failures, _ := r.counts()
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
 				switch {
 				case flags.json:
 					printJSON(stdout, newSumJSON(options, s, r, listed, result))
-				case options.Manifest != "" && !flags.quiet:
+				case flags.writesFile() && !flags.quiet:
 					printSumSummary(stdout, s, failures, result)
 				}
 				return result
@@ -88,6 +92,7 @@ below it.`,
 type sumFlags struct {
 	options   sum.Options
 	selection selection
+	mhl       []hash.Algorithm // of the media hash list; nil without one
 	outputFlags
 }
 
@@ -100,6 +105,7 @@ func (f *sumFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; several need --tag or --json")
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, not to stdout")
+			mhlFlag(s, &f.mhl)
 			s.BoolVar(&o.Tag, "tag", false, "write lines in BSD style, which name the hash")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines with NUL bytes, do not escape names")
 		}},
@@ -117,15 +123,24 @@ func (f *sumFlags) groups() []flagGroup {
 	}
 }
 
+// writesFile reports whether the result is a file and not lines on standard output.
+func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl != nil }
+
 func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
 	o := &f.options
 	if o.Manifest == "-" {
 		o.Manifest = ""
 	}
+	if f.mhl != nil {
+		if err := f.checkMHL(cmd); err != nil {
+			return nil, err
+		}
+		o.Hashes, o.MediaList = f.mhl, mhlCreator()
+	}
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
+	case len(o.Hashes) > 1 && !o.Tag && f.mhl == nil && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
@@ -148,6 +163,16 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
 	return o, nil
+}
+
+// checkMHL refuses what --mhl cannot be combined with.
+func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
+	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--mhl and --%s cannot be combined: a media hash list is the only result, and its digests are named behind it (--mhl classic,md5)", name)
+		}
+	}
+	return nil
 }
 
 // standardInputs counts the paths that mean standard input.

@@ -11,7 +11,7 @@ import (
 
 // sumJSON is the account of a run of sum for programs.
 type sumJSON struct {
-	Schema   int              `json:"schema"`
+	headJSON
 	Counts   sumCountsJSON    `json:"counts"`
 	Bytes    int64            `json:"bytes"`
 	Seconds  float64          `json:"seconds"`
@@ -53,7 +53,7 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := sumJSON{
-		Schema:   jsonSchema,
+		headJSON: r.head(),
 		Counts:   sumCountsJSON{Files: s.Files, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
 		Bytes:    s.Bytes,
 		Seconds:  s.Elapsed.Seconds(),

@@ -81,6 +81,9 @@ PATH. --hash-file is another name of this flag.`,
 			options:  options,
 			finish: func(s *verify.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+				if result.signal == nil {
+					s.Warnings += flags.selection.warnUnmet(r.reporter, options.Only)
+				}
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
 					"missing", s.Missing, "elapsed", s.Elapsed)
 				switch {

@@ -45,6 +45,7 @@ type targetResult struct {
 	name     string         // how the manifest lists the file
 	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
 	each     bool           // the file was synced separately
+	backedUp bool           // what was replaced is in the backup directory
 }
 
 // collect runs until r.messages is closed. It alone writes the summary and the
@@ -59,6 +60,7 @@ func (r *run) collect() {
 		if m.result != nil {
 			r.account(m.result)
 			r.countPresent(m.result)
+			r.countPayload(m.result)
 			r.undone.account(r.targets, m.result)
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
@@ -96,6 +98,11 @@ func (r *run) count(e Event) {
 		r.summary.Mismatches++
 	case EventConflict:
 		r.summary.Conflicts++
+		for _, t := range r.targets {
+			if t.Given == e.Target {
+				t.bag.conflicts++
+			}
+		}
 	case EventWarning:
 		r.summary.Warnings++
 	}
@@ -113,20 +120,25 @@ func (r *run) account(f *result) {
 			r.addToLog(f, t)
 		}
 		if t.digests != nil {
-			r.toVerify = counters.Plus(r.toVerify, f.size)
+			t.target.toVerify.add(1, f.size)
 			listed = true
 		}
 		if c := t.target.catalog; c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
+				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)
 			}
 		}
+		if t.backedUp {
+			t.target.backup.kept.Add(1)
+		}
 		entry.add(t)
 		t.target.counts.add(t)
+		t.target.durables.addResult(f.kind, t)
+		t.target.copied.add(f, t)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Reason: t.reason, Digests: t.digests}
 		switch t.done {
 		case outCreated:
@@ -147,7 +159,7 @@ func (r *run) account(f *result) {
 		r.deliver(e)
 	}
 	if listed && r.opts.Verify == VerifyFull {
-		r.toVerify = counters.Plus(r.toVerify, f.size)
+		r.toVerify.add(1, f.size)
 	}
 	s.addEntry(entry)
 	s.ResumedBytes += f.resumed

@@ -35,6 +35,9 @@ func (r *run) Enter(d *walk.Dir) bool {
 
 // Entry implements walk.Visitor.
 func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	if r.isHeld(d, name) {
+		return
+	}
 	d.Hold()
 	j := job{dir: d, name: name, kind: kind}
 	if kind == fsys.Regular && r.isLate(d, name) {
@@ -72,6 +75,9 @@ func (r *run) skipReserved(d *walk.Dir, name string) {
 // Leave completes a directory at all destinations: everything in it is done,
 // so its own metadata can be set and will stay.
 func (r *run) Leave(d *walk.Dir) {
+	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
+		r.emptyDirs.add(d.Path()) // nothing was put into it
+	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
 	loaded := false
@@ -84,6 +90,7 @@ func (r *run) Leave(d *walk.Dir) {
 			dd.close()
 			continue
 		}
+		dd.target.durables.addDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
