@@ -26,7 +26,7 @@ in a slash, otherwise to DST. The copy is recursive and keeps all metadata.
 Sealift never deletes files at the destination. To resume an interrupted copy,
 run the same command again.
 
-` + filterHelp + ` A path in --files-from that is a directory stands for everything
+` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
