@@ -55,6 +55,7 @@ type run struct {
 	links     linkGroups
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
+	histories *histories      // nil without Options.MHL
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
@@ -115,6 +116,13 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
+	if opts.MHL != nil {
+		defer r.closeHistories()
+		if err := r.openHistories(); err != nil {
+			r.source.Close()
+			return nil, err
+		}
+	}
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
@@ -147,6 +155,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.clock.At(timing.List, timing.Source)
 	r.openManifests()
 	r.holdDeclaration()
+	r.warnHistories()
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()

@@ -234,8 +234,12 @@ const systemIsWindows = filepath.Separator == '\\'
 
 // otherSpellings lists what the path may be spelled like in the tree.
 func (j *job) otherSpellings(convert bool) (list []string) {
-	if j.literal != "" {
+	switch {
+	case j.literal == "":
+	case j.parts[0].from.format == manifest.BagIt:
 		list = manifest.BagItPaths(j.literal)[1:] // the first is j.path
+	default:
+		list = append(list, j.literal)
 	}
 	if convert && hasWindowsSeparators(j.path) {
 		list = append(list, withSlashes(j.path))
