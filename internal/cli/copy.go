@@ -26,7 +26,7 @@ in a slash, otherwise to DST. The copy is recursive and keeps all metadata.
 Sealift never deletes files at the destination. To resume an interrupted copy,
 run the same command again.
 
-` + filterHelp + ` A path in --files-from that is a directory stands for everything
+` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
@@ -210,7 +210,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 		}
 	}
 	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), o.Source) {
-		return usagef("%q is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=%s", o.Source, o.Source)
+		return usagef("%q is taken for the source; write a mode of --verify with an equals sign: --verify=%s", o.Source, o.Source)
 	}
 	if len(args) > 1 {
 		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])

@@ -28,7 +28,7 @@ control characters in names are printed as escapes.
 --manifest writes the lines to FILE when all are complete. FILE never lists
 itself. Its lines for other files stay while these files exist.
 
-` + filterHelp + ` A path in --files-from that is a directory stands for everything
+` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
