@@ -44,7 +44,7 @@ func (r *verifyReporter) result(v verify.Result) {
 		}
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
-		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", quote.Plain(v.Dir))
+		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", loggedName(v.Dir))
 		r.keep(func() { r.mu.unlisted = append(r.mu.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir}) })
 	case verify.Warning:
 		r.warningAt(quoted(name), v.Path, v.Dir, v.Err)
@@ -99,7 +99,7 @@ func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
 
 // recordResult is record for a line of a manifest, and logs it.
 func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string) {
-	r.log.line(slog.LevelError, "failed", v.Path, "", "dir", quote.Plain(v.Dir), "manifest", quote.Plain(v.Manifest), "error", quote.Text(text))
+	r.log.line(slog.LevelError, "failed", v.Path, "", "dir", loggedName(v.Dir), "manifest", loggedName(v.Manifest), "error", loggedText(text))
 	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
 	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
 	r.record(count, f)
@@ -187,7 +187,7 @@ func (t *table) manifests(used []verify.ManifestSummary) {
 
 // verifyJSON is the account of a check for programs.
 type verifyJSON struct {
-	Schema    int                  `json:"schema"`
+	headJSON
 	Counts    verifyCountsJSON     `json:"counts"`
 	Bytes     int64                `json:"bytes"`
 	Seconds   float64              `json:"seconds"`
@@ -230,7 +230,7 @@ func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJ
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := verifyJSON{
-		Schema: jsonSchema,
+		headJSON: r.head(),
 		Counts: verifyCountsJSON{
 			Files:      s.Files,
 			Matches:    s.Matches,

@@ -258,7 +258,7 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
 }
 `
 	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(r.stdout), "", "  "); err != nil {
+	if err := json.Indent(&got, []byte(headless(t, r.stdout)), "", "  "); err != nil {
 		t.Fatalf("%v in %s", err, r.stdout)
 	}
 	if got.String() != want {
@@ -393,7 +393,7 @@ func TestProgressOfVerifyFollowsTheFlags(t *testing.T) {
 		"":                         func(s string) bool { return s == "" }, // plain, and too short for a line
 		"--silent":                 func(s string) bool { return s == "" },
 		"--progress=none":          func(s string) bool { return s == "" },
-		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
+		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },
 		"--silent --progress=json": func(s string) bool { return strings.Contains(s, `"phase":"verifying","bytes":5000000`) },
 	} {
 		r := verifyCommand(t, slow, "", strings.Fields(flags)...)

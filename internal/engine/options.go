@@ -20,7 +20,9 @@ type Options struct {
 	Hashes   []hash.Algorithm // empty: copy without hashing or manifest
 	Manifest string           // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
 
-	Policy   Policy
+	Policy    Policy
+	BackupDir string // keeps replaced files, relative to each destination; "" if they are not kept
+
 	Sync     SyncMode
 	Sparse   SparseMode
 	Reflink  ReflinkMode

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -45,6 +46,8 @@ type worker struct {
 	tree *tree // that look is in
 	look *fsys.Finder
 	sets map[string]*digests // by the names of the algorithms
+
+	shown *counters.Worker
 }
 
 func (w *worker) close() {
@@ -57,6 +60,8 @@ func (w *worker) do(ctx context.Context, j *job) {
 	if j.path == "" { // only something to tell
 		return
 	}
+	w.shown.Begin(j.path)
+	defer w.shown.End()
 	defer w.run.counters.Files.Add(int64(len(j.parts)))
 	f, info, err := w.open(j)
 	if err != nil {

@@ -227,7 +227,7 @@ func (r *run) byDevice() (groups [][]*tree) {
 
 // work is one worker: it does jobs until there are no more, and sends each on.
 func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
-	w := &worker{run: r, sets: map[string]*digests{}}
+	w := &worker{run: r, sets: map[string]*digests{}, shown: r.counters.NewWorker()}
 	defer w.close()
 	for j := range jobs {
 		if ctx.Err() == nil {
