@@ -39,6 +39,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 	addGroups(cmd, flags.groups())
 	complete(cmd, "output", completeDirectories)
 	complete(cmd, "backup-dir", completeDirectories)
+	complete(cmd, "bag-info", cobra.NoFileCompletions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -136,11 +137,15 @@ type copyFlags struct {
 	input     string
 	outputs   []string
 	selection selection
+	mhl       mhlFlags
 	blockSize int64
 	outputFlags
 
 	verbose verbosity
 	debug   bool
+
+	bag     bool
+	bagInfo []string
 }
 
 // groups defines the flags. Words in back quotes name the value in help, and
@@ -158,6 +163,9 @@ func (f *copyFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; none writes no manifest", "none")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
+			f.mhl.define(s, " (default: \"Copy of SRC to DST\")")
+			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag (RFC 8493): the copy is its payload, in data/; a source that is a bag is validated and copied unchanged")
+			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` into bag-info.txt; may be repeated")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
@@ -251,12 +259,42 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	if err := f.takeArgs(args); err != nil {
 		return nil, err
 	}
+	if err := f.useMHL(cmd); err != nil {
+		return nil, err
+	}
 	if err := f.check(cmd); err != nil {
 		return nil, err
 	}
 	var err error
+	if f.options.Bag, err = f.bagOptions(); err != nil {
+		return nil, err
+	}
 	if f.options.Filter, f.options.Only, err = f.selection.read(cmd); err != nil {
 		return nil, err
 	}
-	return &f.options, nil
+	if f.options.MHL != nil {
+		if f.options.Only != nil {
+			return nil, usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
+		}
+		f.options.MHL.Ignore, err = f.mhl.patterns(f.options.Filter)
+	}
+	return &f.options, err
+}
+
+// useMHL makes the run write histories in place of manifests.
+func (f *copyFlags) useMHL(cmd *cobra.Command) error {
+	if err := f.mhl.check(); err != nil || !f.mhl.given() {
+		return err
+	}
+	if f.mhl.kind.classic {
+		return usagef("copy writes no media hash list of version 1; run \"sealift sum --mhl=classic DST\" after it")
+	}
+	for _, name := range []string{"hash", "manifest"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--mhl and --%s cannot be combined: the history is the manifest, and its digests are named behind it (--mhl=md5)", name)
+		}
+	}
+	f.options.Hashes = f.mhl.kind.hashes
+	f.options.MHL = &engine.MHL{Creator: f.mhl.creator("")}
+	return nil
 }

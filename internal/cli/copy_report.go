@@ -177,6 +177,14 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		}
 	}
 	for _, m := range target.Manifests {
+		switch {
+		case m.Generation:
+			t.row("generation", quote.Name(m.Path)+", "+plural(int64(m.Lines), "file"))
+			continue
+		case m.Algorithm == "" && m.Lines == 0: // bagit.txt and bag-info.txt
+			t.row("tag file", quote.Name(m.Path))
+			continue
+		}
 		t.row("manifest", quote.Name(m.Path)+", "+lines(m))
 		if m.SHA256 != "" && target.Digests == nil {
 			t.row("its sha256", m.SHA256) // 76 columns

@@ -42,6 +42,12 @@ func (r *verifyReporter) result(v verify.Result) {
 		if !r.json {
 			r.line(name, "INCOMPLETE")
 		}
+	case verify.Invalid:
+		r.print(quoted(name) + ": " + quotedError(v.Err))
+		r.recordResult(&r.mu.mismatches, v, errorText(v.Err))
+		if !r.json {
+			r.line(name, "INVALID")
+		}
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
 		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", loggedName(v.Dir))

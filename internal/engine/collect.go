@@ -60,6 +60,7 @@ func (r *run) collect() {
 		if m.result != nil {
 			r.account(m.result)
 			r.countPresent(m.result)
+			r.countPayload(m.result)
 			r.undone.account(r.targets, m.result)
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
@@ -97,6 +98,11 @@ func (r *run) count(e Event) {
 		r.summary.Mismatches++
 	case EventConflict:
 		r.summary.Conflicts++
+		for _, t := range r.targets {
+			if t.Given == e.Target {
+				t.bag.conflicts++
+			}
+		}
 	case EventWarning:
 		r.summary.Warnings++
 	}
@@ -119,7 +125,7 @@ func (r *run) account(f *result) {
 		}
 		if c := t.target.catalog; c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
+				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it

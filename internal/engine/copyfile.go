@@ -352,6 +352,11 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if err := r.accepts(e, p); err != nil {
 		return err
 	}
+	if p.target.catalog.Contradicts(e.manifestPath(p), e.digests) {
+		r.abort(p)
+		p.finish(targetResult{done: outConflict, conflict: errListed})
+		return nil
+	}
 	s := &p.sink
 	e.clock.At(timing.Commit, p.target.place())
 	if s.Finish(e.meta.info.Size); s.Err != nil {

@@ -130,7 +130,7 @@ func (dd *destDir) prepare(r *run) destState {
 	dir, err := dd.enter(r, up)
 	var conflict *conflictError
 	switch {
-	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever:
+	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
 		r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		return destRefused
 	case errors.As(err, &conflict):
@@ -180,6 +180,9 @@ var errIsBackup = errors.New("this directory of the destination is the backup di
 func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	name := dd.src.Name
 	if !dd.parent.maybeExists(name) {
+		if dd.target.bag.sealed {
+			return nil, errSealed
+		}
 		if r.opts.DryRun {
 			return nil, nil
 		}

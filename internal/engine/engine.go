@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -54,10 +55,18 @@ type run struct {
 	links     linkGroups
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
+	histories *histories      // nil without Options.MHL
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
 	undone    undone // the collector's, until it is synced with
+
+	bagMode   bagMode
+	listed    int              // how many of the hashes have manifests at the destinations
+	validates bool             // the source is a bag, and is validated
+	payload   bag.Oxum         // of a source that is a bag, as it was read; the collector's
+	held      *heldDeclaration // nil if the source has none that is valid
+	emptyDirs emptyDirs
 
 	late struct { // files of the source that have a name of this run's manifests: they are copied last
 		sync.Mutex
@@ -85,23 +94,42 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
-	rt, err := route.Resolve(route.Options{
+	bagMode := o.bagModeOf()
+	if err := o.refuseBagOptions(bagMode); err != nil {
+		return nil, err
+	}
+	places := route.Options{
 		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
-		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
-	})
+		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS, Bag: bagMode == bagMake,
+	}
+	if bagMode != bagNone { // its manifests are in no place that has to be checked
+		places.Hashes, places.Manifest = nil, ""
+	}
+	rt, err := route.Resolve(places)
 	if err != nil {
 		return nil, err
 	}
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, listed: len(opts.Hashes)}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
+	}
+	if opts.MHL != nil {
+		defer r.closeHistories()
+		if err := r.openHistories(); err != nil {
+			r.source.Close()
+			return nil, err
+		}
 	}
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
+	if err := r.recognizeBag(); err != nil {
+		r.source.Close()
+		return nil, err
+	}
 	r.sheet = timing.NewSheet(len(rt.Destinations))
 	r.clock = r.sheet.Clock()
 	r.pipe = &pipe.Pipe{
@@ -126,6 +154,8 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	var stopped bool
 	r.clock.At(timing.List, timing.Source)
 	r.openManifests()
+	r.holdDeclaration()
+	r.warnHistories()
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
@@ -233,7 +263,13 @@ func (r *run) openTargets() error {
 	}
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
-		err := t.open(r)
+		err := r.inspectBag(t)
+		if err == nil {
+			err = t.open(r)
+		}
+		if err == nil {
+			err = t.openBag()
+		}
 		if err == nil && t.root != nil {
 			err = t.openCatalog(r)
 		}
@@ -327,6 +363,8 @@ func (r *run) work() {
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
 	r.findAbsent()
+	r.checkOxum()
+	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
 	r.links.release()
 	for _, t := range r.targets {
@@ -388,6 +426,9 @@ func (r *run) close() {
 		}
 		if t.journal != nil {
 			t.journal.Close()
+		}
+		if t.bag.root != nil {
+			t.bag.root.Close()
 		}
 		t.fileSystems.close()
 		t.closeBackup()

@@ -59,6 +59,7 @@ type target struct {
 
 	catalog *catalog.Catalog // nil in a dry run
 	backup  *backup          // nil if replaced files are not kept
+	bag     targetBag
 
 	present, left    int64        // regular files that are there, and that are conflicts; the collector's
 	toVerify         amount       // what verifying will read; the collector's

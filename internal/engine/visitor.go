@@ -17,6 +17,12 @@ var _ walk.Visitor = (*run)(nil)
 func (r *run) Enter(d *walk.Dir) bool {
 	dirs := newDestDirs(r, d)
 	d.State = dirs
+	if r.isHistory(d) {
+		for _, dd := range dirs {
+			dd.state = destRefused
+		}
+		return false
+	}
 	for _, t := range r.targets {
 		if d.Parent == nil || t.root == nil {
 			continue
@@ -35,6 +41,9 @@ func (r *run) Enter(d *walk.Dir) bool {
 
 // Entry implements walk.Visitor.
 func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	if r.isHeld(d, name) {
+		return
+	}
 	d.Hold()
 	j := job{dir: d, name: name, kind: kind}
 	if kind == fsys.Regular && r.isLate(d, name) {
@@ -72,6 +81,9 @@ func (r *run) skipReserved(d *walk.Dir, name string) {
 // Leave completes a directory at all destinations: everything in it is done,
 // so its own metadata can be set and will stay.
 func (r *run) Leave(d *walk.Dir) {
+	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
+		r.emptyDirs.add(d.Path()) // nothing was put into it
+	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
 	loaded := false

@@ -2,6 +2,7 @@ package resume
 
 import (
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,6 +91,16 @@ const (
 
 // LogName returns the name that the log of a copy from source has in the journal.
 func LogName(source string) string { return logPrefix + hashOf(source)[:16] }
+
+// IsLog reports whether a name in the journal is that of a log.
+func IsLog(name string) bool {
+	return strings.HasPrefix(name, logPrefix) || strings.HasPrefix(name, setAsidePrefix)
+}
+
+// IsLogOf reports whether a name in the journal is that of a log of copies from source.
+func IsLogOf(name, source string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(name, setAsidePrefix), LogName(source))
+}
 
 // WorthKeeping reports whether a run that was stopped leaves something that the next one
 // has to know.

@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -233,7 +234,11 @@ const systemIsWindows = filepath.Separator == '\\'
 
 // otherSpellings lists what the path may be spelled like in the tree.
 func (j *job) otherSpellings(convert bool) (list []string) {
-	if j.literal != "" {
+	switch {
+	case j.literal == "":
+	case j.parts[0].from.format == manifest.BagIt:
+		list = manifest.BagItPaths(j.literal)[1:] // the first is j.path
+	default:
 		list = append(list, j.literal)
 	}
 	if convert && hasWindowsSeparators(j.path) {
