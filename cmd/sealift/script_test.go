@@ -57,12 +57,10 @@ func (m withProgram) Run() int {
 	} else {
 		buildSealift(dir)
 	}
-	// SEALIFT_JUDGES is the directory of reference tools of formats. It is last, because a
-	// virtual environment has a python3 as well.
-	path := []string{dir, os.Getenv("PATH")}
-	if judges := os.Getenv("SEALIFT_JUDGES"); judges != "" {
-		path = append(path, judges)
-	}
+	// SEALIFT_JUDGES is the bin directory of a virtual environment with programs of others that
+	// check what sealift writes.
+	path := filepath.SplitList(os.Getenv("PATH"))
+	path = append(append([]string{dir}, path...), filepath.SplitList(os.Getenv("SEALIFT_JUDGES"))...)
 	if err := os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator))); err != nil {
 		fail("%v", err)
 	}
