@@ -46,7 +46,8 @@ func (r *run) openHistories() error {
 	h.roots = append(h.roots, root)
 	patterns := o.MHL.Ignore
 	chosen := mhl.NewIgnore(patterns...)
-	survey, err := mhl.NewSurvey(root, func(path string, isDir bool) bool { return chosen.Hides(path, isDir) || !r.wanted(path) })
+	leftOut := func(path string, isDir bool) bool { return chosen.Hides(path, isDir) || !r.wanted(path) }
+	survey, err := mhl.NewSurvey(root, leftOut)
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
 	}
@@ -57,7 +58,7 @@ func (r *run) openHistories() error {
 		return failure.Refuse("source %s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
 			quoteName(o.Source), quoteName(survey.Unfit[0]), survey.UnfitCount-1)
 	}
-	hidden, err := h.source.PatternsFor(survey.Others)
+	hidden, err := h.source.PatternsFor(survey.Others, leftOut)
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
 	}

@@ -34,9 +34,6 @@ func (t *Tree) CheckBring(to *Tree) error {
 	return nil
 }
 
-// stagingName is that of a history that is being brought, until it is complete.
-const stagingName = fsys.Reserved + "ascmhl"
-
 // Bring copies the histories of a tree into another tree, deepest first, as far as their
 // chains extend those that are there. The generations are compared with the chain once more.
 // A history that is not there yet appears when it is complete.
@@ -68,94 +65,62 @@ func bring(h *History, from, home *fsys.Dir, durable bool) error {
 		return err
 	}
 	defer source.Close()
+	var chain []Link
 	folder, err := home.OpenDir(Folder)
 	if err == nil {
-		defer folder.Close()
-		chain, err := readChainIn(folder)
-		if err != nil {
-			return err
+		chain, err = readChainIn(folder)
+		folder.Close()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case extends(chain, h.Chain):
+		return nil
+	case !extends(h.Chain, chain):
+		return ErrDiverged
+	}
+	return inFolder(home, chain == nil, durable, func(folder *fsys.Dir) error {
+		for i := len(chain); i < len(h.Chain); i++ {
+			if err := bringLink(source, folder, h.Chain[:i], h.Chain[i], durable); err != nil {
+				return &ChainError{join(Folder, h.Chain[i].Name), err}
+			}
 		}
-		if extends(chain, h.Chain) {
+		if chain != nil {
 			return nil
 		}
-		if !extends(h.Chain, chain) {
-			return ErrDiverged
-		}
-		return bringLinks(h, source, folder, len(chain), durable)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := home.Mkdir(stagingName); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	staging, err := home.OpenDir(stagingName)
-	if err != nil {
-		return err
-	}
-	defer staging.Close()
-	if err := empty(staging); err != nil { // of a run that was stopped
-		return err
-	}
-	err = bringLinks(h, source, staging, 0, durable)
-	if err == nil {
-		err = fsys.IgnoreRefusal(staging.Chmod(0o777 &^ fsys.Umask()))
-	}
-	if err == nil {
-		err = home.RenameNew(stagingName, Folder)
-	}
-	if err == nil && durable {
-		err = home.Sync()
-	}
-	return err
-}
-
-// empty removes the files of a directory.
-func empty(dir *fsys.Dir) error {
-	var names []string
-	err := dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		names = append(names, string(name))
-		return true
+		return bringReadme(source, folder, durable)
 	})
-	for _, name := range names {
-		err = errors.Join(err, dir.Remove(name))
-	}
-	return err
 }
 
-// bringLinks copies the generations behind the first few, README.txt, and then the chain.
-func bringLinks(h *History, source, folder *fsys.Dir, known int, durable bool) error {
-	w := &writer{order: &Order{Durable: durable}}
-	for _, l := range h.Chain[known:] {
-		sum := hash.C4.New()
-		err := bringFile(w, source, folder, l.Name, sum)
-		if err == nil && !bytes.Equal(sum.Sum(nil), l.C4) {
-			err = errChanged
-		}
-		if err != nil {
-			return &ChainError{join(Folder, l.Name), err}
-		}
-	}
-	if known == 0 {
-		if err := bringFile(w, source, folder, "README.txt", io.Discard); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	err := w.create(folder, ChainName, known > 0, func(out io.Writer) error { return WriteChain(out, h.Chain) })
-	if err == nil && durable {
-		err = folder.Sync()
-	}
-	return err
-}
-
-func bringFile(w *writer, source, folder *fsys.Dir, name string, sum io.Writer) error {
-	f, info, err := source.OpenRegular(name)
+// bringLink copies the next generation of a chain.
+func bringLink(source, folder *fsys.Dir, chain []Link, l Link, durable bool) error {
+	f, info, err := source.OpenRegular(l.Name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return w.create(folder, name, false, func(out io.Writer) error {
+	_, err = appendLink(folder, chain, l.Name, &info, durable, func(out io.Writer) error {
+		sum := hash.C4.New()
 		_, err := io.Copy(io.MultiWriter(out, sum), io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+		if err == nil && !bytes.Equal(sum.Sum(nil), l.C4) {
+			err = errChanged
+		}
+		return err
+	})
+	return err
+}
+
+// bringReadme copies README.txt, which belongs to no generation.
+func bringReadme(source, folder *fsys.Dir, durable bool) error {
+	const readme = "README.txt"
+	f, info, err := source.OpenRegular(readme)
+	if err != nil {
+		return nil //nolint:nilerr // none, or a name that something else has
+	}
+	defer f.Close()
+	return create(folder, readme, &info, durable, func(out io.Writer) error {
+		_, err := io.Copy(out, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
 		return err
 	})
 }

@@ -36,11 +36,13 @@ func (w *writer) finish(g *generation, sums *dirDigests) (*Reference, error) {
 	}
 	h.ignore = NewIgnore(append(inherited[:len(inherited):len(inherited)], above...)...).Patterns()
 
-	folder, home, err := w.folder(g.path)
-	if err != nil {
-		return nil, err
+	home := w.tree.root
+	if g.path != "" {
+		var err error
+		if home, _, err = w.finder.Parent(g.path + "/" + Folder); err != nil {
+			return nil, err
+		}
 	}
-	defer folder.Close()
 	base := o.Name
 	if g.path != "" {
 		base = path.Base(g.path)
@@ -50,72 +52,147 @@ func (w *writer) finish(g *generation, sums *dirDigests) (*Reference, error) {
 	if err != nil {
 		return nil, err
 	}
-	c4, sha := hash.C4.New(), sha256.New()
-	err = w.create(folder, name, false, func(out io.Writer) error {
-		return writeGeneration(io.MultiWriter(out, c4, sha), h, o.Hashes, body, g.references)
+	var link Link
+	sha := sha256.New()
+	err = inFolder(home, g.history == nil, o.Durable, func(folder *fsys.Dir) error {
+		link, err = appendLink(folder, chain, name, nil, o.Durable, func(out io.Writer) error {
+			return writeGeneration(io.MultiWriter(out, sha), h, o.Hashes, body, g.references)
+		})
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", join(join(g.path, Folder), name), err)
-	}
-	link := Link{name, c4.Sum(nil)}
-	chain = append(chain[:len(chain):len(chain)], link)
-	err = w.create(folder, ChainName, g.history != nil, func(out io.Writer) error { return WriteChain(out, chain) })
-	if err == nil && o.Durable {
-		err = errors.Join(folder.Sync(), home.Sync())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", join(join(g.path, Folder), ChainName), err)
 	}
 	at := join(join(g.path, Folder), name)
 	w.written = append(w.written, Written{at, hex.EncodeToString(sha.Sum(nil)), g.files})
 	return &Reference{Path: at, C4: link.C4}, nil
 }
 
-// folder opens the directory ascmhl of a history, and creates it for a new one. home is the
-// directory around it, open until the next call.
-func (w *writer) folder(dir string) (folder, home *fsys.Dir, err error) {
-	home = w.tree.root
-	if dir != "" {
-		if home, _, err = w.finder.Parent(dir + "/" + Folder); err != nil {
-			return nil, nil, err
+const (
+	// stagingName is that of the directory of a new history, until it is complete.
+	stagingName = fsys.Reserved + "ascmhl"
+
+	// pendingName is that of the next chain, until the generation that it adds has its name.
+	pendingName = fsys.Reserved + "chain.xml"
+)
+
+// inFolder calls write with the directory ascmhl in a directory. That of a new history has
+// another name until write has returned, so that it appears when it is complete.
+func inFolder(home *fsys.Dir, isNew, durable bool, write func(folder *fsys.Dir) error) error {
+	folder, err := home.OpenDir(Folder)
+	if err == nil || !isNew || !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return err
 		}
+		defer folder.Close()
+		return write(folder)
 	}
-	if err = home.Mkdir(Folder); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, nil, fmt.Errorf("%s: %w", join(dir, Folder), err)
+	if err := home.Mkdir(stagingName); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
-	created := err == nil
-	folder, err = home.OpenDir(Folder)
-	if err == nil && created {
-		err = fsys.IgnoreRefusal(folder.Chmod(0o777 &^ fsys.Umask()))
+	if folder, err = home.OpenDir(stagingName); err != nil {
+		return err
 	}
+	defer folder.Close()
+	if err := empty(folder); err != nil { // of a run that was stopped
+		return err
+	}
+	if err := write(folder); err != nil {
+		return err
+	}
+	if err := fsys.IgnoreRefusal(folder.Chmod(0o777 &^ fsys.Umask())); err != nil {
+		return err
+	}
+	err = home.RenameNew(stagingName, Folder)
+	if err == nil && durable {
+		err = home.Sync()
+	}
+	return err
+}
+
+// empty removes the files of a directory.
+func empty(dir *fsys.Dir) error {
+	var names []string
+	err := dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		names = append(names, string(name))
+		return true
+	})
+	for _, name := range names {
+		err = errors.Join(err, dir.Remove(name))
+	}
+	return err
+}
+
+// appendLink adds a generation to a chain. If it is interrupted, the chain is the one before
+// or the one after, as readChainIn finds out.
+// The generation gets the times of like, which may be nil.
+func appendLink(folder *fsys.Dir, chain []Link, name string, like *fsys.Info, durable bool, write func(io.Writer) error) (Link, error) {
+	sum := hash.C4.New()
+	p, err := newFile(folder, like, durable, func(out io.Writer) error { return write(io.MultiWriter(out, sum)) })
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", join(dir, Folder), err)
+		return Link{}, err
 	}
-	return folder, home, nil
+	defer p.Abort()
+	link := Link{name, sum.Sum(nil)}
+	if err := folder.Remove(pendingName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return link, err
+	}
+	next := append(chain[:len(chain):len(chain)], link)
+	if err := create(folder, pendingName, nil, durable, func(out io.Writer) error { return WriteChain(out, next) }); err != nil {
+		return link, err
+	}
+	syncNames := func() error {
+		if !durable {
+			return nil
+		}
+		return folder.Sync()
+	}
+	if err := syncNames(); err != nil {
+		return link, err
+	}
+	if err := p.Commit(name); err != nil {
+		return link, err
+	}
+	if err := syncNames(); err != nil {
+		return link, err
+	}
+	if err := folder.Rename(pendingName, ChainName); err != nil {
+		return link, err
+	}
+	return link, syncNames()
 }
 
 // create writes a file that gets its name when it is complete.
-func (w *writer) create(folder *fsys.Dir, name string, replace bool, write func(io.Writer) error) error {
-	p, err := folder.Create(false)
+func create(folder *fsys.Dir, name string, like *fsys.Info, durable bool, write func(io.Writer) error) error {
+	p, err := newFile(folder, like, durable, write)
 	if err != nil {
 		return err
 	}
 	defer p.Abort()
-	if err := write(&fsys.Writer{File: &p.File}); err != nil {
-		return err
-	}
-	if err := fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask())); err != nil {
-		return err
-	}
-	if w.order.Durable {
-		if err := p.Sync(); err != nil {
-			return err
-		}
-	}
-	if replace {
-		return p.CommitReplacing(name)
-	}
 	return p.Commit(name)
+}
+
+// newFile writes a file that has no name yet.
+func newFile(folder *fsys.Dir, like *fsys.Info, durable bool, write func(io.Writer) error) (*fsys.Pending, error) {
+	p, err := folder.Create(false)
+	if err != nil {
+		return nil, err
+	}
+	err = write(&fsys.Writer{File: &p.File})
+	if err == nil {
+		err = fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
+	}
+	if err == nil && like != nil {
+		err = fsys.IgnoreRefusal(p.SetTimes(like.Atime, like.Mtime, like.Btime))
+	}
+	if err == nil && durable {
+		err = p.Sync()
+	}
+	if err != nil {
+		p.Abort()
+		return nil, err
+	}
+	return p, nil
 }
 
 // maxName is the length of the longest name that all file systems can hold, in bytes.

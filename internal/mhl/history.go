@@ -103,8 +103,23 @@ func load(dir *fsys.Dir, path string, into *records) (*History, error) {
 	return h, nil
 }
 
+// readChainIn reads the chain in a directory ascmhl. If appendLink was interrupted when the
+// generation had its name already, the chain is the next one.
 func readChainIn(folder *fsys.Dir) ([]Link, error) {
-	f, info, err := folder.OpenRegular(ChainName)
+	chain, err := readChainFile(folder, ChainName)
+	if err != nil {
+		return nil, err
+	}
+	if next, err := readChainFile(folder, pendingName); err == nil && len(next) == len(chain)+1 && extends(next, chain) {
+		if info, err := folder.Lstat(next[len(chain)].Name); err == nil && info.Kind == fsys.Regular {
+			return next, nil
+		}
+	}
+	return chain, nil
+}
+
+func readChainFile(folder *fsys.Dir, name string) ([]Link, error) {
+	f, info, err := folder.OpenRegular(name)
 	if err != nil {
 		return nil, err
 	}

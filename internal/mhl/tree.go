@@ -198,8 +198,9 @@ func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey
 }
 
 // PatternsFor returns ignore patterns for entries that no history can list, except for those
-// that are hidden already. The error says which other entry a pattern would hide.
-func (t *Tree) PatternsFor(others []string) (patterns []string, err error) {
+// that are hidden already, by a history or by hidden. The error says which other entry a
+// pattern would hide.
+func (t *Tree) PatternsFor(others []string, hidden func(path string, isDir bool) bool) (patterns []string, err error) {
 	listed := map[string]bool{}
 	for _, path := range others {
 		listed[path] = true
@@ -214,7 +215,7 @@ func (t *Tree) PatternsFor(others []string) (patterns []string, err error) {
 	err = Each(t.root, func(path string, kind fsys.Kind) (enter bool, err error) {
 		isDir := kind == fsys.Directory
 		name := path[strings.LastIndexByte(path, '/')+1:]
-		if name == Folder || strings.HasPrefix(name, fsys.Reserved) || t.Hides(path, isDir) {
+		if name == Folder || strings.HasPrefix(name, fsys.Reserved) || t.Hides(path, isDir) || hidden(path, isDir) {
 			return false, nil
 		}
 		if !listed[path] && ignore.Hides(path, isDir) {

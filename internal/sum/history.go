@@ -59,7 +59,7 @@ func (r *run) openHistory(args []argument) (err error) {
 		return failure.Refuse("%s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
 			quote.Name(h.given), quote.Name(survey.Unfit[0]), survey.UnfitCount-1)
 	}
-	hidden, err := h.tree.PatternsFor(survey.Others)
+	hidden, err := h.tree.PatternsFor(survey.Others, chosen.Hides)
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
