@@ -115,7 +115,10 @@ func (r *run) recognizeBag() error {
 		return nil
 	}
 	hashes, isBag, err := catalog.IsBag(r.source)
-	if err != nil || !isBag { // the walk reports a source that cannot be read
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // the walk reports a source that must not be read
+		return failure.Refuse("source %s: it cannot be found out whether it is a bag: %s", quoteName(r.opts.Source), err)
+	}
+	if err != nil || !isBag {
 		return nil //nolint:nilerr // as above
 	}
 	r.validates = true
