@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/screentest"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -19,7 +20,7 @@ import (
 // what was written to it.
 func onTerminal(t *testing.T, dir, script string) string {
 	t.Helper()
-	ours, theirs := openTerminal(t)
+	ours, theirs := screentest.OpenPair(t, 80, 25)
 	defer ours.Close()
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Dir = dir
@@ -71,4 +72,18 @@ func inTurn(t *testing.T, text, first, second string) {
 	require.Contains(t, text, first, "%q", text)
 	require.Contains(t, text, second, "%q", text)
 	require.Less(t, strings.LastIndex(text, first), strings.Index(text, second), "%q", text)
+}
+
+// A stream may hold anything, so it is not written to a terminal, even where that is asked for.
+func TestAStreamIsNotWrittenToATerminal(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	treetest.Create(t, dir, treetest.Dir{"f": treetest.File("binary")})
+	for _, args := range []string{"f", "f -", "f out -", "<f"} {
+		text := onTerminal(t, dir, "sealift stream "+args+"; test $? = 2")
+		require.Contains(t, text, "sealift: the stream is not written to a terminal; name an output, or use a pipe", args)
+		require.NotContains(t, text, "binary", args)
+	}
+	require.NoFileExists(t, filepath.Join(dir, "out"))
+	require.Contains(t, onTerminal(t, dir, "sealift stream -q f | cat"), "binary")
 }

@@ -57,7 +57,13 @@ func (m withProgram) Run() int {
 	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil { //nolint:gosec // ours
 		fail("building sealift: %v\n%s", err, out)
 	}
-	if err := os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH")); err != nil {
+	// SEALIFT_JUDGES is the directory of reference tools of formats. It is last, because a
+	// virtual environment has a python3 as well.
+	path := []string{dir, os.Getenv("PATH")}
+	if judges := os.Getenv("SEALIFT_JUDGES"); judges != "" {
+		path = append(path, judges)
+	}
+	if err := os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator))); err != nil {
 		fail("%v", err)
 	}
 	return m.M.Run()

@@ -95,8 +95,10 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	var found []candidate
 	if o.File == "" {
 		err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-			if algorithm, format, ok := manifest.Recognize(string(name)); ok {
-				if slot := slices.Index(o.Hashes, algorithm); slot >= 0 {
+			algorithm, format, ok := manifest.Recognize(string(name))
+			for slot, a := range o.Hashes {
+				// A manifest without an algorithm of its own can list digests of each.
+				if ok && (algorithm == a || algorithm == "") {
 					found = append(found, candidate{string(name), slot, format})
 				}
 			}
@@ -105,7 +107,7 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 		if err != nil && !errors.Is(err, fs.ErrPermission) { // then the walk reports it
 			problems = append(problems, Problem{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
 		}
-		slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
+		slices.SortStableFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
 	}
 	for slot, a := range o.Hashes {
 		if o.File != "" {
@@ -201,6 +203,9 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
 	if err != nil {
 		l.close()
+		if document := (*manifest.DocumentError)(nil); errors.As(err, &document) {
+			return nil, problem(Doubt, fmt.Errorf("it is not checked: %w", document))
+		}
 		return nil, problem(Failure, err)
 	}
 	bad := l.index.Malformed()

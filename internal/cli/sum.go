@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -18,12 +18,19 @@ import (
 func newSumCmd(run runner[sum.Options, sum.Summary]) *cobra.Command {
 	flags := &sumFlags{}
 	cmd := &cobra.Command{
-		Use:   "sum [flags] [PATH...]",
-		Short: "Hash trees in parallel, and print their manifest",
-		Long: `Hashes the files in each PATH (by default in the current directory; - stands for
-standard input) and prints the lines of a manifest that "sha256sum -c" accepts,
-in the order of their names. If PATH is a single directory, names are relative
-to it. On a terminal, what in a name would act on it is shown as an escape.`,
+		Use:        "sum [flags] [PATH...]",
+		SuggestFor: []string{"hash", "checksum", "digest", "sha256sum", "md5sum"},
+		Short:      "Hash trees in parallel, and print or write their manifest",
+		Long: `Hashes the files in each PATH (default: the current directory; - for standard
+input) and prints the lines of a manifest that "sha256sum -c" accepts, sorted by
+name. If PATH is a single directory, names are relative to it. On a terminal,
+control characters in names are printed as escapes.
+
+--manifest writes the lines to FILE when all are complete. FILE never lists
+itself. Its lines for other files stay while these files exist.
+
+` + filterHelp + ` A path in --files-from that is a directory stands for everything
+below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
@@ -37,12 +44,11 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		}
 		stdout := cmd.OutOrStdout()
 		r := newReporter(cmd)
-		if err := r.openLog(flags.logFile); err != nil {
+		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
-		r.quiet, r.json = flags.quiet, flags.json
 		var listed []manifest.Entry
-		if flags.json && options.Manifest == "" {
+		if flags.json && !flags.writesFile() {
 			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
 		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
@@ -64,12 +70,15 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0})
+				if result.signal == nil {
+					s.Warnings += flags.selection.warnUnmet(r, nil)
+				}
 				failures, _ := r.counts()
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
 				switch {
 				case flags.json:
 					printJSON(stdout, newSumJSON(options, s, r, listed, result))
-				case options.Manifest != "" && !flags.quiet:
+				case flags.writesFile() && !flags.quiet:
 					printSumSummary(stdout, s, failures, result)
 				}
 				return result
@@ -83,10 +92,8 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 type sumFlags struct {
 	options   sum.Options
 	selection selection
-
-	quiet, json bool
-	logFile     string
-	progress    progress.Mode
+	mhl       []hash.Algorithm // of the media hash list; nil without one
+	outputFlags
 }
 
 func (f *sumFlags) groups() []flagGroup {
@@ -96,34 +103,44 @@ func (f *sumFlags) groups() []flagGroup {
 			f.selection.flags(s, "hash", &o.OneFileSystem)
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			hashFlag(s, &o.Hashes, "; several need --tag")
-			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
-			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
-			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
+			hashFlag(s, &o.Hashes, "; several need --tag or --json")
+			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, not to stdout")
+			mhlFlag(s, &f.mhl)
+			s.BoolVar(&o.Tag, "tag", false, "write lines in BSD style, which name the hash")
+			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines with NUL bytes, do not escape names")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			workersFlag(s, &o.Workers, "files hashed")
-			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
+			workersFlag(s, &o.Workers, "hash `NUMBER` files at once")
+			bwlimitFlag(s, &o.BytesPerSecond, "read")
 			readCacheFlag(s, &o.Cache)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
-			progressFlag(s, &f.progress)
-			logFileFlag(s, &f.logFile, "message")
-			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output, which has the digests as well if --manifest is not given")
+			f.quietFlag(s, "print only lines and failures")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "message")
 		}},
 	}
 }
+
+// writesFile reports whether the result is a file and not lines on standard output.
+func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl != nil }
 
 func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
 	o := &f.options
 	if o.Manifest == "-" {
 		o.Manifest = ""
 	}
+	if f.mhl != nil {
+		if err := f.checkMHL(cmd); err != nil {
+			return nil, err
+		}
+		o.Hashes, o.MediaList = f.mhl, mhlCreator()
+	}
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
+	case len(o.Hashes) > 1 && !o.Tag && f.mhl == nil && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
@@ -146,6 +163,16 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
 	return o, nil
+}
+
+// checkMHL refuses what --mhl cannot be combined with.
+func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
+	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--mhl and --%s cannot be combined: a media hash list is the only result, and its digests are named behind it (--mhl classic,md5)", name)
+		}
+	}
+	return nil
 }
 
 // standardInputs counts the paths that mean standard input.

@@ -70,6 +70,8 @@ func (o *Options) bagModeOf() bagMode {
 func (o *Options) refuseBagOptions(mode bagMode) error {
 	switch {
 	case mode == bagNone:
+	case o.BackupDir != "":
+		return failure.Refuse("--backup-dir cannot be used with --bag: nothing in a bag is replaced, and each file in it would have to be listed")
 	case mode == bagAsIs && o.part():
 		return failure.Refuse("the source %s is a bag, and a part of it would be none; copy it without filters", quoteName(o.Source))
 	case mode == bagAsIs && o.Manifest != "":

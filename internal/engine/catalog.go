@@ -56,9 +56,6 @@ func (t *target) openCatalog(r *run) (err error) {
 	if t.catalog, err = catalog.Open(t.root, r.manifests, o); err != nil {
 		return err
 	}
-	if r.opts.DryRun { // which does not read the journal
-		t.catalog.Resume(nil)
-	}
 	if t.catalog.NeedsDigests() && r.opts.Policy != PolicyNever {
 		return r.checkGiven(t)
 	}
@@ -88,14 +85,17 @@ func (r *run) checkGiven(t *target) error {
 	return t.catalog.CheckGiven(digests)
 }
 
-// startCatalog lets the catalog write: nothing refuses the run any more, and the
-// journal of unfinished runs has been read.
-func (t *target) startCatalog() error {
+// startCatalog lets the catalog write, except in a dry run: nothing refuses the run any
+// more, and the journal of unfinished runs has been read.
+func (t *target) startCatalog(r *run) error {
 	var unfinished catalog.Interrupted
-	if t.log.Interrupted {
+	if t.log != nil && t.log.Interrupted {
 		unfinished = t.log
 	}
 	t.catalog.Resume(unfinished)
+	if r.opts.DryRun {
+		return nil
+	}
 	return t.catalog.Start()
 }
 

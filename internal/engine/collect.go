@@ -40,10 +40,12 @@ type targetResult struct {
 	done     outcome
 	existed  bool           // something had the name
 	conflict *conflictError // for outConflict
+	reason   string         // for people; "" where it is plain
 	content                 // that the manifest and the journal list
 	name     string         // how the manifest lists the file
 	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
 	each     bool           // the file was synced separately
+	backedUp bool           // what was replaced is in the backup directory
 }
 
 // collect runs until r.messages is closed. It alone writes the summary and the
@@ -118,7 +120,7 @@ func (r *run) account(f *result) {
 			r.addToLog(f, t)
 		}
 		if t.digests != nil {
-			r.toVerify = counters.Plus(r.toVerify, f.size)
+			t.target.toVerify.add(1, f.size)
 			listed = true
 		}
 		if c := t.target.catalog; c != nil && !r.opts.DryRun {
@@ -130,16 +132,21 @@ func (r *run) account(f *result) {
 				c.Drop(t.alias)
 			}
 		}
+		if t.backedUp {
+			t.target.backup.kept.Add(1)
+		}
 		entry.add(t)
 		t.target.counts.add(t)
-		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size}
+		t.target.durables.addResult(f.kind, t)
+		t.target.copied.add(f, t)
+		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Reason: t.reason, Digests: t.digests}
 		switch t.done {
 		case outCreated:
-			e.Action, copied = "create", true
+			e.Action, copied = "created", true
 		case outReplaced:
-			e.Action, copied = "replace", true
+			e.Action, copied = "replaced", true
 		case outLinked:
-			e.Action, linked = "link", true
+			e.Action, linked = "linked", true
 		case outUpToDate:
 			e.Kind, e.Action, skipped = EventSkipped, "up to date", true
 		case outRefreshed:
@@ -152,7 +159,7 @@ func (r *run) account(f *result) {
 		r.deliver(e)
 	}
 	if listed && r.opts.Verify == VerifyFull {
-		r.toVerify = counters.Plus(r.toVerify, f.size)
+		r.toVerify.add(1, f.size)
 	}
 	s.addEntry(entry)
 	s.ResumedBytes += f.resumed
@@ -230,6 +237,7 @@ func (r *run) sendResult(e *entry) {
 	cut := r.stopped() // in the middle of the file
 	for i, p := range e.transfers {
 		t := p.result
+		t.reason = r.reason(e, p)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
 		switch t.done {
 		case outConflict:
@@ -258,6 +266,14 @@ func (r *run) sendResult(e *entry) {
 		}
 		counters.Grow(&r.counters.Bytes, rest)
 	}
+}
+
+// reason says for people why the transfer of an entry has ended as it has.
+func (r *run) reason(e *entry, p *transfer) string {
+	if p.result.done == outRefreshed {
+		return r.outdatedKinds(p.dd.system, e.meta.info, p.have)
+	}
+	return reasonOf(p.observed, p.decision, p.content.fresh, p.result.done)
 }
 
 func (r *run) report(e Event) {

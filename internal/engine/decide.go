@@ -259,7 +259,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 			o.sameNode, err = e.sameNode(p)
 		}
 	default:
-		if !r.opts.DryRun {
+		if p.target.log != nil {
 			o.journal = r.observeJournal(e, p)
 		}
 		if o.hashing && o.upToDate() {

@@ -45,7 +45,7 @@ type run struct {
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
-	toVerify  int64     // bytes that verifying will read; the collector's
+	toVerify  amount    // of the source, if verifying reads it again; the collector's
 	seen      int64     // regular files that were processed; the collector's
 	memory    int64     // bytes that the machine has for us, 0 if that is not known
 	devices   []*device
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	}
 	places := route.Options{
 		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
-		Filtered: o.Filter != nil || o.Only != nil, FS: o.FS, Bag: bagMode == bagMake,
+		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS, Bag: bagMode == bagMake,
 	}
 	if bagMode != bagNone { // its manifests are in no place that has to be checked
 		places.Hashes, places.Manifest = nil, ""
@@ -215,7 +215,11 @@ func (o *Options) fitDescriptors(limit int) error {
 	if limit < least {
 		return failure.Refuse("no more than %d files may be open, and it takes %d (ulimit -n)", limit, least)
 	}
-	o.Workers = min(o.Workers, max((limit-least)/(2*trees+1), 1))
+	each := 2*trees + 1
+	if o.BackupDir != "" { // a directory and its parent
+		each += 2 * len(o.Targets)
+	}
+	o.Workers = min(o.Workers, max((limit-least)/each, 1))
 	return nil
 }
 
@@ -235,6 +239,9 @@ const minHandles = 4
 func (r *run) newHandles() *fsys.Handles {
 	targets := len(r.route.Destinations)
 	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)
+	if r.opts.BackupDir != "" {
+		rest -= 2 * r.opts.Workers * targets
+	}
 	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
 }
 
@@ -257,6 +264,9 @@ func (r *run) openTargets() error {
 		if err == nil && t.root != nil {
 			err = t.openCatalog(r)
 		}
+		if err == nil {
+			err = t.openBackup(r)
+		}
 		var refused *failure.RefusedError
 		if errors.As(err, &refused) {
 			for _, t := range r.targets {
@@ -269,20 +279,21 @@ func (r *run) openTargets() error {
 			t.leaveAsFound()
 		}
 	}
-	if r.opts.DryRun {
-		return nil
-	}
 	for _, t := range r.targets { // nothing is refused any more
-		if t.isDropped() {
+		if t.isDropped() || t.root == nil { // a dry run does not make it
 			continue
 		}
 		r.clock.At(timing.Create, t.place())
 		if err := t.openLog(r); err != nil {
-			t.drop(r, "", fmt.Errorf("the journal cannot be written: %w", err))
+			what := "written"
+			if r.opts.DryRun {
+				what = "read"
+			}
+			t.drop(r, "", fmt.Errorf("the journal cannot be %s: %w", what, err))
 			t.leaveAsFound()
 			continue
 		}
-		if err := t.startCatalog(); err != nil {
+		if err := t.startCatalog(r); err != nil {
 			t.drop(r, "", err)
 		}
 	}
@@ -358,6 +369,7 @@ func (r *run) work() {
 func (r *run) worker() {
 	clock := r.sheet.Clock()
 	defer clock.Stop()
+	shown := r.counters.NewWorker()
 	for {
 		var j job
 		var more bool
@@ -371,7 +383,11 @@ func (r *run) worker() {
 			return
 		}
 		if r.ctx.Err() == nil {
+			if j.kind == fsys.Regular {
+				shown.Begin(j.dir.Join(j.name))
+			}
 			r.process(j, clock)
+			shown.End()
 		}
 		j.dir.Done()
 	}
@@ -406,6 +422,7 @@ func (r *run) close() {
 			t.bag.root.Close()
 		}
 		t.fileSystems.close()
+		t.closeBackup()
 		t.giveBack(r)
 		if t.handle != nil {
 			t.handle.Close()

@@ -22,7 +22,9 @@ type Options struct {
 
 	Bag *BagOptions // each destination becomes a bag; nil for plain directories
 
-	Policy   Policy
+	Policy    Policy
+	BackupDir string // keeps replaced files, relative to each destination; "" if they are not kept
+
 	Sync     SyncMode
 	Sparse   SparseMode
 	Reflink  ReflinkMode

@@ -65,6 +65,7 @@ type cutCase struct {
 	flushesAll bool   // one call flushes the whole disk
 	stopAt     int64  // the operation before which it is stopped and begun again; 0 for none
 	fails      string // the name of a file of the source that cannot be opened
+	few        bool   // the source is what is synced file by file
 
 	src   string
 	files map[string][]byte // regular files of src
@@ -382,15 +383,25 @@ func TestPowerCutAtEachOperation(t *testing.T) {
 	treetest.Create(t, src, cutTree(false))
 	files, err := regularFiles(src)
 	require.NoError(t, err)
+	few := filepath.Join(dir, "few")
+	treetest.Create(t, few, cutTree(false))
+	for _, name := range []string{"link", "symlink", "d/link"} {
+		require.NoError(t, os.Remove(filepath.Join(few, name)))
+	}
+	fewFiles, err := regularFiles(few)
+	require.NoError(t, err)
 	for _, c := range []cutCase{
 		{sync: SyncEnd, flushesAll: true},
 		{sync: SyncEnd},
+		{sync: SyncEnd, flushesAll: true, few: true},
 		{sync: SyncFile},
 		{sync: SyncEnd, flushesAll: true, stopAt: 250},
 		{sync: SyncEnd, flushesAll: true, fails: "a"},
 	} {
-		c.src, c.files = src, files
-		t.Run(fmt.Sprint(c.sync, ", all at once: ", c.flushesAll, ", stopped: ", c.stopAt > 0, ", fails: ", c.fails != ""), func(t *testing.T) {
+		if c.src, c.files = src, files; c.few {
+			c.src, c.files = few, fewFiles
+		}
+		t.Run(fmt.Sprint(c.sync, ", few: ", c.few, ", all at once: ", c.flushesAll, ", stopped: ", c.stopAt > 0, ", fails: ", c.fails != ""), func(t *testing.T) {
 			t.Parallel()
 			c.sweep(t)
 		})

@@ -90,6 +90,7 @@ func (r *run) Leave(d *walk.Dir) {
 			dd.close()
 			continue
 		}
+		dd.target.durables.addDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
@@ -122,8 +123,8 @@ func (r *run) sendDirResult(d *walk.Dir) {
 		switch {
 		case dd.wasMade():
 			f.targets = append(f.targets, targetResult{target: dd.target, done: outCreated})
-		case dd.refreshed:
-			f.targets = append(f.targets, targetResult{target: dd.target, done: outRefreshed})
+		case dd.refreshed != "":
+			f.targets = append(f.targets, targetResult{target: dd.target, done: outRefreshed, reason: dd.refreshed})
 		}
 	}
 	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
@@ -170,8 +171,10 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	switch {
 	case r.opts.DryRun:
 		if ours && known && !dd.fresh && r.ctx.Err() == nil {
-			var err error
-			dd.refreshed, err = r.outdated(dd.system, &dir.Object, meta, before)
+			outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
+			if outdated {
+				dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
+			}
 			return err
 		}
 	case ours && known && r.ctx.Err() == nil:
@@ -200,7 +203,9 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		if err != nil {
 			return err
 		}
-		dd.refreshed = !dd.fresh && (outdated || changed && !disturbed)
+		if !dd.fresh && (outdated || changed && !disturbed) {
+			dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
+		}
 	case dd.tookOver:
 		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err

@@ -44,9 +44,10 @@ func (ix *Index) listing(path string, is func(fields) bool) (Listing, error) {
 		if !is(f) {
 			return true
 		}
+		digest := f.digestOf(ix.algorithm)
 		p.entries = append(p.entries, i)
-		if len(p.Digests) < maxListed && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, f.digest) }) {
-			p.Digests = append(p.Digests, bytes.Clone(f.digest))
+		if len(p.Digests) < maxListed && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, digest) }) {
+			p.Digests = append(p.Digests, bytes.Clone(digest))
 		}
 		return true
 	})

@@ -30,10 +30,11 @@ type Log struct {
 	// and that no copy was interrupted there since: see Certify.
 	Certified bool
 
-	journal *Journal
-	opts    Options
-	name    string          // in the journal
-	ids     map[string]bool // of the logs of this source, which are in the names of their temporaries
+	journal  *Journal
+	readOnly bool // of a dry run, to which the journal belongs
+	opts     Options
+	name     string          // in the journal
+	ids      map[string]bool // of the logs of this source, which are in the names of their temporaries
 
 	known     *journal.Log // what interrupted runs have recorded; nil if nothing
 	knownFile *fsys.File
@@ -230,6 +231,9 @@ func (l *Log) Close() {
 	file := l.mu.file
 	l.mu.file = nil
 	l.mu.Unlock()
+	if l.readOnly {
+		l.journal.Close()
+	}
 	if file != nil {
 		_ = file.Keep() // its records that count were synced
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	Targets  []string // at least one
 	Hashes   []hash.Algorithm
 	Manifest string   // the value of --manifest; "" for the usual name in each destination
+	Backup   string   // the value of --backup-dir; "" if replaced files are not kept
 	Filtered bool     // parts of the source are left out
 	Bag      bool     // each target is to be a bag, with the copy in its payload
 	FS       *fsys.FS // nil for the system's own
@@ -49,6 +50,7 @@ type Destination struct {
 	BagDir string // the root of the bag that Dir is the payload of; "" if there is no bag to make
 	Exists bool   // Dir exists
 	Anchor string // the nearest directory of Dir that exists
+	Backup *Backup
 	FS     *fsys.FS
 
 	id     fsys.ID
@@ -100,7 +102,10 @@ func Resolve(o Options) (*Route, error) {
 		}
 		rt.Destinations = append(rt.Destinations, d)
 	}
-	return rt, checkManifests(&o, rt, src)
+	if err := checkManifests(&o, rt, src); err != nil {
+		return nil, err
+	}
+	return rt, resolveBackups(&o, rt, src)
 }
 
 func (o *Options) resolve(src fs.FileInfo, given string, single bool) (Destination, error) {

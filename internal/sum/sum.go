@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -38,6 +39,10 @@ type Options struct {
 	Out      io.Writer // gets the lines if Manifest is ""
 	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
 	Manifest string    // the file to write, as the user named it; see catalog.File
+
+	// MediaList makes Run write a media hash list into the only directory, and no lines. It
+	// has the origin, without the times. Hashes are some of classic.Algorithms.
+	MediaList *classic.Creator
 
 	// Listed gets what the lines would say instead of Out, in any order, from one goroutine.
 	// It may be nil, and is for runs without Manifest.
@@ -71,7 +76,7 @@ type Summary struct {
 	Warnings int64
 	Cached   int64 // of Files, those that were to be read from the device and perhaps were not
 	Elapsed  time.Duration
-	Manifest string // as the user named it, "" if none was written
+	Manifest string // as the user named it, or the media hash list; "" if none was written
 	Lines    int
 	Dropped  int    // lines of the previous manifest for files that are gone
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
@@ -112,7 +117,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if r.format = manifest.FormatOf(o.Hashes[0]); o.Tag {
 		r.format = manifest.BSD
 	}
-	if r.out, err = r.openOutput(args); err != nil {
+	if r.out, err = r.openOutput(ctx, args); err != nil {
 		return nil, err
 	}
 	defer r.out.close()
@@ -210,9 +215,12 @@ func (r *run) hash(ctx context.Context, args []argument) {
 	collector.Go(r.collect)
 	for range r.workers {
 		workers.Go(func() {
+			shown := r.counters.NewWorker()
 			for j := range r.jobs {
 				if ctx.Err() == nil {
+					shown.Begin(j.name)
 					r.do(ctx, j)
+					shown.End()
 				}
 				if j.dir != nil {
 					j.dir.Done()

@@ -136,7 +136,7 @@ func (t *tree) findUnfinishedBag() error {
 func (b *bagCheck) note(j *job) {
 	j.each(func(p *part) {
 		i := slices.IndexFunc(b.lists, func(l *bagList) bool { return l.from == p.from })
-		if i < 0 || p.digest == nil { // another manifest, or no line
+		if i < 0 || len(p.digests) == 0 { // another manifest, or no line
 			return
 		}
 		l, name := b.lists[i], j.meant
@@ -184,7 +184,7 @@ func (r *run) checkBag(ctx context.Context, t *tree) {
 
 // bagResult counts and reports something that is not about one line.
 func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
-	p := &part{from: &source{tree: t}, path: name, verdict: verdict, err: err}
+	p := &part{from: &source{tree: t}, expectation: expectation{path: name}, verdict: verdict, err: err}
 	if r.account(p) {
 		r.tell(p)
 	}
@@ -205,9 +205,9 @@ func (r *run) findRepeated(t *tree, l *bagList) error {
 			if err != nil {
 				return err
 			}
-			names := []string{entry.Path}
-			if entry.Literal != "" {
-				names = manifest.BagItPaths(entry.Literal)
+			names := []string{entry.path}
+			if entry.literal != "" {
+				names = manifest.BagItPaths(entry.literal)
 			}
 			for i := range names {
 				names[i] = path.Clean(names[i])

@@ -360,17 +360,19 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	return nil
 }
 
-// line is a line of a manifest with the algorithm that it stands for.
-type line struct {
-	manifest.Line
-	algorithm hash.Algorithm
+// expectation is what an entry of a manifest lists for one file, which has to match all of it.
+type expectation struct {
+	path    string
+	literal string          // a second spelling of path, or ""
+	digests []hash.Expected // none: the size is all that is listed
+	size    int64           // in bytes; -1 if it is not listed
 }
 
 // lines reads a manifest.
 type lines struct {
 	*manifest.Reader
 	from    *source
-	foreign []int // numbers of lines of an unknown algorithm, or with a digest of another's length; at most maxNumbers
+	foreign []int // numbers of entries of an unknown algorithm, or with a digest of another's length; at most maxNumbers
 	count   int64 // of those
 	leftOut int64 // lines that the filters leave out
 }
@@ -382,32 +384,46 @@ func (s *source) read() *lines {
 	return &lines{Reader: manifest.NewReader(io.NewSectionReader(s.in, 0, s.size), s.format, s.algorithm), from: s}
 }
 
-// next returns the next line that can be checked. Its digest is valid until the
-// next call. The error at the end is io.EOF.
-func (l *lines) next() (line, error) {
+// next returns the next entry that can be checked. The error at the end is io.EOF.
+func (l *lines) next() (expectation, error) {
 	for {
 		entry, err := l.Next()
 		if err != nil {
-			return line{}, err
+			return expectation{}, err
 		}
-		a := l.from.algorithm
+		x, ok := l.from.expectationOf(entry)
 		switch {
-		case entry.Algorithm != "":
-			a = hash.OfTag(entry.Algorithm)
-		case a == "":
-			a = hash.OfLength(len(entry.Digest))
-		}
-		switch {
-		case a == "" || a.Size() != len(entry.Digest):
+		case !ok:
 			if l.count++; len(l.foreign) < maxNumbers {
 				l.foreign = append(l.foreign, l.Number())
 			}
 		case !l.from.tree.selects(entry.Path):
 			l.leftOut++
 		default:
-			return line{entry, a}, nil
+			return x, nil
 		}
 	}
+}
+
+// expectationOf returns what an entry lists; not ok if no digest of it is of a known algorithm.
+func (s *source) expectationOf(entry manifest.Line) (x expectation, ok bool) {
+	x = expectation{path: entry.Path, literal: entry.Literal, size: -1}
+	if listed := entry.Listed; listed != nil {
+		x.digests, x.size = listed.Digests, listed.Size
+		return x, len(x.digests) > 0 || listed.SizeOnly
+	}
+	a := s.algorithm
+	switch {
+	case entry.Algorithm != "":
+		a = hash.OfTag(entry.Algorithm)
+	case a == "":
+		a = hash.OfLength(len(entry.Digest))
+	}
+	if a == "" || a.Size() != len(entry.Digest) {
+		return x, false
+	}
+	x.digests = []hash.Expected{{Algorithm: a, Digest: bytes.Clone(entry.Digest)}}
+	return x, true
 }
 
 func (l *lines) malformed() int64 {

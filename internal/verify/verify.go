@@ -59,7 +59,7 @@ type Verdict uint8
 // The verdicts.
 const (
 	Match      Verdict = iota // only reported with Options.Verbose
-	Mismatch                  // the content has another digest
+	Mismatch                  // the content has another digest or size
 	Missing                   // there is no such file
 	Unreadable                // it cannot be opened or read, or it is refused; Err says why
 	Unlisted                  // a file that no manifest names
@@ -75,7 +75,7 @@ type Result struct {
 	Dir       string         // as the user named it, or the directory of the manifest that the user named
 	Manifest  string         // as a user would write it; "" for Unlisted
 	Path      string         // as the manifest names it, raw bytes; relative to Dir; "" for Dir itself
-	Algorithm hash.Algorithm // of the line
+	Algorithm hash.Algorithm // of the line, or of its digest that does not match; "" where the size decides
 	Err       error
 }
 
@@ -85,6 +85,7 @@ type Summary struct {
 	Files      int64 // read to the end, as often as that was done
 	Bytes      int64 // of those
 	Matches    int64
+	SizeOnly   int64 // of Matches, those of entries that list a size and no digest
 	Mismatches int64 // with what makes a bag invalid
 	Missing    int64
 	Errors     int64 // unreadable, refused, and what could not be listed
@@ -232,7 +233,7 @@ func (r *run) byDevice() (groups [][]*tree) {
 
 // work is one worker: it does jobs until there are no more, and sends each on.
 func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
-	w := &worker{run: r, sets: map[string]*digests{}}
+	w := &worker{run: r, sets: map[string]*digests{}, shown: r.counters.NewWorker()}
 	defer w.close()
 	for j := range jobs {
 		if ctx.Err() == nil {
@@ -282,6 +283,9 @@ func (r *run) account(p *part) bool {
 	switch p.verdict {
 	case Match:
 		s.Matches++
+		if len(p.digests) == 0 {
+			s.SizeOnly++
+		}
 	case Mismatch, Invalid:
 		s.Mismatches++
 	case Missing:
@@ -306,7 +310,7 @@ func (r *run) findIgnored() {
 	for _, t := range r.trees {
 		for _, s := range t.manifests {
 			if s.ignored > 0 && s.ignored == s.lines {
-				p := &part{from: s, path: filepath.Base(s.shown), verdict: Failure, err: errors.New("no file of it was verified")}
+				p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: errors.New("no file of it was verified")}
 				r.account(p)
 				r.tell(p)
 			}
