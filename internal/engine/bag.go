@@ -70,6 +70,8 @@ func (o *Options) bagModeOf() bagMode {
 func (o *Options) refuseBagOptions(mode bagMode) error {
 	switch {
 	case mode == bagNone:
+	case o.BackupDir != "":
+		return failure.Refuse("--backup-dir cannot be used with --bag: nothing in a bag is replaced, and each file in it would have to be listed")
 	case mode == bagAsIs && o.part():
 		return failure.Refuse("the source %s is a bag, and a part of it would be none; copy it without filters", quoteName(o.Source))
 	case mode == bagAsIs && o.Manifest != "":
@@ -115,7 +117,10 @@ func (r *run) recognizeBag() error {
 		return nil
 	}
 	hashes, isBag, err := catalog.IsBag(r.source)
-	if err != nil || !isBag { // the walk reports a source that cannot be read
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // the walk reports a source that must not be read
+		return failure.Refuse("source %s: it cannot be found out whether it is a bag: %s", quoteName(r.opts.Source), err)
+	}
+	if err != nil || !isBag {
 		return nil //nolint:nilerr // as above
 	}
 	r.validates = true
