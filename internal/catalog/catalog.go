@@ -28,10 +28,11 @@ type Options struct {
 	// Outside is the path of --manifest if that is outside the destination, which then
 	// gets no manifest.
 	Outside   string
-	Shown     string   // the destination as the user would write it
-	Durable   bool     // what is written is synced
-	KeepTimes bool     // directories below the destination keep their times
-	Memory    int      // bytes that the lines of the run may use; 0 for the default
+	Shown     string // the destination as the user would write it
+	Durable   bool   // what is written is synced
+	KeepTimes bool   // directories below the destination keep their times
+	Memory    int    // bytes that the lines of the run may use; 0 for the default
+	Bag       *BagOptions
 	History   *History // nil for line manifests
 	Spill     func() (manifest.Spill, error)
 }
@@ -61,13 +62,14 @@ type Catalog struct {
 	distrusted  bool
 	interrupted Interrupted
 
-	digests hash.Digests    // of the single file, once they are known
-	dropped bool            // the single file is not what was read
-	unsure  error           // the first error of reading a file that an earlier line lists
-	exists  bool            // the single file, when the run began
-	arrived map[string]bool // paths of claims: the run has copied these files, or found them equal
-	fallen  []string        // directories of which earlier lines are dropped: see DropBelow
-	changes changes
+	digests  hash.Digests    // of the single file, once they are known
+	dropped  bool            // the single file is not what was read
+	unsure   error           // the first error of reading a file that an earlier line lists
+	exists   bool            // the single file, when the run began
+	arrived  map[string]bool // paths of claims: the run has copied these files, or found them equal
+	noDigest string          // a file of a bag's payload of which the run knows no digests
+	fallen   []string        // directories of which earlier lines are dropped: see DropBelow
+	changes  changes
 }
 
 // list is the manifest of one hash.
@@ -78,6 +80,9 @@ type list struct {
 	prev      *own   // of an earlier run
 	given     []byte // the digest of the single file in a publisher's manifest, which stays
 	copied    bool   // prev is byte for byte a file of the source
+
+	sealed      *fsys.File // the manifest of a complete bag
+	sealedLines *manifest.Index
 }
 
 // Interrupted knows what unfinished runs may have changed at the destination.
@@ -115,6 +120,8 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	switch {
 	case len(o.Hashes) == 0:
 		return c, nil
+	case o.Bag != nil:
+		err = c.openBag()
 	case o.Outside != "":
 		err = c.openOutside()
 	case c.single():
@@ -310,6 +317,9 @@ func (c *Catalog) Resume(i Interrupted) {
 // each hash of which none does. complete: there is one for each hash of the run, so that a
 // file that the overwrite policy skips need not be read.
 func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
+	if c.opts.Bag != nil {
+		return c.keptInBag(file)
+	}
 	if c.history != nil {
 		digests = c.history.listed(file, len(c.opts.Hashes))
 		return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
@@ -521,6 +531,9 @@ func (c *Catalog) Record(o Outcome) {
 		c.joined = false // the source's is not what this run would write
 	}
 	if o.Digests == nil {
+		if c.opts.Bag != nil && !o.Failed && o.Path != "" { // a directory has no path here
+			c.noDigest = o.Path
+		}
 		if o.Replaced {
 			c.Drop(o.Path)
 		}
@@ -581,6 +594,10 @@ func (c *Catalog) Lists() bool { return c.builder != nil && c.err == nil }
 func (c *Catalog) Close() {
 	for _, l := range c.lists {
 		l.prev.close()
+		if l.sealed != nil {
+			l.sealed.Close()
+			l.sealed = nil
+		}
 	}
 	if c.history != nil {
 		c.history.close()

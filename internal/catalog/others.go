@@ -52,7 +52,7 @@ type Stale struct {
 // manifests with the usual names and those of the file are read, since there may be
 // one for each of many files.
 func (c *Catalog) Stale() ([]Stale, error) {
-	if c.changes.replaced.Len() == 0 {
+	if c.changes.replaced.Len() == 0 || c.opts.Bag != nil {
 		return nil, nil
 	}
 	slices.Sort(c.changes.fresh)

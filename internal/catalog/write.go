@@ -32,6 +32,9 @@ type Written struct {
 // manifest that would not change is left alone. After an error the previous manifests
 // are in place or aside, where the next run finds them.
 func (c *Catalog) Write() (written []Written, err error) {
+	if c.opts.Bag != nil {
+		return c.writeBag()
+	}
 	if c.err != nil {
 		return nil, c.err
 	}

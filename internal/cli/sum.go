@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -18,12 +17,19 @@ import (
 func newSumCmd(run runner[sum.Options, sum.Summary]) *cobra.Command {
 	flags := &sumFlags{}
 	cmd := &cobra.Command{
-		Use:   "sum [flags] [PATH...]",
-		Short: "Hash trees in parallel, and print their manifest",
-		Long: `Hashes the files in each PATH (by default in the current directory; - stands for
-standard input) and prints the lines of a manifest that "sha256sum -c" accepts,
-in the order of their names. If PATH is a single directory, names are relative
-to it. On a terminal, what in a name would act on it is shown as an escape.`,
+		Use:        "sum [flags] [PATH...]",
+		SuggestFor: []string{"hash", "checksum", "digest", "sha256sum", "md5sum"},
+		Short:      "Hash trees in parallel, and print or write their manifest",
+		Long: `Hashes the files in each PATH (default: the current directory; - for standard
+input) and prints the lines of a manifest that "sha256sum -c" accepts, sorted by
+name. If PATH is a single directory, names are relative to it. On a terminal,
+control characters in names are printed as escapes.
+
+--manifest writes the lines to FILE when all are complete. FILE never lists
+itself. Its lines for other files stay while these files exist.
+
+` + filterHelp + ` A path in --files-from that is a directory means everything
+below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
@@ -37,10 +43,9 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		}
 		stdout := cmd.OutOrStdout()
 		r := newReporter(cmd)
-		if err := r.openLog(flags.logFile); err != nil {
+		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
-		r.quiet, r.json = flags.quiet, flags.json
 		var listed []manifest.Entry
 		if flags.json && !flags.writesFile() {
 			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
@@ -67,6 +72,9 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0})
+				if result.signal == nil {
+					s.Warnings += flags.selection.warnUnmet(r, nil)
+				}
 				failures, _ := r.counts()
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
 				switch {
@@ -87,10 +95,7 @@ type sumFlags struct {
 	options   sum.Options
 	selection selection
 	mhl       mhlFlags
-
-	quiet, json bool
-	logFile     string
-	progress    progress.Mode
+	outputFlags
 }
 
 func (f *sumFlags) groups() []flagGroup {
@@ -100,23 +105,23 @@ func (f *sumFlags) groups() []flagGroup {
 			f.selection.flags(s, "hash", &o.OneFileSystem)
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			hashFlag(s, &o.Hashes, "; several need --tag")
-			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
-			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
-			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
+			hashFlag(s, &o.Hashes, "; several need --tag or --json")
+			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, not to stdout")
+			s.BoolVar(&o.Tag, "tag", false, "write lines in BSD style, which name the hash")
+			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines with NUL bytes, do not escape names")
 			f.mhl.define(s, "")
 			s.BoolVar(&f.mhl.detectRenames, "detect-renames", false, "with --mhl, record the earlier path of a file that was renamed since the last generation")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			workersFlag(s, &o.Workers, "files hashed")
-			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
+			workersFlag(s, &o.Workers, "hash `NUMBER` files at once")
+			bwlimitFlag(s, &o.BytesPerSecond, "read")
 			readCacheFlag(s, &o.Cache)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
-			progressFlag(s, &f.progress)
-			logFileFlag(s, &f.logFile, "message")
-			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output, which has the digests as well if --manifest is not given")
+			f.quietFlag(s, "print only lines and failures")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "message")
 		}},
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // sumJSON is the account of a run of sum for programs.
 type sumJSON struct {
-	Schema   int              `json:"schema"`
+	headJSON
 	Counts   sumCountsJSON    `json:"counts"`
 	Bytes    int64            `json:"bytes"`
 	Seconds  float64          `json:"seconds"`
@@ -34,11 +34,11 @@ type sumCountsJSON struct {
 
 type sumFileJSON struct {
 	nameJSON
-	Bytes   int64           `json:"bytes"`
-	Digests []sumDigestJSON `json:"digests"`
+	Bytes   int64        `json:"bytes"`
+	Digests []digestJSON `json:"digests"`
 }
 
-type sumDigestJSON struct {
+type digestJSON struct {
 	Algorithm string `json:"algorithm"`
 	Digest    string `json:"digest"`
 }
@@ -78,7 +78,7 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := sumJSON{
-		Schema:   jsonSchema,
+		headJSON: r.head(),
 		Counts:   sumCountsJSON{Files: s.Files, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
 		Bytes:    s.Bytes,
 		Seconds:  s.Elapsed.Seconds(),
@@ -96,11 +96,7 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	}
 	slices.SortFunc(listed, func(a, b manifest.Entry) int { return strings.Compare(a.Path, b.Path) })
 	for _, e := range listed {
-		file := sumFileJSON{nameJSON: newNameJSON(e.Path), Bytes: e.Size}
-		for i, a := range o.Hashes {
-			file.Digests = append(file.Digests, sumDigestJSON{string(a), a.Text(e.Digests[i])})
-		}
-		report.Files = append(report.Files, file)
+		report.Files = append(report.Files, sumFileJSON{newNameJSON(e.Path), e.Size, digestsJSON(o.Hashes, e.Digests)})
 	}
 	return report
 }

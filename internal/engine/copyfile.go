@@ -84,7 +84,7 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 		}
 		o.linkable = false
 	}
-	p.decision = decide(o)
+	p.observed, p.decision = o, decide(o)
 	p.content = p.decision.content
 	r.follow(e, p, p.decision.act)
 	if e.kind == fsys.Irregular && p.open() {
@@ -141,7 +141,14 @@ func (r *run) prepareSource(e *entry) error {
 		return r.readSpecialXattrs(e)
 	}
 	e.clock.At(timing.Read, timing.Source)
-	if !r.opts.DryRun {
+	if e.file == nil {
+		if may, err := r.mayHaveXattrs(e); err != nil || !may {
+			return err
+		}
+		if err := r.openContent(e); err != nil {
+			return err
+		}
+	} else if !r.opts.DryRun {
 		r.openCache(e)
 	}
 	return r.readXattrs(&e.file.Object, e.path, e.meta)
@@ -179,8 +186,12 @@ func (r *run) move(e *entry) error {
 	if e.kind == fsys.Regular && !r.opts.DryRun && len(movers) > 0 {
 		return r.moveData(e, movers)
 	}
+	if r.opts.DryRun && e.kind == fsys.Regular {
+		e.resumed = r.wouldContinue(e, movers)
+	}
 	for _, p := range movers {
 		if r.opts.DryRun {
+			_ = r.keepOld(p) // counts it
 			p.finish(targetResult{done: p.created()})
 			continue
 		}
@@ -193,7 +204,10 @@ func (r *run) move(e *entry) error {
 // moveData reads the file once and writes it to all movers. Nothing is committed if what
 // was read is not one state of the file.
 func (r *run) moveData(e *entry, movers []*transfer) error {
-	err := r.fill(e, movers)
+	err := r.openContent(e)
+	if err == nil {
+		err = r.fill(e, movers)
+	}
 	for _, p := range movers {
 		if err == nil && p.open() {
 			r.endStep(e, p, r.commit(e, p))
@@ -230,8 +244,8 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if e.evict != nil {
 		opts.Read = e.evict.Read
 	}
-	e.read, e.resumed = true, start
-	e.counted += start
+	r.uncount(e) // what was compared before
+	e.resumed, e.counted, e.unread = start, start, start
 	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, opts)
@@ -371,7 +385,9 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return inStage(failure.StageJournal, err)
 	}
 	if p.exists {
-		err = s.File.CommitReplacing(p.name)
+		if err = r.keepOld(p); err == nil {
+			err = s.File.CommitReplacing(p.name)
+		}
 	} else if err = s.File.Commit(p.name); errors.Is(err, fs.ErrExist) {
 		return r.nameTaken(e, p)
 	}

@@ -71,7 +71,7 @@ func (r *run) processLinked(e *entry) {
 		e.clock = clock // of this worker, which may not be the one that has met the name
 		var err error
 		if waited && r.ctx.Err() == nil {
-			if err = e.openSource(); err != nil {
+			if err = r.openSource(e); err != nil {
 				r.failSource(e, failure.StageOpen, err)
 			}
 		}
@@ -246,7 +246,7 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 		return outUpToDate, nil
 	}
 	if r.opts.DryRun {
-		return outLinked, nil
+		return outLinked, r.keepOld(p)
 	}
 	from, err := l.dd.handle.Acquire()
 	if err != nil {

@@ -8,7 +8,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
+	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 )
+
+// DocumentError says that a document, such as a media hash list, is not in its format.
+type DocumentError = safexml.Error
 
 // ClassicMHL is the format of media hash lists of version 1: "*.mhl" in the root of a
 // tree. An entry names the kinds of its digests, and has the size of the file. A list with

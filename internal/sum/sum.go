@@ -243,9 +243,12 @@ func (r *run) hash(ctx context.Context, args []argument) {
 	collector.Go(r.collect)
 	for range r.workers {
 		workers.Go(func() {
+			shown := r.counters.NewWorker()
 			for j := range r.jobs {
 				if ctx.Err() == nil {
+					shown.Begin(j.name)
 					r.do(ctx, j)
+					shown.End()
 				}
 				if j.dir != nil {
 					j.dir.Done()

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -45,6 +47,8 @@ type worker struct {
 	tree *tree // that look is in
 	look *fsys.Finder
 	sets map[string]*digests // by the names of the algorithms
+
+	shown *counters.Worker
 }
 
 func (w *worker) close() {
@@ -57,6 +61,8 @@ func (w *worker) do(ctx context.Context, j *job) {
 	if j.path == "" { // only something to tell
 		return
 	}
+	w.shown.Begin(j.path)
+	defer w.shown.End()
 	defer w.run.counters.Files.Add(int64(len(j.parts)))
 	f, info, err := w.open(j)
 	if err != nil {
@@ -228,7 +234,11 @@ const systemIsWindows = filepath.Separator == '\\'
 
 // otherSpellings lists what the path may be spelled like in the tree.
 func (j *job) otherSpellings(convert bool) (list []string) {
-	if j.literal != "" {
+	switch {
+	case j.literal == "":
+	case j.parts[0].from.format == manifest.BagIt:
+		list = manifest.BagItPaths(j.literal)[1:] // the first is j.path
+	default:
 		list = append(list, j.literal)
 	}
 	if convert && hasWindowsSeparators(j.path) {

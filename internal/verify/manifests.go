@@ -34,12 +34,13 @@ type tree struct {
 	notes     []note                 // to tell before anything else
 	selects   func(path string) bool // whether the filters want a line
 	listed    *lookup.Set            // the paths that the manifests mean; nil if nothing asks for it
+	bag       *bagCheck              // nil if it is no bag, or is not checked completely
 	history   *mhl.Tree              // nil without one
 }
 
 // note is something to tell that is not about a line.
 type note struct {
-	verdict Verdict // Warning, Failure or Incomplete
+	verdict Verdict // Warning, Failure, Incomplete or Invalid
 	path    string
 	err     error
 }
@@ -145,7 +146,9 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	case r.opts.Manifest != "":
 		err = t.openWithin(r.opts.Manifest)
 	default:
-		err = t.find()
+		if err = t.find(); err == nil && r.opts.Filter == nil && r.opts.Only == nil {
+			err = t.openBag()
+		}
 	}
 	if err != nil {
 		return err
@@ -305,6 +308,9 @@ func (t *tree) find() error {
 		t.manifests = append(t.manifests, s)
 	}
 	if len(t.manifests) == 0 {
+		if err := t.findUnfinishedBag(); err != nil {
+			return err
+		}
 		if len(t.notes) > 0 {
 			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, t.notes[0].path)), t.notes[0].err)
 		}
@@ -340,7 +346,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		}
 		total += s.lines
 		leftOut += in.leftOut
-		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt)
+		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // a bag's payload may be empty
 		if s.lines+in.leftOut == 0 && !mayBeEmpty {
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
@@ -358,7 +364,10 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	if total == 0 && leftOut > 0 {
 		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
 	}
-	if total == 0 && len(t.signs) == 0 && len(t.notes) > 0 {
+	if total == 0 && len(t.signs) == 0 && t.bag == nil && (t.history == nil || len(t.notes) > 0) {
+		if len(t.notes) == 0 {
+			return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
+		}
 		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
 			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
 		}

@@ -66,6 +66,7 @@ const (
 	Warning                   // not about a file: Err is the text, Path what it is about, perhaps ""
 	Failure                   // not about a line, but not done all the same: Err is the text
 	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do
+	Invalid                   // Path is what makes the directory no valid bag; Err says why
 )
 
 // Result is one thing worth telling.
@@ -85,7 +86,7 @@ type Summary struct {
 	Bytes      int64 // of those
 	Matches    int64
 	SizeOnly   int64 // of Matches, those of entries that list a size and no digest
-	Mismatches int64
+	Mismatches int64 // with what makes a bag invalid
 	Missing    int64
 	Errors     int64 // unreadable, refused, and what could not be listed
 	Unlisted   int64
@@ -124,6 +125,9 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if ctx.Err() == nil {
 		r.findIgnored()
 		for _, t := range r.trees {
+			if t.bag != nil {
+				r.checkBag(ctx, t)
+			}
 			r.findDirectories(t)
 		}
 	}
@@ -230,7 +234,7 @@ func (r *run) byDevice() (groups [][]*tree) {
 
 // work is one worker: it does jobs until there are no more, and sends each on.
 func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
-	w := &worker{run: r, sets: map[string]*digests{}}
+	w := &worker{run: r, sets: map[string]*digests{}, shown: r.counters.NewWorker()}
 	defer w.close()
 	for j := range jobs {
 		if ctx.Err() == nil {
@@ -251,8 +255,12 @@ func (r *run) take(j *job, order *order) {
 			r.summary.Cached++
 		}
 	}
-	if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
-		listed.Add(path.Clean(j.meant))
+	tree := j.parts[0].from.tree
+	if tree.listed != nil && j.meant != "" {
+		tree.listed.Add(path.Clean(j.meant))
+	}
+	if tree.bag != nil {
+		tree.bag.note(j)
 	}
 	j.each(func(p *part) {
 		if p.silent || !r.account(p) {
@@ -279,7 +287,7 @@ func (r *run) account(p *part) bool {
 		if len(p.digests) == 0 {
 			s.SizeOnly++
 		}
-	case Mismatch:
+	case Mismatch, Invalid:
 		s.Mismatches++
 	case Missing:
 		if r.opts.IgnoreMissing {
