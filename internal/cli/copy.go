@@ -294,6 +294,9 @@ func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 			return usagef("--mhl and --%s cannot be combined: the history is the manifest, and its digests are named behind it (--mhl=md5)", name)
 		}
 	}
+	if f.bag {
+		return usagef("--mhl and --bag cannot be combined: a bag has manifests of its own")
+	}
 	f.options.Hashes = f.mhl.kind.hashes
 	f.options.MHL = &engine.MHL{Creator: f.mhl.creator("")}
 	return nil

@@ -123,6 +123,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 			r.source.Close()
 			return nil, err
 		}
+		r.listed = len(opts.Hashes)
 	}
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
