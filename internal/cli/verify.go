@@ -39,7 +39,8 @@ func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 directory (default: the current one), or a manifest, which lists files of its
 directory. The manifests of a directory are files such as
 ` + manifestNames() + `
-or the same with other algorithms. Directories on different devices are checked
+or the same with other algorithms, and the ASC MHL history in ascmhl, with those
+below the directory. Directories on different devices are checked
 at the same time. Files that do not match are printed on standard output, in the
 order of the manifests. Nothing outside the directory is opened, whatever a
 manifest lists.
