@@ -131,6 +131,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		r.source.Close()
 		return nil, err
 	}
+	r.memory = fsys.Memory()
 	r.sheet = timing.NewSheet(len(rt.Destinations))
 	r.clock = r.sheet.Clock()
 	r.pipe = &pipe.Pipe{
