@@ -58,6 +58,7 @@ func (r *run) collect() {
 		if m.result != nil {
 			r.account(m.result)
 			r.countPresent(m.result)
+			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
@@ -85,6 +86,21 @@ func (r *run) deliver(e Event) {
 	if r.opts.Report != nil {
 		r.opts.Report(e)
 	}
+}
+
+// deliverEntry calls Options.Each.
+func (r *run) deliverEntry(f *result) {
+	if r.opts.Each == nil {
+		return
+	}
+	e := &Entry{Path: f.path, Kind: f.kind, Size: f.size, Mtime: f.mtime, Outcomes: make([]string, len(r.targets))}
+	for _, t := range f.targets {
+		e.Outcomes[t.target.index] = outcomeNames[t.done]
+		if e.Digests == nil {
+			e.Digests = t.digests
+		}
+	}
+	r.opts.Each(e)
 }
 
 func (r *run) count(e Event) {
@@ -126,20 +142,14 @@ func (r *run) account(f *result) {
 		}
 		entry.add(t)
 		t.target.counts.add(t)
-		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size}
+		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size, Action: outcomeNames[t.done]}
 		switch t.done {
-		case outCreated:
-			e.Action, copied = "create", true
-		case outReplaced:
-			e.Action, copied = "replace", true
+		case outCreated, outReplaced:
+			copied = true
 		case outLinked:
-			e.Action, linked = "link", true
-		case outUpToDate:
-			e.Kind, e.Action, skipped = EventSkipped, "up to date", true
-		case outRefreshed:
-			e.Kind, e.Action, skipped = EventSkipped, "metadata", true
-		case outLeft:
-			e.Kind, e.Action, skipped = EventSkipped, "kept", true
+			linked = true
+		case outUpToDate, outRefreshed, outLeft:
+			e.Kind, skipped = EventSkipped, true
 		default:
 			continue
 		}

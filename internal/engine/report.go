@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -32,6 +33,18 @@ type Event struct {
 	Bytes  int64  // size of a copied file
 	Err    error  // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
 	Hint   string // EventConflict: the name of the policy that would replace it, "" if none would
+}
+
+// Entry is an entry of the source with its outcome at each destination.
+type Entry struct {
+	Path    string // relative to the source's root, raw bytes
+	Kind    fsys.Kind
+	Size    int64
+	Mtime   fsys.Time
+	Digests hash.Digests // one for each of Options.Hashes; nil if the content was not read and no line is kept
+	// Outcomes has Event.Action for each of Options.Targets, "conflict", or "" if the entry
+	// was not copied there.
+	Outcomes []string
 }
 
 // fileEvent is an event about a file that is named in both the event and its error.

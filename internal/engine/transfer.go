@@ -140,6 +140,18 @@ const (
 	outConflict                 // reported
 )
 
+// outcomeNames are the outcomes in events and entries.
+var outcomeNames = [...]string{
+	outNothing:   "",
+	outCreated:   "create",
+	outReplaced:  "replace",
+	outLinked:    "link",
+	outUpToDate:  "up to date",
+	outRefreshed: "metadata",
+	outLeft:      "kept",
+	outConflict:  "conflict",
+}
+
 // inStage adds to an error the stage at which it kept an entry from being copied; nil
 // stays nil. failSource and failTransfer add the rest.
 func inStage(stage failure.Stage, err error) error {

@@ -24,6 +24,7 @@ const (
 type Place struct {
 	Path string // as the user named it
 
+	fs        *fsys.FS
 	dir, name string
 	had       *fsys.Info // of the report that is there; nil if there is none
 }
@@ -34,8 +35,9 @@ var (
 )
 
 // Open finds the place of a report, and returns an error if a file is there that is not
-// a report. It writes nothing. The directory need not exist yet.
-func Open(path string) (*Place, error) {
+// a report. It writes nothing. The directory need not exist yet. sys is nil for the system's
+// own files.
+func Open(sys *fsys.FS, path string) (*Place, error) {
 	absolute, err := fsys.AbsolutePath(path)
 	if err != nil {
 		return nil, err
@@ -43,13 +45,13 @@ func Open(path string) (*Place, error) {
 	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
 		return nil, errors.New("the name of a file is missing")
 	}
-	p := &Place{Path: path, dir: filepath.Dir(absolute), name: filepath.Base(absolute)}
+	p := &Place{Path: path, fs: sys, dir: filepath.Dir(absolute), name: filepath.Base(absolute)}
 	for name := range strings.SplitSeq(absolute, string(filepath.Separator)) {
 		if len(name) >= len(fsys.Reserved) && strings.EqualFold(name[:len(fsys.Reserved)], fsys.Reserved) {
 			return nil, fmt.Errorf("names that begin with %s are for unfinished copies", fsys.Reserved)
 		}
 	}
-	dir, err := (*fsys.FS)(nil).OpenRoot(p.dir)
+	dir, err := p.fs.OpenRoot(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -156,7 +158,7 @@ func (p *Place) Write(render func(io.Writer) error) error {
 	if err := os.MkdirAll(p.dir, 0o777); err != nil { //nolint:gosec // the umask decides
 		return err
 	}
-	dir, err := (*fsys.FS)(nil).OpenRoot(p.dir)
+	dir, err := p.fs.OpenRoot(p.dir)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type plot struct {
 const plotScale = 1000
 
 type plotLine struct {
-	Name   string // quoted
+	Name   string // fit to be shown
 	Style  int    // from 1
 	Points string
 	Speed  string // in words
@@ -65,7 +65,7 @@ func (s *Samples) plot() *plot {
 	highest, step := niceScale(most)
 	for i, series := range shown {
 		speed, _ := s.Speed(series)
-		line := plotLine{Name: quote.Name(s.names[series]), Style: i%styles + 1, Points: s.points(series, total, highest), Speed: speed.text()}
+		line := plotLine{Name: quote.Text(s.names[series]), Style: i%styles + 1, Points: s.points(series, total, highest), Speed: speed.text()}
 		p.Lines = append(p.Lines, line)
 		texts = append(texts, line.Name+": "+line.Speed)
 	}

@@ -180,7 +180,7 @@ func TestSpeed(t *testing.T) {
 	require.False(t, ok)
 	p := s.plot()
 	require.Len(t, p.Lines, 1)
-	require.Contains(t, p.Text, "'a': 680 kB/s on average, 200 kB/s in the slowest 1.0 s (at 0:02)")
+	require.Contains(t, p.Text, "a: 680 kB/s on average, 200 kB/s in the slowest 1.0 s (at 0:02)")
 }
 
 func TestScales(t *testing.T) {
@@ -213,7 +213,7 @@ func TestPlaceReplacesOnlyAReport(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.html")
 	write := func() error {
-		p, err := Open(path)
+		p, err := Open(nil, path)
 		if err != nil {
 			return err
 		}
@@ -245,14 +245,14 @@ func TestPlaceReplacesOnlyAReport(t *testing.T) {
 func TestPlaceDoesNotReplaceWhatAppears(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.html")
-	first, err := Open(path)
+	first, err := Open(nil, path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
 	require.ErrorIs(t, first.Write(example().Write), errExchanged)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, first.Write(example().Write))
 
-	second, err := Open(path)
+	second, err := Open(nil, path)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, first.Write(example("another").Write))
@@ -270,7 +270,7 @@ func TestPlaceKnowsWhereItIs(t *testing.T) {
 		"src/r.html": "r.html", "src/sub/r.html": "sub/r.html", "src/new/deep/r.html": "new/deep/r.html",
 		"link/r.html": "sub/r.html", "link/new/r.html": "sub/new/r.html", "r.html": "", "srcs/r.html": "",
 	} {
-		p, err := Open(filepath.Join(dir, path))
+		p, err := Open(nil, filepath.Join(dir, path))
 		require.NoError(t, err)
 		require.Equal(t, filepath.FromSlash(want), p.Below(filepath.Join(dir, "src")), path)
 		inside, err := p.Inside(filepath.Join(dir, "src"))
