@@ -38,13 +38,20 @@ exit code is 3 then, as it is if the trees differ.`,
 		if err != nil {
 			return err
 		}
+		page, err := openCompareReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
 		r := newReporter(cmd)
 		if err := r.openLog(flags.logFile); err != nil {
 			return err
 		}
-		r.quiet, r.json = flags.quiet, flags.json
+		r.quiet, r.json, r.page = flags.quiet, flags.json, page
 		c := &comparer{reporter: r, trees: options.Trees}
 		options.Report = c.event
+		if page != nil {
+			options.Each = c.compared
+		}
 		stdout := cmd.OutOrStdout()
 		return runCommand(cmd, job[compare.Options, compare.Summary]{
 			reporter: r,
@@ -56,8 +63,9 @@ exit code is 3 then, as it is if the trees differ.`,
 				return summary, err
 			},
 			options: options,
+			watch:   func(n *counters.Set) func() { return page.watch(n, nil, readName(len(options.Trees))) },
 			finish: func(s *compare.Summary, result outcome) outcome {
-				result = c.finish(s, result)
+				result = c.finish(options, s, result)
 				switch {
 				case flags.json:
 					printJSON(stdout, newCompareReport(options, s, c, result))
@@ -78,6 +86,7 @@ type compareFlags struct {
 
 	quiet, json bool
 	logFile     string
+	report      string
 	progress    progress.Mode
 }
 
@@ -111,6 +120,7 @@ func (f *compareFlags) groups() []flagGroup {
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name equal entries as well, and each entry of a directory that is in one tree only")
 			progressFlag(s, &f.progress)
 			logFileFlag(s, &f.logFile, "difference and message")
+			reportFlag(s, &f.report)
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; differences are named on standard error as well")
 		}},
 	}

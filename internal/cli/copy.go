@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
@@ -37,12 +38,16 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
+		page, err := openCopyReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
 		log, err := openLog(flags.logFile)
 		if err != nil {
 			return usagef("%s", logError(err))
 		}
-		r := &copyReporter{newReporter(cmd), flags, len(options.Targets) > 1}
-		r.log, r.quiet, r.json = log, flags.quiet, flags.json
+		r := &copyReporter{newReporter(cmd), flags, len(options.Targets) > 1, page}
+		r.log, r.quiet, r.json, r.page = log, flags.quiet, flags.json, page.htmlReport
 		options.Report = r.event
 		r.logStart(options)
 		advice := "; run the same command again to finish"
@@ -56,6 +61,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			advice:   advice,
 			run:      run,
 			options:  options,
+			watch:    func(c *counters.Set) func() { return page.watch(c, options.Targets, "read back") },
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},
@@ -106,7 +112,7 @@ type copyFlags struct {
 
 	quiet, verbose, json bool
 	debug                bool
-	logFile              string
+	logFile, report      string
 	progress             progress.Mode
 }
 
@@ -150,6 +156,7 @@ func (f *copyFlags) groups() []flagGroup {
 			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
 			progressFlag(s, &f.progress)
 			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`, and where the time went")
+			reportFlag(s, &f.report)
 			s.BoolVar(&f.debug, "debug", false, "after the summary, tell on standard error where the time went")
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
 		}},

@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
 )
 
 // copyReporter reports the events of a copy, and its end.
@@ -16,10 +17,12 @@ type copyReporter struct {
 	*reporter
 	flags   *copyFlags
 	several bool // destinations, so that actions name theirs
+	html    *copyPage
 }
 
 // event is engine.Options.Report.
 func (r *copyReporter) event(e engine.Event) {
+	r.html.event(e)
 	switch e.Kind {
 	case engine.EventCopied, engine.EventSkipped:
 		r.action(e)
@@ -66,6 +69,7 @@ func (r *copyReporter) conflict(e engine.Event) {
 	text = quote.Text(text) + " (" + quote.Text(hint) + ")"
 	r.printEqual(message{target: e.Target, text: text}, place(e.Path, e.Target)+": "+text)
 	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
+	r.page.problem(report.Problem{Kind: "conflict", Path: e.Path, Target: e.Target, Cause: text})
 	r.keep(func() {
 		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), e.Target, errorText(e.Err), e.Hint})
 	})
@@ -93,6 +97,8 @@ func (r *copyReporter) logStart(o *engine.Options) {
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each was reported
 	failures, mismatches := r.counts()
+	result = r.html.write(r, s, result)
+	failures, mismatches = r.counts()
 	r.log.stages(s)
 	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
 		"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/verify"
@@ -57,13 +58,20 @@ copies in a directory are reported; the exit code is 3 then.`,
 		if err != nil {
 			return err
 		}
+		page, err := openVerifyReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
 		stdout := cmd.OutOrStdout()
 		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Paths) > 1}
-		r.quiet, r.json = flags.quiet, flags.json
+		r.quiet, r.json, r.page = flags.quiet, flags.json, page
 		if err := r.openLog(flags.logFile); err != nil {
 			return err
 		}
 		options.Report = r.result
+		if page != nil {
+			options.Each = r.checked
+		}
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
 			reporter: r.reporter,
 			progress: flags.progress,
@@ -71,8 +79,10 @@ copies in a directory are reported; the exit code is 3 then.`,
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
+			watch:    func(c *counters.Set) func() { return page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+				result = r.writeReport(options, s, result)
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
 					"missing", s.Missing, "elapsed", s.Elapsed)
 				switch {
@@ -95,7 +105,7 @@ type verifyFlags struct {
 
 	literal                        bool // names with "\\" are taken as they are
 	quiet, silent, noSummary, json bool
-	logFile                        string
+	logFile, report                string
 	progress                       progress.Mode
 }
 
@@ -126,6 +136,7 @@ func (f *verifyFlags) groups() []flagGroup {
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
 			progressFlag(s, &f.progress)
 			logFileFlag(s, &f.logFile, "file that does not match and message")
+			reportFlag(s, &f.report)
 			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; what does not match is named on standard error as well")
 		}},
 	}

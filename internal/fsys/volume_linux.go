@@ -155,7 +155,7 @@ func (d *Dir) labelAndUUID() (label, uuid string) {
 		length uint8
 		bytes  [16]byte
 	}
-	if d.ioctl(ioctlUUID, unsafe.Pointer(&id)) == nil && int(id.length) == len(id.bytes) {
+	if d.ioctl(ioctlUUID, unsafe.Pointer(&id)) == nil && int(id.length) == len(id.bytes) && id.bytes != [16]byte{} {
 		b := id.bytes
 		uuid = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 	}

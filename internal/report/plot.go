@@ -65,7 +65,7 @@ func (s *Samples) plot() *plot {
 	highest, step := niceScale(most)
 	for i, series := range shown {
 		speed, _ := s.Speed(series)
-		line := plotLine{Name: quote.Text(s.names[series]), Style: i%styles + 1, Points: s.points(series, total, highest), Speed: speed.text()}
+		line := plotLine{Name: quote.Text(s.names[series]), Style: i%styles + 1, Points: s.points(series, total, highest), Speed: speed.String()}
 		p.Lines = append(p.Lines, line)
 		texts = append(texts, line.Name+": "+line.Speed)
 	}
@@ -81,8 +81,8 @@ func (s *Samples) plot() *plot {
 	return p
 }
 
-// text describes a speed.
-func (s Speed) text() string {
+// String describes a speed for people.
+func (s Speed) String() string {
 	text := units.Rate(s.Average) + " on average"
 	if s.Slowest >= 0 {
 		text += fmt.Sprintf(", %s in the slowest %s (at %s)", units.Rate(s.Slowest), seconds(s.Spell), units.Clock(s.At))

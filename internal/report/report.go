@@ -42,9 +42,10 @@ type Page struct {
 // number with the JSON output: Key is its path there, and Value is what it has there.
 type Fact struct {
 	Label, Text string
-	Key, Value  string // both empty, or neither
-	Name        bool   // the text is a name or a digest
-	Bad         bool   // the text is bad news
+	Key, Value  string   // both empty, or neither
+	Name        bool     // the text is a name or a digest
+	Words       []string // of a command line, instead of Text; lines break between them
+	Bad         bool     // the text is bad news
 }
 
 // Tree is the source or a destination.

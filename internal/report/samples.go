@@ -8,6 +8,9 @@ const (
 	maxPoints  = 480                   // as many as paper shows
 	FirstStep  = 50 * time.Millisecond // between two samples, at first
 	leastSpell = time.Second           // shorter ones say nothing of a device's speed
+	// leastSpells is how many of them a run lasts at least, or else the slowest says no more
+	// than the average.
+	leastSpells = 3
 )
 
 // Samples records how many bytes each of several series had at each moment of a run. When
@@ -120,10 +123,12 @@ func (s *Samples) Speed(series int) (speed Speed, ok bool) {
 	if d := s.ends[last] - begins(first); d > 0 {
 		speed.Average = float64(total) / d.Seconds()
 	}
-	// The last sample of a run is shorter than the others, and its end is not the device's.
 	speed.Slowest = -1
+	if s.ends[last]-begins(first) < leastSpells*leastSpell {
+		return speed, true
+	}
 	spell, from := int64(0), first
-	for i := first; i < last; i++ {
+	for i := first; i <= last; i++ {
 		spell += s.bytes[i*n+series]
 		for from < i && s.ends[i]-begins(from+1) >= leastSpell {
 			spell -= s.bytes[from*n+series]

@@ -32,6 +32,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"name":    quote.Name,
 	"plain":   quote.Plain,
 	"text":    quote.Text,
+	"capital": capital,
 	"count":   units.Plural,
 }).Parse(pageText))
 
@@ -87,7 +88,7 @@ func (p *Page) view() *view {
 	style := styleText + pageFoot(p.Name)
 	v := &view{
 		Page:       p,
-		Title:      p.Verdict + " (Sealift " + p.Command + ")",
+		Title:      capital(p.Verdict) + " (Sealift " + p.Command + ")",
 		Begun:      p.Begun.Format("2 January 2006, 15:04:05 MST"),
 		Zone:       p.Begun.Format("MST (-07:00)"),
 		TreesTitle: "Source and destinations",
@@ -118,6 +119,14 @@ func (p *Page) view() *view {
 		v.Reason = units.Plural(v.Entries, "entry") + " are too many for a page."
 	}
 	return v
+}
+
+// capital is a sentence with its first letter in upper case.
+func capital(sentence string) string {
+	if sentence == "" {
+		return ""
+	}
+	return strings.ToUpper(sentence[:1]) + sentence[1:]
 }
 
 // sourceHash is how a content security policy names a style sheet or a script.
