@@ -25,6 +25,7 @@ type browser struct {
 	last    int    // number of the last command
 	session string // of the page
 	events  []devToolsMessage
+	axe     string // the script of axe-core, "none" if there is none, "" until it was looked for
 }
 
 type devToolsMessage struct {

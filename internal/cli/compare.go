@@ -63,7 +63,7 @@ exit code is 3 then, as it is if the trees differ.`,
 				return summary, err
 			},
 			options: options,
-			watch:   func(n *counters.Set) func() { return page.watch(n, nil, readName(len(options.Trees))) },
+			watch:   func(n *counters.Set) func() { return page.watch(n, nil, "read from each directory") },
 			finish: func(s *compare.Summary, result outcome) outcome {
 				result = c.finish(options, s, result)
 				switch {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/compare"
@@ -88,9 +86,4 @@ func (c *comparer) writeReport(o *compare.Options, s *compare.Summary, result ou
 			number("perhaps read from memory", s.Cached, "counts.compared_through_cache"))...)
 		page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page; it has the differences only."
 	})
-}
-
-// readName is what a plot of a comparison shows.
-func readName(trees int) string {
-	return "read from each of " + strings.Join([]string{"A", compare.Letter(trees - 1)}, " to ")
 }

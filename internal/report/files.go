@@ -1,7 +1,7 @@
 package report
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"time"
@@ -216,7 +216,7 @@ type entry struct {
 func (l *Files) each(yield func(*entry)) {
 	slices.SortStableFunc(l.index, func(a, b location) int {
 		da, db := l.at(a), l.at(b)
-		return cmp.Compare(string(da.bytes()), string(db.bytes()))
+		return bytes.Compare(da.bytes(), db.bytes())
 	})
 	var now *entry
 	for _, at := range l.index {

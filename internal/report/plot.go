@@ -46,7 +46,7 @@ const styles = 6
 
 // plot draws the samples; nil if there is nothing to see.
 func (s *Samples) plot() *plot {
-	if s == nil || len(s.ends) == 0 {
+	if s == nil || len(s.ends) < leastPoints {
 		return nil
 	}
 	total, most := s.ends[len(s.ends)-1], 0.0

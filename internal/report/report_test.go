@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,28 @@ func TestLongNamesDoNotExceedTheMemory(t *testing.T) {
 	}
 	require.False(t, f.Listed())
 	require.Equal(t, int64(maxFiles), f.Count())
+}
+
+func TestAMillionFilesNeed16MiB(t *testing.T) {
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	l := NewFiles(begun)
+	f := File{Path: strings.Repeat("directory/", 12) + "clip.mov", Size: 1 << 30, Mtime: begun, Digests: [][]byte{make([]byte, 32)}, Results: []string{"created"}}
+	for range maxFiles {
+		l.Add(&f)
+	}
+	require.True(t, l.Listed())
+	require.Less(t, live()-before, int64(16<<20))
+	for range 1_000_000 - maxFiles {
+		l.Add(&f)
+	}
+	require.Less(t, live()-before, int64(1<<20))
+	require.Equal(t, int64(1_000_000), l.Count())
 }
 
 func TestProblemsAreGroupedAndBounded(t *testing.T) {

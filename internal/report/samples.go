@@ -5,9 +5,10 @@ import (
 )
 
 const (
-	maxPoints  = 480                   // as many as paper shows
-	FirstStep  = 50 * time.Millisecond // between two samples, at first
-	leastSpell = time.Second           // shorter ones say nothing of a device's speed
+	leastPoints = 4                     // fewer make no picture
+	maxPoints   = 480                   // as many as paper shows
+	FirstStep   = 50 * time.Millisecond // between two samples, at first
+	leastSpell  = time.Second           // shorter ones say nothing of a device's speed
 	// leastSpells is how many of them a run lasts at least, or else the slowest says no more
 	// than the average.
 	leastSpells = 3
