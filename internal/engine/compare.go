@@ -47,6 +47,9 @@ func (r *run) compare(e *entry) error {
 	if len(open) == 0 {
 		return nil
 	}
+	if err := r.openContent(e); err != nil {
+		return err
+	}
 	digests, err := r.readBeside(e, open)
 	if err == nil {
 		err = e.unchanged()

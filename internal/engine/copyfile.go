@@ -141,7 +141,14 @@ func (r *run) prepareSource(e *entry) error {
 		return r.readSpecialXattrs(e)
 	}
 	e.clock.At(timing.Read, timing.Source)
-	if !r.opts.DryRun {
+	if e.file == nil {
+		if may, err := r.mayHaveXattrs(e); err != nil || !may {
+			return err
+		}
+		if err := r.openContent(e); err != nil {
+			return err
+		}
+	} else if !r.opts.DryRun {
 		r.openCache(e)
 	}
 	return r.readXattrs(&e.file.Object, e.path, e.meta)
@@ -193,7 +200,10 @@ func (r *run) move(e *entry) error {
 // moveData reads the file once and writes it to all movers. Nothing is committed if what
 // was read is not one state of the file.
 func (r *run) moveData(e *entry, movers []*transfer) error {
-	err := r.fill(e, movers)
+	err := r.openContent(e)
+	if err == nil {
+		err = r.fill(e, movers)
+	}
 	for _, p := range movers {
 		if err == nil && p.open() {
 			r.endStep(e, p, r.commit(e, p))

@@ -326,6 +326,13 @@ func (dd *destDir) maybeExists(name string) bool {
 	return dd.appeared[name] || !dd.fresh && (dd.existing == nil || dd.existing.has(name))
 }
 
+// existed reports whether name was there before the run. The directory was opened.
+func (dd *destDir) existed(name string) bool {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	return dd.existing != nil && dd.existing.has(name)
+}
+
 // collision explains why name exists although it was neither there before nor
 // made by this run. Either another process made it: then collision returns nil, and
 // maybeExists reports true from now on. Or the file system takes it for the same as another name, which may be

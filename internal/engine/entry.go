@@ -53,7 +53,7 @@ const maxAttempts = 3
 // directory is held by the caller.
 func (r *run) process(j job, clock *timing.Clock) {
 	e := &entry{clock: clock, dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind}
-	if err := e.openSource(); err != nil {
+	if err := r.openSource(e); err != nil {
 		r.failSource(e, failure.StageOpen, err)
 		return
 	}
@@ -67,7 +67,8 @@ func (r *run) process(j job, clock *timing.Clock) {
 
 // openSource opens and describes the entry, which may have been exchanged since
 // it was listed.
-func (e *entry) openSource() error {
+func (r *run) openSource(e *entry) error {
+	open := e.kind == fsys.Regular && !r.mayBeUpToDate(e)
 	e.clock.At(timing.Read, timing.Source)
 	e.meta = &metadata{}
 	dir, err := e.dir.Acquire()
@@ -76,7 +77,7 @@ func (e *entry) openSource() error {
 	}
 	defer e.dir.Release()
 	meta := &metadata{}
-	if e.kind == fsys.Regular {
+	if open {
 		e.file, meta.info, err = dir.Open(e.name)
 	} else {
 		meta.info, err = dir.Lstat(e.name)
@@ -89,6 +90,8 @@ func (e *entry) openSource() error {
 		return errExchanged
 	case err != nil:
 		return err
+	case e.kind == fsys.Regular && e.meta.info.Kind == fsys.Symlink:
+		return errExchanged
 	case e.meta.info.Kind != e.kind:
 		e.close()
 		return fmt.Errorf("it was a %s when listed and is a %s now", e.kind, e.meta.info.Kind)
@@ -97,6 +100,52 @@ func (e *entry) openSource() error {
 		e.link, err = dir.Readlink(e.name)
 	}
 	return err
+}
+
+// mayBeUpToDate reports whether a file may turn out to need no data: something had its name
+// at each destination before the run. Such a file is opened when its content is needed.
+func (r *run) mayBeUpToDate(e *entry) bool {
+	if e.attempts > 0 {
+		return false
+	}
+	dirs, _ := e.dir.State.(destDirs)
+	for _, dd := range dirs {
+		if dd.target.isDropped() || dd.ready(r) != destReady || !dd.existed(e.name) {
+			return false
+		}
+	}
+	return len(dirs) > 0
+}
+
+// openContent opens a regular file that was described by its name only. The error is
+// errSourceChanged if another file has the name now.
+func (r *run) openContent(e *entry) error {
+	if e.kind != fsys.Regular || e.file != nil {
+		return nil
+	}
+	e.clock.At(timing.Read, timing.Source)
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return err
+	}
+	f, info, err := dir.Open(e.name)
+	e.dir.Release()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errVanished
+	case err != nil && fsys.IsSymlinkRefusal(err):
+		return errSourceChanged
+	case err != nil:
+		return err
+	}
+	e.file = f
+	if !sameState(e.meta.info, info) {
+		return errSourceChanged
+	}
+	if !r.opts.DryRun {
+		r.openCache(e)
+	}
+	return nil
 }
 
 func (e *entry) close() {
@@ -191,7 +240,7 @@ func (r *run) describeAgain(e *entry) error {
 	}
 	e.close()
 	e.description = description{}
-	return e.openSource()
+	return r.openSource(e)
 }
 
 // uncount takes the entry's bytes out of the progress counters.

@@ -114,6 +114,7 @@ func excuse(stack string) string {
 // be complete then.
 var mayBeSilent = map[string]string{
 	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
+	"engine.(*run).hasMetadata":       "asks for extended attributes by name; without an answer the file is opened",
 	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
 	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
 	"pipe.findsHoles":                 "asks whether holes are told; what matters is asked again",

@@ -261,7 +261,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 	for _, failFast := range []bool{false, true} {
 		o.FailFast = failFast
 		sys := faultfs.New(func(op fsys.Op, name string) error {
-			if op == fsys.OpOpen && name == "b" || op == fsys.OpLink && name == srcMarker {
+			if op == fsys.OpStat && name == "b" || op == fsys.OpLink && name == srcMarker {
 				return syscall.EACCES
 			}
 			return nil

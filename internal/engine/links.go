@@ -71,7 +71,7 @@ func (r *run) processLinked(e *entry) {
 		e.clock = clock // of this worker, which may not be the one that has met the name
 		var err error
 		if waited && r.ctx.Err() == nil {
-			if err = e.openSource(); err != nil {
+			if err = r.openSource(e); err != nil {
 				r.failSource(e, failure.StageOpen, err)
 			}
 		}

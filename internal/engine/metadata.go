@@ -95,6 +95,23 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	return err
 }
 
+// mayHaveXattrs reports whether a regular file of the source has to be opened to read its
+// extended attributes.
+func (r *run) mayHaveXattrs(e *entry) (bool, error) {
+	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+		return false, nil
+	}
+	if _, none := r.noXattrs.Load(e.meta.info.ID.Dev); none {
+		return false, nil
+	}
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return true, err
+	}
+	defer e.dir.Release()
+	return dir.MayHaveXattrs(e.name), nil
+}
+
 // apply brings the metadata of o at the destination to that of m. have is what
 // o has now; of a new object owner, group and mode are known, and its times are
 // set in any case. oldXattrs says that o may have extended attributes already,
@@ -339,6 +356,9 @@ func refused(err error) bool {
 // refresh brings the metadata of an entry that exists at the destination up to date. In a dry
 // run it reports whether it would change anything.
 func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
+	if r.hasMetadata(p, m) {
+		return false, nil
+	}
 	var o *fsys.Object
 	f, have, err := p.openRegular(m.info.Kind)
 	if f != nil {
@@ -378,6 +398,15 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 		return changed, p.target.sync(f)
 	}
 	return changed, nil
+}
+
+// hasMetadata reports whether a file without extended attributes has all metadata of a
+// source without any. It opens nothing, because this is so of most files in most runs.
+func (r *run) hasMetadata(p *transfer, m *metadata) bool {
+	if m.info.Kind != fsys.Regular || p.have.Kind != fsys.Regular || len(m.xattrs) > 0 || r.differs(p.dd.system, m.info, p.have) {
+		return false
+	}
+	return r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || !p.dir.MayHaveXattrs(p.name)
 }
 
 // openRegular opens the transfer's name as the file that it should be, which

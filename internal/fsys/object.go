@@ -58,6 +58,13 @@ func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 	return o.xattrs(keep)
 }
 
+// MayHaveXattrs reports whether the entry name of the directory may have extended
+// attributes. False is certain; it is found out without opening the entry, where the
+// system can do that.
+func (d *Dir) MayHaveXattrs(name string) bool {
+	return d.fault(OpGetXattr, name) != nil || d.mayHaveXattrs(name)
+}
+
 // SetXattr creates or replaces one extended attribute.
 func (o *Object) SetXattr(name string, value []byte) error {
 	err := o.do(OpSetXattr, name, func() error { return o.setxattr(name, value) })

@@ -3,6 +3,7 @@ package fsys
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -137,6 +138,29 @@ func (o *Object) listxattr(dest []byte) (int, error) {
 		return n, err
 	}
 	return unix.Flistxattr(o.fd, dest)
+}
+
+// noListxattrat remembers that the kernel lacks listxattrat, which is in Linux since 6.13.
+var noListxattrat atomic.Bool
+
+// mayHaveXattrs reports whether the entry may have extended attributes: it has some, or
+// the system cannot list them by name.
+func (d *Dir) mayHaveXattrs(name string) bool {
+	path, err := unix.BytePtrFromString(name)
+	if noListxattrat.Load() || d.pathOnly || err != nil {
+		return true
+	}
+	n, err := retryN(func() (int, error) {
+		n, _, e := unix.Syscall6(unix.SYS_LISTXATTRAT, uintptr(d.fd), uintptr(unsafe.Pointer(path)), unix.AT_SYMLINK_NOFOLLOW, 0, 0, 0)
+		if e != 0 {
+			return 0, e
+		}
+		return int(n), nil
+	})
+	if err == unix.ENOSYS {
+		noListxattrat.Store(true)
+	}
+	return n > 0 || err != nil && !(Unsupported(err) && err != unix.ENOSYS)
 }
 
 func (o *Object) setxattr(name string, value []byte) error {

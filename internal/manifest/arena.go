@@ -93,7 +93,7 @@ func (b *Builder) entry(rec record, hashes []hash.Algorithm) Entry {
 	return e
 }
 
-// grow makes room for need more elements in few steps and then once for all,
+// grow makes space for need more elements in few steps and then once for all,
 // because each step of append's doubling would leave its predecessor behind as
 // garbage, half as large as the limit at the end.
 func grow[E any](s []E, need, limit int) []E {
@@ -102,7 +102,7 @@ func grow[E any](s []E, need, limit int) []E {
 		return s
 	}
 	size := max(want, limit)
-	for _, step := range [...]int{4 << 10, 64 << 10, 1 << 20} {
+	for _, step := range [...]int{4 << 10, 64 << 10, 1 << 20, 4 << 20} {
 		if want <= step && step < limit {
 			size = step
 			break
