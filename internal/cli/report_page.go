@@ -202,7 +202,7 @@ func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
 	for _, a := range r.algorithms {
 		p.Digests = append(p.Digests, string(a))
 	}
-	p.DigestText = func(index int, digest []byte) string { return r.algorithms[index].Text(digest) }
+	p.AppendDigest = func(b []byte, index int, digest []byte) []byte { return r.algorithms[index].AppendText(b, digest) }
 	return p
 }
 

@@ -187,8 +187,10 @@ func (d *decoder) number() int64 {
 
 func (l *Files) at(at location) decoder { return decoder{l.chunks[at.chunk][at.offset:]} }
 
-func (l *Files) read(at location) (r record) {
+// read reads a record. Its slices are used again by the next call with r.
+func (l *Files) read(at location, r *record) {
 	d := l.at(at)
+	r.Digests, r.Results, r.Mtime = r.Digests[:0], r.Results[:0], time.Time{}
 	r.path = d.bytes()
 	r.mark = d.byte() == 1
 	r.Kind = string(d.bytes())
@@ -203,7 +205,6 @@ func (l *Files) read(at location) (r record) {
 	for range d.byte() {
 		r.Results = append(r.Results, l.texts[d.byte()])
 	}
-	return r
 }
 
 // entry is one entry with all that was added about it.
@@ -212,25 +213,27 @@ type entry struct {
 	marks []string
 }
 
-// each calls yield for each entry in the order of the paths.
+// each calls yield for each entry in the order of the paths. The entry is the caller's
+// until yield returns.
 func (l *Files) each(yield func(*entry)) {
 	slices.SortStableFunc(l.index, func(a, b location) int {
 		da, db := l.at(a), l.at(b)
 		return bytes.Compare(da.bytes(), db.bytes())
 	})
-	var now *entry
-	for _, at := range l.index {
-		r := l.read(at)
-		if now == nil || now.Path != string(r.path) {
-			if now != nil {
-				yield(now)
+	var r record
+	var e entry
+	for i, at := range l.index {
+		l.read(at, &r)
+		if i == 0 || e.Path != string(r.path) {
+			if i > 0 {
+				yield(&e)
 			}
-			now = &entry{File: File{Path: string(r.path), Size: -1}}
+			e = entry{File: File{Path: string(r.path), Size: -1, Digests: e.Digests[:0], Results: e.Results[:0]}}
 		}
-		now.merge(&r)
+		e.merge(&r)
 	}
-	if now != nil {
-		yield(now)
+	if len(l.index) > 0 {
+		yield(&e)
 	}
 }
 
@@ -252,6 +255,6 @@ func (e *entry) merge(r *record) {
 		}
 	}
 	if len(r.Results) > 0 {
-		e.Results = r.Results
+		e.Results = append(e.Results[:0], r.Results...)
 	}
 }

@@ -32,8 +32,8 @@ type Page struct {
 
 	// Digests are the names of those that the files have, in the order of [File.Digests].
 	Digests []string
-	// DigestText writes a digest as it is written in a manifest.
-	DigestText func(index int, digest []byte) string
+	// AppendDigest appends a digest as it is written in a manifest.
+	AppendDigest func(b []byte, index int, digest []byte) []byte
 	// Elsewhere says where the files are listed if the page does not list them.
 	Elsewhere string
 }

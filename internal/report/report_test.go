@@ -34,7 +34,7 @@ func example(names ...string) *Page {
 		Samples: samples, Files: files, Problems: &Problems{},
 		Shares:  []Share{{"CPU", 0.75}, {"the destination", 0.2}},
 		Stages:  []Stage{{"hash", "CPU", "1.2 s", "3 MB", "2 MB/s", "7"}},
-		Digests: []string{"sha256"}, DigestText: func(_ int, d []byte) string { return hex.EncodeToString(d) },
+		Digests: []string{"sha256"}, AppendDigest: func(b []byte, _ int, d []byte) []byte { return hex.AppendEncode(b, d) },
 	}
 }
 

@@ -181,7 +181,7 @@ func (p *Page) writeRows(w io.Writer) (err error) {
 
 func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 	b = append(b, `<tr><td class="path"><bdi>`...)
-	b = append(b, template.HTMLEscapeString(quote.Plain(e.Path))...)
+	b = append(b, escape(quote.Plain(e.Path))...)
 	b = append(b, `</bdi></td><td class="number">`...)
 	switch {
 	case e.Kind != "":
@@ -197,7 +197,7 @@ func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 	for i := range p.Digests {
 		b = append(b, `<td class="digest">`...)
 		if i < len(e.Digests) && len(e.Digests[i]) > 0 {
-			b = append(b, template.HTMLEscapeString(p.DigestText(i, e.Digests[i]))...)
+			b = p.AppendDigest(b, i, e.Digests[i])
 		}
 		b = append(b, `</td>`...)
 	}
@@ -229,4 +229,12 @@ func resultText(results []string) string {
 }
 
 // escaped is a text for the page.
-func escaped(text string) string { return template.HTMLEscapeString(quote.Text(text)) }
+func escaped(text string) string { return escape(quote.Text(text)) }
+
+// escape is [template.HTMLEscapeString], which copies every text.
+func escape(text string) string {
+	if !strings.ContainsAny(text, "\000\"'&<>") {
+		return text
+	}
+	return template.HTMLEscapeString(text)
+}
