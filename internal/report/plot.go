@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,23 +51,24 @@ func (s *Samples) plot() *plot {
 	if s == nil || len(s.ends) < leastPoints {
 		return nil
 	}
-	total, most := s.ends[len(s.ends)-1], 0.0
+	total := s.ends[len(s.ends)-1]
 	p := &plot{}
 	var texts []string
 	var shown []int
 	for series := range s.names {
-		if speed, ok := s.Speed(series); ok {
-			most = max(most, speed.Fastest)
+		if _, ok := s.Speed(series); ok {
 			shown = append(shown, series)
 		}
 	}
 	if len(shown) == 0 {
 		return nil
 	}
-	highest, step := niceScale(most)
+	drawn := &Samples{names: s.names, ends: slices.Clone(s.ends), bytes: slices.Clone(s.bytes)}
+	drawn.join((len(s.ends) + drawnPoints - 1) / drawnPoints)
+	highest, step := niceScale(drawn.highest())
 	for i, series := range shown {
 		speed, _ := s.Speed(series)
-		line := plotLine{Name: quote.Text(s.names[series]), Style: i%styles + 1, Points: s.points(series, total, highest), Speed: speed.String()}
+		line := plotLine{Name: quote.Text(s.names[series]), Style: i%styles + 1, Points: drawn.points(series, total, highest), Speed: speed.String()}
 		p.Lines = append(p.Lines, line)
 		texts = append(texts, line.Name+": "+line.Speed)
 	}
@@ -99,13 +102,27 @@ func seconds(d time.Duration) string {
 
 // clock writes a moment of a run that took total.
 func clock(d, total time.Duration) string {
-	if total < 10*time.Second {
-		return fmt.Sprintf("%.2g s", d.Seconds())
+	if total < time.Minute {
+		tenths := strconv.FormatFloat(d.Seconds(), 'f', 1, 64)
+		if total < time.Second {
+			tenths = strconv.FormatFloat(d.Seconds(), 'f', 2, 64)
+		}
+		return strings.TrimSuffix(tenths, ".0") + " s"
 	}
 	return units.Clock(d)
 }
 
 func percent(part float64) string { return fmt.Sprintf("%.2f%%", 100*part) }
+
+// highest is the largest rate of all series.
+func (s *Samples) highest() (rate float64) {
+	for i := range s.ends {
+		for series := range s.names {
+			rate = max(rate, s.rate(series, i))
+		}
+	}
+	return rate
+}
 
 // points are the corners of a line: each sample is a step as long as the sample.
 func (s *Samples) points(series int, total time.Duration, highest float64) string {

@@ -5,8 +5,9 @@ import (
 )
 
 const (
+	drawnPoints = 120                   // of each line at most; more are noise
 	leastPoints = 4                     // fewer make no picture
-	maxPoints   = 480                   // as many as paper shows
+	maxPoints   = 480                   // that are kept
 	FirstStep   = 50 * time.Millisecond // between two samples, at first
 	leastSpell  = time.Second           // shorter ones say nothing of a device's speed
 	// leastSpells is how many of them a run lasts at least, or else the slowest says no more
@@ -51,7 +52,8 @@ func (s *Samples) Add(now time.Duration, phaseName string, bytes []int64, last b
 		return
 	}
 	if len(s.ends) == maxPoints {
-		s.halve()
+		s.join(2)
+		s.step *= 2
 	}
 	s.ends = append(s.ends, now)
 	s.bytes = append(s.bytes, s.rest...)
@@ -59,18 +61,22 @@ func (s *Samples) Add(now time.Duration, phaseName string, bytes []int64, last b
 	clear(s.rest)
 }
 
-// halve joins each two samples.
-func (s *Samples) halve() {
+// join joins each k samples.
+func (s *Samples) join(k int) {
 	n := len(s.names)
-	half := len(s.ends) / 2
-	for i := range half {
-		s.ends[i] = s.ends[2*i+1]
-		for k := range n {
-			s.bytes[i*n+k] = s.bytes[2*i*n+k] + s.bytes[(2*i+1)*n+k]
+	joined := (len(s.ends) + k - 1) / k
+	for i := range joined {
+		last := min(i*k+k, len(s.ends)) - 1
+		sums := make([]int64, n)
+		for from := i * k; from <= last; from++ {
+			for series := range n {
+				sums[series] += s.bytes[from*n+series]
+			}
 		}
+		s.ends[i] = s.ends[last]
+		copy(s.bytes[i*n:], sums)
 	}
-	s.ends, s.bytes = s.ends[:half], s.bytes[:half*n]
-	s.step *= 2
+	s.ends, s.bytes = s.ends[:joined], s.bytes[:joined*n]
 }
 
 // rate is the speed of a series in sample i, in bytes per second.
@@ -91,7 +97,6 @@ type Speed struct {
 	Slowest float64       // bytes per second, in the slowest spell; -1 if the run was too short
 	Spell   time.Duration // the length of that
 	At      time.Duration // the beginning of that
-	Fastest float64       // bytes per second, in one sample
 }
 
 // Speed returns the speeds of a series, from its first byte to its last. ok is false if
@@ -119,7 +124,6 @@ func (s *Samples) Speed(series int) (speed Speed, ok bool) {
 	total := int64(0)
 	for i := first; i <= last; i++ {
 		total += s.bytes[i*n+series]
-		speed.Fastest = max(speed.Fastest, s.rate(series, i))
 	}
 	if d := s.ends[last] - begins(first); d > 0 {
 		speed.Average = float64(total) / d.Seconds()
