@@ -96,9 +96,8 @@ func (r *copyReporter) logStart(o *engine.Options) {
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each was reported
-	failures, mismatches := r.counts()
 	result = r.html.write(r, s, result)
-	failures, mismatches = r.counts()
+	failures, mismatches := r.counts()
 	r.log.stages(s)
 	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
 		"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)
