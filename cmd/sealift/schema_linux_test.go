@@ -32,7 +32,7 @@ func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 8)
+	require.Len(t, files, 10)
 	schemas := map[string]*documented{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -130,6 +130,8 @@ func TestSchemasNameEveryHash(t *testing.T) {
 		"copy":   {names(hash.Algorithms())},
 		"verify": {names(hash.All(), ""), names(hash.All())},
 		"sum":    {names(hash.Algorithms())},
+		"stream": {names(hash.Algorithms())},
+		"log":    {names(hash.Algorithms())},
 	} {
 		var found []any
 		var look func(value any)
@@ -193,8 +195,10 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"copy", 0, `copy --json --dry-run src three`},
 		{"copy", 0, `copy --json --hash none src none`},
 		{"copy", 0, `copy --json src/a file`},
+		{"copy", 0, `copy --json 'src/` + raw + `' raw`},
 		{"copy", 0, `copy --json src 'to ` + raw + `'`},
 		{"copy", 4, `copy --json mine old`},
+		{"copy", 4, `copy --json --backup-dir 'kept ` + raw + `' mine old`},
 		{"copy", 4, `copy --json --overwrite-policy update mine old`},
 		{"copy", 3, `copy --json rotten clean -o tidy`},
 		{"copy", 3, `copy --json --source-manifest strict rotten stricter`},
@@ -214,7 +218,7 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"verify", 3, `verify --json 'dir ` + raw + `'`},
 		{"verify", 1, `verify --json --manifest hostile kept`},
 		{"compare", 0, `compare --json src one`},
-		{"compare", 0, `compare --json --one-way --quick --metadata --exclude line* src one two`},
+		{"compare", 0, `compare --json --one-way --quick --metadata --exclude line* --exclude nothing src one two`},
 		{"compare", 3, `compare --json src 'to ` + raw + `' changed`},
 		{"compare", 3, `compare --json mine half`},
 		{"compare", 1, `compare --json --log-file /dev/full src one`},
@@ -229,6 +233,11 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"du", 0, `du --json -a --apparent-size src kept`},
 		{"du", 0, `du --json --top 3 src`},
 		{"du", 1, `du --json 'src/` + raw + `' 'no ` + raw + `'`},
+		{"stream", 0, `stream --json --hash ` + strings.Join(hash.Names(), ",") + ` --manifest 'out ` + raw + `' src/a 's ` + raw + `'`},
+		{"stream", 1, `stream --json large/b /dev/full`},
+		{"stream", 0, `stream --json --cache=direct /proc/version s`},   // a warning
+		{"stream", 1, `stream --json large/b 'large full ` + raw + `'`}, // see below
+		{"stream", 130, `stream --json --bwlimit 1MB large/b s`},
 		{"version", 0, `version --json`},
 		// What is refused, and command lines that make no sense.
 		{"refusal", 2, `copy --json nowhere new`},
@@ -299,7 +308,8 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		name, at, _ := strings.Cut(field, "/")
 		assert.Contains(t, schemas[name].fields(t, "", schemas[name].raw), "/"+at, "sometimesPrinted has %s", field)
 	}
-	delete(schemas, "progress") // of the next test
+	delete(schemas, "progress") // of the next tests
+	delete(schemas, "log")
 	for _, d := range schemas {
 		d.wasAllSeen(t)
 	}
@@ -363,6 +373,49 @@ sealift sum large --manifest large/SHA256SUMS`)
 		assert.Equal(t, counters.Phase(i).String(), phase) //nolint:gosec // a handful
 	}
 	assert.Equal(t, counters.PhaseStopped, counters.Phase(len(known)-1)) //nolint:gosec // as above
+}
+
+// TestTheLogIsWhatItsSchemaSays does the same with lines of logs.
+func TestTheLogIsWhatItsSchemaSays(t *testing.T) {
+	t.Parallel()
+	d := readSchemas(t)["log"]
+	dir := t.TempDir()
+	shell(t, dir, `mkdir "$(printf 's\377')" src dst bad newer mine half
+echo a >src/a; ln src/a src/b; touch src/same src/touched src/replaced src/newer "$(printf 'src/\377')"
+echo other >dst/replaced; touch -d 2020-01-01 dst/replaced; echo newer >dst/newer; touch -d 2100-01-01 dst/newer; cp -a src/touched dst; chmod 600 dst/touched; cp -a src/same dst
+printf '%064d  f\n%064d  none\n' 0 0 >bad/SHA256SUMS; cp bad/SHA256SUMS "$(printf 'bad/\376.sha256')"; echo f >bad/f; touch bad/unlisted "$(printf 'bad/\377')"; ln -s a mine/a; chmod 700 mine
+head -c 3000000 /dev/zero >large; touch half/SEALIFT-INCOMPLETE-x.txt`)
+	for command, want := range map[string]int{
+		`copy src dst -o "$(printf 'd\377')"`:   4,
+		`copy src dst`:                          4,
+		`copy --overwrite-policy never src dst`: 0,
+		`copy "$(printf 's\377')" empty`:        0,
+		`copy -n src empty`:                     0,
+		`copy src/a src/a`:                      2,
+		`copy bad good`:                         3,
+		`copy --bwlimit 10MB large limited`:     0,
+		`verify --unlisted bad`:                 3,
+		`verify dst/none`:                       2,
+		`compare --metadata src mine`:           3,
+		`compare --metadata src dst`:            3,
+		`compare src half`:                      3,
+		`sum src none`:                          1,
+		`du none`:                               1,
+		`stream --json large /dev/full`:         1,
+		`stream -q src/a s`:                     0,
+	} {
+		code, _, stderr := program(t, dir, "sealift "+command+" --progress none --log-file log --log-format json")
+		if strings.HasPrefix(command, "du") {
+			code, _, stderr = program(t, dir, "sealift "+command+" --log-file log --log-format json")
+		}
+		assert.Equal(t, want, code, "%s: %s", command, stderr)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(log)) {
+		d.check(t, "log", line)
+	}
+	d.wasAllSeen(t)
 }
 
 // shell runs a script that must succeed.

@@ -126,7 +126,7 @@ func TestScriptingPage(t *testing.T) {
 			}
 		})
 	}
-	assert.Equal(t, map[string]int{"sh": 9, "bash": 1, "yaml": 2, "crontab": 1, "ini": 2, "make": 1, "console": 1}, counts)
+	assert.Equal(t, map[string]int{"sh": 9, "bash": 1, "yaml": 2, "crontab": 1, "ini": 2, "make": 1, "console": 2}, counts)
 }
 
 // testRecipe runs a recipe as it is, and again where a conflict, a failure or a file

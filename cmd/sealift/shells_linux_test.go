@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/screentest"
 )
 
 // completionIn says how each shell starts with the completion, a prompt that can be
@@ -58,7 +60,7 @@ func TestCompletionInShells(t *testing.T) {
 			for _, name := range []string{"trunk.txt", "listed.txt"} {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 			}
-			ours, theirs := openTerminal(t)
+			ours, theirs := screentest.OpenPair(t, 80, 25)
 			defer ours.Close()
 			cmd := exec.CommandContext(t.Context(), shell) //nolint:gosec // one of three
 			for _, arg := range c.args {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -18,32 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/screentest"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
-
-// openTerminal makes a terminal, both ends of it.
-func openTerminal(t *testing.T) (ours, theirs *os.File) {
-	t.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no terminals here: ", err)
-	}
-	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(int(ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 25, Col: 80})
-	}
-	if err == nil {
-		theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err != nil {
-		ours.Close()
-		t.Skip("no terminals here: ", err)
-	}
-	return ours, theirs
-}
 
 // TestSignalsAtAnyInstant sends signals to copies that draw on a terminal. There are as
 // many as SEALIFT_SIGNALS says.
@@ -61,7 +37,7 @@ func TestSignalsAtAnyInstant(t *testing.T) {
 	treetest.Create(t, src, tree)
 	for n := range runs {
 		sig := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGKILL, syscall.SIGHUP}[n%5]
-		ours, theirs := openTerminal(t)
+		ours, theirs := screentest.OpenPair(t, 80, 25)
 		was, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
 		if err != nil {
 			t.Fatal(err)

@@ -32,6 +32,8 @@ type Options struct {
 	Durable   bool   // what is written is synced
 	KeepTimes bool   // directories below the destination keep their times
 	Memory    int    // bytes that the lines of the run may use; 0 for the default
+	Bag       *BagOptions
+	History   *History // nil for line manifests
 	Spill     func() (manifest.Spill, error)
 }
 
@@ -51,7 +53,8 @@ type Catalog struct {
 	homes    []*fsys.Dir
 	leftover []*own // moved aside by killed runs; Write removes them
 	builder  *manifest.Builder
-	err      error // the first of the builder
+	history  *history // nil for line manifests
+	err      error    // the first of the builder
 
 	aside    sync.Once // moving the previous manifests aside
 	asideErr error
@@ -59,13 +62,14 @@ type Catalog struct {
 	distrusted  bool
 	interrupted Interrupted
 
-	digests hash.Digests    // of the single file, once they are known
-	dropped bool            // the single file is not what was read
-	unsure  error           // the first error of reading a file that an earlier line lists
-	exists  bool            // the single file, when the run began
-	arrived map[string]bool // paths of claims: the run has copied these files, or found them equal
-	fallen  []string        // directories of which earlier lines are dropped: see DropBelow
-	changes changes
+	digests  hash.Digests    // of the single file, once they are known
+	dropped  bool            // the single file is not what was read
+	unsure   error           // the first error of reading a file that an earlier line lists
+	exists   bool            // the single file, when the run began
+	arrived  map[string]bool // paths of claims: the run has copied these files, or found them equal
+	noDigest string          // a file of a bag's payload of which the run knows no digests
+	fallen   []string        // directories of which earlier lines are dropped: see DropBelow
+	changes  changes
 }
 
 // list is the manifest of one hash.
@@ -76,6 +80,9 @@ type list struct {
 	prev      *own   // of an earlier run
 	given     []byte // the digest of the single file in a publisher's manifest, which stays
 	copied    bool   // prev is byte for byte a file of the source
+
+	sealed      *fsys.File // the manifest of a complete bag
+	sealedLines *manifest.Index
 }
 
 // Interrupted knows what unfinished runs may have changed at the destination.
@@ -97,17 +104,24 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		names: names{hashes: o.Hashes, usual: o.Usual},
 	}
 	c.changes.lines = make([]lookup.Set, len(o.Hashes))
+	memory := max(cmp.Or(o.Memory, manifest.DefaultMemory), leastMemory)
 	defer func() {
 		if err != nil {
 			c.Close()
 		}
 	}()
+	if o.History != nil {
+		c.builder = manifest.NewBuilder(o.Hashes, o.Spill, memory)
+		return c, c.openHistory()
+	}
 	for slot, a := range o.Hashes {
 		c.lists = append(c.lists, &list{algorithm: a, slot: slot})
 	}
 	switch {
 	case len(o.Hashes) == 0:
 		return c, nil
+	case o.Bag != nil:
+		err = c.openBag()
 	case o.Outside != "":
 		err = c.openOutside()
 	case c.single():
@@ -118,8 +132,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	if err != nil {
 		return nil, err
 	}
-	memory := cmp.Or(o.Memory, manifest.DefaultMemory)
-	c.builder = manifest.NewBuilder(o.Hashes, o.Spill, max(memory, leastMemory))
+	c.builder = manifest.NewBuilder(o.Hashes, o.Spill, memory)
 	return c, nil
 }
 
@@ -304,6 +317,13 @@ func (c *Catalog) Resume(i Interrupted) {
 // each hash of which none does. complete: there is one for each hash of the run, so that a
 // file that the overwrite policy skips need not be read.
 func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
+	if c.opts.Bag != nil {
+		return c.keptInBag(file)
+	}
+	if c.history != nil {
+		digests = c.history.listed(file, len(c.opts.Hashes))
+		return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
+	}
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
@@ -503,11 +523,17 @@ type Outcome struct {
 func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
+		if c.history != nil {
+			c.history.made.Add(o.Path)
+		}
 	}
 	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
 		c.joined = false // the source's is not what this run would write
 	}
 	if o.Digests == nil {
+		if c.opts.Bag != nil && !o.Failed && o.Path != "" { // a directory has no path here
+			c.noDigest = o.Path
+		}
 		if o.Replaced {
 			c.Drop(o.Path)
 		}
@@ -519,7 +545,7 @@ func (c *Catalog) Record(o Outcome) {
 	if c.Late(o.Path) {
 		c.arrived[o.Path] = true
 	}
-	if len(c.lists) > 0 {
+	if c.builder != nil {
 		c.Fail(c.builder.Put(manifest.Entry{Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime}))
 	}
 }
@@ -528,7 +554,7 @@ func (c *Catalog) Record(o Outcome) {
 func (c *Catalog) Drop(file string) {
 	delete(c.arrived, file)
 	c.dropped = c.single()
-	if len(c.lists) > 0 {
+	if c.builder != nil {
 		c.Fail(c.builder.Drop(file))
 	}
 }
@@ -562,12 +588,19 @@ func (c *Catalog) Lines() iter.Seq2[string, []byte] {
 }
 
 // Lists reports whether the run lists what it copies.
-func (c *Catalog) Lists() bool { return len(c.lists) > 0 && c.err == nil }
+func (c *Catalog) Lists() bool { return c.builder != nil && c.err == nil }
 
 // Close closes all files. Manifests that were not written are as before, or aside.
 func (c *Catalog) Close() {
 	for _, l := range c.lists {
 		l.prev.close()
+		if l.sealed != nil {
+			l.sealed.Close()
+			l.sealed = nil
+		}
+	}
+	if c.history != nil {
+		c.history.close()
 	}
 	if c.builder != nil {
 		_ = c.builder.Close() // a temporary that is not needed any more

@@ -19,6 +19,9 @@
 //  8. A manifest is replaced atomically, and has another name while files that it
 //     lists are being replaced (Catalog.BeforeChange, write.go).
 //
+// A bag has other manifests, which are written once, when its payload is complete (bag.go);
+// those of a source that is a bag are checked completely (bag_source.go).
+//
 // A line is the expected content of a file: the digest of bytes that Sealift read when
 // it copied or compared the file. No time stamp makes a line appear, change or
 // disappear.

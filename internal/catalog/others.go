@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ type Stale struct {
 // manifests with the usual names and those of the file are read, since there may be
 // one for each of many files.
 func (c *Catalog) Stale() ([]Stale, error) {
-	if c.changes.replaced.Len() == 0 {
+	if c.changes.replaced.Len() == 0 || c.opts.Bag != nil {
 		return nil, nil
 	}
 	slices.Sort(c.changes.fresh)
@@ -121,7 +122,6 @@ func (c *Catalog) outdated(name string) (int, error) {
 		return 0, err
 	}
 	defer f.Close()
-	slot := slices.Index(c.names.hashes, algorithm)
 	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), format, algorithm)
 	count := 0
 	for {
@@ -130,11 +130,22 @@ func (c *Catalog) outdated(name string) (int, error) {
 			return count, nil
 		}
 		if err != nil {
-			return count, err
+			return count, fmt.Errorf("%s: %w", quoteName(name), err)
 		}
-		file := strings.TrimPrefix(l.Path, "./")
-		if c.changes.replaced.Has(file) && (slot < 0 || !c.changes.lines[slot].Has(pathAndDigest(file, l.Digest))) {
+		listed := []hash.Expected{{Algorithm: algorithm, Digest: l.Digest}}
+		if l.Listed != nil {
+			listed = l.Listed.Digests
+		}
+		if file := strings.TrimPrefix(l.Path, "./"); c.changes.replaced.Has(file) && !c.hasWritten(file, listed) {
 			count++
 		}
 	}
+}
+
+// hasWritten reports whether the run has replaced a file by one with one of the digests.
+func (c *Catalog) hasWritten(file string, listed []hash.Expected) bool {
+	return slices.ContainsFunc(listed, func(l hash.Expected) bool {
+		slot := slices.Index(c.names.hashes, l.Algorithm)
+		return slot >= 0 && c.changes.lines[slot].Has(pathAndDigest(file, l.Digest))
+	})
 }

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
 // Source knows the manifests that the source holds: which names of manifests it uses
@@ -21,7 +24,10 @@ type Source struct {
 	root     *fsys.Dir
 	hashes   []hash.Algorithm
 	lists    []*sourceList
+	bag      *bagSource           // nil if the source is no bag, or is not validated as one
 	sidecars map[string][]sidecar // by the name of the file in the root
+
+	temporaries []manifest.Spill // what the histories list
 }
 
 // sourceList is a manifest in the source that lists any number of files.
@@ -30,6 +36,7 @@ type sourceList struct {
 	slot  int // of its hash among those of the run
 	file  *fsys.File
 	index *manifest.Index
+	isBag bool // it is a manifest of a bag
 }
 
 // sidecar is a manifest beside one file of the source's root.
@@ -44,6 +51,10 @@ type SourceOptions struct {
 	File   string   // the name of the single file that is copied; "" for a tree
 	Names  []string // further names that a manifest can have: those of --manifest
 	Check  bool     // false: what they list is not of interest
+	Bag    bool     // the source is a bag, and is validated completely
+
+	// Histories are those of the source, which are checked as well; nil for none.
+	Histories *mhl.Tree
 }
 
 // Severity says what a Problem means for the run.
@@ -51,8 +62,9 @@ type Severity uint8
 
 // The severities.
 const (
-	Warning Severity = iota
-	Doubt            // a warning, or a mismatch where the user asked to be strict
+	Warning  Severity = iota
+	Doubt             // a warning, or a mismatch where the user asked to be strict
+	Mismatch          // a bag is not valid
 	Failure
 )
 
@@ -90,8 +102,10 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	var found []candidate
 	if o.File == "" {
 		err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-			if algorithm, format, ok := manifest.Recognize(string(name)); ok {
-				if slot := slices.Index(o.Hashes, algorithm); slot >= 0 {
+			algorithm, format, ok := manifest.Recognize(string(name))
+			for slot, a := range o.Hashes {
+				// A manifest without an algorithm of its own can list digests of each.
+				if ok && (algorithm == a || algorithm == "") {
 					found = append(found, candidate{string(name), slot, format})
 				}
 			}
@@ -100,7 +114,7 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 		if err != nil && !errors.Is(err, fs.ErrPermission) { // then the walk reports it
 			problems = append(problems, Problem{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
 		}
-		slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
+		slices.SortStableFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
 	}
 	for slot, a := range o.Hashes {
 		if o.File != "" {
@@ -123,13 +137,41 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 			problems = append(problems, Problem{c.name, Doubt, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
 			break
 		}
-		l, more := openSourceList(finder, c.name, c.slot, o.Hashes[c.slot], c.format, usual)
+		isBag := o.Bag && c.format == manifest.BagIt
+		l, more := openSourceList(finder, c.name, c.slot, o.Hashes[c.slot], c.format, usual, isBag)
 		problems = append(problems, more...)
 		if l != nil {
 			s.lists = append(s.lists, l)
 		}
 	}
-	return s, problems
+	if o.Bag {
+		problems = append(problems, s.openBag()...)
+	}
+	return s, append(problems, s.openHistories(o.Histories)...)
+}
+
+// openHistories makes a list of each kind of hash that the histories of the source have.
+func (s *Source) openHistories(t *mhl.Tree) (problems []Problem) {
+	if t == nil || len(t.Histories()) == 0 {
+		return nil
+	}
+	for slot, a := range s.hashes {
+		lines, size, err := t.Lines(mhl.Of(a), mhl.TempSpill)
+		var index *manifest.Index
+		if err == nil {
+			s.temporaries = append(s.temporaries, lines)
+			index, err = manifest.BuildCheckIndex(lines, size, manifest.BSD, a)
+		}
+		name := path.Join(mhl.Folder, mhl.ChainName)
+		if err != nil {
+			problems = append(problems, Problem{name, Failure, err})
+			continue
+		}
+		if index.Len() > 0 {
+			s.lists = append(s.lists, &sourceList{name: name, slot: slot, index: index})
+		}
+	}
+	return problems
 }
 
 // sidecarOf returns the name of the file in the root that a manifest called name, in
@@ -160,7 +202,7 @@ func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 
 // openSourceList opens a manifest. It returns nil if nothing of that name lists anything.
 // That is a problem only if the name is one that Sealift uses (usual).
-func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual bool) (*sourceList, []Problem) {
+func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual, isBag bool) (*sourceList, []Problem) {
 	problem := func(severity Severity, err error) []Problem { return []Problem{{name, severity, err}} }
 	info, err := finder.Lstat(name)
 	switch {
@@ -179,7 +221,7 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	if err != nil {
 		return nil, problem(Failure, err)
 	}
-	l := &sourceList{name: name, slot: slot, file: f}
+	l := &sourceList{name: name, slot: slot, file: f, isBag: isBag}
 	var content io.ReaderAt = fsys.ReaderAt{File: f}
 	if info.Size <= heldInMemory {
 		held, err := io.ReadAll(io.NewSectionReader(content, 0, info.Size))
@@ -192,9 +234,18 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
 	if err != nil {
 		l.close()
+		if document := (*manifest.DocumentError)(nil); errors.As(err, &document) {
+			return nil, problem(Doubt, fmt.Errorf("it is not checked: %w", document))
+		}
 		return nil, problem(Failure, err)
 	}
 	bad := l.index.Malformed()
+	if isBag {
+		if bad > 0 {
+			return l, problem(Mismatch, fmt.Errorf("%d lines of it are not those of a manifest", bad))
+		}
+		return l, nil
+	}
 	if l.index.Len() == 0 {
 		l.close()
 		if bad > 0 && usual {
@@ -223,6 +274,10 @@ func (s *Source) Close() {
 	for _, l := range s.lists {
 		l.close()
 	}
+	for _, lines := range s.temporaries {
+		_ = lines.Close() // a temporary that is not needed any more
+	}
+	s.temporaries = nil
 }
 
 // claims finds the entries of the source that have names of manifests.
@@ -232,6 +287,8 @@ func (s *Source) claims(n names) ([]claim, error) { return n.claims(s.root) }
 type Expectation struct {
 	digests [][][]byte // for each manifest that lists it
 	slots   []int
+	lists   []*sourceList // those
+	invalid error         // why it is not valid as a file of a bag
 }
 
 // Any reports whether a manifest lists the file.
@@ -241,6 +298,10 @@ func (x Expectation) Any() bool { return len(x.slots) > 0 }
 func (x Expectation) Disputed() bool {
 	return slices.ContainsFunc(x.digests, func(d [][]byte) bool { return len(d) > 1 })
 }
+
+// Invalid says why the file is not a valid one of a bag, whatever its content is; nil if it
+// is.
+func (x Expectation) Invalid() error { return x.invalid }
 
 // Met reports whether all manifests that list the file list it with these digests.
 func (x Expectation) Met(digests hash.Digests) bool {
@@ -265,10 +326,16 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(l.name), err)
 		}
+		if s.bag != nil && l.isBag && x.invalid == nil {
+			x.invalid = s.bag.judge(l, file, found)
+		}
 		if len(found.Digests) > 0 {
 			l.index.Meet(found)
-			x.digests, x.slots = append(x.digests, found.Digests), append(x.slots, l.slot)
+			x.digests, x.slots, x.lists = append(x.digests, found.Digests), append(x.slots, l.slot), append(x.lists, l)
 		}
+	}
+	if s.bag != nil && bag.InPayload(file) && !s.listsPayload(x) {
+		x.invalid = errUnlisted
 	}
 	for _, c := range s.sidecars[file] {
 		f, info, err := s.root.OpenRegular(c.name)
@@ -294,6 +361,9 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 // is literally called so.
 func (s *Source) listed(l *sourceList, file string) (manifest.Listing, error) {
 	found, err := l.index.Listing(file)
+	if l.isBag && err == nil && len(found.Digests) == 0 {
+		return s.listedInBag(l, file)
+	}
 	if err != nil || len(found.Digests) > 0 || !strings.Contains(file, "/") {
 		return found, err
 	}
@@ -310,13 +380,13 @@ func (s *Source) listed(l *sourceList, file string) (manifest.Listing, error) {
 // Absent calls yield for the paths that the manifests list and Expect was not asked
 // about, once each, with the name of the manifest. The error is that of yield, or names
 // the manifest that cannot be read.
-func (s *Source) Absent(yield func(list, file string) error) error {
+func (s *Source) Absent(yield func(list, file string, bag bool) error) error {
 	for i, l := range s.lists {
 		err := l.index.Unmet(func(file string) error {
 			if file == l.name || s.listedBefore(i, file) {
 				return nil
 			}
-			if err := yield(l.name, file); err != nil {
+			if err := yield(l.name, file, l.isBag); err != nil {
 				return &yieldError{err}
 			}
 			return nil

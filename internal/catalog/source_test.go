@@ -73,7 +73,7 @@ func TestWhatASourceExpects(t *testing.T) {
 				t.Errorf("a manifest lists its own digest: %v", err)
 			}
 			var absent, said []string
-			if err := s.Absent(func(list, file string) error {
+			if err := s.Absent(func(list, file string, _ bool) error {
 				absent = append(absent, list+" "+file)
 				return nil
 			}); err != nil {

@@ -23,12 +23,18 @@ type Written struct {
 	Lines     int
 	Dropped   int    // lines of an earlier run for files that are gone or were replaced
 	SHA256    string // of the manifest itself, hexadecimal
+
+	// Generation: it is one of an ASC MHL history, and Lines is how many files it lists.
+	Generation bool
 }
 
 // Write writes the manifests, when everything else is at the destination and durable. A
 // manifest that would not change is left alone. After an error the previous manifests
 // are in place or aside, where the next run finds them.
 func (c *Catalog) Write() (written []Written, err error) {
+	if c.opts.Bag != nil {
+		return c.writeBag()
+	}
 	if c.err != nil {
 		return nil, c.err
 	}

@@ -49,7 +49,7 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 	r.results.failed = cancel
 	stopProgress, counts := func() {}, &counters.Set{}
 	if !j.noProgress {
-		columns, isTerminal := terminal(cmd.ErrOrStderr())
+		size, isTerminal := terminal(cmd.ErrOrStderr())
 		mode := j.progress.Resolve(isTerminal, j.quiet)
 		counts.CountTotals = mode != progress.ModeNone
 		if file := fileOf(cmd.ErrOrStderr()); isTerminal {
@@ -58,8 +58,11 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 				return !(j.mayWait && starting) && fsys.ClaimTerminal(file)
 			}
 		}
-		bar := progress.Start(progress.Config{Mode: mode, Counters: counts, Screen: r.screen, Width: columns})
+		bar := progress.Start(progress.Config{Mode: mode, Counters: counts, Screen: r.screen, Size: size, Look: looks(cmd.ErrOrStderr())})
 		defer onStatusSignal(func() { r.print(bar.Status()) })()
+		if mode == progress.ModeBar {
+			defer onSuspend(func() { r.screen.Bar("") })()
+		}
 		defer bar.Stop()
 		stopProgress = bar.Stop
 	}

@@ -29,7 +29,7 @@ type (
 
 // newCountCmd is a whole command, such as a newcomer writes it.
 func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
-	options, mode := &countOptions{}, progress.ModeAuto
+	options, output := &countOptions{}, &outputFlags{}
 	cmd := &cobra.Command{
 		Use:         "count [flags] PATH...",
 		Short:       "Count files",
@@ -37,8 +37,8 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 		Annotations: endsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, []flagGroup{
-		{groupSpeed, func(s *pflag.FlagSet) { workersFlag(s, &options.workers, "files counted") }},
-		{groupOutput, func(s *pflag.FlagSet) { progressFlag(s, &mode) }},
+		{groupSpeed, func(s *pflag.FlagSet) { workersFlag(s, &options.workers, "count `NUMBER` files at once") }},
+		{groupOutput, output.progressFlag},
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -48,7 +48,7 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 		r := newReporter(cmd)
 		return runCommand(cmd, job[countOptions, countSummary]{
 			reporter: r,
-			progress: mode,
+			progress: output.progress,
 			run:      run,
 			options:  options,
 			finish: func(s *countSummary, result outcome) outcome {
@@ -82,8 +82,8 @@ func TestANewCommandNeedsOneConstructorAndOneLine(t *testing.T) {
 	_, stdout, _ = line(counts, "--help")
 	assert.Contains(t, stdout, "  count        Count files\n")
 	_, stdout, _ = line(counts, "count", "--help")
-	assert.Contains(t, stdout, "Speed and memory:\n      --workers NUMBER  files counted at once (default auto)\n\nOutput:\n      --progress MODE ")
-	assert.Contains(t, stdout, "\n  130  stopped by SIGINT\n")
+	assert.Contains(t, stdout, "Speed and memory:\n      --workers NUMBER  count NUMBER files at once (default auto)\n\nOutput:\n      --progress MODE ")
+	assert.Contains(t, stdout, "\n  130  stopped by SIGINT (Ctrl-C)\n")
 	_, stdout, _ = line(counts, "__completeNoDesc", "count", "--progress=")
 	assert.Equal(t, strings.Join(append(progress.Modes.List(), thenNothing), "\n")+"\n", stdout)
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestANewCommandNeedsOneConstructorAndOneLine(t *testing.T) {
 	assert.Zero(t, code)
 	page, err := os.ReadFile(filepath.Join(dir, "sealift-count.1"))
 	require.NoError(t, err)
-	assert.Contains(t, string(page), "files counted at once")
+	assert.Contains(t, string(page), "files at once")
 
 	for _, c := range []struct {
 		args   []string

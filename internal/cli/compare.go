@@ -10,22 +10,25 @@ import (
 	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
 func newCompareCmd(run runner[compare.Options, compare.Summary]) *cobra.Command {
 	flags := &compareFlags{}
 	cmd := &cobra.Command{
-		Use:   "compare [flags] A B [C ...]",
-		Short: "Compare trees by content, before a card is formatted for example",
-		Long: `Compares every entry of the directory A with the one of that name in B (and C):
-type, size, content, and the target of a symbolic link. Files are read from the
-devices, not from memory, in all trees at the same time. Differences are printed
-on standard output, in path order. Nothing is written.
+		Use:        "compare [flags] A B [C ...]",
+		SuggestFor: []string{"cmp", "diff"},
+		Short:      "Compare trees by content, for example before a card is formatted",
+		Long: `Compares each entry of the directory A with the entry of the same name in B (and
+C): type, size, content, and the target of a symbolic link. Files are read from
+the devices, not from memory, in all trees at the same time. Differences are
+printed on standard output, in path order. Nothing is written.
 
 Manifests and journals of Sealift are not compared where A lacks them. Markers
-(SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are reported; the
-exit code is 3 then, as it is if the trees differ.`,
+(SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are reported. The
+exit code is 3 then, and if the trees differ.
+
+` + filterHelp + ` A path in --files-from that is a directory means everything
+below it.`,
 		Example: `  sealift compare /media/card /mnt/archive
   sealift compare --one-way /media/card /media/disk1 /media/disk2
   sealift compare --metadata --exclude '*.tmp' project /mnt/backup`,
@@ -43,10 +46,10 @@ exit code is 3 then, as it is if the trees differ.`,
 			return err
 		}
 		r := newReporter(cmd)
-		if err := r.openLog(flags.logFile); err != nil {
+		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
-		r.quiet, r.json, r.page = flags.quiet, flags.json, page
+		r.page = page
 		c := &comparer{reporter: r, trees: options.Trees}
 		options.Report = c.event
 		if page != nil {
@@ -65,6 +68,9 @@ exit code is 3 then, as it is if the trees differ.`,
 			options: options,
 			watch:   func(n *counters.Set) func() { return page.watch(n, nil, "read from each directory") },
 			finish: func(s *compare.Summary, result outcome) outcome {
+				if !c.ended {
+					flags.selection.warnUnmet(r, nil)
+				}
 				result = c.finish(options, s, result)
 				switch {
 				case flags.json:
@@ -83,18 +89,14 @@ exit code is 3 then, as it is if the trees differ.`,
 type compareFlags struct {
 	options   compare.Options
 	selection selection
-
-	quiet, json bool
-	logFile     string
-	report      string
-	progress    progress.Mode
+	outputFlags
 }
 
 // compareCacheHelp explains the modes, as policyHelp does.
-const compareCacheHelp = "`MODE`: where files are read from\n" + `drop    the devices: files are evicted from memory
-        before and after
-keep    memory, where they are in it
-direct  the devices, past the memory`
+const compareCacheHelp = "`MODE`: choose where files are read from\n" + `drop    the devices: evict files from memory before
+        and after
+keep    memory where they are cached
+direct  the devices, past the memory (O_DIRECT)`
 
 // compareCaches are the values of --cache: what is in memory is used or it is not.
 var compareCaches = pipe.CacheModes.Without(pipe.CacheAuto)
@@ -103,25 +105,25 @@ func (f *compareFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
 		{"What to compare", func(s *pflag.FlagSet) {
-			s.BoolVar(&o.OneWay, "one-way", false, "report only what A has and the others lack or hold differently")
-			s.BoolVar(&o.Metadata, "metadata", false, "compare mode, owner, modification time, extended attributes and ACLs as well, except those of the roots")
-			s.BoolVar(&o.Quick, "quick", false, "compare size and modification time of files, and do not read their content")
+			s.BoolVar(&o.OneWay, "one-way", false, "report only entries of A that others lack or change")
+			s.BoolVar(&o.Metadata, "metadata", false, "compare mode, owner, time, xattrs and ACLs, too, except those of the roots")
+			s.BoolVar(&o.Quick, "quick", false, "compare size and time only, do not read content")
 			f.selection.flags(s, "compare", &o.OneFileSystem)
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.Var(newValue(&o.Cache, "drop", compareCaches.Parse, compareCaches.List()...), "cache", compareCacheHelp)
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			workersFlag(s, &o.Workers, "entries compared")
-			bwlimitFlag(s, &o.BytesPerSecond, "read each tree at most at")
+			workersFlag(s, &o.Workers, "compare `NUMBER` entries at once")
+			bwlimitFlag(s, &o.BytesPerSecond, "read each tree with")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.quiet, "quiet", "q", false, "print only differences and failures")
-			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name equal entries as well, and each entry of a directory that is in one tree only")
-			progressFlag(s, &f.progress)
-			logFileFlag(s, &f.logFile, "difference and message")
-			reportFlag(s, &f.report)
-			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; differences are named on standard error as well")
+			f.quietFlag(s, "print only differences and failures")
+			s.BoolVarP(&o.Verbose, "verbose", "v", false, "list equal entries, and all entries below a directory that is in one tree only")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "difference and message")
+			f.reportFlag(s)
 		}},
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // compareReportJSON is the account of a comparison for programs.
 type compareReportJSON struct {
-	Schema      int               `json:"schema"`
+	headJSON
 	Equal       bool              `json:"equal"` // everything was compared, and nothing differs
 	Trees       []compareTreeJSON `json:"trees"`
 	OneWay      bool              `json:"one_way"`
@@ -20,6 +20,7 @@ type compareReportJSON struct {
 	Rate        float64           `json:"rate"` // bytes per second
 	Differences []differenceJSON  `json:"differences"`
 	Failures    []failureJSON     `json:"failures"`
+	Warnings    []warningJSON     `json:"warnings"`
 	ExitCode    int               `json:"exit_code"`
 }
 
@@ -89,7 +90,7 @@ func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, resul
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	report := compareReportJSON{
-		Schema:   jsonSchema,
+		headJSON: c.head(),
 		Equal:    result.code() == 0,
 		OneWay:   o.OneWay,
 		Quick:    o.Quick,
@@ -113,6 +114,7 @@ func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, resul
 		Rate:        math.Round(rate(s.Bytes, s.Elapsed)),
 		Differences: append([]differenceJSON{}, c.differences...),
 		Failures:    append([]failureJSON{}, c.mu.failures...),
+		Warnings:    list(c.mu.warnings),
 		ExitCode:    result.code(),
 	}
 	for i, tree := range o.Trees {

@@ -40,7 +40,7 @@ func (c *comparer) event(e compare.Event) {
 // failed logs and counts what is no difference, but keeps the trees from being equal.
 func (c *comparer) failed(n *int64, title string, e compare.Event) {
 	tree := c.trees[e.Trees[0]]
-	c.log.line(slog.LevelError, title, e.Path, "", "tree", quote.Plain(tree), "stage", string(e.Stage), "error", quotedError(e.Err))
+	c.log.line(slog.LevelError, title, e.Path, "", "tree", loggedName(tree), "stage", string(e.Stage), "error", loggedText(errorText(e.Err)))
 	c.record(n, newFailureJSON(e.Path, tree, e.Stage, errorText(e.Err)))
 }
 
@@ -67,7 +67,7 @@ func (c *comparer) difference(e compare.Event) {
 	verdict, reason := verdictText(e)
 	c.reportDifference(e)
 	if e.Verdict != compare.Equal {
-		c.log.line(slog.LevelWarn, verdict, e.Path, "", "reason", quote.Text(reason))
+		c.logDifference(e, verdict, reason)
 	}
 	line := fmt.Sprintf("%-16s  %s", verdict, quote.Plain(e.Path))
 	if reason != "" {
@@ -81,6 +81,15 @@ func (c *comparer) difference(e compare.Event) {
 	if e.Verdict != compare.Equal {
 		c.keep(func() { c.differences = append(c.differences, newDifference(e)) })
 	}
+}
+
+func (c *comparer) logDifference(e compare.Event, verdict, reason string) {
+	attrs := []any{"reason", loggedText(reason)}
+	if e.Verdict == compare.OnlyIn {
+		verdict = "only in"
+		attrs = append(attrs, "trees", letterList(e.Trees))
+	}
+	c.log.line(slog.LevelWarn, verdict, e.Path, "", attrs...)
 }
 
 func verdictText(e compare.Event) (verdict, reason string) {

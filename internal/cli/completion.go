@@ -14,8 +14,8 @@ func newCompletionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a completion script for a shell",
-		Long: `The script teaches bash, zsh, fish or powershell to complete commands, flags and
-their values. For bash, the package bash-completion must be installed.`,
+		Long: `Prints a script that makes bash, zsh, fish or powershell complete commands,
+flags and their values. For bash, the package bash-completion must be installed.`,
 		Example: `  source <(sealift completion bash)
   sealift completion zsh > "${fpath[1]}/_sealift"
   sealift completion fish > ~/.config/fish/completions/sealift.fish

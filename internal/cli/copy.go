@@ -10,19 +10,25 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 func newCopyCmd(run runner[engine.Options, engine.Summary]) *cobra.Command {
 	flags := &copyFlags{}
 	cmd := &cobra.Command{
-		Use:   "copy [flags] SRC DST [-o DST2 ...]",
-		Short: "Copy a tree to one or more destinations, and write its manifest",
-		Long: `SRC is read once, and the manifest is written from what was read. The contents
-of a directory land in DST, which is created; a file lands in DST if that is a
-directory or ends in a slash, else at DST. What the source lacks is never
-deleted at the destination. A run that was stopped is finished by the same
-command.
+		Use:        "copy [flags] SRC DST [-o DST2 ...]",
+		SuggestFor: []string{"sync", "cp", "rsync", "mirror", "backup"},
+		Short:      "Copy a tree or file to one or more places, with a manifest",
+		Long: `Reads SRC once, computes digests in the same read, and writes a manifest to each
+destination. If SRC is a directory, its contents are copied into DST, which is
+created. If SRC is a file, it is copied into DST if DST is a directory or ends
+in a slash, otherwise to DST. The copy is recursive and keeps all metadata.
+
+Sealift never deletes files at the destination. To resume an interrupted copy,
+run the same command again.
+
+` + filterHelp + ` A path in --files-from that is a directory means everything
+below it.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		Example: `  sealift copy /media/card /mnt/archive
@@ -33,6 +39,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 	}
 	addGroups(cmd, flags.groups())
 	complete(cmd, "output", completeDirectories)
+	complete(cmd, "backup-dir", completeDirectories)
+	complete(cmd, "bag-info", cobra.NoFileCompletions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -42,14 +50,17 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
-		log, err := openLog(flags.logFile)
-		if err != nil {
-			return usagef("%s", logError(err))
+		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1, html: page}
+		r.page = page.htmlReport
+		r.listing.memory = listingMemory
+		if err := r.use(&flags.outputFlags); err != nil {
+			return err
 		}
-		r := &copyReporter{newReporter(cmd), flags, len(options.Targets) > 1, page}
-		r.log, r.quiet, r.json, r.page = log, flags.quiet, flags.json, page.htmlReport
 		options.Report = r.event
 		r.logStart(options)
+		if name := options.Source; isManifestFile(name) && !flags.quiet {
+			r.print("note: " + quote.Name(name) + " is a manifest, and only this file is copied; to check the files that it lists: sealift verify " + quote.Name(name))
+		}
 		advice := "; run the same command again to finish"
 		if options.DryRun {
 			advice = ""
@@ -71,35 +82,60 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 }
 
 // policyHelp explains the policies, each in the rows of a table.
-const policyHelp = "`POLICY`: what to do where a name exists\n" + `default   skip what is up to date, replace what
-          is older, leave the rest as conflicts
-protect   skip what is up to date, replace no
-          content: what differs is a conflict
-never     touch nothing that exists
-update    replace what differs in size or time
-checksum  replace what differs in content
-always    replace everything
-No policy replaces a directory by a file, or a file by a directory.`
+const policyHelp = "`POLICY`: choose what to do with existing files\n" + `default   skip files that are up to date,
+          replace older files,
+          report the others as conflicts
+protect   skip files that are up to date,
+          report the others as conflicts
+never     skip all existing files
+update    replace if size or time differ
+checksum  replace if the content differs
+always    replace all existing files
+No policy replaces a directory by a file, or a
+file by a directory.`
 
 // verifyHelp explains the modes, as policyHelp does.
-const verifyHelp = "`MODE`: read back what was copied and compare it, from the device and not from memory where there is a device\n" + `dest  every file at each destination; this is
-      what --verify alone does
-full  the source as well
-off   nothing`
+const verifyHelp = "`MODE`: read the copy back and compare it\n" + `off   do not read it back
+dest  read each destination, from the device
+      and not from memory where there is a
+      device; --verify alone means dest
+full  read the source again, too`
 
 // sourceManifestHelp explains the modes, as policyHelp does.
-const sourceManifestHelp = "`MODE`: what becomes of a SHA256SUMS that the source holds\n" + `check   a file that does not match it is not
-        copied; a listed one that is absent is
-        a warning
-strict  what is not there is a mismatch, too
-ignore  it is a file like any other`
+const sourceManifestHelp = "`MODE`: use the SHA256SUMS of SRC\n" + `check   do not copy files that do not match it,
+        warn about missing files
+strict  report missing files as mismatches
+ignore  copy it like any other file`
 
-// cacheHelp explains the modes, as policyHelp does.
-const cacheHelp = "`MODE`: what the copy leaves in the page cache\n" + `auto    as keep, but as drop where more than half
-        of the memory would be filled
-keep    what the system likes
-drop    only what was there before
-direct  it is bypassed, where file systems can`
+// syncHelp explains the modes, as policyHelp does.
+const syncHelp = "`MODE`: flush data to the device\n" + `end   at the end, before the manifest
+file  after each file
+none  never`
+
+// sparseHelp explains the modes, as policyHelp does.
+const sparseHelp = "`MODE`: choose how to write holes\n" + `auto    keep the holes of the source
+always  make holes of zero blocks
+never   write every byte`
+
+// windowHelp explains the values, as policyHelp does.
+const windowHelp = "`SIZE`: limit unwritten data per destination\n" + `auto  two seconds of the measured device speed
+off   the system default
+SIZE  this much, at least 1M`
+
+// cacheHelp explains the modes, as policyHelp does. bypassed is what direct concerns.
+func cacheHelp(bypassed string) string {
+	return "`MODE`: choose what stays in the page cache\n" + `auto    as drop if the copy would fill more than
+        half of the memory, otherwise as keep
+keep    the system default
+drop    only data that was there before
+direct  bypass it (O_DIRECT) where
+        ` + bypassed
+}
+
+// reflinkHelp explains the modes, as policyHelp does.
+const reflinkHelp = "`MODE`: choose whether to share blocks\n" + `auto    share where the file system can
+always  share, or the file fails
+never   write all data`
 
 // copyFlags is the command line of copy.
 type copyFlags struct {
@@ -108,12 +144,15 @@ type copyFlags struct {
 	input     string
 	outputs   []string
 	selection selection
+	mhl       mhlFlags
 	blockSize int64
+	outputFlags
 
-	quiet, verbose, json bool
-	debug                bool
-	logFile, report      string
-	progress             progress.Mode
+	verbose verbosity
+	debug   bool
+
+	bag     bool
+	bagInfo []string
 }
 
 // groups defines the flags. Words in back quotes name the value in help, and
@@ -122,43 +161,47 @@ func (f *copyFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
 		{"What to copy", func(s *pflag.FlagSet) {
-			s.VarP(&onceValue{&f.input}, "input", "i", "take `SRC` as the source, instead of the first argument")
-			s.StringArrayVarP(&f.outputs, "output", "o", nil, "also copy to `DST`; may be repeated")
+			s.VarP(&onceValue{&f.input}, "input", "i", "copy `SRC` instead of the first argument")
+			s.StringArrayVarP(&f.outputs, "output", "o", nil, "copy to this `DST` as well; may be repeated")
 			f.selection.flags(s, "copy", &o.OneFileSystem)
-			s.Var(newList(&o.Preserve, "all", engine.ParsePreserve, []string{"all", "none"}, engine.PreserveNames()), "preserve", "metadata to keep: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
-			s.Var(newChoice(&o.Sparse, engine.SparseModes), "sparse", "`MODE`: how holes are treated: auto keeps those of the source, always makes them of zeros, never writes every byte")
+			s.Var(newList(&o.Preserve, "all", engine.ParsePreserve, []string{"all", "none"}, engine.PreserveNames()), "preserve", "keep this metadata: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
+			s.Var(newChoice(&o.Sparse, engine.SparseModes), "sparse", sparseHelp)
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			hashFlag(s, &o.Hashes, ", or none for no manifest", "none")
-			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each destination (default: SHA256SUMS and the like)")
+			hashFlag(s, &o.Hashes, "; none writes no manifest", "none")
+			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
+			f.mhl.define(s, " (default: \"Copy of SRC to DST\")")
+			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag (RFC 8493): the copy is its payload, in data/; a source that is a bag is validated and copied unchanged")
+			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` into bag-info.txt; may be repeated")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
+			s.StringVar(&o.BackupDir, "backup-dir", "", "keep files that are replaced in `DIR`, relative to each destination, under their path; DIR is on the file system of the destination, which must have hard links")
 			s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
-			s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", "`MODE`: when data is forced to the device: end (before the manifest), file (after each), none")
-			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "report what would be done, and write nothing")
+			s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", syncHelp)
+			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "report what would be done, but write nothing")
 			s.BoolVar(&o.FailFast, "fail-fast", false, "stop at the first failure")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "`SIZE`: size of a buffer")
-			s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "`NUMBER` of buffers that may wait between two stages of a file")
-			workersFlag(s, &o.Workers, "files copied")
-			s.Var(newValue(&o.Memory, "auto", sizeBetween("1", "", "auto"), "auto"), "memory", "use at most `SIZE` for all buffers together")
-			bwlimitFlag(s, &o.BytesPerSecond, "limit all workers together to")
-			s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", "`SIZE`: how much unwritten data may wait in memory for the device of each destination: auto (two seconds of its speed), off (as much as the system likes), or at least 1M")
-			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp)
-			s.Var(newChoice(&o.Reflink, engine.ReflinkModes), "reflink", "`MODE`: whether copies share blocks with the source: auto where the file system can, always or the file fails, never")
+			s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "use buffers of `SIZE`")
+			s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "queue `NUMBER` buffers between two stages")
+			workersFlag(s, &o.Workers, "copy `NUMBER` files at once")
+			s.Var(newValue(&o.Memory, "auto", sizeBetween("1", "", "auto"), "auto"), "memory", "use at most `SIZE` for all buffers")
+			bwlimitFlag(s, &o.BytesPerSecond, "copy")
+			s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", windowHelp)
+			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp("the file system supports it"))
+			s.Var(newChoice(&o.Reflink, engine.ReflinkModes), "reflink", reflinkHelp)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures and conflicts only")
-			s.BoolVarP(&f.verbose, "verbose", "v", false, "name every entry, on standard error")
-			progressFlag(s, &f.progress)
-			s.StringVar(&f.logFile, "log-file", "", "append every action and message to `FILE`, and where the time went")
-			reportFlag(s, &f.report)
-			s.BoolVar(&f.debug, "debug", false, "after the summary, tell on standard error where the time went")
-			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output")
+			f.quietFlag(s, "print only failures and conflicts")
+			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "action and message")
+			f.reportFlag(s)
+			s.BoolVar(&f.debug, "debug", false, "print where the time went, on standard error")
 		}},
 	}
 }
@@ -175,7 +218,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 		}
 	}
 	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), o.Source) {
-		return usagef("%q is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=%s", o.Source, o.Source)
+		return usagef("%q is taken for the source; write a mode of --verify with an equals sign: --verify=%s", o.Source, o.Source)
 	}
 	if len(args) > 1 {
 		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])
@@ -184,6 +227,8 @@ func (f *copyFlags) takeArgs(args []string) error {
 	switch {
 	case o.Source == "":
 		return usagef("the source is missing")
+	case len(o.Targets) == 0 && isManifestFile(o.Source):
+		return usagef("the destination is missing; to check the files that a manifest lists: sealift verify %s", quote.Name(o.Source))
 	case len(o.Targets) == 0:
 		return usagef("the destination is missing")
 	case slices.Contains(o.Targets, ""):
@@ -198,7 +243,7 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 	o.BlockSize = int(f.blockSize)
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	switch {
-	case f.quiet && f.verbose:
+	case f.quiet && f.verbose > 0:
 		return usagef("--quiet and --verbose contradict each other")
 	case o.Reflink == engine.ReflinkAlways && o.Sparse != engine.SparseAuto:
 		return usagef("--reflink=always shares holes as they are, and --sparse=%s asks for others", o.Sparse)
@@ -208,8 +253,8 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 		return usagef("--source-manifest=%s needs a digest to compare with, and --hash none computes none", o.SourceManifest)
 	case given("manifest") && o.Manifest == "":
 		return usagef("--manifest: the name is empty")
-	case given("log-file") && f.logFile == "":
-		return usagef("--log-file: the name is empty")
+	case given("backup-dir") && o.BackupDir == "":
+		return usagef("--backup-dir: the name is empty")
 	case o.Memory != 0 && o.Memory < f.blockSize:
 		return usagef("--memory %s is less than one block of %s", cmd.Flag("memory").Value, cmd.Flag("block-size").Value)
 	}
@@ -222,12 +267,42 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	if err := f.takeArgs(args); err != nil {
 		return nil, err
 	}
+	if err := f.useMHL(cmd); err != nil {
+		return nil, err
+	}
 	if err := f.check(cmd); err != nil {
 		return nil, err
 	}
 	var err error
+	if f.options.Bag, err = f.bagOptions(); err != nil {
+		return nil, err
+	}
 	if f.options.Filter, f.options.Only, err = f.selection.read(cmd); err != nil {
 		return nil, err
 	}
-	return &f.options, nil
+	if f.options.MHL != nil {
+		if f.options.Only != nil {
+			return nil, usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
+		}
+		f.options.MHL.Ignore, err = f.mhl.patterns(f.options.Filter)
+	}
+	return &f.options, err
+}
+
+// useMHL makes the run write histories in place of manifests.
+func (f *copyFlags) useMHL(cmd *cobra.Command) error {
+	if err := f.mhl.check(); err != nil || !f.mhl.given() {
+		return err
+	}
+	if f.mhl.kind.classic {
+		return usagef("copy writes no media hash list of version 1; run \"sealift sum --mhl=classic DST\" after it")
+	}
+	for _, name := range []string{"hash", "manifest"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--mhl and --%s cannot be combined: the history is the manifest, and its digests are named behind it (--mhl=md5)", name)
+		}
+	}
+	f.options.Hashes = f.mhl.kind.hashes
+	f.options.MHL = &engine.MHL{Creator: f.mhl.creator("")}
+	return nil
 }

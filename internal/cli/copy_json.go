@@ -8,7 +8,8 @@ import (
 
 // copyJSON is the account of a copy for programs.
 type copyJSON struct {
-	Schema       int            `json:"schema"`
+	headJSON
+	Source       nameJSON       `json:"source"`
 	DryRun       bool           `json:"dry_run"`
 	Counts       countsJSON     `json:"counts"`
 	Bytes        int64          `json:"bytes"`
@@ -51,11 +52,25 @@ type entriesJSON struct {
 
 type targetJSON struct {
 	nameJSON
-	Counts    entriesJSON    `json:"counts"`
-	Lost      *string        `json:"lost"` // why it was given up, or null
+	Counts entriesJSON `json:"counts"`
+	copiedJSON
+	Present   int64          `json:"present"`
+	Missing   *int64         `json:"missing"`   // null if the source was not counted to its end
+	Conflicts int64          `json:"conflicts"` // of this destination
+	Failures  int64          `json:"failures"`  // that concern this destination alone
+	Lost      *string        `json:"lost"`      // why it was given up, or null
 	Manifests []manifestJSON `json:"manifests"`
+	Backup    *backupJSON    `json:"backup"`                 // null without --backup-dir
 	Verified  int64          `json:"verified"`               // files read back
 	Cached    int64          `json:"verified_through_cache"` // of those, perhaps from memory
+}
+
+// copiedJSON counts regular files at one destination.
+type copiedJSON struct {
+	Files        int64 `json:"files"`
+	Bytes        int64 `json:"bytes"`
+	ResumedFiles int64 `json:"resumed_files"`
+	ResumedBytes int64 `json:"resumed_bytes"`
 }
 
 type manifestJSON struct {
@@ -64,6 +79,12 @@ type manifestJSON struct {
 	Lines     int    `json:"lines"`
 	Dropped   int    `json:"dropped"` // lines of an earlier run for files that are gone or were replaced
 	SHA256    string `json:"sha256"`  // of the manifest; "" if it had no line left and was removed
+}
+
+// backupJSON is about the files that were replaced and are kept.
+type backupJSON struct {
+	nameJSON
+	Files int64 `json:"files"`
 }
 
 type conflictJSON struct {
@@ -77,8 +98,9 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := copyJSON{
-		Schema: jsonSchema,
-		DryRun: s.DryRun,
+		headJSON: r.head(),
+		Source:   newNameJSON(r.flags.options.Source),
+		DryRun:   s.DryRun,
 		Counts: countsJSON{
 			entriesJSON: entriesJSON(s.Counts),
 			Files:       s.Files,
@@ -105,10 +127,35 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	}
 	report.Stages, report.Shares, report.Limit = newStagesJSON(s)
 	for _, t := range s.Targets {
-		target := targetJSON{nameJSON: newNameJSON(t.Path), Counts: entriesJSON(t.Counts), Manifests: []manifestJSON{}, Verified: t.Verified, Cached: t.Cached}
+		target := targetJSON{
+			nameJSON:   newNameJSON(t.Path),
+			Counts:     entriesJSON(t.Counts),
+			copiedJSON: copiedJSON(t.Copied),
+			Present:    t.Present,
+			Manifests:  []manifestJSON{},
+			Verified:   t.Verified,
+			Cached:     t.Cached,
+		}
+		if s.Total >= 0 {
+			missing := s.Total - t.Present - t.Left
+			target.Missing = &missing
+		}
+		for _, c := range report.Conflicts {
+			if c.Target == t.Path {
+				target.Conflicts++
+			}
+		}
+		for _, f := range report.Failures {
+			if f.Target == t.Path {
+				target.Failures++
+			}
+		}
 		if t.Lost != nil {
 			text := t.Lost.Error()
 			target.Lost = &text
+		}
+		if t.BackupDir != "" {
+			target.Backup = &backupJSON{newNameJSON(t.BackupDir), t.BackedUp}
 		}
 		for _, m := range t.Manifests {
 			target.Manifests = append(target.Manifests, manifestJSON{newNameJSON(m.Path), m.Algorithm, m.Lines, m.Dropped, m.SHA256})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"encoding/hex"
 	"io"
 	"log/slog"
@@ -17,15 +18,17 @@ type copyReporter struct {
 	*reporter
 	flags   *copyFlags
 	several bool // destinations, so that actions name theirs
+	listing listing
 	html    *copyPage
 }
 
 // event is engine.Options.Report.
 func (r *copyReporter) event(e engine.Event) {
 	r.html.event(e)
+	r.list(e)
 	switch e.Kind {
 	case engine.EventCopied, engine.EventSkipped:
-		r.action(e)
+		r.logAction(e)
 	case engine.EventConflict:
 		r.conflict(e)
 	case engine.EventWarning:
@@ -39,25 +42,6 @@ func (r *copyReporter) event(e engine.Event) {
 	}
 }
 
-func (r *copyReporter) action(e engine.Event) {
-	r.log.line(slog.LevelInfo, e.Action, e.Path, e.Target, "bytes", e.Bytes)
-	if !r.flags.verbose {
-		return
-	}
-	verb, changes := e.Action, e.Kind == engine.EventCopied
-	if verb == "metadata" {
-		verb, changes = "update metadata of", true
-	}
-	line := verb + " " + quote.Name(pathOrDot(e.Path))
-	if r.flags.options.DryRun && changes {
-		line = "would " + line
-	}
-	if r.several && e.Target != "" {
-		line += " (in " + quote.Name(e.Target) + ")"
-	}
-	r.screen.Line(line)
-}
-
 func (r *copyReporter) conflict(e engine.Event) {
 	text, hint := "left alone", "no policy replaces it; move it away"
 	if e.Err != nil {
@@ -68,15 +52,15 @@ func (r *copyReporter) conflict(e engine.Event) {
 	}
 	text = quote.Text(text) + " (" + quote.Text(hint) + ")"
 	r.printEqual(message{target: e.Target, text: text}, place(e.Path, e.Target)+": "+text)
-	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", quotedError(e.Err), "hint", quote.Text(hint))
 	r.page.problem(report.Problem{Kind: "conflict", Path: e.Path, Target: e.Target, Cause: text})
+	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", loggedText(errorText(e.Err)), "hint", loggedText(hint))
 	r.keep(func() {
 		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), e.Target, errorText(e.Err), e.Hint})
 	})
 }
 
 func (r *copyReporter) targetLost(e engine.Event) {
-	r.log.line(slog.LevelError, "destination dropped", e.Path, e.Target, "error", quotedError(e.Err))
+	r.log.line(slog.LevelError, "destination dropped", e.Path, e.Target, "error", loggedText(errorText(e.Err)))
 	at := ""
 	if e.Path != "" {
 		at = " at " + quote.Name(e.Path)
@@ -87,7 +71,7 @@ func (r *copyReporter) targetLost(e engine.Event) {
 
 // logStart begins the log.
 func (r *copyReporter) logStart(o *engine.Options) {
-	r.log.line(slog.LevelInfo, "start", "", "", "source", quote.Plain(o.Source), "dry_run", o.DryRun)
+	r.log.line(slog.LevelInfo, "start", "", "", "source", loggedName(o.Source), "dry_run", o.DryRun)
 	for _, t := range o.Targets {
 		r.log.line(slog.LevelInfo, "destination", "", t)
 	}
@@ -96,6 +80,13 @@ func (r *copyReporter) logStart(o *engine.Options) {
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each was reported
+	if s.Total >= 0 && result.signal == nil {
+		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil)
+	}
+	if err := r.printListing(stdout); err != nil {
+		r.failure("", "", err)
+		result.failed = true
+	}
 	result = r.html.write(r, s, result)
 	failures, mismatches := r.counts()
 	r.log.stages(s)
@@ -117,6 +108,18 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 		}
 	}
 	return result
+}
+
+// printListing prints the listing: on standard output, or on standard error if standard
+// output is for JSON.
+func (r *copyReporter) printListing(stdout io.Writer) error {
+	if r.json {
+		return r.listing.close(r.screen.Line)
+	}
+	w := bufio.NewWriter(stdout) // which remembers its error, see checkedWriter
+	err := r.listing.close(func(line string) { _, _ = w.WriteString(line + "\n") })
+	_ = w.Flush()
+	return err
 }
 
 // printCopySummary writes the account of a copy for people.
@@ -167,6 +170,9 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	if len(s.Targets) > 1 {
 		t.entries(target.Counts)
 	}
+	if target.BackedUp > 0 {
+		t.row(backedUp(s, target))
+	}
 	if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
 		t.row("verified", readBack(target))
 	}
@@ -176,12 +182,29 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		}
 	}
 	for _, m := range target.Manifests {
+		switch {
+		case m.Generation:
+			t.row("generation", quote.Name(m.Path)+", "+plural(int64(m.Lines), "file"))
+			continue
+		case m.Algorithm == "" && m.Lines == 0: // bagit.txt and bag-info.txt
+			t.row("tag file", quote.Name(m.Path))
+			continue
+		}
 		t.row("manifest", quote.Name(m.Path)+", "+lines(m))
 		if m.SHA256 != "" && target.Digests == nil {
 			t.row("its sha256", m.SHA256) // 76 columns
 		}
 	}
 	t.print(w)
+}
+
+// backedUp is the row that says how many replaced files a destination keeps, and where.
+func backedUp(s *engine.Summary, t *engine.TargetSummary) (label, value string) {
+	kept := "kept in "
+	if s.DryRun {
+		kept = "to be kept in "
+	}
+	return "backup", plural(t.BackedUp, "replaced file") + " " + kept + quote.Name(t.BackupDir)
 }
 
 // copyVerdict is the first line of the summary of a copy.

@@ -17,16 +17,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // eventful is a run in which everything happens.
 func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
 	c.Bytes.Store(5)
-	o.Report(engine.Event{Kind: engine.EventCopied, Path: "a b", Action: "create", Bytes: 5})
-	o.Report(engine.Event{Kind: engine.EventCopied, Path: "sub/\x1b[2J", Action: "replace", Bytes: 7})
+	o.Report(engine.Event{Kind: engine.EventCopied, Path: "a b", Entry: fsys.Regular, Digests: hash.Digests{{1, 2}}, Action: "created", Bytes: 5})
+	o.Report(engine.Event{Kind: engine.EventCopied, Path: "sub/\x1b[2J", Entry: fsys.Regular, Action: "replaced", Reason: "size \u202ediffers", Bytes: 7})
 	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "old", Action: "up to date"})
-	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "touched", Action: "metadata"})
+	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "touched", Entry: fsys.Directory, Action: "metadata", Reason: "mode"})
 	o.Report(engine.Event{Kind: engine.EventWarning, Target: "dst", Err: errors.New("no \u202eACLs here")})
 	o.Report(engine.Event{Kind: engine.EventConflict, Path: "newer", Target: "dst", Err: errors.New("the destination is newer"), Hint: "always"})
 	o.Report(engine.Event{Kind: engine.EventConflict, Path: "file", Target: "dst", Err: errors.New("a directory is in the way")})
@@ -41,7 +43,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1, Total: 21_239,
 		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
-			{Path: "dst", Counts: dst, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{Path: "dst", Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Present: 1232, Lost: errors.New("no space left on device")},
 		},
 		Stages: []engine.StageSummary{
@@ -56,7 +58,6 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 
 func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 	const (
-		skip     = "up to date 'old'\n"
 		warning  = "sealift: warning: 'dst': no \\u202eACLs here\n"
 		failures = "sealift: 'newer' (to 'dst'): left alone: the destination is newer (--overwrite-policy=always would replace it)\n" +
 			"sealift: 'file' (to 'dst'): left alone: a directory is in the way (no policy replaces it; move it away)\n" +
@@ -68,8 +69,7 @@ func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 	for name, c := range map[string]struct{ flags, want string }{
 		"usual":   {"", warning + failures},
 		"quiet":   {"-q", failures},
-		"verbose": {"-v", "create 'a b'\nreplace $'sub/\\x1b[2J'\n" + skip + "update metadata of 'touched'\n" + warning + failures},
-		"dry run": {"-v -n", "would create 'a b'\nwould replace $'sub/\\x1b[2J'\n" + skip + "would update metadata of 'touched'\n" + warning + failures},
+		"verbose": {"-v", warning + failures},
 		"json":    {"--json", warning + failures},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +81,30 @@ func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 				t.Errorf("stderr\n got %s\nwant %s", r.stderr, c.want)
 			}
 		})
+	}
+}
+
+// The listing is in path order, and only -vv lists what did not change.
+func TestListingOfCopy(t *testing.T) {
+	const changes = "created 'a b'\nreplaced $'sub/\\x1b[2J': size \\u202ediffers\nupdated metadata of 'touched': mode\n"
+	for flags, want := range map[string]string{
+		"-v":    changes,
+		"-n -v": "would create 'a b'\nwould replace $'sub/\\x1b[2J': size \\u202ediffers\nwould update metadata of 'touched': mode\n",
+		"-vv": "created 'a b'\nfailed $'bad\\377'\nconflict 'file' (in 'dst'): a directory is in the way\nfailed $'it\\'s' (in 'dst')\n" +
+			"conflict 'newer' (in 'dst'): the destination is newer\nup to date 'old'\nfailed 'rotten'\n" +
+			"replaced $'sub/\\x1b[2J': size \\u202ediffers\nupdated metadata of 'touched': mode\n",
+	} {
+		r := command(t, eventful, "", append(strings.Fields("copy "+flags), "src", "dst", "-o", "dst2")...)
+		if r.code != 3 || !strings.HasPrefix(r.stdout, want) || strings.Count(r.stdout, "\nupdated") > 1 {
+			t.Errorf("%s: exit code %d\n got %s\nwant %s", flags, r.code, r.stdout, want)
+		}
+		if rest := strings.TrimPrefix(r.stdout, want); !strings.HasPrefix(rest, "NOT COMPLETE") && !strings.HasPrefix(rest, "dry run") {
+			t.Errorf("%s: the summary does not follow: %s", flags, rest)
+		}
+	}
+	r := command(t, eventful, "", "copy", "-v", "--json", "src", "dst", "-o", "dst2")
+	if !json.Valid([]byte(r.stdout)) || !strings.HasSuffix(r.stderr, changes) {
+		t.Errorf("with --json: stdout %s, stderr %s", r.stdout, r.stderr)
 	}
 }
 
@@ -169,6 +193,9 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
 	r := command(t, eventful, "", "copy", "--json", "src", "dst", "-o", "dst2")
 	const want = `{
   "schema": 1,
+  "source": {
+    "path": "src"
+  },
   "dry_run": false,
   "counts": {
     "created": 20001,
@@ -202,6 +229,14 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
         "up_to_date": 1232,
         "kept": 5
       },
+      "files": 20000,
+      "bytes": 27123000000,
+      "resumed_files": 1234,
+      "resumed_bytes": 5601000000,
+      "present": 21235,
+      "missing": 3,
+      "conflicts": 2,
+      "failures": 1,
       "lost": null,
       "manifests": [
         {
@@ -212,6 +247,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
           "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         }
       ],
+      "backup": null,
       "verified": 20000,
       "verified_through_cache": 12
     },
@@ -224,8 +260,17 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
         "up_to_date": 0,
         "kept": 0
       },
+      "files": 0,
+      "bytes": 0,
+      "resumed_files": 0,
+      "resumed_bytes": 0,
+      "present": 1232,
+      "missing": 20007,
+      "conflicts": 0,
+      "failures": 1,
       "lost": "no space left on device",
       "manifests": [],
+      "backup": null,
       "verified": 0,
       "verified_through_cache": 0
     }
@@ -327,7 +372,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
 }
 `
 	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(r.stdout), "", "  "); err != nil {
+	if err := json.Indent(&got, []byte(headless(t, r.stdout)), "", "  "); err != nil {
 		t.Fatalf("%v in %s", err, r.stdout)
 	}
 	if got.String() != want {
@@ -491,10 +536,10 @@ func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 		`level=INFO msg=start source=src dry_run=false`,
 		`level=INFO msg=destination destination=dst`,
 		`level=INFO msg=destination destination=dst2`,
-		`level=INFO msg=create path="a b" bytes=5`,
-		`level=INFO msg=replace path=$'sub/\x1b[2J' bytes=7`,
+		`level=INFO msg=created path="a b" bytes=5 sha256=0102`,
+		`level=INFO msg=replaced path=$'sub/\x1b[2J' bytes=7 reason="size \\u202ediffers"`,
 		`level=INFO msg="up to date" path=old bytes=0`,
-		`level=INFO msg=metadata path=touched bytes=0`,
+		`level=INFO msg=metadata path=touched bytes=0 reason=mode`,
 		`level=WARN msg=warning destination=dst error="no \\u202eACLs here"`,
 		`level=WARN msg=conflict path=newer destination=dst error="the destination is newer" hint="--overwrite-policy=always would replace it"`,
 		`level=WARN msg=conflict path=file destination=dst error="a directory is in the way" hint="no policy replaces it; move it away"`,
@@ -543,7 +588,7 @@ func TestProgressOfCopyFollowsTheFlags(t *testing.T) {
 		"":                   func(s string) bool { return s == "" }, // plain, and too short for a line
 		"--progress=none":    func(s string) bool { return s == "" },
 		"-q":                 func(s string) bool { return s == "" },
-		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
+		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },
 		"--progress=json":    func(s string) bool { return json.Valid([]byte(s)) && strings.Contains(s, `"bytes":5000000`) },
 		"--progress=json -q": func(s string) bool { return json.Valid([]byte(s)) },
 	} {

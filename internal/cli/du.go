@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/usage"
 )
@@ -24,12 +23,15 @@ type runDu func(context.Context, *usage.Options) (*usage.Summary, error)
 func newDuCmd(run runDu) *cobra.Command {
 	flags := &duFlags{}
 	cmd := &cobra.Command{
-		Use:   "du [flags] [PATH...]",
-		Short: "Tell what trees take on their devices, in parallel",
-		Long: `Prints what each PATH (by default the current directory) takes on its device,
-with everything below it: the numbers of GNU du, in its format. A file with
-several names counts once. Unlike GNU du, it prints one line for each PATH and
-not one for each directory, unless --max-depth, --all or --top asks for more.`,
+		Use:        "du [flags] [PATH...]",
+		SuggestFor: []string{"usage", "size"},
+		Short:      "Report the disk usage of trees, in parallel",
+		Long: `Prints how much space each PATH (default: the current directory) uses on its
+device, with everything below it. Numbers and format are those of GNU du. A file
+with several names counts once. Unlike GNU du, it prints one line for each PATH,
+and lines for directories only with --max-depth, --all or --top.
+
+` + filterHelp + ` Directories that are searched count themselves.`,
 		Example: `  sealift du /mnt/archive /home
   sealift du --top 20 /home
   sealift du -d 1 -h . | sort -h
@@ -45,7 +47,9 @@ not one for each directory, unless --max-depth, --all or --top asks for more.`,
 		}
 		stdout := cmd.OutOrStdout()
 		r := newReporter(cmd)
-		r.json = flags.json
+		if err := r.use(&flags.outputFlags); err != nil {
+			return err
+		}
 		report := &duReport{top: options.Top > 0}
 		var out duPrinter = report
 		switch {
@@ -72,7 +76,7 @@ not one for each directory, unless --max-depth, --all or --top asks for more.`,
 				return s, err
 			},
 			finish: func(s *usage.Summary, result outcome) outcome {
-				result = result.or(outcome{failed: s.Errors > 0})
+				result = r.endLog(result.or(outcome{failed: s.Errors > 0}), "bytes", s.Bytes, "errors", s.Errors)
 				if flags.json {
 					printJSON(stdout, report.json(options, r, result))
 				}
@@ -87,46 +91,50 @@ const maxTop = 1_000_000 // entries; each costs some hundred bytes until it is d
 
 // blockSizeHelp explains the values, as policyHelp does.
 const blockSizeHelp = "print sizes in units of `SIZE`, rounded up\n" + `1M              as plain numbers
-M, MiB, MB      with the unit behind them
-human-readable  in the unit that each fills
-si              the same, in powers of 1000
+M, MiB, MB      with the unit
+human-readable  as -h
+si              as -h, in powers of 1000
 Of -h, -k, -b and -B, the last one counts.`
 
 // duFlags is the command line of du.
 type duFlags struct {
-	options usage.Options
-	rules   filter.List
-	depth   int
-	unit    unit
+	options   usage.Options
+	selection selection
+	depth     int
+	unit      unit
 
-	summarize, total, null, json bool
+	outputFlags
+
+	summarize, total, null bool
 }
 
 func (f *duFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
 		{"What to measure", func(s *pflag.FlagSet) {
-			s.BoolVar(&o.Apparent, "apparent-size", false, "count sizes, not what is allocated on the device")
-			s.BoolVarP(&o.CountLinks, "count-links", "l", false, "count a file with several names once for each of them")
+			s.BoolVar(&o.Apparent, "apparent-size", false, "count file sizes, not allocated space")
+			s.BoolVarP(&o.CountLinks, "count-links", "l", false, "count a file with several names several times")
 			s.BoolVarP(&o.OneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
-			s.Func("exclude", "leave out what matches the gitignore-style `PATTERN`; the last match wins", f.rules.Exclude)
+			f.selection.ruleFlags(s, "measure")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			workersFlag(s, &o.Workers, "directories read")
+			workersFlag(s, &o.Workers, "read `NUMBER` directories at once")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.summarize, "summarize", "s", false, "one line for each PATH; this is the default")
-			s.VarP(newValue(&f.depth, "0", countBetween(0, math.MaxInt32, "")), "max-depth", "d", "`NUMBER`: print directories, too, so many levels below PATH")
-			s.BoolVarP(&o.Files, "all", "a", false, "print files, too; at every depth unless --max-depth is given")
+			s.BoolVarP(&f.summarize, "summarize", "s", false, "print one line for each PATH; this is the default")
+			s.VarP(newValue(&f.depth, "0", countBetween(0, math.MaxInt32, "")), "max-depth", "d", "print directories, too, `NUMBER` levels below PATH")
+			s.BoolVarP(&o.Files, "all", "a", false, "print files, too, at all depths or --max-depth")
 			s.BoolVarP(&f.total, "total", "c", false, "print the total of all PATHs as the last line")
-			s.Var(newValue(&o.Top, "off", countBetween(1, maxTop, "off")), "top", "`NUMBER`: draw the largest files and directories below each PATH as a bar chart")
-			s.BoolVar(&f.json, "json", false, "print one JSON object; sizes in it are bytes")
-			s.BoolVarP(&f.null, "null", "0", false, "end lines in NUL bytes, and do not quote names")
+			s.Var(newValue(&o.Top, "off", countBetween(1, maxTop, "off")), "top", "draw the `NUMBER` largest files and directories below each PATH as a bar chart")
+			s.BoolVarP(&f.null, "null", "0", false, "end lines with NUL bytes, do not quote names")
+			f.quietFlag(s, "print only sizes and failures")
+			f.jsonFlag(s)
+			f.logFlags(s, "message")
 		}},
 		{"Sizes in the output", func(s *pflag.FlagSet) {
-			s.BoolFuncP("human-readable", "h", "print sizes such as 4.0K and 1.5G; the default on a terminal and for --top (for this help: --help)", f.unitFlag(unitHuman, nil))
-			s.BoolFuncP("kibibytes", "k", "as --block-size=1K, the default elsewhere", f.unitFlag(unitKibi, nil))
-			s.BoolFuncP("bytes", "b", "as --apparent-size --block-size=1", f.unitFlag(unitBytes, &o.Apparent))
+			s.BoolFuncP("human-readable", "h", "print sizes such as 4.0K; the default on a terminal and for --top (--help prints this help)", f.unitFlag(unitHuman, nil))
+			s.BoolFuncP("kibibytes", "k", "same as --block-size=1K; the default elsewhere", f.unitFlag(unitKibi, nil))
+			s.BoolFuncP("bytes", "b", "same as --apparent-size --block-size=1", f.unitFlag(unitBytes, &o.Apparent))
 			s.VarP(newValue(&f.unit, "", parseUnit, "human-readable", "si", "1", "K", "M", "G", "KB", "MB", "GB"), "block-size", "B", blockSizeHelp)
 		}},
 	}
@@ -169,8 +177,9 @@ func (f *duFlags) duOptions(cmd *cobra.Command, args []string) (*usage.Options, 
 	if (o.Files || o.Top > 0) && !cmd.Flags().Changed("max-depth") {
 		o.MaxDepth = -1
 	}
-	if cmd.Flags().Changed("exclude") {
-		o.Filter = &f.rules
+	var err error
+	if o.Filter, _, err = f.selection.read(cmd); err != nil {
+		return nil, err
 	}
 	if len(args) == 0 {
 		args = []string{"."}
@@ -241,7 +250,7 @@ type duReport struct {
 }
 
 type duReportJSON struct {
-	Schema   int           `json:"schema"`
+	headJSON
 	Apparent bool          `json:"apparent"` // sizes, and not what is allocated
 	Paths    []duPathJSON  `json:"paths"`
 	Total    uint64        `json:"total"` // bytes
@@ -284,7 +293,7 @@ func (d *duReport) json(o *usage.Options, r *reporter, result outcome) duReportJ
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return duReportJSON{
-		Schema:   jsonSchema,
+		headJSON: r.head(),
 		Apparent: o.Apparent,
 		Paths:    list(d.paths),
 		Total:    d.total,

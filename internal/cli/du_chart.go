@@ -40,7 +40,8 @@ type duChart struct {
 }
 
 func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
-	columns, _ := terminal(stdout)
+	size, _ := terminal(stdout)
+	columns := func() int { n, _ := size(); return n }
 	if !isTerminal(stdout) {
 		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 			columns = func() int { return min(n, maxColumns) }
@@ -131,7 +132,7 @@ func (c *duChart) draw() {
 		// Indented by no more than half, names can still be read.
 		indent := min(row.level*indentWidth, nameWidth/2)
 		fmt.Fprintf(&sb, "%*s  %3.0f%% %s %s%s\n", sizeWidth, row.size, row.share*100, c.bar(row.share, barWidth),
-			strings.Repeat(" ", indent), c.cut(row.name, nameWidth-indent))
+			strings.Repeat(" ", indent), quote.Cut(row.name, nameWidth-indent, c.unicode))
 	}
 	_, _ = io.WriteString(c.results, sb.String()) // which remembers the error
 }
@@ -191,30 +192,4 @@ func (c *duChart) bar(share float64, width int) string {
 	}
 	bar := strings.Repeat(full, steps/len(rest)) + rest[steps%len(rest)]
 	return styled(c.colour, styleBar, bar) + strings.Repeat(" ", width-uniseg.StringWidth(bar))
-}
-
-// cut takes the middle out of a name that is wider than so many columns. Its beginning
-// and its end say most.
-func (c *duChart) cut(name string, width int) string {
-	if uniseg.StringWidth(name) <= width {
-		return name
-	}
-	mark := "..."
-	if c.unicode {
-		mark = "…"
-	}
-	var clusters []string
-	var widths []int
-	for g := uniseg.NewGraphemes(name); g.Next(); {
-		clusters, widths = append(clusters, g.Str()), append(widths, g.Width())
-	}
-	space, used := width-uniseg.StringWidth(mark), 0
-	head, tail := 0, len(clusters)
-	for ; used+widths[head] <= (space+1)/2; head++ {
-		used += widths[head]
-	}
-	for ; used+widths[tail-1] <= space; tail-- {
-		used += widths[tail-1]
-	}
-	return strings.Join(clusters[:head], "") + mark + strings.Join(clusters[tail:], "")
 }

@@ -42,40 +42,6 @@ func TestChartIsDrawnForAnyNumberOfColumns(t *testing.T) {
 	}
 }
 
-// FuzzCut shortens names: what is left is as wide as there is room for, or nearly, and
-// is whole characters of the beginning and the end.
-func FuzzCut(f *testing.F) {
-	f.Add("home/ann/\U0001f468\u200d\U0001f469\u200d\U0001f467/film.mkv", uint8(9), true)
-	f.Add("x"+strings.Repeat("\u0301", 100)+"\u0c15\u0c4d\u0c37\x1b\xff", uint8(0), false)
-	f.Fuzz(func(t *testing.T, name string, more uint8, unicode bool) {
-		width := minNameWidth/2 + int(more)
-		c := &duChart{unicode: unicode}
-		name = quote.Plain(name)
-		got := c.cut(name, width)
-		if uniseg.StringWidth(name) <= width {
-			if got != name {
-				t.Fatalf("%q fits %d and became %q", name, width, got)
-			}
-			return
-		}
-		if n := uniseg.StringWidth(got); n > width || n < width-3 { // a wide character less on each side
-			t.Fatalf("%q is %d wide, for %d", got, n, width)
-		}
-		mark := "..."
-		if unicode {
-			mark = "…"
-		}
-		for at := strings.Index(got, mark); ; at++ {
-			if at >= len(got) {
-				t.Fatalf("%q is not of %q", got, name)
-			}
-			if strings.HasPrefix(got[at:], mark) && strings.HasPrefix(name, got[:at]) && strings.HasSuffix(name, got[at+len(mark):]) {
-				return
-			}
-		}
-	})
-}
-
 func TestChartsEqualTheGoldenFiles(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	for _, columns := range []string{"40", "80", "200"} {
@@ -168,32 +134,6 @@ func TestOnlyUTF8LocalesGetBlockCharacters(t *testing.T) {
 		if got := speaksUTF8(); got != c.want {
 			t.Errorf("%s: %v", c.set, got)
 		}
-	}
-}
-
-func TestALongNameKeepsItsBeginningAndEnd(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		width int
-		want  string
-	}{
-		{"abcdefghij", 10, "abcdefghij"},
-		{"abcdefghijk", 10, "abcde…hijk"},
-		{"abcdefghijk", 5, "ab…jk"},
-		{"abcdefghijk", 1, "…"},
-		{"日本語日本語", 12, "日本語日本語"},
-		{"日本語日本語", 11, "日本…日本語"},
-		{"日本語日本語", 10, "日本…本語"}, // 9 columns: half a character is none
-		{"日本語日本語", 6, "日…語"},
-		{"e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301", 6, "e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301"},
-		{"e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301", 5, "e\u0301e\u0301…e\u0301e\u0301"},
-	} {
-		if got := (&duChart{unicode: true}).cut(c.name, c.width); got != c.want {
-			t.Errorf("%q in %d columns: %q, want %q", c.name, c.width, got, c.want)
-		}
-	}
-	if got := (&duChart{}).cut("abcdefghijk", 8); got != "abc...jk" {
-		t.Errorf("in ASCII: %q", got)
 	}
 }
 

@@ -26,20 +26,30 @@ type outcome struct {
 
 type exitRow struct {
 	code    int
-	meaning string
+	meaning string // one line of help
+	detail  string // what man pages add, or ""
 	holds   func(outcome) bool
 }
 
 // exitTable says how an outcome becomes an exit code: the first row that holds
 // decides. It is also what help and man pages print.
 var exitTable = []exitRow{
-	{143, "stopped by SIGTERM", func(o outcome) bool { return o.signal == syscall.SIGTERM }},
-	{130, "stopped by SIGINT", func(o outcome) bool { return o.signal != nil }},
-	{2, "usage error, or refused before anything was written", func(o outcome) bool { return o.refused }},
-	{3, "verification found a mismatch, a missing file or an incomplete copy, or the source does not match its own manifest", func(o outcome) bool { return o.mismatched }},
-	{1, "done, but some files failed (each was reported), or a destination was given up", func(o outcome) bool { return o.failed }},
-	{4, "conflicts left alone by the overwrite policy, and nothing worse", func(o outcome) bool { return o.conflicts }},
-	{0, "everything asked for was done", func(outcome) bool { return true }},
+	{143, "stopped by SIGTERM", "", func(o outcome) bool { return o.signal == syscall.SIGTERM }},
+	{130, "stopped by SIGINT (Ctrl-C)", "", func(o outcome) bool { return o.signal != nil }},
+	{2, "usage error, or refused before anything was written", "", func(o outcome) bool { return o.refused }},
+	{
+		3, "a mismatch, a missing file or an incomplete copy was found",
+		"A source that does not match its own manifest is a mismatch, too", func(o outcome) bool { return o.mismatched },
+	},
+	{
+		1, "some files failed, or a destination was dropped",
+		"Each failure was reported. Everything else was done", func(o outcome) bool { return o.failed },
+	},
+	{
+		4, "conflicts left alone by the overwrite policy, and nothing worse",
+		"Each conflict was reported with the policy that would replace the file", func(o outcome) bool { return o.conflicts },
+	},
+	{0, "everything requested was done", "", func(outcome) bool { return true }},
 }
 
 func (o outcome) code() int {
@@ -72,8 +82,8 @@ func endsWith(codes string) map[string]string { return map[string]string{exitAnn
 
 // simpleExitCodes are those of commands without the annotation.
 var simpleExitCodes = []exitRow{
-	{code: 0, meaning: "everything asked for was done"},
-	{code: 1, meaning: "it failed, as was reported"},
+	{code: 0, meaning: "everything requested was done"},
+	{code: 1, meaning: "it failed, and the message says why"},
 	{code: 2, meaning: "usage error"},
 }
 

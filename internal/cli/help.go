@@ -88,15 +88,15 @@ const (
 	groupOutput   = "Output"
 )
 
-// printHelp writes the help of a command: first examples, which is what most people
-// look for, last what its exit code means. A failed write shows in the writer, see
-// [checkedWriter].
+// printHelp writes the help of a command: what it does, how it is called, examples, flags,
+// and exit codes. A failed write shows in the writer, see [checkedWriter].
 func printHelp(cmd *cobra.Command) {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "Examples:\n%s\n\n%s.\n\nUsage:\n  %s\n", cmd.Example, cmd.Short, useLine(cmd))
+	fmt.Fprintf(&sb, "%s.\n\nUsage:\n  %s\n", cmd.Short, useLine(cmd))
 	if cmd.Long != "" {
 		fmt.Fprintf(&sb, "\n%s\n", cmd.Long)
 	}
+	fmt.Fprintf(&sb, "\nExamples:\n%s\n", cmd.Example)
 	if cmd.HasAvailableSubCommands() {
 		sb.WriteString("\nCommands:\n")
 		for _, c := range cmd.Commands() {
@@ -109,7 +109,7 @@ func printHelp(cmd *cobra.Command) {
 		fmt.Fprintf(&sb, "\n%s:\n", section.title)
 		printFlags(&sb, section.flags)
 	}
-	sb.WriteString("\nExit codes:\n")
+	fmt.Fprintf(&sb, "\nExit codes (details: man %s):\n", pageName(cmd))
 	for _, row := range exitCodesOf(cmd) {
 		columns(&sb, fmt.Sprintf("  %-4d ", row.code), row.meaning)
 	}

@@ -16,27 +16,30 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-func TestHelpBeginsWithExamplesAndEndsWithExitCodes(t *testing.T) {
+func TestHelpSaysWhatACommandDoesAndEndsWithExitCodes(t *testing.T) {
 	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "compare --help", "sum --help", "help sum", "du --help", "help du", "stream --help"} {
 		r := command(t, succeeds, "", strings.Fields(line)...)
 		if r.code != 0 || r.stderr != "" || r.options != nil {
 			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
 		}
-		if !regexp.MustCompile(`^Examples:\n(  .+\n)*  sealift .+\n(  .+\n)*\n[A-Z][^\n.]+\.\n\nUsage:\n  sealift `).MatchString(r.stdout) {
+		if !regexp.MustCompile(`^[A-Z][^\n.]+\.\n\nUsage:\n  sealift .*\n(\n(.+\n)+)*\nExamples:\n(  .+\n)*  sealift .+\n(  .+\n)*\n`).MatchString(r.stdout) {
 			t.Errorf("%s begins with %.400q", line, r.stdout)
 		}
-		_, list, _ := strings.Cut(r.stdout, "\nExit codes:\n")
+		_, list, _ := strings.Cut(r.stdout, "\nExit codes (details: man sealift")
 		want := "0 1 2"
 		switch {
 		case strings.Contains(line, "copy") || line == "help" || line == "--help":
 			want = "0 1 2 3 4 130 143"
-		case strings.Contains(line, "verify"), strings.Contains(line, "compare"):
+		case strings.Contains(line, "verify"), strings.Contains(line, "compare"), strings.Contains(line, "sum"):
 			want = "0 1 2 3 130 143"
-		case strings.Contains(line, "sum"), strings.Contains(line, "du"), strings.Contains(line, "stream"):
+		case strings.Contains(line, "du"), strings.Contains(line, "stream"):
 			want = "0 1 2 130 143"
 		}
 		if got := strings.Join(regexp.MustCompile(`(?m)^  \d+`).FindAllString(list, -1), ""); strings.Join(strings.Fields(got), " ") != want {
 			t.Errorf("%s: exit codes %s, want %s:\n%s", line, got, want, r.stdout)
+		}
+		if strings.Count(list, "\n") != len(strings.Fields(want))+1 {
+			t.Errorf("%s: exit codes have one line each:\n%s", line, list)
 		}
 		for text := range strings.Lines(r.stdout) {
 			if len(text) > 81 {
@@ -62,7 +65,7 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 	}
 	_, speed, _ := strings.Cut(help, "\nSpeed and memory:\n")
 	speed, _, _ = strings.Cut(speed, "\n\n")
-	for _, want := range []string{"--dirty-window SIZE  how much unwritten data may", "--cache MODE         what the copy leaves in the page cache (default auto)\n"} {
+	for _, want := range []string{"--dirty-window SIZE  limit unwritten data per destination (default auto)\n", "--cache MODE         choose what stays in the page cache (default auto)\n"} {
 		if !strings.Contains(speed, want) {
 			t.Errorf("%q is not about speed and memory", want)
 		}
@@ -73,7 +76,7 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 		}
 	}
 	last := 0
-	for _, heading := range []string{"Usage:", "What to copy:", "Manifest:", "Safety:", "Speed and memory:", "Output:", "Other flags:", "Exit codes:"} {
+	for _, heading := range []string{"Usage:", "What to copy:", "Manifest:", "Safety:", "Speed and memory:", "Output:", "Other flags:"} {
 		at := strings.Index(help, "\n"+heading+"\n")
 		if at <= last {
 			t.Errorf("%s stands at %d, behind %d", heading, at, last)
@@ -81,12 +84,12 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 		last = at
 	}
 	for _, policy := range engine.Policies.List() {
-		if !regexp.MustCompile(`(?m)^ {30,}` + policy + ` +(skip|touch|replace) `).MatchString(help) {
+		if !regexp.MustCompile(`(?m)^ {30,}` + policy + ` +(skip|replace) `).MatchString(help) {
 			t.Errorf("policy %s is not explained", policy)
 		}
 	}
-	for _, want := range []string{"--block-size SIZE    size of a buffer (default 128K)\n", "--bwlimit RATE ", "--sparse MODE        how holes are treated: auto",
-		"--verify[=MODE] ", "(default off)\n                                 dest  every file", "holds (default check)\n"} {
+	for _, want := range []string{"--block-size SIZE    use buffers of SIZE (default 128K)\n", "--bwlimit RATE ", "--sparse MODE        choose how to write holes (default auto)\n",
+		"--verify[=MODE] ", "(default off)\n                                 off   do not read it back\n", "of SRC (default check)\n"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -146,7 +149,7 @@ func TestEachShellHasItsCompletionScript(t *testing.T) {
 		"__complete copy --hash sha256,":         "sha256,sha512\nsha256,sha1\n",
 		"__complete copy --preserve mode,times,": "mode,times,owner\n",
 		"__complete version ":                    ":4\n",
-		"__complete copy --inc":                  "--include\tcopy what matches the gitignore-style PATTERN;",
+		"__complete copy --inc":                  "--include\tcopy only paths that match PATTERN\n",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
 		"__complete help ":                       "copy\nverify\ncompare\nsum\ndu\nstream\ncompletion\n",
@@ -195,7 +198,7 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 		}
 		for code, pages := range map[string]string{
 			"\n143\n": "sealift sealift-copy sealift-verify sealift-sum sealift-du",
-			"\n3\n":   "sealift sealift-copy sealift-verify",
+			"\n3\n":   "sealift sealift-copy sealift-verify sealift-compare sealift-sum",
 			"\n4\n":   "sealift sealift-copy",
 		} {
 			if strings.Contains(string(page), code) != slices.Contains(strings.Fields(pages), name) {
@@ -214,7 +217,7 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "sealift-copy.1"))
 	for _, want := range []string{`\fB\-\-include\fR \fIPATTERN\fR`, `\fB\-i\fR, \fB\-\-input\fR \fISRC\fR`, `\fB\-\-from0\fR` + "\n", ".nf\ndefault   skip", `\(aq*.tmp\(aq`,
-		`\fB\-\-verify\fR[=\fIMODE\fR]` + "\n", `\fB\-\-dirty\-window\fR \fISIZE\fR` + "\n", `\fB\-\-cache\fR \fIMODE\fR` + "\n", ".nf\nauto    as keep"} {
+		`\fB\-\-verify\fR[=\fIMODE\fR]` + "\n", `\fB\-\-dirty\-window\fR \fISIZE\fR` + "\n", `\fB\-\-cache\fR \fIMODE\fR` + "\n", ".nf\nauto    as drop"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("sealift-copy.1 lacks %q", want)
 		}

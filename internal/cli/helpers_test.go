@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -229,46 +228,3 @@ func (n *notedWriter) noted() []string {
 	defer n.mu.Unlock()
 	return slices.Clone(n.writes)
 }
-
-// screen is a terminal that knows carriage return, line end and erasing, and
-// wraps.
-type screen struct {
-	columns int
-	lines   []string // finished
-	row     []byte   // the one with the cursor
-	at      int
-	writes  int
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.writes++
-	for i := 0; i < len(p); i++ {
-		switch b := p[i]; b {
-		case '\x1b':
-			if !bytes.HasPrefix(p[i:], []byte("\x1b[K")) {
-				panic(fmt.Sprintf("unknown escape sequence in %q", p))
-			}
-			s.row = s.row[:s.at]
-			i += len("[K")
-		case '\n':
-			s.lines = append(s.lines, strings.TrimRight(string(s.row), " "))
-			s.row, s.at = nil, 0
-		case '\r':
-			s.at = 0
-		default:
-			if s.at == s.columns {
-				s.lines = append(s.lines, "WRAPPED "+string(s.row))
-				s.row, s.at = nil, 0
-			}
-			if s.at == len(s.row) {
-				s.row = append(s.row, b)
-			} else {
-				s.row[s.at] = b
-			}
-			s.at++
-		}
-	}
-	return len(p), nil
-}
-
-func (s *screen) now() string { return strings.TrimRight(string(s.row), " ") }

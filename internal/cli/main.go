@@ -71,7 +71,9 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 		reportError(cmd, err, result, args)
 	}
 	if out.err != nil {
-		fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(fsys.BareError(out.err).Error()))
+		if !fsys.PipeClosed(out.err) { // as after "| head", whose user has seen enough
+			fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(fsys.BareError(out.err).Error()))
+		}
 		result = result.or(outcome{failed: true})
 	}
 	return result.code()

@@ -17,8 +17,8 @@ import (
 func newManCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
-		Short: "Write the man pages into a directory",
-		Long:  "Each command has a page, which says what its --help says. DIR is created.",
+		Short: "Write the man pages to a directory",
+		Long:  "Writes one page for each command, with the text of its --help. DIR is created.",
 		Example: `  sealift man ~/.local/share/man/man1
   man sealift-copy`,
 		Args:              exactly("DIR"),
@@ -82,7 +82,11 @@ func manPage(c *cobra.Command, b build) string {
 	fmt.Fprintf(&sb, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
 	sb.WriteString(".SH EXIT STATUS\n")
 	for _, row := range exitCodesOf(c) {
-		fmt.Fprintf(&sb, ".TP\n%d\n%s\n", row.code, roff(row.meaning))
+		text := row.meaning
+		if row.detail != "" {
+			text += ". " + row.detail
+		}
+		fmt.Fprintf(&sb, ".TP\n%d\n%s\n", row.code, roff(text))
 	}
 	manTerms(&sb, "FILES", c, manFiles)
 	manTerms(&sb, "ENVIRONMENT", c, manEnvironment)
@@ -119,17 +123,17 @@ type manTerm struct{ commands, word, text string }
 var manFiles = []manTerm{
 	{"copy verify", "SHA256SUMS", "the manifest of a directory; " + otherFileNames() + " for other hashes"},
 	{"copy verify", "NAME.sha256", "the manifest beside a single file that was copied"},
-	{"copy verify", "sealift.sha256", "the manifest where the source has a file that takes the usual name"},
-	{"copy", ".sealift-journal", "a directory in the destination while a copy is unfinished: what is done, the previous manifest, and the lock; .sealift-NAME.journal for a single file. The run that finishes removes it"},
-	{"copy sum stream", ".sealift-*.tmp", "a file that is not complete yet"},
-	{"copy", ".sealift-bad-*", "a file that --verify has found to differ"},
+	{"copy verify", "sealift.sha256", "the manifest of a directory where the source has a file of the usual name"},
+	{"copy", ".sealift-journal", "the journal of an unfinished copy: a directory in the destination with a log of finished files, the previous manifest, and the lock; .sealift-NAME.journal for a single file. The run that completes the copy removes it"},
+	{"copy sum stream", ".sealift-*.tmp", "a file that is incomplete"},
+	{"copy", ".sealift-bad-*", "a file that --verify found to differ from the source"},
 }
 
 var manEnvironment = []manTerm{
-	{"sealift copy verify sum stream", "TERM", "dumb: no bar, but a line every ten seconds"},
-	{"sealift copy verify compare sum du", "NO_COLOR", "if it is set, verdicts and charts have no colour"},
-	{"sealift du", "COLUMNS", "how wide charts are that do not go to a terminal"},
-	{"sealift du", "LC_ALL, LC_CTYPE, LANG", "whether charts may be drawn with characters that are not ASCII"},
+	{"sealift copy verify sum stream", "TERM", "dumb: print a line of progress every ten seconds instead of a bar"},
+	{"sealift copy verify compare sum du", "NO_COLOR", "if set, print verdicts and charts without colour"},
+	{"sealift du", "COLUMNS", "the width of charts that are not printed on a terminal"},
+	{"sealift du", "LC_ALL, LC_CTYPE, LANG", "the character set of charts: only ASCII unless it is UTF-8"},
 }
 
 // manTerms writes a section of those words that a page explains, if there are any.

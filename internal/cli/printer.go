@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
 // eraseRest makes a terminal erase from the cursor to the end of the line: what
@@ -16,6 +18,13 @@ const eraseRest = "\x1b[K"
 
 // eraseBelow erases from the cursor to the end of the screen.
 const eraseBelow = "\x1b[J"
+
+// While wrapOff is in effect, a line that is too long for the terminal does not continue
+// below: the terminal may have become narrower an instant ago.
+const (
+	wrapOff = "\x1b[?7l"
+	wrapOn  = "\x1b[?7h"
+)
 
 // printer owns standard error while a command runs: messages and the bar come from
 // different goroutines, and all of them go through it. It removes the bar before a line
@@ -50,12 +59,24 @@ func (p *printer) Bar(bar string) {
 			return
 		}
 	}
-	text := p.top() + strings.ReplaceAll(bar, "\n", eraseRest+"\n") + eraseRest // in this order nothing flickers
-	if strings.Count(bar, "\n") < strings.Count(p.bar, "\n") {
-		text += eraseBelow
-	}
 	p.bar = bar
-	p.write(text)
+	p.write("\r" + p.draw())
+}
+
+// draw draws the bar from the cursor on, where a line begins, and leaves the cursor there:
+// at the beginning of the bar. A terminal that becomes narrower or wider may break its lines
+// anew, and the next drawing begins at the right place all the same. Nothing flickers,
+// because each line replaces the old one before its rest is erased.
+func (p *printer) draw() string {
+	if p.bar == "" {
+		return eraseBelow
+	}
+	lines := strings.Split(p.bar, "\n")
+	text := wrapOff + strings.Join(lines, eraseRest+"\n") + eraseBelow + wrapOn + "\r"
+	if up := len(lines) - 1; up > 0 {
+		text += fmt.Sprintf("\x1b[%dA", up)
+	}
+	return text
 }
 
 // Line prints a line that stays.
@@ -65,7 +86,7 @@ func (p *printer) Line(line string) {
 	if p.bar == "" && !p.shared {
 		p.write(line + "\n")
 	} else {
-		p.write(p.remove() + line + "\n" + p.bar)
+		p.write("\r" + eraseBelow + line + "\n" + p.draw())
 	}
 }
 
@@ -77,25 +98,9 @@ func (p *printer) WithoutBar(write func()) {
 		write()
 		return
 	}
-	p.write(p.remove())
+	p.write("\r" + eraseBelow)
 	write()
-	p.write(p.bar)
-}
-
-// top moves the cursor to the beginning of the bar.
-func (p *printer) top() string {
-	if lines := strings.Count(p.bar, "\n"); lines > 0 {
-		return fmt.Sprintf("\r\x1b[%dA", lines)
-	}
-	return "\r"
-}
-
-// remove erases the bar.
-func (p *printer) remove() string {
-	if strings.Contains(p.bar, "\n") {
-		return p.top() + eraseBelow
-	}
-	return "\r" + eraseRest
+	p.write(p.draw())
 }
 
 func (p *printer) write(s string) {
@@ -111,21 +116,30 @@ func (p *printer) Err() error {
 	return p.err
 }
 
-// terminal reports whether w is a terminal on which a line can be redrawn, and how wide
+// terminal reports whether w is a terminal on which lines can be redrawn, and how large
 // it is at any moment.
-func terminal(w io.Writer) (columns func() int, ok bool) {
-	const usual = 80
+func terminal(w io.Writer) (size func() (columns, rows int), ok bool) {
+	const usualColumns, usualRows = 80, 24
 	if !isTerminal(w) {
-		return func() int { return usual }, false
+		return func() (int, int) { return usualColumns, usualRows }, false
 	}
 	f := fileOf(w)
-	columns = func() int {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return n
+	size = func() (int, int) {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			return columns, rows
 		}
-		return usual
+		return usualColumns, usualRows
 	}
-	return columns, os.Getenv("TERM") != "dumb" && canErase(f)
+	return size, os.Getenv("TERM") != "dumb" && canErase(f)
+}
+
+// looks returns how progress is drawn on w.
+func looks(w io.Writer) progress.Look {
+	look := progress.Look{Unicode: speaksUTF8()}
+	if coloured(w) {
+		look.Bar, look.Bad, look.Off = styleBar, styleBad, styleOff
+	}
+	return look
 }
 
 // fileOf returns the file that w writes to in the end, nil if there is none.

@@ -1,144 +1,124 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/screentest"
 )
 
 func TestMessagesAndBarDoNotCollide(t *testing.T) {
-	s := &screen{columns: 40}
+	s := screentest.New(40, 20)
 	p := &printer{w: s}
+	const bar = "45% [===>   ] 1.44 GB/s ETA 0:12"
 	p.Line("before")
-	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
+	p.Bar(bar)
 	_, _ = s.Write([]byte("^C")) // the terminal's echo
-	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:11")
-	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:11" {
-		t.Errorf("after ^C the bar reads %q", got)
-	}
-	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
+	p.Bar("46% longer than the other bar, by far")
+	p.Bar(bar)
+	require.Equal(t, []string{"before", bar}, s.Lines())
 	_, _ = s.Write([]byte("^C"))
 	p.Line("sealift: 'a': short")
-	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:12" {
-		t.Errorf("below a message the bar reads %q", got)
-	}
-	p.Bar("46% shorter")
-	if got := s.now(); got != "46% shorter" {
-		t.Errorf("the bar reads %q", got)
-	}
-	p.Line("sealift: 'b': again")
-	writes := s.writes
-	p.Bar("46% shorter")
-	if s.writes != writes {
-		t.Error("an unchanged bar is drawn again")
-	}
+	require.Equal(t, []string{"before", "sealift: 'a': short", bar}, s.Lines())
+	writes := s.Writes()
+	p.Bar(bar)
+	require.Equal(t, writes, s.Writes(), "an unchanged bar is not drawn again")
 	p.Bar("47%")
 	p.Bar("")
-	if s.now() != "" || s.at != 0 {
-		t.Errorf("at the end the line reads %q, cursor at %d", s.now(), s.at)
-	}
 	p.Line("after")
-	want := []string{"before", "sealift: 'a': short", "sealift: 'b': again", "after"}
-	if !slices.Equal(s.lines, want) {
-		t.Errorf("lines %q, want %q", s.lines, want)
-	}
+	require.Equal(t, []string{"before", "sealift: 'a': short", "after"}, s.Lines())
 }
 
-func TestBarDoesNotWrapWhenTheTerminalShrinks(t *testing.T) {
-	s := &screen{columns: 80}
+func TestABarOfSeveralLinesIsReplacedInPlace(t *testing.T) {
+	s := screentest.New(40, 6)
 	p := &printer{w: s}
-	p.Bar(strings.Repeat("x", 79))
-	s.columns, s.row, s.at = 30, nil, 0 // where a terminal puts the old text is its own affair
-	p.Bar(strings.Repeat("y", 29))
-	p.Bar("z")
+	p.Line("before")
+	for _, bar := range []string{"45%\nlong\nb", "46%\na\nb\nc", "47%\n\nc", "48%", "49%\na"} {
+		p.Bar(bar)
+		require.Equal(t, append([]string{"before"}, strings.Split(bar, "\n")...), s.Lines())
+		row, column := s.Cursor()
+		require.Equal(t, []int{1, 0}, []int{row, column}, "the cursor is where the bar begins")
+	}
+	for i := range 10 { // the screen scrolls
+		p.Line(fmt.Sprint("message ", i))
+	}
+	require.Equal(t, []string{"message 6", "message 7", "message 8", "message 9", "49%", "a"}, s.Lines())
+	p.Bar("")
+	require.Equal(t, []string{"message 6", "message 7", "message 8", "message 9"}, s.Lines())
+}
+
+// The terminal becomes narrower between two drawings, or while one is under way.
+func TestTheBarDoesNotWrapWhenTheTerminalShrinks(t *testing.T) {
+	s := screentest.New(80, 20)
+	p := &printer{w: s}
+	p.Line("before")
+	p.Bar(strings.Repeat("x", 79) + "\n" + strings.Repeat("y", 79))
+	s.Resize(30, 20)
+	p.Bar(strings.Repeat("z", 79) + "\n" + strings.Repeat("y", 79)) // of the old width
+	p.Bar(strings.Repeat("x", 29) + "\nb")
+	require.Equal(t, []string{"before", strings.Repeat("x", 29), "b"}, s.Lines())
 	p.Line("message")
 	p.Bar("")
-	if len(s.lines) != 1 || s.lines[0] != "message" || s.now() != "" {
-		t.Errorf("lines %q, row %q", s.lines, s.now())
-	}
+	require.Equal(t, []string{"before", "message"}, s.Lines())
+	p.Line(strings.Repeat("m", 40)) // a message wraps
+	require.Equal(t, []string{"before", "message", strings.Repeat("m", 30), strings.Repeat("m", 10)}, s.Lines())
 }
 
 // Each drawing is one write, so that nothing gets in between or flickers.
 func TestEveryDrawingIsOneWrite(t *testing.T) {
-	s := &screen{columns: 80}
+	s := screentest.New(80, 20)
 	p := &printer{w: s}
-	p.Bar("bar")
+	p.Bar("bar\nof lines")
 	p.Line("line")
 	p.Bar("other bar")
 	p.Bar("")
-	if s.writes != 4 {
-		t.Errorf("%d writes for 4 drawings", s.writes)
-	}
+	require.Equal(t, 4, s.Writes())
 }
 
 func TestPrinterMayBeUsedFromSeveralGoroutines(t *testing.T) {
-	var buf bytes.Buffer
-	p := &printer{w: &buf}
+	s := screentest.New(80, 500)
+	p := &printer{w: s}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
 			for j := range 100 {
-				p.Bar(fmt.Sprintf("bar %d", j))
+				p.Bar(fmt.Sprintf("bar %d\nof two lines", j))
 				p.Line(fmt.Sprintf("line %d", i))
 			}
 		})
 	}
 	wg.Wait()
 	p.Bar("")
-	s := &screen{columns: 80}
-	_, _ = s.Write(buf.Bytes())
-	for _, line := range s.lines {
-		if !strings.HasPrefix(line, "line ") || len(line) != len("line 0") {
-			t.Fatalf("a line reads %q", line)
-		}
-	}
-	if len(s.lines) != 400 {
-		t.Errorf("%d lines, want 400", len(s.lines))
+	require.Len(t, s.Lines(), 400)
+	for _, line := range s.Lines() {
+		require.Regexp(t, `^line \d$`, line)
 	}
 }
 
 // While another command may have its bar on the terminal, lines erase it, and no second bar
 // is drawn.
 func TestTheBarOfAnotherCommand(t *testing.T) {
-	var sb strings.Builder
+	s := screentest.New(80, 20)
 	free := false
-	p := &printer{w: &sb, claim: func() bool { return free }}
+	other := &printer{w: s}
+	p := &printer{w: s, claim: func() bool { return free }}
 	p.Line("before")
 	p.Bar("50 %")
+	require.Equal(t, []string{"before"}, s.Lines())
+	other.Bar("other\nbar")
 	p.Line("message")
-	p.WithoutBar(func() { sb.WriteString("result\n") })
+	require.Equal(t, []string{"before", "message"}, s.Lines())
+	other.Bar("other\nbar 2")
+	p.WithoutBar(func() { _, _ = s.Write([]byte("result\n")) })
+	require.Equal(t, []string{"before", "message", "result"}, s.Lines())
 	free = true
 	p.Bar("60 %")
 	free = false // it was claimed for good
 	p.Bar("70 %")
 	p.Line("last")
-	want := "before\n" + "\r\x1b[Kmessage\n" + "\r\x1b[Kresult\n" + "\r60 %\x1b[K" + "\r70 %\x1b[K" + "\r\x1b[Klast\n70 %"
-	if sb.String() != want {
-		t.Errorf("got %q, want %q", sb.String(), want)
-	}
-}
-
-func TestABarOfSeveralLinesIsReplacedInPlace(t *testing.T) {
-	var out bytes.Buffer
-	p := &printer{w: &out}
-	next := func(draw func()) string {
-		out.Reset()
-		draw()
-		return out.String()
-	}
-	if got, want := next(func() { p.Bar("45%\na\nb") }), "\r45%\x1b[K\na\x1b[K\nb\x1b[K"; got != want {
-		t.Errorf("first %q, want %q", got, want)
-	}
-	if got, want := next(func() { p.Bar("46%\na\nb") }), "\r\x1b[2A46%\x1b[K\na\x1b[K\nb\x1b[K"; got != want {
-		t.Errorf("next %q, want %q", got, want)
-	}
-	if got, want := next(func() { p.Line("message") }), "\r\x1b[2A\x1b[Jmessage\n46%\na\nb"; got != want {
-		t.Errorf("message %q, want %q", got, want)
-	}
-	if got, want := next(func() { p.Bar("") }), "\r\x1b[2A\x1b[K\x1b[J"; got != want {
-		t.Errorf("end %q, want %q", got, want)
-	}
+	require.Equal(t, []string{"before", "message", "result", "last", "70 %"}, s.Lines())
 }

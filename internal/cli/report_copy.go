@@ -56,7 +56,7 @@ func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPa
 
 // copyResults are the words for what happened to an entry.
 var copyResults = map[string]string{
-	"create": "created", "replace": "replaced", "link": "linked", "metadata": "metadata updated",
+	"created": "created", "replaced": "replaced", "linked": "linked", "metadata": "metadata updated",
 	"up to date": "up to date", "kept": "kept", "conflict": "conflict", "": "not copied",
 }
 
@@ -71,7 +71,7 @@ func (p *copyPage) each(e *engine.Entry) {
 	}
 	for i, outcome := range e.Outcomes {
 		f.Results = append(f.Results, copyResults[outcome])
-		if e.Kind == fsys.Regular && (outcome == "create" || outcome == "replace") {
+		if e.Kind == fsys.Regular && (outcome == "created" || outcome == "replaced") {
 			p.bytes[i] += e.Size
 		}
 	}

@@ -50,8 +50,8 @@ type reportTree struct {
 }
 
 // reportFlag defines --report.
-func reportFlag(s *pflag.FlagSet, file *string) {
-	s.StringVar(file, "report", "", "write a report as an HTML page to `FILE`, also if the run fails; an earlier report is replaced, and nothing else")
+func (f *outputFlags) reportFlag(s *pflag.FlagSet) {
+	s.StringVar(&f.report, "report", "", "write an HTML report to `FILE`, also if the run fails")
 }
 
 // commandLineKey is the key of the arguments of the program in a context.

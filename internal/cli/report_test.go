@@ -72,8 +72,8 @@ func sameNumbers(t *testing.T, page, output string) (paths []string) {
 	return paths
 }
 
-// card makes a source, and a destination with a conflict.
-func card(t *testing.T) (dir string) {
+// reportedCard makes a source, and a destination with a conflict.
+func reportedCard(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	treetest.Create(t, filepath.Join(dir, "card"), treetest.Dir{
@@ -90,7 +90,7 @@ func card(t *testing.T) (dir string) {
 }
 
 func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
-	dir := card(t)
+	dir := reportedCard(t)
 	src, first, second, page := filepath.Join(dir, "card"), filepath.Join(dir, "first"), filepath.Join(dir, "second"), filepath.Join(dir, "report.html")
 
 	code, stdout, _ := whole(t.Context(), "copy", "--json", "--verify", "--report", page, src, first, "-o", second)
@@ -143,7 +143,7 @@ func TestReportOfAnInterruptedRun(t *testing.T) {
 
 // Nothing is written if the report must not be where it was asked for.
 func TestReportIsRefused(t *testing.T) {
-	dir := card(t)
+	dir := reportedCard(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.WriteFile(at("mine.html"), []byte("<html>"), 0o600))
 	require.NoError(t, os.WriteFile(at("card/report.html"), []byte("of the card"), 0o600))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/verify"
@@ -32,9 +33,11 @@ func (r *verifyReporter) checked(c *verify.Checked) {
 	f := &report.File{Path: r.name(verify.Result{Dir: c.Dir, Path: c.Path}), Size: c.Size, Mtime: mtime(c.Mtime), Digests: make([][]byte, maxAlgorithms)}
 	last := 0
 	for _, line := range c.Lines {
-		if i := r.page.column(line); i >= 0 {
-			f.Digests[i] = line.Digest
-			last = max(last, i+1)
+		for _, d := range line.Digests {
+			if i := r.page.column(d.Algorithm); i >= 0 {
+				f.Digests[i] = d.Digest
+				last = max(last, i+1)
+			}
 		}
 		f.Results = []string{checkResults[line.Verdict]}
 		if line.Verdict != verify.Match {
@@ -45,12 +48,12 @@ func (r *verifyReporter) checked(c *verify.Checked) {
 	r.page.file(f)
 }
 
-// column returns the column of the digest of a line, -1 if there is no space for it.
-func (r *htmlReport) column(line verify.CheckedLine) int {
-	i := slices.Index(r.algorithms, line.Algorithm)
+// column returns the column for digests of an algorithm, -1 if there is no space for it.
+func (r *htmlReport) column(a hash.Algorithm) int {
+	i := slices.Index(r.algorithms, a)
 	if i < 0 && len(r.algorithms) < maxAlgorithms {
 		i = len(r.algorithms)
-		r.algorithms = append(r.algorithms, line.Algorithm)
+		r.algorithms = append(r.algorithms, a)
 	}
 	return i
 }

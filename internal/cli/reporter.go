@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 )
@@ -23,6 +25,8 @@ type reporter struct {
 	quiet   bool        // print no warnings
 	json    bool        // keep the lists below
 	page    *htmlReport // of --report; may be nil
+	cmd     *cobra.Command
+	start   time.Time
 
 	mu struct {
 		sync.Mutex
@@ -90,7 +94,7 @@ func (r *reporter) printRest() {
 // newReporter returns the reporter of a command.
 func newReporter(cmd *cobra.Command) *reporter {
 	screen := &printer{w: cmd.ErrOrStderr()}
-	return &reporter{screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
+	return &reporter{cmd: cmd, start: time.Now(), screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
 }
 
 // print prints a message, which is quoted.
@@ -110,7 +114,7 @@ func (r *reporter) warning(path, target string, err error) {
 
 // warningAt is warning with the place as people read it, quoted; it may be empty.
 func (r *reporter) warningAt(where, path, target string, err error) {
-	r.log.line(slog.LevelWarn, "warning", path, target, "error", quotedError(err))
+	r.log.line(slog.LevelWarn, "warning", path, target, "error", loggedText(errorText(err)))
 	if !r.quiet {
 		if where != "" {
 			where += ": "
@@ -129,12 +133,21 @@ func (r *reporter) failure(path, target string, err error) {
 	r.problem(&r.mu.errors, "failed", path, target, err)
 }
 
+// silentFailure logs and counts a failure that a user does not want to read about.
+func (r *reporter) silentFailure(path, target string, err error) {
+	r.problemAs(func(message, string) {}, &r.mu.errors, "failed", path, target, err)
+}
+
 // mismatch reports content that differs from its expected digest.
 func (r *reporter) mismatch(path, target string, err error) {
 	r.problem(&r.mu.mismatches, "mismatch", path, target, err)
 }
 
 func (r *reporter) problem(count *int64, title, path, target string, err error) {
+	r.problemAs(r.printEqual, count, title, path, target, err)
+}
+
+func (r *reporter) problemAs(print func(message, string), count *int64, title, path, target string, err error) {
 	text, stage := quotedError(err), failure.Stage("")
 	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		path, target, stage, err = f.Path, f.Target, f.Stage, f.Err
@@ -142,8 +155,8 @@ func (r *reporter) problem(count *int64, title, path, target string, err error) 
 	} else if path != "" || target != "" {
 		text = place(path, target) + ": " + text
 	}
-	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", quotedError(err))
-	r.printEqual(message{target, stage, quotedError(err)}, text)
+	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", loggedText(errorText(err)))
+	print(message{target, stage, quotedError(err)}, text)
 	r.record(count, newFailureJSON(path, target, stage, errorText(err)))
 }
 
@@ -197,18 +210,8 @@ func (r *reporter) end(err error, advice string) outcome {
 	default:
 		r.failure("", "", err)
 	}
-	return outcome{failed: true}
-}
-
-// openLog begins the log of --log-file; without a name there is none. The error is one of
-// usage.
-func (r *reporter) openLog(name string) error {
-	log, err := openLog(name)
-	if err != nil {
-		return usagef("%s", logError(err))
-	}
-	r.log = log
-	return nil
+	_, broken := errors.AsType[*mhl.ChainError](err)
+	return outcome{failed: true, mismatched: broken}
 }
 
 // endLog writes the last line of the log, with the exit code and what else the run came to,
@@ -224,7 +227,7 @@ func (r *reporter) endLog(result outcome, attrs ...any) outcome {
 
 // logRefusal writes to the log why nothing was done, and closes it.
 func (r *reporter) logRefusal(err error) error {
-	r.log.line(slog.LevelError, "refused", "", "", "error", quotedError(err))
+	r.log.line(slog.LevelError, "refused", "", "", "error", loggedText(errorText(err)))
 	return r.log.close()
 }
 

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/screentest"
 )
 
 func TestResultsAreWrittenSoonAndTogether(t *testing.T) {
@@ -108,28 +112,20 @@ func TestResultsReportTheFirstErrorOnceAndWriteNoMore(t *testing.T) {
 // On a terminal with both, results stand above the bar, and messages behind the
 // results that came before them.
 func TestResultsAndBarDoNotCollide(t *testing.T) {
-	s := &screen{columns: 40}
+	s := screentest.New(40, 20)
 	p := &printer{w: s}
 	reports := &reporter{screen: p, results: &results{w: s, screen: p, shared: true}}
 	p.Bar("45% [===>   ] 1.44 GB/s ETA 0:12")
 	reports.results.Line("'a': FAILED")
 	reports.results.Flush()
-	if got := s.now(); got != "45% [===>   ] 1.44 GB/s ETA 0:12" {
-		t.Errorf("below a result the bar reads %q", got)
-	}
+	require.Equal(t, []string{"'a': FAILED", "45% [===>   ] 1.44 GB/s ETA 0:12"}, s.Lines())
 	reports.results.Line("'b': OK")
 	reports.print("'c': verify: permission denied")
 	reports.results.Line("'c': FAILED open or read")
 	p.Bar("46% [===>   ] 1.44 GB/s ETA 0:11")
 	p.Bar("")
 	reports.results.Close()
-	want := []string{"'a': FAILED", "'b': OK", "sealift: 'c': verify: permission denied", "'c': FAILED open or read"}
-	if !slices.Equal(s.lines, want) {
-		t.Errorf("lines %q, want %q", s.lines, want)
-	}
-	if s.now() != "" {
-		t.Errorf("at the end the line reads %q", s.now())
-	}
+	require.Equal(t, []string{"'a': FAILED", "'b': OK", "sealift: 'c': verify: permission denied", "'c': FAILED open or read"}, s.Lines())
 }
 
 func TestResultsThroughAPipeLeaveTheBarAlone(t *testing.T) {
@@ -146,7 +142,7 @@ func TestResultsThroughAPipeLeaveTheBarAlone(t *testing.T) {
 }
 
 func TestResultsMayBeUsedFromSeveralGoroutines(t *testing.T) {
-	s := &screen{columns: 80}
+	s := screentest.New(80, 1000)
 	p := &printer{w: s}
 	r := &results{w: s, screen: p, shared: true}
 	var wg sync.WaitGroup
@@ -164,10 +160,8 @@ func TestResultsMayBeUsedFromSeveralGoroutines(t *testing.T) {
 	wg.Wait()
 	p.Bar("")
 	r.Close()
-	if len(s.lines) != 800 {
-		t.Errorf("%d lines, want 800", len(s.lines))
-	}
-	for _, line := range s.lines {
+	require.Len(t, s.Lines(), 800)
+	for _, line := range s.Lines() {
 		if !strings.HasPrefix(line, "line ") || len(line) != len("line 0") {
 			t.Fatalf("a line reads %q", line)
 		}

@@ -15,13 +15,14 @@ func newRootCmd(commands ...*cobra.Command) *cobra.Command {
 	build := readBuild()
 	root := &cobra.Command{
 		Use:   "sealift",
-		Short: "Copy directory trees at the speed of the hardware, with a manifest",
-		Long: `Sealift copies directory trees at the speed of the hardware and, in the same
-single read, writes a SHA-256 manifest that "sha256sum -c" accepts. When it
-exits 0, every byte is on the destination device, nothing incomplete stands
-under a final name, and the manifest says so. Later it checks trees against
-their manifests, in parallel, and makes manifests of trees that have none. It
-also tells what trees take on their devices, and copies streams and devices.`,
+		Short: "Copy and verify directory trees, with a manifest of checksums",
+		Long: `Sealift copies directory trees at the speed of the hardware. In the same single
+read it computes SHA-256 digests and writes a manifest that "sha256sum -c"
+accepts. When a copy exits 0, every byte and every name is on the destination
+device, and no incomplete file has its final name.
+
+Sealift also checks trees against their manifests, compares trees, makes
+manifests, reports disk usage, and copies single files, pipes and block devices.`,
 		Example: `  sealift copy /media/card /mnt/archive
   sealift verify /mnt/archive
   cd /mnt/archive && sha256sum -c SHA256SUMS`,
@@ -43,7 +44,7 @@ also tells what trees take on their devices, and copies streams and devices.`,
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.DisableFlagsInUseLine = true // where there are others than --help, the line names them
 		cmd.InitDefaultHelpFlag()
-		cmd.Flags().Lookup("help").Usage = "show this help"
+		cmd.Flags().Lookup("help").Usage = "print this help"
 	}
 	return root
 }
@@ -55,6 +56,11 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, args[0]) { // better than a similar name
+			return usagef("there is no command %q%s", args[0], didYouMean(c.Name()))
+		}
+	}
 	return usagef("there is no command %q%s", args[0], didYouMean(strings.Join(cmd.SuggestionsFor(args[0]), " or ")))
 }
 
@@ -78,14 +84,17 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name, dashes := e.GetSpecifiedName(), "--"
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			return noSuchCommand(cmd, words) // or else the flag would not be unknown
+		}
 		if letters := e.GetSpecifiedShortnames(); letters != "" {
 			name, dashes = letters, "-" // perhaps a name behind one dash
 			if f := cmd.Flags().Lookup(letters); f == nil || f.Hidden {
-				return usagef("unknown flag -%s", e.GetSpecifiedName())
+				return usagef("unknown flag -%s%s", e.GetSpecifiedName(), foreignFlag(cmd, e.GetSpecifiedName()))
 			}
 		}
-		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-			return noSuchCommand(cmd, words) // or else the flag would not be unknown
+		if answer := foreignFlag(cmd, name); answer != "" && dashes == "--" {
+			return usagef("unknown flag --%s%s", name, answer)
 		}
 		meant := nearest(name, flagNames(cmd.Flags()))
 		switch {

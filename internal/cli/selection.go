@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,21 +19,32 @@ type selection struct {
 	rules     filter.List
 	filesFrom string
 	from0     bool
+	given     []optionJSON // the rules, as they were given
 }
 
 // flags defines them for a command that does verb to a tree. oneFileSystem is nil for a
 // command that walks none.
 func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
-	// pflag sets flags in the order of the command line, which is that of the rules.
-	s.Func("include", verb+" what matches the gitignore-style `PATTERN`; rules are kept in the order given, the last match wins, and if the first rule is an include, all else is excluded", f.rules.Include)
-	s.Func("exclude", "leave out what matches the `PATTERN`", f.rules.Exclude)
-	s.Func("exclude-from", "take rules from a `FILE` in the format of .gitignore", f.excludeFrom)
-	s.StringVar(&f.filesFrom, "files-from", "", verb+" only the paths listed in `FILE`, one per line (- for standard input); a listed directory stands for its contents as well")
-	s.BoolVar(&f.from0, "from0", false, "paths of --files-from end in NUL bytes")
+	f.ruleFlags(s, verb)
+	s.StringVar(&f.filesFrom, "files-from", "", verb+" only the paths listed in `FILE`, - for stdin")
+	s.BoolVar(&f.from0, "from0", false, "read --files-from with NUL bytes as line ends")
 	if oneFileSystem != nil {
 		s.BoolVarP(oneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
 	}
 }
+
+// ruleFlags defines the flags that add a rule.
+func (f *selection) ruleFlags(s *pflag.FlagSet, verb string) {
+	// pflag sets flags in the order of the command line, which is that of the rules.
+	s.Var(&ruleValue{"include", f.rules.Include, &f.given}, "include", verb+" only paths that match `PATTERN`")
+	s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out paths that match `PATTERN`")
+	s.Var(&ruleValue{"exclude-from", f.excludeFrom, &f.given}, "exclude-from", "read rules in .gitignore format from `FILE`")
+}
+
+// filterHelp explains the rules of --include and --exclude.
+const filterHelp = `Patterns are those of .gitignore, with **. Rules are applied in the order given,
+and the last match wins. If the first rule is an include, everything else is
+excluded.`
 
 // read returns the rules and the list of paths, either nil if it was not asked
 // for. It reads the list, so it comes after everything that needs no file.
@@ -74,4 +86,30 @@ func readFile(name string, read func(io.Reader) error) error {
 		return fmt.Errorf("%s: %w", quote.Name(name), err)
 	}
 	return nil
+}
+
+// maxUnmet is how many rules that match nothing are named; the rest is counted.
+const maxUnmet = 10
+
+// warnUnmet warns of rules that have matched nothing, after a run that has seen everything.
+// It returns how many warnings there were. paths adds those of --files-from, for a command
+// that does not report them as missing.
+func (f *selection) warnUnmet(r *reporter, paths *filter.Only) (warnings int64) {
+	var unmet []string
+	for _, rule := range f.rules.Unmet() {
+		unmet = append(unmet, "the "+rule[0]+" rule "+quote.Name(rule[1]))
+	}
+	for _, path := range paths.Unmet() {
+		unmet = append(unmet, quote.Name(path)+", which --files-from lists,")
+	}
+	rest := max(len(unmet)-maxUnmet, 0)
+	for _, what := range unmet[:len(unmet)-rest] {
+		r.warning("", "", errors.New(what+" matches nothing"))
+		warnings++
+	}
+	if rest > 0 {
+		r.warning("", "", fmt.Errorf("%s more rules or paths match nothing", grouped(int64(rest))))
+		warnings++
+	}
+	return warnings
 }

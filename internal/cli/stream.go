@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/progress"
@@ -26,15 +30,20 @@ import (
 func newStreamCmd(run runner[stream.Options, stream.Summary]) *cobra.Command {
 	flags := &streamFlags{}
 	cmd := &cobra.Command{
-		Use:   "stream [flags] [IN [OUT...]]",
-		Short: "Copy one stream, file or device while hashing it",
-		Long: `IN is read once and written to each OUT; how much it was, and its digest, are
-told on standard error. - stands for standard input or output, and so does what
-is left out. A file is written in place, and truncated first; a device is
-written from its beginning. Exit code 0 means that the data is on the device.
+		Use:        "stream [flags] [IN [OUT...]]",
+		SuggestFor: []string{"dd", "dcfldd"},
+		Short:      "Copy a file, pipe or block device in blocks, and hash it",
+		Long: `Reads IN once and writes it to each OUT. Prints how much was copied, and its
+digest, on standard error. - means standard input or output; both are the
+default. A file is written in place, and truncated first. A block device is
+written from its beginning. When stream exits 0, the data is on the device.
+
+--manifest writes the lines of the outputs, or of the input if no output is a
+file, to FILE when all are complete. Its lines for other files stay while these
+files exist.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000. A
-plain number behind --count, --skip and --seek is one of blocks.`,
+plain number for --count, --skip and --seek is a number of blocks.`,
 		Example: `  sealift stream /dev/sdc card.img
   sealift stream card.img /dev/sdc /dev/sdd
   sealift stream --skip 1M --count 10M disk.img - | xz >part.xz`,
@@ -47,16 +56,23 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 			return err
 		}
 		r := newReporter(cmd)
-		r.quiet = flags.quiet
+		if err := r.use(&flags.outputFlags); err != nil {
+			return err
+		}
+		var gone atomic.Bool // the reader of standard output
 		options.Report = func(e stream.Event) {
-			if e.Warning {
+			switch {
+			case e.Warning:
 				r.warning("", "", e.Err)
-			} else {
+			case readerGone(e.Err):
+				gone.Store(true)
+				r.silentFailure("", "", e.Err)
+			default:
 				r.failure("", "", e.Err)
 			}
 		}
 		mode := flags.progress
-		if mode == progress.ModeAuto && throughTerminal(options) {
+		if mode == progress.ModeAuto && typed(options) {
 			mode = progress.ModeNone // a bar would be in the middle of the stream
 		}
 		started := false
@@ -73,7 +89,12 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 			},
 			// The totals go to standard error: standard output may be where the stream goes.
 			finish: func(s *stream.Summary, result outcome) outcome {
-				if started && !flags.quiet {
+				result = r.endLog(result, "bytes", s.Bytes, "digests", digestsJSON(options.Hashes, s.Digests), "elapsed", s.Elapsed)
+				if flags.json {
+					printJSON(cmd.OutOrStdout(), newStreamJSON(options, s, r, result))
+					return result
+				}
+				if silent := gone.Load() && len(options.Outputs) == 1; started && !flags.quiet && !silent {
 					for _, line := range streamTotals(s, options.Hashes) {
 						r.screen.Line(line)
 					}
@@ -86,48 +107,42 @@ plain number behind --count, --skip and --seek is one of blocks.`,
 	return cmd
 }
 
-// streamCacheHelp explains the modes, as policyHelp does.
-const streamCacheHelp = "`MODE`: what the copy leaves in the page cache\n" + `auto    as keep, but as drop where more than half
-        of the memory would be filled
-keep    what the system likes
-drop    only what was there before
-direct  it is bypassed, where files and devices can`
-
 // streamFlags is the command line of stream.
 type streamFlags struct {
-	options  stream.Options
-	count    stream.Amount
-	sync     engine.SyncMode
-	quiet    bool
-	progress progress.Mode
+	options stream.Options
+	count   stream.Amount
+	sync    engine.SyncMode
+	outputFlags
 }
 
 func (f *streamFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
 		{"What to copy", func(s *pflag.FlagSet) {
-			s.Var(newValue(&o.BlockSize, "128K", sizeBetween("1", maxBlock, "")), "block-size", "`SIZE` of a block, the unit of the numbers below and of the records that are counted")
-			s.Var(newValue(&f.count, "", parseAmount), "count", "copy only so much: `N` blocks, or a size such as 10M")
-			s.Var(newValue(&o.Skip, "", parseAmount), "skip", "pass over `N` blocks, or a size, of the input")
-			s.Var(newValue(&o.Seek, "", parseAmount), "seek", "begin to write behind `N` blocks, or a size, of each output")
-			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zeros")
+			s.Var(newValue(&o.BlockSize, "128K", sizeBetween("1", maxBlock, "")), "block-size", "set the `SIZE` of a block, the unit of --count and others")
+			s.Var(newValue(&f.count, "", parseAmount), "count", "copy at most `N` blocks, or a size such as 10M")
+			s.Var(newValue(&o.Skip, "", parseAmount), "skip", "skip `N` blocks, or a size, of the input")
+			s.Var(newValue(&o.Seek, "", parseAmount), "seek", "skip `N` blocks, or a size, of each output")
+			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zero blocks")
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			hashFlag(s, &o.Hashes, ", or none", "none")
-			s.Var(&onceValue{&o.Manifest}, "manifest", "list the outputs, or else the input, in `FILE`, which appears when it is complete; lines of other files in it stay while these exist")
+			hashFlag(s, &o.Hashes, "; none computes none", "none")
+			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest of the outputs to `FILE`")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
-			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep what an output holds behind what is written")
-			s.Var(newChoice(&f.sync, engine.SyncModes.Without(engine.SyncFile)), "sync", "`MODE`: when data is forced to the device: end, none")
+			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep the rest of an output behind the new data")
+			s.Var(newChoice(&f.sync, engine.SyncModes.Without(engine.SyncFile)), "sync", "`MODE`: flush data to the device: end or none")
 			s.Lookup("sync").NoOptDefVal = "end"
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
-			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", streamCacheHelp)
+			bwlimitFlag(s, &o.BytesPerSecond, "read")
+			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp("files and devices support it"))
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
-			progressFlag(s, &f.progress)
+			f.quietFlag(s, "print only failures")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "message")
 		}},
 	}
 }
@@ -154,6 +169,11 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	if len(args) > 1 {
 		o.Outputs = args[1:]
 	}
+	for _, arg := range args {
+		if err := operandOfDd(arg); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case slices.Contains(args, ""):
 		return nil, usagef("the name of an input or output is empty")
@@ -161,19 +181,29 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 		return nil, usagef("the mode of --sync is written as --sync=%s; a file of that name is ./%[1]s", o.Input)
 	case standardInputs(o.Outputs) > 1:
 		return nil, usagef("- is given twice as an output")
+	case f.json && slices.Contains(o.Outputs, "-"):
+		return nil, usagef("--json and an output on standard output contradict each other; name an output")
 	case o.Manifest == "-":
-		return nil, usagef("--manifest needs a file: digests are told on standard error")
+		return nil, usagef("--manifest needs a file; digests are printed on standard error")
 	case o.Manifest != "" && len(o.Hashes) == 0:
 		return nil, usagef("--manifest needs a digest, and --hash none computes none")
 	}
 	o.Stdin, _ = cmd.InOrStdin().(*os.File)
 	o.Stdout = fileOf(cmd.OutOrStdout())
+	if slices.Contains(o.Outputs, "-") && isTerminal(o.Stdout) {
+		return nil, usagef("the stream is not written to a terminal; name an output, or use a pipe: sealift stream IN | cat")
+	}
 	return o, nil
 }
 
-// throughTerminal reports whether the stream comes from a terminal or goes to one.
-func throughTerminal(o *stream.Options) bool {
-	return o.Input == "-" && isTerminal(o.Stdin) || slices.Contains(o.Outputs, "-") && isTerminal(o.Stdout)
+// typed reports whether the stream comes from a terminal.
+func typed(o *stream.Options) bool { return o.Input == "-" && isTerminal(o.Stdin) }
+
+// readerGone reports whether the stream goes to a pipe on standard output that no process
+// reads any more, as after "| head".
+func readerGone(err error) bool {
+	f, ok := errors.AsType[*failure.FileError](err)
+	return ok && f.Path == "-" && f.Stage == failure.StageWrite && fsys.PipeClosed(f.Err)
 }
 
 // streamTotals are the lines at the end: those of dd, one for each digest, and one for

@@ -154,6 +154,7 @@ func TestTransferredIsWrittenAsByDD(t *testing.T) {
 		{0, time.Second, "0 bytes copied, 1 s, 0.0 kB/s"},
 		{1, 50 * time.Microsecond, "1 byte copied, 5e-05 s, 20.0 kB/s"},
 		{999, time.Second / 3, "999 bytes copied, 0.333333 s, 3.0 kB/s"},
+		{1150, time.Second, "1150 bytes (1.2 kB, 1.1 KiB) copied, 1 s, 1.2 kB/s"},
 		{1000, 3 * time.Second, "1000 bytes (1.0 kB) copied, 3 s, 0.3 kB/s"},
 		{2050, 3 * time.Second, "2050 bytes (2.0 kB, 2.0 KiB) copied, 3 s, 0.7 kB/s"},
 		{2150, 3 * time.Second, "2150 bytes (2.2 kB, 2.1 KiB) copied, 3 s, 0.7 kB/s"},
@@ -202,4 +203,29 @@ func FuzzAmount(f *testing.F) {
 		require.GreaterOrEqual(t, a.N, int64(0))
 		require.Equal(t, regexp.MustCompile(`^[0-9]+$`).MatchString(s), !a.Bytes)
 	})
+}
+
+func TestStreamReportsInJSON(t *testing.T) {
+	run := func(_ context.Context, o *stream.Options, _ *counters.Set) (*stream.Summary, error) {
+		o.Report(stream.Event{Warning: true, Err: errors.New("slow")})
+		o.Report(stream.Event{Err: &failure.FileError{Path: "c", Stage: failure.StageWrite, Err: errors.New("full")}})
+		return &stream.Summary{
+			In: stream.Records{Full: 3, Partial: 1}, Bytes: 7, Elapsed: 2 * time.Second, Complete: true, Digests: hash.Digests{{1, 2}},
+			Outputs: []stream.Written{{Name: "b", Records: stream.Records{Full: 3, Partial: 1}, Bytes: 7}, {Name: "c\xff"}},
+			Errors:  1, Manifest: "m", Lines: 5, Dropped: 2,
+		}, nil
+	}
+	r := streamCommand(t, run, "--json", "a", "b", "c")
+	require.Equal(t, 1, r.code)
+	require.Equal(t, "sealift: warning: slow\nsealift: 'c': write: full\n", r.stderr)
+	require.Equal(t, `{"schema":1,"complete":true,"bytes":7,"seconds":2,"rate":4,"in":{"full_records":3,"partial_records":1},`+
+		`"outputs":[{"path":"b","full_records":3,"partial_records":1,"bytes":7},{"path":"c\ufffd","path_base64":"Y/8=","full_records":0,"partial_records":0,"bytes":0}],`+
+		`"digests":[{"algorithm":"sha256","digest":"0102"}],"manifest":{"path":"m","lines":5,"dropped":2},`+
+		`"failures":[{"path":"c","target":"","stage":"write","error":"full"}],"warnings":[{"path":"","target":"","error":"slow"}],"exit_code":1}`+"\n", r.stdout)
+
+	for _, line := range []string{"--json a", "--json", "--json a b -"} {
+		r := streamCommand(t, run, strings.Fields(line)...)
+		require.Equal(t, 2, r.code, line)
+		require.Contains(t, r.stderr, "--json and an output on standard output contradict each other", line)
+	}
 }

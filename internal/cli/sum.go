@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -18,16 +17,23 @@ import (
 func newSumCmd(run runner[sum.Options, sum.Summary]) *cobra.Command {
 	flags := &sumFlags{}
 	cmd := &cobra.Command{
-		Use:   "sum [flags] [PATH...]",
-		Short: "Hash trees in parallel, and print their manifest",
-		Long: `Hashes the files in each PATH (by default in the current directory; - stands for
-standard input) and prints the lines of a manifest that "sha256sum -c" accepts,
-in the order of their names. If PATH is a single directory, names are relative
-to it. On a terminal, what in a name would act on it is shown as an escape.`,
+		Use:        "sum [flags] [PATH...]",
+		SuggestFor: []string{"hash", "checksum", "digest", "sha256sum", "md5sum"},
+		Short:      "Hash trees in parallel, and print or write their manifest",
+		Long: `Hashes the files in each PATH (default: the current directory; - for standard
+input) and prints the lines of a manifest that "sha256sum -c" accepts, sorted by
+name. If PATH is a single directory, names are relative to it. On a terminal,
+control characters in names are printed as escapes.
+
+--manifest writes the lines to FILE when all are complete. FILE never lists
+itself. Its lines for other files stay while these files exist.
+
+` + filterHelp + ` A path in --files-from that is a directory means everything
+below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
-		Annotations: endsWith("0 1 2 130 143"),
+		Annotations: endsWith("0 1 2 3 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -37,12 +43,11 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 		}
 		stdout := cmd.OutOrStdout()
 		r := newReporter(cmd)
-		if err := r.openLog(flags.logFile); err != nil {
+		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
-		r.quiet, r.json = flags.quiet, flags.json
 		var listed []manifest.Entry
-		if flags.json && options.Manifest == "" {
+		if flags.json && !flags.writesFile() {
 			options.Listed = func(e manifest.Entry) { listed = append(listed, e) }
 		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
@@ -50,9 +55,12 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
 		}
 		options.Report = func(e sum.Event) {
-			if e.Warning {
+			switch {
+			case e.Warning:
 				r.warning(e.Path, "", e.Err)
-			} else {
+			case e.Mismatch:
+				r.mismatch(e.Path, "", e.Err)
+			default:
 				r.failure(e.Path, "", e.Err)
 			}
 		}
@@ -64,12 +72,15 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0})
+				if result.signal == nil {
+					s.Warnings += flags.selection.warnUnmet(r, nil)
+				}
 				failures, _ := r.counts()
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
 				switch {
 				case flags.json:
 					printJSON(stdout, newSumJSON(options, s, r, listed, result))
-				case options.Manifest != "" && !flags.quiet:
+				case flags.writesFile() && !flags.quiet:
 					printSumSummary(stdout, s, failures, result)
 				}
 				return result
@@ -83,10 +94,8 @@ to it. On a terminal, what in a name would act on it is shown as an escape.`,
 type sumFlags struct {
 	options   sum.Options
 	selection selection
-
-	quiet, json bool
-	logFile     string
-	progress    progress.Mode
+	mhl       mhlFlags
+	outputFlags
 }
 
 func (f *sumFlags) groups() []flagGroup {
@@ -96,34 +105,42 @@ func (f *sumFlags) groups() []flagGroup {
 			f.selection.flags(s, "hash", &o.OneFileSystem)
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
-			hashFlag(s, &o.Hashes, "; several need --tag")
-			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, which appears when it is complete and is never listed itself; lines of other files in it stay while these exist (default: standard output)")
-			s.BoolVar(&o.Tag, "tag", false, "print lines of BSD's style, which name their digest")
-			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines in NUL bytes, and do not escape names")
+			hashFlag(s, &o.Hashes, "; several need --tag or --json")
+			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, not to stdout")
+			s.BoolVar(&o.Tag, "tag", false, "write lines in BSD style, which name the hash")
+			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines with NUL bytes, do not escape names")
+			f.mhl.define(s, "")
+			s.BoolVar(&f.mhl.detectRenames, "detect-renames", false, "with --mhl, record the earlier path of a file that was renamed since the last generation")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			workersFlag(s, &o.Workers, "files hashed")
-			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
+			workersFlag(s, &o.Workers, "hash `NUMBER` files at once")
+			bwlimitFlag(s, &o.BytesPerSecond, "read")
 			readCacheFlag(s, &o.Cache)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.quiet, "quiet", "q", false, "tell failures only")
-			progressFlag(s, &f.progress)
-			logFileFlag(s, &f.logFile, "message")
-			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output, which has the digests as well if --manifest is not given")
+			f.quietFlag(s, "print only lines and failures")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "message")
 		}},
 	}
 }
+
+// writesFile reports whether the result is a file and not lines on standard output.
+func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl.given() }
 
 func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
 	o := &f.options
 	if o.Manifest == "-" {
 		o.Manifest = ""
 	}
+	if err := f.checkMHL(cmd); err != nil {
+		return nil, err
+	}
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
+	case len(o.Hashes) > 1 && !o.Tag && !f.mhl.given() && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
@@ -145,7 +162,43 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	}
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
-	return o, nil
+	if f.mhl.asc() {
+		err = f.useMHL()
+	}
+	return o, err
+}
+
+// checkMHL refuses what --mhl cannot be combined with, and sets what the run computes.
+func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
+	if err := f.mhl.check(); err != nil || !f.mhl.given() {
+		return err
+	}
+	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--mhl and --%s cannot be combined: run sum once for each; the digests of a media hash list are named behind it (--mhl=md5)", name)
+		}
+	}
+	o := &f.options
+	o.Hashes = f.mhl.kind.hashes
+	if f.mhl.kind.classic {
+		o.MediaList = mhlCreator()
+	}
+	return nil
+}
+
+// useMHL makes the run write a generation of a history.
+func (f *sumFlags) useMHL() (err error) {
+	o := &f.options
+	switch {
+	case o.OneFileSystem:
+		return usagef("--one-file-system and --mhl contradict each other: a history lists a whole directory")
+	case o.Only != nil:
+		return usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
+	}
+	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), DetectRenames: f.mhl.detectRenames}
+	o.MHL.Ignore, err = f.mhl.patterns(o.Filter)
+	o.Filter = nil // the patterns have its rules
+	return err
 }
 
 // standardInputs counts the paths that mean standard input.
@@ -179,19 +232,26 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 // printSumSummary writes the account of a manifest for people.
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
 	v := verdict{good: "complete: " + plural(s.Files, "file") + " hashed", bad: "NOT COMPLETE"}
+	v.addCount(s.Mismatches, "mismatch")
+	if s.Missing > 0 {
+		v.add(plural(s.Missing, "entry") + " missing")
+	}
 	v.addCount(failures, "error")
 	v.close(result)
 	v.print(w)
 	var t table
 	t.row("hashed", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
-	t.counts([]count{{"warnings", s.Warnings}, {"errors", failures}})
+	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"renamed", int64(s.Renamed)}, {"ignored", s.Ignored}, {"warnings", s.Warnings}, {"errors", failures}})
 	if s.Cached > 0 {
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("its sha256", s.SHA256)
+	}
+	for _, g := range s.Generations {
+		t.row("generation", quote.Name(g.Path)+", "+plural(int64(g.Files), "file"))
 	}
 	t.print(w)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
 // This file holds the flag types (pflag.Value). Each checks its own text, so that an
@@ -166,32 +165,28 @@ func (v *onceValue) Type() string   { return "value" }
 // hashFlag defines --hash. Its help ends with then; the words in alone replace the list.
 func hashFlag(s *pflag.FlagSet, target *[]hash.Algorithm, then string, alone ...string) {
 	s.Var(newList(target, string(hash.SHA256), hash.Parse, alone, hash.Names()), "hash",
-		"digests to compute from the one read, a comma-separated `LIST` of "+inWords(hash.Names())+then)
+		"compute digests, a comma-separated `LIST` of "+inWords(hash.Names())+then)
 }
 
 // workersFlag defines --workers.
-func workersFlag(s *pflag.FlagSet, target *int, what string) {
-	s.Var(newValue(target, "auto", countBetween(1, maxWorkers, "auto"), "auto"), "workers", "`NUMBER`: "+what+" at once")
+func workersFlag(s *pflag.FlagSet, target *int, text string) {
+	s.Var(newValue(target, "auto", countBetween(1, maxWorkers, "auto"), "auto"), "workers", text)
 }
 
-// bwlimitFlag defines --bwlimit.
-func bwlimitFlag(s *pflag.FlagSet, target *int64, what string) {
-	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", what+" `RATE` bytes per second, such as 80MB")
+// bwlimitFlag defines --bwlimit for a command that does verb to data.
+func bwlimitFlag(s *pflag.FlagSet, target *int64, verb string) {
+	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", verb+" at most `RATE`, such as 80MB/s")
 }
+
+// readCacheHelp explains the modes, as policyHelp does.
+const readCacheHelp = "`MODE`: choose where files are read from\n" + `auto    memory where they are cached
+drop    the device: evict files from memory before
+        and after
+direct  the device, past the memory (O_DIRECT)`
 
 // readCacheFlag defines --cache for a command that only reads.
 func readCacheFlag(s *pflag.FlagSet, target *pipe.CacheMode) {
-	s.Var(newChoice(target, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", "`MODE`: where files are read from: auto (memory, if they are there), drop (the device: they are evicted from memory before and after), direct (the device, past the memory)")
-}
-
-// logFileFlag defines --log-file, which logs every instance of what.
-func logFileFlag(s *pflag.FlagSet, target *string, what string) {
-	s.Var(&onceValue{target}, "log-file", "append every "+what+" to `FILE`")
-}
-
-// progressFlag defines --progress.
-func progressFlag(s *pflag.FlagSet, target *progress.Mode) {
-	s.Var(newChoice(target, progress.Modes), "progress", "`MODE`: progress on standard error: "+strings.Join(progress.Modes.List(), ", "))
+	s.Var(newChoice(target, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", readCacheHelp)
 }
 
 // inWords lists at least two names as a sentence does: "a, b and c".

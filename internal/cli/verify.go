@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
@@ -34,17 +33,27 @@ func manifestNames() string {
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 	flags := &verifyFlags{}
 	cmd := &cobra.Command{
-		Use:   "verify [flags] [PATH...]",
-		Short: "Check trees against their manifests",
-		Long: `Reads the files that manifests list, and compares them. PATH is a directory, by
-default the current one, or a manifest, which lists files of its directory. The
-manifests of a directory are files such as
+		Use:        "verify [flags] [PATH...]",
+		SuggestFor: []string{"check", "validate", "audit"},
+		Short:      "Check trees against their manifests",
+		Long: `Reads the files that manifests list, and compares their digests. PATH is a
+directory (default: the current one), or a manifest, which lists files of its
+directory. The manifests of a directory are files such as
 ` + manifestNames() + `
 or the same with other algorithms. Directories on different devices are checked
 at the same time. Files that do not match are printed on standard output, in the
-order of the manifests. Nothing outside of the directory is opened, whatever a
-manifest says. Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished
-copies in a directory are reported; the exit code is 3 then.`,
+order of the manifests. Nothing outside the directory is opened, whatever a
+manifest lists.
+
+Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies in a
+directory are reported, and the exit code is 3.
+
+` + filterHelp + ` A path in --files-from that is a directory means everything
+below it.
+
+--manifest checks each PATH, which must be a directory, against FILE instead of
+its own manifests. FILE is searched for in the current directory, then in each
+PATH. --hash-file is another name of this flag.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify /mnt/archive/MD5SUMS
@@ -64,10 +73,10 @@ copies in a directory are reported; the exit code is 3 then.`,
 		}
 		stdout := cmd.OutOrStdout()
 		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Paths) > 1}
-		r.quiet, r.json, r.page = flags.quiet, flags.json, page
-		if err := r.openLog(flags.logFile); err != nil {
+		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
+		r.page = page
 		options.Report = r.result
 		if page != nil {
 			options.Each = r.checked
@@ -82,6 +91,9 @@ copies in a directory are reported; the exit code is 3 then.`,
 			watch:    func(c *counters.Set) func() { return page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+				if result.signal == nil {
+					s.Warnings += flags.selection.warnUnmet(r.reporter, options.Only)
+				}
 				result = r.writeReport(options, s, result)
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
 					"missing", s.Missing, "elapsed", s.Elapsed)
@@ -102,11 +114,10 @@ copies in a directory are reported; the exit code is 3 then.`,
 type verifyFlags struct {
 	options   verify.Options
 	selection selection
+	outputFlags
 
-	literal                        bool // names with "\\" are taken as they are
-	quiet, silent, noSummary, json bool
-	logFile, report                string
-	progress                       progress.Mode
+	literal           bool // names with "\\" are taken as they are
+	silent, noSummary bool
 }
 
 func (f *verifyFlags) groups() []flagGroup {
@@ -114,30 +125,30 @@ func (f *verifyFlags) groups() []flagGroup {
 	return []flagGroup{
 		{"What to check", func(s *pflag.FlagSet) {
 			manifest := &onceValue{&o.Manifest}
-			s.Var(manifest, "manifest", "check every PATH, a directory then, against the manifest `FILE` (- for standard input) and not against those that are in it; FILE is looked for here, and else in each PATH; --hash-file is the same")
-			s.Var(manifest, "hash-file", "another name of --manifest, with a `FILE`")
-			s.BoolVar(&o.Unlisted, "unlisted", false, "report files that no manifest names, too; they do not change the exit code")
-			s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "do not report files that are not there")
+			s.Var(manifest, "manifest", "check each PATH against `FILE`, - for stdin")
+			s.Var(manifest, "hash-file", "check each PATH against `FILE`")
+			s.BoolVar(&o.Unlisted, "unlisted", false, "report files that no manifest lists (exit code 0)")
+			s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "do not report missing files")
 			f.selection.flags(s, "check", nil)
-			s.BoolVar(&f.literal, "no-convert-paths", false, "do not try names with \\ from Windows with / where they do not exist")
+			s.BoolVar(&f.literal, "no-convert-paths", false, "do not try / for \\ in names that do not exist")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
-			s.BoolVar(&o.Strict, "strict", false, "lines of a manifest that cannot be read are errors, not warnings")
+			s.BoolVar(&o.Strict, "strict", false, "treat malformed lines as errors, not warnings")
 			readCacheFlag(s, &o.Cache)
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			workersFlag(s, &o.Workers, "files of each device read")
-			bwlimitFlag(s, &o.BytesPerSecond, "read at most at")
+			workersFlag(s, &o.Workers, "read `NUMBER` files per device at once")
+			bwlimitFlag(s, &o.BytesPerSecond, "read")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
-			s.BoolVarP(&f.quiet, "quiet", "q", false, "print only files that do not match, and failures")
-			s.BoolVarP(&o.Verbose, "verbose", "v", false, "name the files that match, too")
+			f.quietFlag(s, "print only files that do not match, and failures")
+			s.BoolVarP(&o.Verbose, "verbose", "v", false, "list files that match, too")
 			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
-			progressFlag(s, &f.progress)
-			logFileFlag(s, &f.logFile, "file that does not match and message")
-			reportFlag(s, &f.report)
-			s.BoolVar(&f.json, "json", false, "report as one JSON object on standard output; what does not match is named on standard error as well")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "mismatch and message")
+			f.reportFlag(s)
 		}},
 	}
 }

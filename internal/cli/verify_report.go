@@ -43,10 +43,16 @@ func (r *verifyReporter) result(v verify.Result) {
 		if !r.json {
 			r.line(name, "INCOMPLETE")
 		}
+	case verify.Invalid:
+		r.print(quoted(name) + ": " + quotedError(v.Err))
+		r.recordResult(&r.mu.mismatches, v, errorText(v.Err))
+		if !r.json {
+			r.line(name, "INVALID")
+		}
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
 		r.page.problem(report.Problem{Kind: "unlisted file", Path: v.Path, Target: v.Dir, Cause: "no manifest names it"})
-		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", quote.Plain(v.Dir))
+		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", loggedName(v.Dir))
 		r.keep(func() { r.mu.unlisted = append(r.mu.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir}) })
 	case verify.Warning:
 		r.warningAt(quoted(name), v.Path, v.Dir, v.Err)
@@ -101,7 +107,7 @@ func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
 
 // recordResult is record for a line of a manifest, and logs it.
 func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string) {
-	r.log.line(slog.LevelError, "failed", v.Path, "", "dir", quote.Plain(v.Dir), "manifest", quote.Plain(v.Manifest), "error", quote.Text(text))
+	r.log.line(slog.LevelError, "failed", v.Path, "", "dir", loggedName(v.Dir), "manifest", loggedName(v.Manifest), "error", loggedText(text))
 	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
 	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
 	r.record(count, f)
@@ -120,6 +126,9 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
+	if s.SizeOnly > 0 {
+		t.row("size only", plural(s.SizeOnly, "file")+", of which the manifest has no digest")
+	}
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
 	if s.LeftOut > 0 {
 		t.row("left out", plural(s.LeftOut, "line")+", by filters")
@@ -192,7 +201,7 @@ func (t *table) manifests(used []verify.ManifestSummary) {
 
 // verifyJSON is the account of a check for programs.
 type verifyJSON struct {
-	Schema    int                  `json:"schema"`
+	headJSON
 	Counts    verifyCountsJSON     `json:"counts"`
 	Bytes     int64                `json:"bytes"`
 	Seconds   float64              `json:"seconds"`
@@ -207,6 +216,7 @@ type verifyJSON struct {
 type verifyCountsJSON struct {
 	Files      int64 `json:"files"`
 	Matches    int64 `json:"matches"`
+	SizeOnly   int64 `json:"size_only"` // of matches: entries without a digest
 	Mismatches int64 `json:"mismatches"`
 	Missing    int64 `json:"missing"`
 	Errors     int64 `json:"errors"`
@@ -234,10 +244,11 @@ func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJ
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := verifyJSON{
-		Schema: jsonSchema,
+		headJSON: r.head(),
 		Counts: verifyCountsJSON{
 			Files:      s.Files,
 			Matches:    s.Matches,
+			SizeOnly:   s.SizeOnly,
 			Mismatches: s.Mismatches,
 			Missing:    s.Missing,
 			Errors:     r.mu.errors,

@@ -39,7 +39,7 @@ func eventfulCheck(_ context.Context, o *verify.Options, _ *counters.Set) (*veri
 	report(verify.Incomplete, "SEALIFT-INCOMPLETE-\x1b.txt", errors.New("run \u202eagain"))
 	report(verify.Unlisted, "new", nil)
 	return &verify.Summary{
-		Files: 20_001, Bytes: 27_123_456_789, Matches: 20_000, Mismatches: 1, Missing: 1, Errors: 2,
+		Files: 20_001, Bytes: 27_123_456_789, Matches: 20_000, SizeOnly: 7, Mismatches: 1, Missing: 1, Errors: 2,
 		Unlisted: 1, Incomplete: 1, Malformed: 2, LeftOut: 1, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
 		Manifests: []verify.ManifestSummary{
 			{Path: dir + "/SHA256SUMS", Dir: dir, Algorithm: "sha256", Lines: 20_003},
@@ -59,6 +59,7 @@ const (
 checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
+size only   7 files, of which the manifest has no digest
 mismatches  1
 missing     1
 errors      2
@@ -168,6 +169,7 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
   "counts": {
     "files": 20001,
     "matches": 20000,
+    "size_only": 7,
     "mismatches": 1,
     "missing": 1,
     "errors": 2,
@@ -256,7 +258,7 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
 }
 `
 	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(r.stdout), "", "  "); err != nil {
+	if err := json.Indent(&got, []byte(headless(t, r.stdout)), "", "  "); err != nil {
 		t.Fatalf("%v in %s", err, r.stdout)
 	}
 	if got.String() != want {
@@ -391,7 +393,7 @@ func TestProgressOfVerifyFollowsTheFlags(t *testing.T) {
 		"":                         func(s string) bool { return s == "" }, // plain, and too short for a line
 		"--silent":                 func(s string) bool { return s == "" },
 		"--progress=none":          func(s string) bool { return s == "" },
-		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[K") },
+		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },
 		"--silent --progress=json": func(s string) bool { return strings.Contains(s, `"phase":"verifying","bytes":5000000`) },
 	} {
 		r := verifyCommand(t, slow, "", strings.Fields(flags)...)

@@ -222,10 +222,14 @@ func (r *run) compare(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range r.workers {
 		workers.Go(func() {
-			w := newWorker(r)
+			w, shown := newWorker(r), r.counters.NewWorker()
 			for j := range m.jobs {
 				if ctx.Err() == nil {
+					if j.kinds != nil && j.kinds[0] == fsys.Regular {
+						shown.Begin(j.dir.join(j.name))
+					}
 					w.do(ctx, j)
+					shown.End()
 				}
 				j.dir.done()
 				m.results <- j

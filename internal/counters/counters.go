@@ -35,23 +35,30 @@ func (p Phase) String() string {
 	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "comparing", "done", "stopped"}[p]
 }
 
+// Work holds how much of a piece of work is done, and how much there is.
+type Work struct {
+	Bytes      atomic.Int64 // bytes of files dealt with, whatever became of them
+	Files      atomic.Int64 // regular files dealt with
+	TotalBytes atomic.Int64
+	TotalFiles atomic.Int64
+}
+
 // Set holds the counters of one run. Every field may be read at any time.
 type Set struct {
 	Phase        atomic.Int32 // a Phase
-	Bytes        atomic.Int64 // bytes of files dealt with, whatever became of them
-	Unread       atomic.Int64 // of Bytes, those of files that were skipped unread, or that an interrupted run has copied
-	Files        atomic.Int64 // regular files dealt with
+	Work                      // its totals are counted by a scan that runs ahead, and final when ScanDone
+	Unread       atomic.Int64 // of Bytes, those that the run did not read: of files that were skipped or failed, or that an interrupted run has copied
 	ResumedFiles atomic.Int64 // of Files, those that an interrupted run has copied
-	TotalBytes   atomic.Int64 // counted by a scan that runs ahead; final when ScanDone
-	TotalFiles   atomic.Int64
 	ScanDone     atomic.Bool
 	Unwritten    atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
 	DeviceRate   atomic.Int64 // bytes per second of that device, 0 while unknown
 	BytesOnly    atomic.Bool  // there are no files to count
+	ReadBack     Work         // of a copy: what --verify reads, once at each destination; totals of 0 before it begins
 
+	workers      workers
 	destinations atomic.Pointer[[]*Destination]
-	// CountTotals makes a run count the totals ahead of the work. Set it before
-	// the run begins when somebody is going to look at them.
+	// CountTotals makes a run count the totals ahead of the work, and name the files under
+	// way. Set it before the run begins when these are shown.
 	CountTotals bool
 }
 
@@ -60,6 +67,7 @@ type Destination struct {
 	Name      string                 // as the user named it
 	Unwritten atomic.Int64           // of Bytes, those that its device does not have yet
 	Dropped   atomic.Pointer[string] // why nothing more is written there; nil if it is not so
+	ReadBack  Work                   // what is read there, of Set.ReadBack
 }
 
 // Destinations returns the destinations of a copy to several, in their order.

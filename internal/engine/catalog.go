@@ -22,11 +22,18 @@ func (r *run) openManifests() {
 		Hashes: r.opts.Hashes,
 		File:   r.route.Name,
 		Check:  r.opts.SourceManifest != SourceManifestIgnore,
+		Bag:    r.validates,
 	}
 	for _, d := range r.route.Destinations {
+		if r.bagMode != bagNone {
+			break // --manifest names a file beside the payload
+		}
 		if usual, _ := d.ManifestPlace(r.opts.Manifest); usual != "" && !slices.Contains(o.Names, usual) {
 			o.Names = append(o.Names, usual)
 		}
+	}
+	if r.histories != nil {
+		o.Histories = r.histories.source
 	}
 	var problems []catalog.Problem
 	r.manifests, problems = catalog.OpenSource(r.source, o)
@@ -38,7 +45,7 @@ func (r *run) openManifests() {
 // openCatalog finds out which manifests the run writes at the destination.
 func (t *target) openCatalog(r *run) (err error) {
 	o := catalog.Options{
-		Hashes:    r.opts.Hashes,
+		Hashes:    r.opts.Hashes[:r.listed],
 		File:      t.Name,
 		Shown:     t.Shown,
 		Durable:   r.opts.Sync != SyncNone,
@@ -46,12 +53,14 @@ func (t *target) openCatalog(r *run) (err error) {
 		Memory:    manifest.DefaultMemory / len(r.route.Destinations),
 		Spill:     t.newSpill,
 	}
-	o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)
+	if r.histories != nil {
+		o.History = r.histories.of(r, t)
+	}
+	if o.Bag = t.bagOptions(r); o.Bag == nil {
+		o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)
+	}
 	if t.catalog, err = catalog.Open(t.root, r.manifests, o); err != nil {
 		return err
-	}
-	if r.opts.DryRun { // which does not read the journal
-		t.catalog.Resume(nil)
 	}
 	if t.catalog.NeedsDigests() && r.opts.Policy != PolicyNever {
 		return r.checkGiven(t)
@@ -82,14 +91,17 @@ func (r *run) checkGiven(t *target) error {
 	return t.catalog.CheckGiven(digests)
 }
 
-// startCatalog lets the catalog write: nothing refuses the run any more, and the
-// journal of unfinished runs has been read.
-func (t *target) startCatalog() error {
+// startCatalog lets the catalog write, except in a dry run: nothing refuses the run any
+// more, and the journal of unfinished runs has been read.
+func (t *target) startCatalog(r *run) error {
 	var unfinished catalog.Interrupted
-	if t.log.Interrupted {
+	if t.log != nil && t.log.Interrupted {
 		unfinished = t.log
 	}
 	t.catalog.Resume(unfinished)
+	if r.opts.DryRun {
+		return nil
+	}
 	return t.catalog.Start()
 }
 

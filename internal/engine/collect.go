@@ -40,10 +40,12 @@ type targetResult struct {
 	done     outcome
 	existed  bool           // something had the name
 	conflict *conflictError // for outConflict
+	reason   string         // for people; "" where it is plain
 	content                 // that the manifest and the journal list
 	name     string         // how the manifest lists the file
 	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
 	each     bool           // the file was synced separately
+	backedUp bool           // what was replaced is in the backup directory
 }
 
 // collect runs until r.messages is closed. It alone writes the summary and the
@@ -58,6 +60,7 @@ func (r *run) collect() {
 		if m.result != nil {
 			r.account(m.result)
 			r.countPresent(m.result)
+			r.countPayload(m.result)
 			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
 		}
@@ -111,6 +114,11 @@ func (r *run) count(e Event) {
 		r.summary.Mismatches++
 	case EventConflict:
 		r.summary.Conflicts++
+		for _, t := range r.targets {
+			if t.Given == e.Target {
+				t.bag.conflicts++
+			}
+		}
 	case EventWarning:
 		r.summary.Warnings++
 	}
@@ -128,21 +136,26 @@ func (r *run) account(f *result) {
 			r.addToLog(f, t)
 		}
 		if t.digests != nil {
-			r.toVerify = counters.Plus(r.toVerify, f.size)
+			t.target.toVerify.add(1, f.size)
 			listed = true
 		}
 		if c := t.target.catalog; c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
+				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)
 			}
 		}
+		if t.backedUp {
+			t.target.backup.kept.Add(1)
+		}
 		entry.add(t)
 		t.target.counts.add(t)
-		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Bytes: f.size, Action: outcomeNames[t.done]}
+		t.target.durables.addResult(f.kind, t)
+		t.target.copied.add(f, t)
+		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Action: outcomeNames[t.done], Reason: t.reason, Digests: t.digests}
 		switch t.done {
 		case outCreated, outReplaced:
 			copied = true
@@ -156,7 +169,7 @@ func (r *run) account(f *result) {
 		r.deliver(e)
 	}
 	if listed && r.opts.Verify == VerifyFull {
-		r.toVerify = counters.Plus(r.toVerify, f.size)
+		r.toVerify.add(1, f.size)
 	}
 	s.addEntry(entry)
 	s.ResumedBytes += f.resumed
@@ -234,6 +247,7 @@ func (r *run) sendResult(e *entry) {
 	cut := r.stopped() // in the middle of the file
 	for i, p := range e.transfers {
 		t := p.result
+		t.reason = r.reason(e, p)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
 		switch t.done {
 		case outConflict:
@@ -257,11 +271,17 @@ func (r *run) sendResult(e *entry) {
 	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
 		rest := e.meta.info.Size - e.counted
-		if !e.read {
-			counters.Grow(&r.counters.Unread, rest)
-		}
+		counters.Grow(&r.counters.Unread, max(rest, 0)) // at once, so it is no part of rates
 		counters.Grow(&r.counters.Bytes, rest)
 	}
+}
+
+// reason says for people why the transfer of an entry has ended as it has.
+func (r *run) reason(e *entry, p *transfer) string {
+	if p.result.done == outRefreshed {
+		return r.outdatedKinds(p.dd.system, e.meta.info, p.have)
+	}
+	return reasonOf(p.observed, p.decision, p.content.fresh, p.result.done)
 }
 
 func (r *run) report(e Event) {

@@ -84,7 +84,7 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 		}
 		o.linkable = false
 	}
-	p.decision = decide(o)
+	p.observed, p.decision = o, decide(o)
 	p.content = p.decision.content
 	r.follow(e, p, p.decision.act)
 	if e.kind == fsys.Irregular && p.open() {
@@ -186,8 +186,12 @@ func (r *run) move(e *entry) error {
 	if e.kind == fsys.Regular && !r.opts.DryRun && len(movers) > 0 {
 		return r.moveData(e, movers)
 	}
+	if r.opts.DryRun && e.kind == fsys.Regular {
+		e.resumed = r.wouldContinue(e, movers)
+	}
 	for _, p := range movers {
 		if r.opts.DryRun {
+			_ = r.keepOld(p) // counts it
 			p.finish(targetResult{done: p.created()})
 			continue
 		}
@@ -240,8 +244,8 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if e.evict != nil {
 		opts.Read = e.evict.Read
 	}
-	e.read, e.resumed = true, start
-	e.counted += start
+	r.uncount(e) // what was compared before
+	e.resumed, e.counted, e.unread = start, start, start
 	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, opts)
@@ -348,6 +352,11 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if err := r.accepts(e, p); err != nil {
 		return err
 	}
+	if p.target.catalog.Contradicts(e.manifestPath(p), e.digests) {
+		r.abort(p)
+		p.finish(targetResult{done: outConflict, conflict: errListed})
+		return nil
+	}
 	s := &p.sink
 	e.clock.At(timing.Commit, p.target.place())
 	if s.Finish(e.meta.info.Size); s.Err != nil {
@@ -376,7 +385,9 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return inStage(failure.StageJournal, err)
 	}
 	if p.exists {
-		err = s.File.CommitReplacing(p.name)
+		if err = r.keepOld(p); err == nil {
+			err = s.File.CommitReplacing(p.name)
+		}
 	} else if err = s.File.Commit(p.name); errors.Is(err, fs.ErrExist) {
 		return r.nameTaken(e, p)
 	}

@@ -64,7 +64,7 @@ func (o *told) actions() (list []string) {
 	for _, e := range o.events {
 		switch e.Kind {
 		case EventCopied, EventSkipped:
-			list = append(list, e.Path+": "+e.Action)
+			list = append(list, e.Path+": "+e.Action+", "+e.Reason)
 		case EventConflict:
 			list = append(list, e.Path+": conflict: "+e.Err.Error())
 		}

@@ -37,6 +37,7 @@ type observation struct {
 	newer    bool // what has the name is newer than the entry
 	sameNode bool // of two entries without data: links to one target, devices of one number
 	ours     bool // this run has given the name to an earlier state of the file
+	sealed   bool // the destination is a complete bag
 	linkable bool // another name of the source's file is at the destination, with its content
 
 	journal   journalView
@@ -91,6 +92,26 @@ func (e *conflictError) policy() string {
 // decide decides what happens to an entry at one destination. It depends on nothing but
 // the observation.
 func decide(o observation) decision {
+	d := decideUnsealed(o)
+	if !o.sealed {
+		return d
+	}
+	if d.act == actCreate || d.act == actReplace {
+		return decision{act: actConflict, conflict: errSealed}
+	}
+	if d.equal == actReplace {
+		d.equal = actKeep
+	}
+	if d.different == actReplace {
+		d.different, d.conflict = actConflict, errSealed
+	}
+	return d
+}
+
+// errSealed is a difference between the source and a complete bag.
+var errSealed = &conflictError{why: "the bag is complete, and Sealift does not change it; copy into another destination"}
+
+func decideUnsealed(o observation) decision {
 	switch {
 	case !o.exists:
 		return decision{act: actCreate}
@@ -217,6 +238,7 @@ var errSameTimes = &conflictError{why: "it differs from the source, although siz
 // observe finds out what has the transfer's name at the destination.
 func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
+	o.sealed = p.target.bag.sealed
 	if p.dir == nil || !p.made && !p.dd.maybeExists(p.name) {
 		return o, nil
 	}
@@ -229,7 +251,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	}
 	p.have, p.exists = have, true
 	o = r.observed(p.dd.system, e.meta.info, have)
-	o.ours = p.made
+	o.ours, o.sealed = p.made, p.target.bag.sealed
 	switch {
 	case o.source != o.have:
 	case o.source != fsys.Regular:
@@ -237,12 +259,14 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 			o.sameNode, err = e.sameNode(p)
 		}
 	default:
-		if !r.opts.DryRun {
+		if p.target.log != nil {
 			o.journal = r.observeJournal(e, p)
 		}
 		if o.hashing && o.upToDate() {
-			o.line, o.lineHolds = p.target.catalog.Kept(e.manifestPath(p))
-			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
+			if r.listed == len(r.opts.Hashes) { // else a source that is a bag has others to compare
+				o.line, o.lineHolds = p.target.catalog.Kept(e.manifestPath(p))
+				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
+			}
 		}
 	}
 	return o, err

@@ -33,13 +33,15 @@ type destDir struct {
 	originalMode uint32
 	tookOver     bool // it was read-only and was made writable
 	// refreshed: its metadata was not the source's before the run, and is now.
-	refreshed bool
+	refreshed string // the metadata that was updated, for people; "" for none
 
 	owner     fsys.Info // owner and group that new files get here
 	ownerSet  bool
 	inherits  bool              // new entries get an ACL from its default ACL
 	appeared  map[string]bool   // names that another process has made during the run
 	claimedBy map[string]string // existing name → the source's name that folds to it
+
+	backup backupState
 }
 
 type destState uint8
@@ -128,7 +130,7 @@ func (dd *destDir) prepare(r *run) destState {
 	dir, err := dd.enter(r, up)
 	var conflict *conflictError
 	switch {
-	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever:
+	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
 		r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		return destRefused
 	case errors.As(err, &conflict):
@@ -152,6 +154,9 @@ func (dd *destDir) prepare(r *run) destState {
 	if err == nil && (info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID) {
 		err = errIsSource
 	}
+	if err == nil && t.backup.is(info.ID) {
+		err = errIsBackup
+	}
 	if err != nil {
 		dir.Close()
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
@@ -167,11 +172,17 @@ func (dd *destDir) prepare(r *run) destState {
 // Copying into it would replace files of the source.
 var errIsSource = errors.New("this directory of the destination is a directory of the source, of which nothing was copied; choose another destination")
 
+// errIsBackup is a destination directory in which the run keeps replaced files.
+var errIsBackup = errors.New("this directory of the destination is the backup directory, so nothing was copied to it; choose another --backup-dir")
+
 // enter opens the directory, making it if it does not exist. nil without an
 // error: it would be made, but this is a dry run.
 func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	name := dd.src.Name
 	if !dd.parent.maybeExists(name) {
+		if dd.target.bag.sealed {
+			return nil, errSealed
+		}
 		if r.opts.DryRun {
 			return nil, nil
 		}
@@ -213,6 +224,12 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	}
 	if err := dd.target.catalog.MoveAside(); err != nil {
 		return nil, err
+	}
+	if dd.target.backup != nil {
+		if err := r.backUp(dd.parent, up, name); err != nil {
+			return nil, err
+		}
+		dd.target.backup.kept.Add(1)
 	}
 	if err := up.Remove(name); err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (r *run) startBackground() {
 	r.memory = fsys.Memory()
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
-		if t.log == nil || t.isDropped() {
+		if r.opts.DryRun || t.isDropped() {
 			continue
 		}
 		t.checkpointsEnded = make(chan struct{})

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -44,7 +45,7 @@ type run struct {
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
-	toVerify  int64     // bytes that verifying will read; the collector's
+	toVerify  amount    // of the source, if verifying reads it again; the collector's
 	seen      int64     // regular files that were processed; the collector's
 	memory    int64     // bytes that the machine has for us, 0 if that is not known
 	devices   []*device
@@ -54,10 +55,18 @@ type run struct {
 	links     linkGroups
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
+	histories *histories      // nil without Options.MHL
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
 	undone    undone // the collector's, until it is synced with
+
+	bagMode   bagMode
+	listed    int              // how many of the hashes have manifests at the destinations
+	validates bool             // the source is a bag, and is validated
+	payload   bag.Oxum         // of a source that is a bag, as it was read; the collector's
+	held      *heldDeclaration // nil if the source has none that is valid
+	emptyDirs emptyDirs
 
 	late struct { // files of the source that have a name of this run's manifests: they are copied last
 		sync.Mutex
@@ -85,23 +94,42 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
-	rt, err := route.Resolve(route.Options{
+	bagMode := o.bagModeOf()
+	if err := o.refuseBagOptions(bagMode); err != nil {
+		return nil, err
+	}
+	places := route.Options{
 		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
-		Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
-	})
+		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS, Bag: bagMode == bagMake,
+	}
+	if bagMode != bagNone { // its manifests are in no place that has to be checked
+		places.Hashes, places.Manifest = nil, ""
+	}
+	rt, err := route.Resolve(places)
 	if err != nil {
 		return nil, err
 	}
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed()}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, listed: len(opts.Hashes)}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
+	}
+	if opts.MHL != nil {
+		defer r.closeHistories()
+		if err := r.openHistories(); err != nil {
+			r.source.Close()
+			return nil, err
+		}
 	}
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
+	if err := r.recognizeBag(); err != nil {
+		r.source.Close()
+		return nil, err
+	}
 	r.sheet = timing.NewSheet(len(rt.Destinations))
 	r.clock = r.sheet.Clock()
 	r.pipe = &pipe.Pipe{
@@ -126,6 +154,8 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	var stopped bool
 	r.clock.At(timing.List, timing.Source)
 	r.openManifests()
+	r.holdDeclaration()
+	r.warnHistories()
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()
@@ -194,7 +224,11 @@ func (o *Options) fitDescriptors(limit int) error {
 	if limit < least {
 		return failure.Refuse("no more than %d files may be open, and it takes %d (ulimit -n)", limit, least)
 	}
-	o.Workers = min(o.Workers, max((limit-least)/(2*trees+1), 1))
+	each := 2*trees + 1
+	if o.BackupDir != "" { // a directory and its parent
+		each += 2 * len(o.Targets)
+	}
+	o.Workers = min(o.Workers, max((limit-least)/each, 1))
 	return nil
 }
 
@@ -214,6 +248,9 @@ const minHandles = 4
 func (r *run) newHandles() *fsys.Handles {
 	targets := len(r.route.Destinations)
 	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)
+	if r.opts.BackupDir != "" {
+		rest -= 2 * r.opts.Workers * targets
+	}
 	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
 }
 
@@ -226,9 +263,18 @@ func (r *run) openTargets() error {
 	}
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
-		err := t.open(r)
+		err := r.inspectBag(t)
+		if err == nil {
+			err = t.open(r)
+		}
+		if err == nil {
+			err = t.openBag()
+		}
 		if err == nil && t.root != nil {
 			err = t.openCatalog(r)
+		}
+		if err == nil {
+			err = t.openBackup(r)
 		}
 		var refused *failure.RefusedError
 		if errors.As(err, &refused) {
@@ -242,20 +288,21 @@ func (r *run) openTargets() error {
 			t.leaveAsFound()
 		}
 	}
-	if r.opts.DryRun {
-		return nil
-	}
 	for _, t := range r.targets { // nothing is refused any more
-		if t.isDropped() {
+		if t.isDropped() || t.root == nil { // a dry run does not make it
 			continue
 		}
 		r.clock.At(timing.Create, t.place())
 		if err := t.openLog(r); err != nil {
-			t.drop(r, "", fmt.Errorf("the journal cannot be written: %w", err))
+			what := "written"
+			if r.opts.DryRun {
+				what = "read"
+			}
+			t.drop(r, "", fmt.Errorf("the journal cannot be %s: %w", what, err))
 			t.leaveAsFound()
 			continue
 		}
-		if err := t.startCatalog(); err != nil {
+		if err := t.startCatalog(r); err != nil {
 			t.drop(r, "", err)
 		}
 	}
@@ -316,6 +363,8 @@ func (r *run) work() {
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
 	r.findAbsent()
+	r.checkOxum()
+	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
 	r.links.release()
 	for _, t := range r.targets {
@@ -329,6 +378,7 @@ func (r *run) work() {
 func (r *run) worker() {
 	clock := r.sheet.Clock()
 	defer clock.Stop()
+	shown := r.counters.NewWorker()
 	for {
 		var j job
 		var more bool
@@ -342,7 +392,11 @@ func (r *run) worker() {
 			return
 		}
 		if r.ctx.Err() == nil {
+			if j.kind == fsys.Regular {
+				shown.Begin(j.dir.Join(j.name))
+			}
 			r.process(j, clock)
+			shown.End()
 		}
 		j.dir.Done()
 	}
@@ -373,7 +427,11 @@ func (r *run) close() {
 		if t.journal != nil {
 			t.journal.Close()
 		}
+		if t.bag.root != nil {
+			t.bag.root.Close()
+		}
 		t.fileSystems.close()
+		t.closeBackup()
 		t.giveBack(r)
 		if t.handle != nil {
 			t.handle.Close()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
@@ -22,7 +23,7 @@ func (r *run) reportProblem(p catalog.Problem) {
 	switch {
 	case p.Severity == catalog.Failure:
 		r.report(fileEvent(EventFailed, p.Path, "", failure.StageManifest, p.Err))
-	case p.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
+	case p.Severity == catalog.Mismatch, p.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
 		r.report(fileEvent(EventMismatch, p.Path, "", failure.StageVerify, p.Err))
 	default:
 		r.report(Event{Kind: EventWarning, Path: p.Path, Err: p.Err})
@@ -32,12 +33,19 @@ func (r *run) reportProblem(p catalog.Problem) {
 // findExpected looks up what the manifests of the source list for a file.
 func (r *run) findExpected(e *entry) {
 	if e.kind != fsys.Regular {
+		if r.validates && bag.InPayload(e.path) {
+			e.broken = true
+			r.reportBroken(e, errors.New("it is not a regular file, and a bag has no digest of it"))
+		}
 		return
 	}
 	var err error
 	if e.expected, err = r.manifests.Expect(e.path); err != nil {
 		r.failSource(e, failure.StageManifest, err)
 		e.broken = true
+	} else if err = e.expected.Invalid(); err != nil {
+		e.broken = true
+		r.reportBroken(e, err)
 	}
 }
 
@@ -72,14 +80,14 @@ func (r *run) findAbsent() {
 	finder := newFinder(r.source)
 	defer finder.Close()
 	absent := absentFiles{run: r}
-	err := r.manifests.Absent(func(list, file string) error {
+	err := r.manifests.Absent(func(list, file string, bag bool) error {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
 		if !r.wanted(file) || !r.absent(finder, file) {
 			return nil
 		}
-		if r.opts.SourceManifest == SourceManifestStrict {
+		if r.opts.SourceManifest == SourceManifestStrict || bag {
 			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
 			r.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
 			return nil

@@ -119,6 +119,9 @@ func (t *target) meet(r *run, dir *fsys.Dir, info fsys.Info) (*fileSystem, error
 			return nil, err
 		}
 	}
+	if r.opts.DryRun {
+		s.ctimeHolds = dir.KeepsChangeTime() // as far as that is known without making a file
+	}
 	if dir == t.root {
 		s.slack = 0
 	} else {

@@ -43,13 +43,19 @@ func (r *run) finish() (stopped bool) {
 	}
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	stopped = r.stopped()
+	if !stopped {
+		r.sealBags(durable)
+	}
 	r.sync()
 	r.summary.Total = r.total()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.Given, Counts: t.counts, Present: t.present, Left: t.left, Digests: t.digests, Verified: t.verified, Cached: t.cached}
+		s := TargetSummary{Path: t.Given, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.left, Digests: t.digests, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
+		}
+		if t.backup != nil {
+			s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
 		}
 		switch {
 		case stopped:
@@ -114,14 +120,18 @@ func (r *run) flushTarget(t *target) bool {
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []catalog.Written) {
-	if err := t.checkName(); err != nil {
+	err := t.checkName()
+	if err != nil {
 		if t.isDropped() { // which was reported
 			return nil
 		}
 		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
 		return nil
 	}
-	written, err := t.catalog.Write()
+	complete := r.bagIsComplete(t)
+	if complete {
+		written, err = r.writeManifests(t)
+	}
 	r.warnStale(t)
 	if err != nil {
 		r.failEnd(t, failure.StageManifest, err)
@@ -130,7 +140,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	r.mark(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, the next run would not know that a run of Sealift made the root.
-	stays := t.unmarked || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
+	stays := t.unmarked || !complete && !t.bag.sealed || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
 		t.log.Interrupted && r.leavesOut(t)
 	err = t.removeLeftovers()
 	if err == nil && !stays {

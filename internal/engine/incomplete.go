@@ -102,7 +102,7 @@ func (r *run) mark(t *target) {
 	if !u.Changed() {
 		return
 	}
-	u.Root, u.Sync = t.root, r.opts.Sync != SyncNone && !t.unwritten.Load()
+	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != SyncNone && !t.unwritten.Load()
 	if u.Complete() {
 		if err := u.Unmark(); err != nil {
 			r.failEnd(t, failure.StageJournal, fmt.Errorf("the marker of an earlier incomplete copy: %w", err))

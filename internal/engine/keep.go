@@ -67,13 +67,20 @@ func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Inf
 // differs reports whether what is at the destination lacks metadata that could be set,
 // extended attributes aside.
 func (r *run) differs(s *fileSystem, src, have fsys.Info) bool {
-	owned := src.UID == have.UID && src.GID == have.GID
-	switch {
-	case !owned && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !s.forgetsOwners && !s.cannot(kindOwner):
-		return true
-	case src.Kind != fsys.Symlink && r.modeFor(src, have, false, owned) != have.Mode && !s.forgetsModes && !s.cannot(kindMode):
-		return true
-	}
+	return r.ownerDiffers(s, src, have) || r.modeDiffers(s, src, have) || r.timeDiffers(s, src, have)
+}
+
+func (r *run) ownerDiffers(s *fileSystem, src, have fsys.Info) bool {
+	return !sameOwner(src, have) && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !s.forgetsOwners && !s.cannot(kindOwner)
+}
+
+func sameOwner(src, have fsys.Info) bool { return src.UID == have.UID && src.GID == have.GID }
+
+func (r *run) modeDiffers(s *fileSystem, src, have fsys.Info) bool {
+	return src.Kind != fsys.Symlink && r.modeFor(src, have, false, sameOwner(src, have)) != have.Mode && !s.forgetsModes && !s.cannot(kindMode)
+}
+
+func (r *run) timeDiffers(s *fileSystem, src, have fsys.Info) bool {
 	return r.opts.Preserve&PreserveTimes != 0 && !s.sameTime(src.Mtime, have.Mtime)
 }
 

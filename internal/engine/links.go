@@ -246,7 +246,7 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 		return outUpToDate, nil
 	}
 	if r.opts.DryRun {
-		return outLinked, nil
+		return outLinked, r.keepOld(p)
 	}
 	from, err := l.dd.handle.Acquire()
 	if err != nil {

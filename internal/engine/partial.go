@@ -68,6 +68,24 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	return start, nil
 }
 
+// wouldContinue returns the offset from which the run would continue what an interrupted
+// one has left, if this were no dry run.
+func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
+	if e.meta.info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
+		return 0
+	}
+	for i, p := range movers {
+		if p.dir == nil || p.target.log == nil {
+			return 0
+		}
+		reached := p.target.log.Continues(p.dir, e.manifestPath(p), e.meta.info)
+		if i == 0 || reached < start {
+			start = reached
+		}
+	}
+	return start
+}
+
 // leftover is the temporary of a large file that an interrupted run has left.
 type leftover struct {
 	transfer *transfer

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -26,13 +27,16 @@ const (
 
 // Event is something that is reported while the copy runs.
 type Event struct {
-	Kind   EventKind
-	Path   string // relative to the source's root, raw bytes
-	Target string // the destination as the user named it; "" if the source or all
-	Action string // EventCopied, EventSkipped: "create", "replace", "link", "up to date", "metadata", "kept"
-	Bytes  int64  // size of a copied file
-	Err    error  // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
-	Hint   string // EventConflict: the name of the policy that would replace it, "" if none would
+	Kind    EventKind
+	Path    string       // relative to the source's root, raw bytes
+	Target  string       // the destination as the user named it; "" if the source or all
+	Entry   fsys.Kind    // EventCopied, EventSkipped: what it is in the source
+	Action  string       // EventCopied, EventSkipped: "created", "replaced", "linked", "up to date", "metadata", "kept"
+	Reason  string       // EventCopied, EventSkipped: for people; "" where it is plain
+	Bytes   int64        // size of a copied file
+	Digests hash.Digests // of the file's content, one for each of Options.Hashes; nil if they are unknown
+	Err     error        // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
+	Hint    string       // EventConflict: the name of the policy that would replace it, "" if none would
 }
 
 // Entry is an entry of the source with its outcome at each destination.
@@ -91,6 +95,29 @@ func (c *Counts) addEntry(at Counts) {
 		c.UpToDate++
 	case at.Kept > 0:
 		c.Kept++
+	}
+}
+
+// Copied are the regular files that a run has written to one destination, and those that
+// an interrupted run had done there already.
+type Copied struct {
+	Files        int64
+	Bytes        int64 // of these files, without those that an interrupted run had written
+	ResumedFiles int64 // that were not read again
+	ResumedBytes int64 // of these files, and of the parts of others
+}
+
+// add counts an entry at one destination.
+func (c *Copied) add(f *result, t targetResult) {
+	switch {
+	case f.kind != fsys.Regular:
+	case t.done == outCreated, t.done == outReplaced:
+		c.Files++
+		c.Bytes = counters.Plus(c.Bytes, f.size-f.resumed)
+		c.ResumedBytes += f.resumed
+	case t.known:
+		c.ResumedFiles++
+		c.ResumedBytes += f.size
 	}
 }
 
@@ -172,11 +199,14 @@ func (r *run) placeOf(p timing.Place) (place, target string) {
 type TargetSummary struct {
 	Path      string // as the user named it
 	Counts    Counts
+	Copied    Copied
 	Lost      error // why it was dropped, nil if it was not
 	Manifests []catalog.Written
 	Present   int64        // regular files that are there as in the source, copied by this run or earlier
 	Left      int64        // regular files that are conflicts
 	Digests   hash.Digests // of the file, in a copy of a single file; one for each of Options.Hashes
 	Verified  int64        // files read back and found equal
+	BackupDir string       // where replaced files are kept; "" if none are
+	BackedUp  int64        // of them
 	Cached    int64        // of those, how many perhaps came from memory: there is no device, or it is unknown
 }

@@ -15,14 +15,13 @@ import (
 )
 
 // openLog reads what interrupted runs have left in the journal, and begins or continues the
-// log of this copy.
+// log of this copy. A dry run only reads.
 func (t *target) openLog(r *run) error {
 	source, err := r.route.SourcePath()
 	if err != nil {
 		return err
 	}
-	var warnings []error
-	t.log, warnings, err = t.journal.OpenLog(resume.Options{
+	o := resume.Options{
 		Source:          source,
 		File:            t.Name,
 		Terms:           r.opts.logTerms(),
@@ -31,7 +30,13 @@ func (t *target) openLog(r *run) error {
 		Durable:         r.opts.Sync != SyncNone,
 		ManifestDigests: t.manifestDigests,
 		TimeStamps:      t.fileSystems.timeStamps,
-	})
+	}
+	var warnings []error
+	if r.opts.DryRun {
+		t.log, warnings, err = resume.ReadLog(t.root, resume.JournalName(t.Name), o)
+	} else {
+		t.log, warnings, err = t.journal.OpenLog(o)
+	}
 	for _, w := range warnings {
 		r.report(Event{Kind: EventWarning, Target: t.Given, Err: w})
 	}

@@ -20,7 +20,7 @@ func (r *run) startScan() (stop func()) {
 	if r.route.Name != "" {
 		if file, err := r.source.Lstat(r.route.Name); err == nil {
 			c.TotalFiles.Store(1)
-			c.TotalBytes.Store(counters.Times(r.readings(), file.Size))
+			c.TotalBytes.Store(file.Size)
 			c.ScanDone.Store(true)
 			for _, t := range r.targets {
 				t.space.needed = file.Size - t.log.Reached(t.Name, file)
@@ -37,12 +37,12 @@ func (r *run) startScan() (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	var scan sync.WaitGroup
 	scan.Go(func() {
-		counter := walk.Counter{Counters: c, Times: r.readings()}
+		counter := walk.Counter{Counters: c, Times: 1}
 		r.scan(ctx, dir, counter, counter.Found)
 		if ctx.Err() == nil {
 			c.ScanDone.Store(true)
 			c.Phase.CompareAndSwap(int32(counters.PhaseScanning), int32(counters.PhaseCopying))
-			r.checkSpace(ctx, c.TotalBytes.Load()/r.readings())
+			r.checkSpace(ctx, c.TotalBytes.Load())
 		}
 	})
 	return func() {
@@ -61,15 +61,4 @@ func (r *run) scan(ctx context.Context, dir *fsys.Dir, visitor walk.Visitor, fou
 		Workers: 1, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
 		SkipReserved: func(*walk.Dir, string) {}, Found: found,
 	})
-}
-
-// readings is how many times each byte is read: once, and when it is verified.
-func (r *run) readings() int64 {
-	switch n := int64(len(r.opts.Targets)); r.opts.Verify {
-	case VerifyDest:
-		return 1 + n
-	case VerifyFull:
-		return 2 + n
-	}
-	return 1
 }

@@ -121,7 +121,7 @@ func (r *run) withSpace(t *target, err error) error {
 	}
 	now := t.root.Available()
 	free := max(t.space.available-t.createdBytes.Load(), now)
-	needed := r.counters.TotalBytes.Load()/r.readings() - t.presentBytes.Load()
+	needed := r.counters.TotalBytes.Load() - t.presentBytes.Load()
 	if !r.counters.ScanDone.Load() || needed <= 0 {
 		return fmt.Errorf("%w (%s free)", err, units.Size(now))
 	}

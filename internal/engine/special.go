@@ -163,9 +163,13 @@ func followsLinks(dir *fsys.Dir) (bool, error) {
 		errors.Is(o.Chown(info.UID, info.GID), fs.ErrNotExist), nil
 }
 
-// putInPlace renames a complete temporary over what has the transfer's name.
+// putInPlace renames a complete temporary over what has the transfer's name, and keeps
+// that in the backup directory if there is one.
 func (r *run) putInPlace(p *transfer, temp string) error {
-	err := p.dir.Rename(temp, p.name)
+	err := r.keepOld(p)
+	if err == nil {
+		err = p.dir.Rename(temp, p.name)
+	}
 	if err != nil && p.dir.Remove(temp) != nil {
 		p.target.keepLog.Store(true) // for a later run, which removes it
 	}

@@ -37,7 +37,7 @@ type target struct {
 	rootMode uint32    // what giveBack restores
 	tookOver bool      // root was read-only and was made writable
 	journal  *resume.Journal
-	log      *resume.Log // nil in a dry run
+	log      *resume.Log // nil in a dry run that finds no journal
 
 	behind           *pipe.Device  // nil where nothing bounds what is unwritten
 	group            *pipe.Group   // of it: files that are closed already
@@ -49,6 +49,7 @@ type target struct {
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
+	durables    durables
 	fileSystems fileSystems // those met: root's and what is mounted below
 	system      *fileSystem // root's; nil in a dry run if root does not exist
 
@@ -57,8 +58,11 @@ type target struct {
 	dev         uint64 // the device number of root
 
 	catalog *catalog.Catalog // nil in a dry run
+	backup  *backup          // nil if replaced files are not kept
+	bag     targetBag
 
 	present, left    int64        // regular files that are there, and that are conflicts; the collector's
+	toVerify         amount       // what verifying will read; the collector's
 	digests          hash.Digests // of the file, in a copy of a single file; the collector's
 	verified, cached int64        // files read back and found equal; those of them that perhaps came from memory
 
@@ -67,6 +71,7 @@ type target struct {
 	presentBytes atomic.Int64 // of files that are there, those included
 
 	counts Counts               // the collector's
+	copied Copied               // the same
 	shown  counters.Destination // to the user, while the copy runs
 
 	lost   atomic.Pointer[dropError]
@@ -403,7 +408,13 @@ func (t *target) flush(r *run) error {
 	}
 	// Also if every file was synced separately: symbolic links cannot be.
 	if t.Name == "" && t.root.SyncFSReliable() {
-		return t.syncFS()
+		few, err := t.durables.sync(t.root)
+		if err != nil {
+			return err
+		}
+		if !few {
+			return t.syncFS()
+		}
 	}
 	if err := t.syncMounts(); err != nil {
 		return err

@@ -19,10 +19,13 @@ type transfer struct {
 	dir    *fsys.Dir // nil in a dry run where the directory would be made
 	name   string    // at the destination
 	made   bool      // this run has given the name to this or an earlier state of the file
+	// backedUp: what had the name, and was not this run's, is in the backup directory.
+	backedUp bool
 
-	state    state     // only become changes it
-	have     fsys.Info // of what has the name
-	exists   bool      // something has the name, which have describes
+	state    state       // only become changes it
+	have     fsys.Info   // of what has the name
+	exists   bool        // something has the name, which have describes
+	observed observation // before the decision
 	decision decision
 	content  content      // of what has the name, as far as it is known by now
 	result   targetResult // how the transfer has ended, in stateFinished
@@ -85,6 +88,7 @@ func (p *transfer) become(next state) {
 func (p *transfer) finish(res targetResult) {
 	p.become(stateFinished)
 	p.result = res
+	p.result.backedUp = p.backedUp && (res.done == outReplaced || res.done == outLinked)
 	p.made = p.made || res.done == outCreated || res.done == outReplaced || res.done == outLinked
 }
 
@@ -95,7 +99,7 @@ func (p *transfer) startAgain() {
 		return
 	}
 	p.become(stateUndecided)
-	*p = transfer{target: p.target, dd: p.dd, dir: p.dir, name: p.name, made: p.made}
+	*p = transfer{target: p.target, dd: p.dd, dir: p.dir, name: p.name, made: p.made, backedUp: p.backedUp && p.made}
 }
 
 // open reports whether there is still something to do.
@@ -143,9 +147,9 @@ const (
 // outcomeNames are the outcomes in events and entries.
 var outcomeNames = [...]string{
 	outNothing:   "",
-	outCreated:   "create",
-	outReplaced:  "replace",
-	outLinked:    "link",
+	outCreated:   "created",
+	outReplaced:  "replaced",
+	outLinked:    "linked",
 	outUpToDate:  "up to date",
 	outRefreshed: "metadata",
 	outLeft:      "kept",

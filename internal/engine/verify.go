@@ -19,7 +19,7 @@ func (r *run) verify(targets []*target) {
 		if t.catalog.Lists() {
 			listing = append(listing, t)
 			o.Trees = append(o.Trees, readback.Tree{
-				Root: t.root, Device: t.dev, Place: t.place(), Lines: t.catalog.Lines(),
+				Root: t.root, Device: t.dev, Place: t.place(), Lines: t.catalog.Lines(), Counters: &t.shown.ReadBack,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
 			})
 		}
@@ -28,8 +28,14 @@ func (r *run) verify(targets []*target) {
 		return
 	}
 	o.Algorithm = r.opts.Hashes[0]
-	r.counters.TotalBytes.Store(counters.Plus(r.counters.Bytes.Load(), r.toVerify)) // known exactly now
+	o.Counters = r.counters
 	r.counters.Phase.Store(int32(counters.PhaseVerifying))
+	total := r.toVerify
+	for _, t := range listing {
+		t.toVerify.store(&t.shown.ReadBack)
+		total.add(t.toVerify.files, t.toVerify.bytes)
+	}
+	total.store(&r.counters.ReadBack)
 	ctx, cancel := context.WithCancel(r.outer)
 	defer cancel()
 	o.Report = func(f readback.Finding) (gone bool) {
@@ -64,6 +70,20 @@ func (r *run) verify(targets []*target) {
 			t.catalog.Fail(errors.New("the destination could not be read back"))
 		}
 	}
+}
+
+// amount is how much there is to read.
+type amount struct{ files, bytes int64 }
+
+func (a *amount) add(files, bytes int64) {
+	a.files += files
+	a.bytes = counters.Plus(a.bytes, bytes)
+}
+
+// store makes it the total of w.
+func (a *amount) store(w *counters.Work) {
+	w.TotalBytes.Store(a.bytes)
+	w.TotalFiles.Store(a.files)
 }
 
 // reportFinding reports a file that is not shown to be good, and whether its destination

@@ -264,8 +264,8 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 	}
 }
 
-// The bytes counted are those announced, where every file has one name and
-// everything goes well.
+// Reading back has totals and counters of its own, also for each destination, and all of
+// it is done in the end, where every file has one name and everything goes well.
 func TestProgressOfReadingBack(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -275,12 +275,12 @@ func TestProgressOfReadingBack(t *testing.T) {
 		write(t, src, fmt.Sprintf("d%d/f%d", i%3, i), treetest.Pattern(i*1000, byte(i)), since)
 		bytes += int64(i * 1000)
 	}
-	for mode, readings := range map[VerifyMode]int64{VerifyOff: 1, VerifyDest: 4, VerifyFull: 5} {
+	for mode, readings := range map[VerifyMode]int64{VerifyOff: 0, VerifyDest: 3, VerifyFull: 4} {
 		for _, single := range []bool{false, true} {
-			source, want, files := src, bytes*readings, int64(20)
+			source, want, files := src, bytes, int64(20)
 			targets := threeTargets(filepath.Join(dir, mode.String()))
 			if single {
-				source, want, files = filepath.Join(src, "d1/f19"), 19000*readings, 1
+				source, want, files = filepath.Join(src, "d1/f19"), 19000, 1
 				for i := range targets {
 					targets[i] += "/file/"
 				}
@@ -305,6 +305,8 @@ func TestProgressOfReadingBack(t *testing.T) {
 				c.TotalBytes.Store(0)
 				c.TotalFiles.Store(0)
 				c.ScanDone.Store(false)
+				c.ReadBack.Bytes.Store(0)
+				c.ReadBack.Files.Store(0)
 				o.FS = sys
 				require.Empty(t, runTold(t, o, c).bad())
 				require.True(t, c.ScanDone.Load() || !single)
@@ -314,6 +316,14 @@ func TestProgressOfReadingBack(t *testing.T) {
 					require.Equal(t, want, c.TotalBytes.Load())
 					require.Equal(t, files, c.TotalFiles.Load())
 				}
+				require.Equal(t, []int64{readings * files, readings * files}, []int64{c.ReadBack.Files.Load(), c.ReadBack.TotalFiles.Load()})
+				require.Equal(t, []int64{readings * want, readings * want}, []int64{c.ReadBack.Bytes.Load(), c.ReadBack.TotalBytes.Load()})
+				for _, d := range c.Destinations() {
+					n := min(readings, 1)
+					require.Equal(t, []int64{n * files, n * files}, []int64{d.ReadBack.Files.Load(), d.ReadBack.TotalFiles.Load()}, d.Name)
+					require.Equal(t, []int64{n * want, n * want}, []int64{d.ReadBack.Bytes.Load(), d.ReadBack.TotalBytes.Load()}, d.Name)
+				}
+				require.Nil(t, c.Current(nil), "no file is under way any more")
 				require.Equal(t, counters.PhaseDone, counters.Phase(c.Phase.Load()))
 			}
 			require.Equal(t, mode != VerifyOff, slices.Contains(phases, counters.PhaseVerifying))

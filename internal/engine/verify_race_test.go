@@ -181,6 +181,7 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 				runTold(t, verifying(VerifyDest, src, dst), c)
 				if c.ScanDone.Load() {
 					require.Equal(t, c.TotalBytes.Load(), c.Bytes.Load())
+					require.Equal(t, c.ReadBack.TotalBytes.Load(), c.ReadBack.Bytes.Load())
 					return
 				}
 			}

@@ -17,6 +17,12 @@ var _ walk.Visitor = (*run)(nil)
 func (r *run) Enter(d *walk.Dir) bool {
 	dirs := newDestDirs(r, d)
 	d.State = dirs
+	if r.isHistory(d) {
+		for _, dd := range dirs {
+			dd.state = destRefused
+		}
+		return false
+	}
 	for _, t := range r.targets {
 		if d.Parent == nil || t.root == nil {
 			continue
@@ -35,6 +41,9 @@ func (r *run) Enter(d *walk.Dir) bool {
 
 // Entry implements walk.Visitor.
 func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	if r.isHeld(d, name) {
+		return
+	}
 	d.Hold()
 	j := job{dir: d, name: name, kind: kind}
 	if kind == fsys.Regular && r.isLate(d, name) {
@@ -72,6 +81,9 @@ func (r *run) skipReserved(d *walk.Dir, name string) {
 // Leave completes a directory at all destinations: everything in it is done,
 // so its own metadata can be set and will stay.
 func (r *run) Leave(d *walk.Dir) {
+	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
+		r.emptyDirs.add(d.Path()) // nothing was put into it
+	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
 	loaded := false
@@ -84,6 +96,7 @@ func (r *run) Leave(d *walk.Dir) {
 			dd.close()
 			continue
 		}
+		dd.target.durables.addDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
@@ -116,8 +129,8 @@ func (r *run) sendDirResult(d *walk.Dir) {
 		switch {
 		case dd.wasMade():
 			f.targets = append(f.targets, targetResult{target: dd.target, done: outCreated})
-		case dd.refreshed:
-			f.targets = append(f.targets, targetResult{target: dd.target, done: outRefreshed})
+		case dd.refreshed != "":
+			f.targets = append(f.targets, targetResult{target: dd.target, done: outRefreshed, reason: dd.refreshed})
 		}
 	}
 	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
@@ -164,8 +177,10 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	switch {
 	case r.opts.DryRun:
 		if ours && known && !dd.fresh && r.ctx.Err() == nil {
-			var err error
-			dd.refreshed, err = r.outdated(dd.system, &dir.Object, meta, before)
+			outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
+			if outdated {
+				dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
+			}
 			return err
 		}
 	case ours && known && r.ctx.Err() == nil:
@@ -194,7 +209,9 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		if err != nil {
 			return err
 		}
-		dd.refreshed = !dd.fresh && (outdated || changed && !disturbed)
+		if !dd.fresh && (outdated || changed && !disturbed) {
+			dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
+		}
 	case dd.tookOver:
 		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err

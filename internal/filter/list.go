@@ -36,6 +36,7 @@ import (
 	"hash/fnv"
 	"io"
 	"strings"
+	"sync/atomic"
 )
 
 // Verdict is what a [List] says about one entry.
@@ -94,7 +95,7 @@ func (l *List) add(pattern string, include bool) error {
 	if err != nil {
 		return err
 	}
-	r.include, r.text = include, pattern
+	r.include, r.text, r.met = include, pattern, new(atomic.Bool)
 	l.rules = append(l.rules, r)
 	l.paths = l.paths || !r.anyBase
 	return nil
@@ -200,7 +201,7 @@ func (l *List) LooksAtPaths() bool { return l != nil && l.paths }
 // of its parent, except that a file in a directory that is merely traversed
 // is excluded. Thus an included directory includes what lies below it.
 //
-// Match does not allocate.
+// Match does not allocate. It remembers which rules match; see [List.Unmet].
 func (l *List) Match(path string, isDir bool, parent Verdict) Verdict {
 	if parent == Excluded {
 		return Excluded
@@ -214,6 +215,7 @@ func (l *List) Match(path string, isDir bool, parent Verdict) Verdict {
 		if !r.match(path, base, isDir) {
 			continue
 		}
+		l.note(i, path, base, isDir)
 		if r.include {
 			return Included
 		}
@@ -223,4 +225,48 @@ func (l *List) Match(path string, isDir bool, parent Verdict) Verdict {
 		return Excluded
 	}
 	return parent
+}
+
+// note records that rule i matches an entry, and which of the rules before it do.
+func (l *List) note(i int, path, base string, isDir bool) {
+	for ; i >= 0; i-- {
+		if r := &l.rules[i]; !r.met.Load() && r.match(path, base, isDir) {
+			r.met.Store(true)
+		}
+	}
+}
+
+// Unmet returns the rules that have matched nothing that Match was asked about, in their
+// order: "include" or "exclude", and the pattern. Nothing below an excluded directory is
+// asked about.
+func (l *List) Unmet() (unmet [][2]string) {
+	if l == nil {
+		return nil
+	}
+	for _, r := range l.rules {
+		kind := "exclude"
+		if r.include {
+			kind = "include"
+		}
+		if !r.met.Load() {
+			unmet = append(unmet, [2]string{kind, r.text})
+		}
+	}
+	return unmet
+}
+
+// Ignores returns the rules as lines of a .gitignore. ok is false if there is an include:
+// an ignore list includes everything that it does not name.
+func (l *List) Ignores() (lines []string, ok bool) {
+	for _, r := range l.rules {
+		if r.include {
+			return nil, false
+		}
+		line := r.text
+		if strings.HasPrefix(line, "!") || strings.HasPrefix(line, "#") {
+			line = `\` + line
+		}
+		lines = append(lines, line)
+	}
+	return lines, true
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Only is the set of paths of --files-from. A nil *Only wants everything; one
@@ -32,11 +33,11 @@ func (o *Only) Fingerprint() uint64 {
 // way to one. The methods of a nil *Node say that nothing is wanted.
 type Node struct {
 	all      bool
+	met      atomic.Bool // Child has returned it
 	children map[string]*Node
 }
 
-// everything stands for each wanted subtree. It is shared: a long list of
-// files then costs one map entry per file.
+// everything is the node of a source of which all is wanted.
 var everything = &Node{all: true}
 
 // ReadOnly reads a list of paths relative to the source, one per line or, if
@@ -108,7 +109,7 @@ func (o *Only) add(path string) {
 		}
 	}
 	if len(names) == 0 {
-		o.root = everything
+		o.root = &Node{all: true}
 		return
 	}
 	node := o.root
@@ -125,7 +126,7 @@ func (o *Only) add(path string) {
 		node = child
 	}
 	if !node.all {
-		node.setChild(names[last], everything)
+		node.setChild(names[last], &Node{all: true})
 	}
 }
 
@@ -168,5 +169,30 @@ func (n *Node) Child(name string) *Node {
 	case n.all:
 		return n
 	}
-	return n.children[name]
+	child := n.children[name]
+	if child != nil && !child.met.Load() {
+		child.met.Store(true)
+	}
+	return child
+}
+
+// Unmet returns the paths of the list, in byte order of their names, of which [Node.Child]
+// was never asked. A path that leads to one counts with it.
+func (o *Only) Unmet() (paths []string) {
+	if o != nil {
+		o.root.unmet("", &paths)
+	}
+	return paths
+}
+
+func (n *Node) unmet(prefix string, paths *[]string) {
+	for _, name := range n.Names() {
+		child := n.children[name]
+		switch {
+		case !child.all:
+			child.unmet(prefix+name+"/", paths)
+		case !child.met.Load():
+			*paths = append(*paths, prefix+name)
+		}
+	}
 }

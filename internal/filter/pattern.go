@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 )
 
 // A rule is one compiled pattern.
@@ -12,7 +13,8 @@ type rule struct {
 	dirOnly bool // the pattern ended in a slash
 	anyBase bool // one segment, matched against the base name at any depth
 	segs    []segment
-	text    string // as it was given
+	text    string       // as it was given
+	met     *atomic.Bool // it has matched an entry
 }
 
 // compile parses a pattern; the error quotes it.

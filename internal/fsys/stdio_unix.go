@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -24,3 +25,6 @@ func (sys *FS) openWithoutPath(link string, _ error) (*File, Info, error) {
 
 // StatFile describes what f is open on.
 func StatFile(f *os.File) (Info, error) { return (&Object{fd: int(f.Fd())}).stat() }
+
+// PipeClosed reports whether a write failed because no process reads the pipe any more.
+func PipeClosed(err error) bool { return errors.Is(err, unix.EPIPE) }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,7 @@ var known = map[Algorithm][2]string{
 	XXH128: {"99aa06d3014798d86001c324468d497f", "06b05ab6733a618578af5f94892f3950"},
 	XXH3:   {"2d06800538d394c2", "78af5f94892f3950"},
 	XXH64:  {"ef46db3751d8e999", "44bc2cf5ad770999"},
+	XXH32:  {"02cc5d05", "32d153ff"},
 	C4: {
 		"c459dsjfscH38cYeXXYogktxf4Cd9ibshE3BHUo6a58hBXmRQdZrAkZzsWcbWtDg5oQstpDuni4Hirj75GEmTc1sFT",
 		"c45S4rnaTNWonxss1u8LzsaJdEph1AJhWUF4sh2waXKMsutyfAxg4ybUeuXVWS9HdNcEypmeXn8FZGonD4w1rj9DZp",
@@ -180,6 +182,7 @@ func TestDigestsEqualThoseOfTools(t *testing.T) {
 		SHA256: {"sha256sum"}, SHA512: {"sha512sum"}, SHA1: {"sha1sum"}, MD5: {"md5sum"}, BLAKE3: {"b3sum"},
 		SHA224: {"sha224sum"}, SHA384: {"sha384sum"},
 		XXH128: {"xxhsum", "-H2", "--tag"}, XXH3: {"xxhsum", "-H3", "--tag"}, XXH64: {"xxhsum", "-H1", "--tag"},
+		XXH32: {"xxhsum", "-H0", "--tag"},
 	} {
 		t.Run(string(a), func(t *testing.T) {
 			if _, err := exec.LookPath(args[0]); err != nil {
@@ -216,4 +219,45 @@ func TestDocsNameTheHashesWithoutStates(t *testing.T) {
 	require.NoError(t, err)
 	want := "(" + strings.Join(without[:last], ", ") + " and " + without[last] + " cannot save theirs"
 	require.True(t, strings.Contains(strings.Join(strings.Fields(string(page)), " "), want), want)
+}
+
+// The length of a file is not counted in 32 bits: files of 4 GiB and a little have lanes, too.
+func TestXXH32OfLongFiles(t *testing.T) {
+	short, long := newXXH32(), newXXH32()
+	for _, h := range []*xxh32{short, long} {
+		h.Write([]byte(strings.Repeat("0123456789abcdef", 3)))
+	}
+	long.total += 1 << 32
+	short.Write([]byte("xyz"))
+	long.Write([]byte("xyz"))
+	require.Equal(t, short.Sum(nil), long.Sum(nil))
+	few := newXXH32()
+	few.Write([]byte("xyz"))
+	few.total += 1 << 32
+	require.NotEqual(t, XXH32.digestOf("xyz"), few.Sum(nil))
+}
+
+// digestOf returns the digest of a text.
+func (a Algorithm) digestOf(text string) []byte {
+	h := a.New()
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+func TestExpected(t *testing.T) {
+	digest := XXH64.digestOf("abc")
+	reversed := slices.Clone(digest)
+	slices.Reverse(reversed)
+	for _, tt := range []struct {
+		listed   []byte
+		anyOrder bool
+		want     bool
+	}{
+		{digest, false, true}, {digest, true, true},
+		{reversed, false, false}, {reversed, true, true},
+		{XXH64.digestOf("x"), true, false}, {nil, true, false}, {digest[:7], true, false},
+	} {
+		e := Expected{XXH64, tt.listed, tt.anyOrder}
+		require.Equal(t, tt.want, e.Matches(digest), "%x, any order: %t", tt.listed, tt.anyOrder)
+	}
 }

@@ -26,6 +26,7 @@ const (
 	C4     Algorithm = "c4"
 	SHA224 Algorithm = "sha224"
 	SHA384 Algorithm = "sha384"
+	XXH32  Algorithm = "xxh32"
 )
 
 // entry is everything that Sealift knows about one algorithm.
@@ -86,6 +87,7 @@ var table = []entry{
 	{name: C4, size: 64, new: sha512.New, file: "C4SUMS", tags: []string{"C4"}, ambiguous: true, text: &textForm{appendC4, decodeC4}},
 	{name: SHA224, size: 28, new: sha256.New224, tags: []string{"SHA224", "SHA2-224"}, byLength: true},
 	{name: SHA384, size: 48, new: sha512.New384, tags: []string{"SHA384", "SHA2-384"}, byLength: true},
+	{name: XXH32, size: 4, new: func() hash.Hash { return newXXH32() }, tags: []string{"XXH32"}},
 }
 
 var byName = func() map[Algorithm]*entry {

@@ -58,6 +58,9 @@ func (f *File) Find(entries []Entry, path []byte) (first, end int) {
 	return first, end
 }
 
+// From returns the file from an offset up to its end.
+func (f *File) From(offset int64) io.Reader { return io.NewSectionReader(f.src, offset, f.size-offset) }
+
 // firstRead is how much of a line ReadLine asks for at first, in bytes; most lines are
 // shorter than 250.
 const firstRead = 512

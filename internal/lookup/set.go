@@ -35,5 +35,18 @@ func (s *Set) Has(text string) bool {
 	return found
 }
 
+// Repeated returns the texts that were added more than once.
+func (s *Set) Repeated() *Set {
+	repeated := &Set{seed: s.seed, sorted: true}
+	slices.Sort(s.hashes)
+	s.sorted = true
+	for i, h := range s.hashes {
+		if i > 0 && h == s.hashes[i-1] {
+			repeated.hashes = append(repeated.hashes, h)
+		}
+	}
+	return repeated
+}
+
 // Len returns the number of texts, those that were added several times counted as often.
 func (s *Set) Len() int { return len(s.hashes) }

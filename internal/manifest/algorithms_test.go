@@ -105,7 +105,8 @@ func TestDigestsThatNeedAName(t *testing.T) {
 		{line: short + "  a", by: map[hash.Algorithm]bool{hash.XXH64: true, hash.XXH3: true}},
 		{line: short + " *a", by: map[hash.Algorithm]bool{hash.XXH64: true, hash.XXH3: true}},
 		{line: strings.ToUpper(short) + "  a", by: map[hash.Algorithm]bool{hash.XXH64: true, hash.XXH3: true}},
-		{line: short[:8] + "  a"},
+		{line: short[:8] + "  a", by: map[hash.Algorithm]bool{hash.XXH32: true}},
+		{line: short[:6] + "  a"},
 		{line: short + short[:8] + "  a"},
 		{line: "deadbeefdeadbee  a"},
 		{line: c4ABC + "  a", by: map[hash.Algorithm]bool{hash.C4: true}},
@@ -127,6 +128,7 @@ func TestDigestsThatNeedAName(t *testing.T) {
 		{line: "XXH3_" + short},
 		{line: "XXH3_" + short + "00  a"},
 		{line: "CRC64 (a) = " + short},
+		{line: "XXH32 (a) = " + short[:8], tag: "XXH32"},
 		{line: "MD5 (a) = " + short},
 		{line: "XXH64 (a) = " + short[:8]},
 	} {

@@ -5,13 +5,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// BagIt is the format of manifest-ALG.txt and tagmanifest-ALG.txt in a bag (RFC 8493). It
-// is only read.
+// BagIt is the format of manifest-ALG.txt and tagmanifest-ALG.txt in a bag (RFC 8493).
 //
 // A line is the digest in hex, spaces or tabs, and the path, which starts with neither. It
 // ends with a line feed, a carriage return or both. In the path, %0A, %0D and %25 stand
@@ -19,6 +19,8 @@ import (
 // (section 2.1.3). Since many programs write the percent sign as it is, Line.Literal holds
 // the path as it stands where that differs. md5sum's asterisk before "data/", which
 // RFC 8493 warns of, is taken off.
+//
+// A line is written with two spaces, and with these three escapes in upper case.
 var BagIt Format = bagIt{}
 
 type bagIt struct{}
@@ -38,7 +40,51 @@ func (bagIt) read(r io.Reader, a hash.Algorithm) entries {
 	return newLineReader(newLineFeeder(r), MaxLine, &bagParser{algorithm: a})
 }
 
-func (bagIt) write(*bufio.Writer, *document) error { return errors.ErrUnsupported }
+func (bagIt) write(out *bufio.Writer, d *document) error {
+	if len(d.Hashes) != 1 {
+		return errors.ErrUnsupported
+	}
+	var line []byte
+	return d.each(0, func(e Entry) error {
+		line = d.Hashes[0].AppendText(line[:0], e.Digests[0])
+		line = append(line, "  "...)
+		line = append(line, BagItName(e.Path)...)
+		_, err := out.Write(append(line, '\n'))
+		return err
+	})
+}
+
+var (
+	bagItEscapes     = strings.NewReplacer("%", "%25", "\n", "%0A", "\r", "%0D")
+	lineBreakEscapes = strings.NewReplacer("\n", "%0A", "\r", "%0D")
+	lineBreaks       = strings.NewReplacer("%0A", "\n", "%0a", "\n", "%0D", "\r", "%0d", "\r")
+)
+
+// BagItName returns a path as a BagIt manifest writes it.
+func BagItName(path string) string { return bagItEscapes.Replace(path) }
+
+// BagItPaths returns the paths that a name in a BagIt manifest or in fetch.txt can mean, the
+// best first: by RFC 8493, with line breaks decoded only, as bagit.py writes names, and as
+// it is.
+func BagItPaths(name string) []string {
+	paths := []string{string(appendPercentDecoded(nil, []byte(name)))}
+	for _, other := range []string{lineBreaks.Replace(name), name} {
+		if !slices.Contains(paths, other) {
+			paths = append(paths, other)
+		}
+	}
+	return paths
+}
+
+// BagItNames returns the names by which BagIt manifests list a path, besides the path as it
+// is decoded by RFC 8493: as bagit.py writes it, and as it is.
+func BagItNames(path string) []string {
+	names := []string{lineBreakEscapes.Replace(path)}
+	if names[0] != path {
+		names = append(names, path)
+	}
+	return names
+}
 
 // A bagParser parses lines of BagIt.
 type bagParser struct {

@@ -119,15 +119,15 @@ func checkAgainstModel(t *testing.T, f Format, text []byte, lineText string, max
 			}
 			got, err := r.Next()
 			if err != nil || r.Number() != number {
-				t.Fatalf("line %d: got %q in line %d, %v, want %q", number, got, r.Number(), err, want.Line)
+				t.Fatalf("line %d: got %+v in line %d, %v, want %+v", number, got, r.Number(), err, want.Line)
 			}
 			require.Equal(t, want.Line, got)
 			if strings.ContainsRune(got.Path, 0) || got.Path == "" || len(got.Digest) < 16 || got.Literal == got.Path {
-				t.Fatalf("line %d: %q", number, got)
+				t.Fatalf("line %d: %+v", number, got)
 			}
 		}
 		if l, err := r.Next(); err != io.EOF {
-			t.Fatalf("after the last line: %q, %v", l, err)
+			t.Fatalf("after the last line: %+v, %v", l, err)
 		}
 		if count, kept := r.Malformed(); count != malformed || len(kept) != min(count, maxMalformedKept) {
 			t.Fatalf("%d malformed lines (%v), want %d", count, kept, malformed)
@@ -219,7 +219,7 @@ func FuzzStyle(f *testing.F) {
 		if path := first; len(rest) == len(paths) && !strings.ContainsAny(path, "\r\n") {
 			l, err := NewReader(strings.NewReader(hex.EncodeToString(digest)+"\t"+path), BagIt, "").Next()
 			if err != nil || l.Path != path && l.Literal != path {
-				t.Fatalf("%q reads back as %q, %v", path, l, err)
+				t.Fatalf("%q reads back as %+v, %v", path, l, err)
 			}
 		}
 	})
@@ -234,11 +234,11 @@ func requireReadBack(t *testing.T, f Format, text string, paths []string, digest
 		lines = lines[1:]
 	}
 	if count, _ := r.Malformed(); err != nil || count != 0 || len(lines) != len(paths) {
-		t.Fatalf("%q reads back as %q, %v", text, lines, err)
+		t.Fatalf("%q reads back as %+v, %v", text, lines, err)
 	}
 	for i, l := range lines {
 		if l.Path != paths[i] || !bytes.Equal(l.Digest, digest) || l.Algorithm != tag {
-			t.Fatalf("%q reads back as %q, want %q", text, l, paths[i])
+			t.Fatalf("%q reads back as %+v, want %q", text, l, paths[i])
 		}
 	}
 }

@@ -35,7 +35,7 @@ type Format interface {
 }
 
 // formats is the table of all formats. No file name is one of two formats.
-var formats = []Format{GNU, BSD, BagIt}
+var formats = []Format{GNU, BSD, BagIt, ClassicMHL{}}
 
 // FormatOf returns the format in which manifests of an algorithm are written by default:
 // GNU, or BSD if lines of the algorithm need a tag.
@@ -78,7 +78,7 @@ type entries interface {
 	// next returns the next entry with its place in the file. Its bytes belong to the
 	// caller until the next call. The error is errNothing for a comment or the like and
 	// errMalformed for what is no entry, both with the place; io.EOF, with the length of
-	// the file as offset; or that of reading.
+	// the file as offset; that of reading; or that of a document that cannot be read on.
 	next() (fields, error)
 
 	// again returns a function that reads the entry at an offset once more. It is called
@@ -90,15 +90,43 @@ type entries interface {
 // fields are the parts of an entry.
 type fields struct {
 	path, digest, tag []byte
-	literal           []byte // Line.Literal
-	number            int    // of the line, from 1
-	offset            int64  // of the entry's first byte
+	literal           []byte  // Line.Literal
+	listed            *Listed // of an entry of a document, which has neither digest nor tag
+	number            int     // of the line, from 1
+	offset            int64   // of the entry's first byte
 }
 
 // isOf reports whether an entry is one of an algorithm, or one without a tag that has a
 // digest of the length of its digests.
-func (f *fields) isOf(a hash.Algorithm) bool {
-	return len(f.digest) == a.Size() && (len(f.tag) == 0 || hash.OfTag(f.tag) == a)
+func (f *fields) isOf(a hash.Algorithm) bool { return f.digestOf(a) != nil }
+
+// digestOf returns the digest of an entry for which isOf is true, and nil for another one.
+func (f *fields) digestOf(a hash.Algorithm) []byte {
+	if f.listed != nil {
+		return f.listed.digestOf(a)
+	}
+	if len(f.digest) != a.Size() || len(f.tag) > 0 && hash.OfTag(f.tag) != a {
+		return nil
+	}
+	return f.digest
+}
+
+// Listed is what an entry of a document, which is no line of text, lists for its file.
+type Listed struct {
+	Digests  []hash.Expected
+	Size     int64 // in bytes; -1 if the document does not say
+	SizeOnly bool  // nothing but the size is listed, on purpose
+}
+
+// digestOf returns the first digest of an algorithm, nil if there is none. One in an
+// unknown order of bytes does not count.
+func (l *Listed) digestOf(a hash.Algorithm) []byte {
+	for _, d := range l.Digests {
+		if d.Algorithm == a && !d.AnyOrder {
+			return d.Digest
+		}
+	}
+	return nil
 }
 
 // Recognize reports whether a file in the root of a tree is by its name a manifest of

@@ -20,7 +20,7 @@ func FuzzParseLine(f *testing.F) {
 		switch {
 		case err == nil:
 			if l.Path == "" || strings.ContainsRune(l.Path, 0) || len(l.Digest) < 16 {
-				t.Fatalf("parseLine(%q) = %q", line, l)
+				t.Fatalf("parseLine(%q) = %+v", line, l)
 			}
 			digest = l.Digest
 			checkRoundTrip(t, digest, l.Path)
@@ -47,7 +47,7 @@ func checkRoundTrip(t *testing.T, digest []byte, path string) {
 		return
 	}
 	if err != nil || l.Path != path || !bytes.Equal(l.Digest, digest) || l.Algorithm != "" {
-		t.Fatalf("%q reads back as %q, %v", written, l, err)
+		t.Fatalf("%q reads back as %+v, %v", written, l, err)
 	}
 }
 
@@ -78,7 +78,7 @@ func FuzzReader(f *testing.F) {
 				} else if err == nil {
 					got, err := r.Next()
 					if err != nil || got.Path != want.Path || got.Algorithm != want.Algorithm || !bytes.Equal(got.Digest, want.Digest) {
-						t.Fatalf("line %d: got %q, %v, want %q", i+1, got, err, want)
+						t.Fatalf("line %d: got %+v, %v, want %+v", i+1, got, err, want)
 					}
 					if r.Number() != i+1 || in.offset != int64(offset) {
 						t.Fatalf("line %d at %d is said to be line %d at %d", i+1, offset, r.Number(), in.offset)
@@ -87,7 +87,7 @@ func FuzzReader(f *testing.F) {
 				offset += len(line) + 1
 			}
 			if l, err := r.Next(); err != io.EOF {
-				t.Fatalf("after the last line: %q, %v", l, err)
+				t.Fatalf("after the last line: %+v, %v", l, err)
 			}
 			if count, kept := r.Malformed(); count != malformed || len(kept) != min(count, maxMalformedKept) {
 				t.Fatalf("%d malformed lines (%v), want %d", count, kept, malformed)

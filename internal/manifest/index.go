@@ -38,7 +38,7 @@ type reread struct {
 }
 
 // BuildCheckIndex reads the manifest of size bytes in src once. It can have any
-// origin: every entry that NewReader accepts in format f counts, except that entries
+// origin: every entry that NewReader accepts in format f counts, except that lines
 // of other algorithms than a are malformed.
 //
 // The error is that of reading src, which the Index uses for as long as it
@@ -67,7 +67,9 @@ func (ix *Index) build(hash func(path []byte) uint64) (*Index, error) {
 	f, err := r.scan()
 	for ; err == nil; f, err = r.scan() {
 		if !f.isOf(ix.algorithm) {
-			ix.malformed++
+			if f.listed == nil {
+				ix.malformed++
+			}
 			continue
 		}
 		if n := len(ix.entries); n == cap(ix.entries) {

@@ -23,14 +23,31 @@ type Listing struct {
 	entries []int // of the path, in the Index
 }
 
+// Repeated reports whether several lines are about the path.
+func (p Listing) Repeated() bool { return len(p.entries) > 1 }
+
 // Listing returns what the manifest lists for path. It reads lines again and
 // may be called from several goroutines, as Lookup.
 func (ix *Index) Listing(path string) (Listing, error) {
+	return ix.listing(path, func(fields) bool { return true })
+}
+
+// ListingAs returns what a BagIt manifest lists in lines that have exactly this name.
+func (ix *Index) ListingAs(name string) (Listing, error) {
+	path := string(appendPercentDecoded(nil, []byte(name)))
+	return ix.listing(path, func(f fields) bool { return string(f.literal) == name })
+}
+
+func (ix *Index) listing(path string, is func(fields) bool) (Listing, error) {
 	var p Listing
 	err := ix.find(path, func(i int, f fields) (more bool) {
+		if !is(f) {
+			return true
+		}
+		digest := f.digestOf(ix.algorithm)
 		p.entries = append(p.entries, i)
-		if len(p.Digests) < maxListed && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, f.digest) }) {
-			p.Digests = append(p.Digests, bytes.Clone(f.digest))
+		if len(p.Digests) < maxListed && !slices.ContainsFunc(p.Digests, func(d []byte) bool { return bytes.Equal(d, digest) }) {
+			p.Digests = append(p.Digests, bytes.Clone(digest))
 		}
 		return true
 	})

@@ -49,6 +49,10 @@ type Line struct {
 	// first: the name as it stands in a BagIt manifest, whose writer may not
 	// have encoded "%". Empty if there is none.
 	Literal string
+
+	// Listed is what an entry of a document lists, such as that of a media hash list, which
+	// has neither Digest nor Algorithm; nil for a line of text.
+	Listed *Listed
 }
 
 // Reader reads the entries of a manifest one by one, in constant memory. It is used from
@@ -80,7 +84,7 @@ func (r *Reader) Next() (Line, error) {
 	if err != nil {
 		return Line{}, err
 	}
-	l := Line{Path: string(f.path), Digest: f.digest, Literal: string(f.literal)}
+	l := Line{Path: string(f.path), Digest: f.digest, Literal: string(f.literal), Listed: f.listed}
 	if len(f.tag) > 0 {
 		if string(f.tag) != r.tag {
 			r.tag = string(f.tag)

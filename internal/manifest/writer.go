@@ -128,6 +128,7 @@ type Document struct {
 	Format Format           // nil: the usual one of the first hash
 	Hashes []hash.Algorithm // some of the Builder's; nil: all
 	Zero   bool             // for Sums: end lines with NUL bytes and do not escape names
+	Prefix string           // precedes each path of the Builder; only without Previous
 
 	// Previous has, for each hash, its lines of a manifest in the form in which Sums are
 	// written, which BuildOwnIndex or OwnBlocks has checked; nil if there are none.
@@ -190,6 +191,7 @@ func (d *document) each(i int, yield func(Entry) error) error {
 			return nil
 		}
 		d.counts.Lines++
+		e.Path = d.Prefix + e.Path
 		return yield(e)
 	}
 	keep := func() error {

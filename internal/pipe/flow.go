@@ -77,7 +77,7 @@ func (f *flow) wanted() bool { return len(f.takers) == 0 || f.writing.Load() > 0
 // send passes a piece on to all digests and takers. The last of them releases the block.
 func (f *flow) send(q piece) {
 	if f.lanes == nil && !f.sequential && f.round.blocks >= sequentialBlocks {
-		if f.pipe.inFlight.Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
+		if f.pipe.underWay().Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
 			f.lanes = f.startLanes()
 		}
 		f.round = f.newRound()

@@ -56,7 +56,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 			case end:
 				data, hole = size, size
 			}
-			f.pipe.count(min(data, size) - off)
+			f.pipe.Count(min(data, size) - off)
 			off, dataEnd = min(data, size), min(hole, size)
 			continue
 		}
@@ -79,7 +79,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 		}
 		s.wrote(off, n)
 		off += n
-		f.pipe.count(n)
+		f.pipe.Count(n)
 		if read != nil {
 			read(off)
 		}

@@ -21,8 +21,27 @@ type Pipe struct {
 	QueueSize int           // blocks that may wait in a lane
 	KeepHoles bool          // holes of the source become holes of the sinks
 	Limiter   *rate.Limiter // of the bytes read
-	Bytes     *atomic.Int64 // counts the bytes as they are read
-	inFlight  atomic.Int64  // files under way
+	Bytes     *atomic.Int64 // counts the bytes as they are read; may be nil
+
+	also     *atomic.Int64 // as Bytes
+	inFlight atomic.Int64  // files under way
+	parent   *Pipe         // whose inFlight is used; nil for its own
+}
+
+// Counting returns p with other counters of bytes; also may be nil.
+func (p *Pipe) Counting(bytes, also *atomic.Int64) *Pipe {
+	return &Pipe{
+		Pool: p.Pool, QueueSize: p.QueueSize, KeepHoles: p.KeepHoles, Limiter: p.Limiter,
+		Bytes: bytes, also: also, parent: p,
+	}
+}
+
+// underWay is the number of files under way.
+func (p *Pipe) underWay() *atomic.Int64 {
+	if p.parent != nil {
+		return p.parent.underWay()
+	}
+	return &p.inFlight
 }
 
 // MoveOptions are the options of Move; all may be left out.
@@ -53,8 +72,8 @@ const maxHole = 16 << 20 // bytes
 // the file ends at info.Size: Move reads no further unless that is 0.
 func (p *Pipe) Move(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
 	holes := p.KeepHoles && len(sinks) > 0 && info.Blocks*512 < info.Size
-	p.inFlight.Add(1)
-	defer p.inFlight.Add(-1)
+	p.underWay().Add(1)
+	defer p.underWay().Add(-1)
 	long := info.Size > int64(p.Pool.size) || o.Start > 0
 	if holes && (!long || !findsHoles(src)) { // for a short file finding zeros is cheaper; else there is no other way
 		for _, s := range sinks {
@@ -114,7 +133,7 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 	for _, s := range sinks {
 		s.take(q, clock)
 	}
-	p.count(int64(n))
+	p.Count(int64(n))
 	return int64(n), false, nil
 }
 
@@ -190,7 +209,7 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 				size := min(min(data, info.Size)-off, longest)
 				f.send(piece{off: off, hole: size})
 				off += size
-				p.count(size)
+				p.Count(size)
 				continue
 			default:
 				dataEnd = hole
@@ -217,7 +236,7 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 		f.clock.Did(int64(n))
 		f.send(piece{block: b, data: b.Buf[:n], off: off})
 		off += int64(n)
-		p.count(int64(n))
+		p.Count(int64(n))
 		if read != nil {
 			read(off)
 		}
@@ -225,9 +244,12 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 	return off, nil
 }
 
-func (p *Pipe) count(n int64) {
-	if p.Bytes != nil {
-		counters.Grow(p.Bytes, n)
+// Count adds n to the counters of bytes.
+func (p *Pipe) Count(n int64) {
+	for _, c := range [...]*atomic.Int64{p.Bytes, p.also} {
+		if c != nil {
+			counters.Grow(c, n)
+		}
 	}
 }
 

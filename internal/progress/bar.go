@@ -9,82 +9,105 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
-// Lengths of the part that the library draws, in columns.
+// Look says what the terminal can show.
+type Look struct {
+	Unicode       bool
+	Bar, Bad, Off string // SGR sequences; "" without colours
+}
+
+func (l Look) bad(text string) string {
+	if text == "" {
+		return ""
+	}
+	return l.Bad + text + l.Off
+}
+
+// Widths of the first line, in columns.
 const (
 	minBar = 8
-	maxBar = 40
-	// barFrame is what the library adds to the bar itself: the percentage
-	// ("  45% "), two brackets, and three spaces.
-	barFrame = 6 + 2 + 3
+	// phaseWidth is that of the longest phase, "verifying" or "comparing".
+	phaseWidth = 9
+	// percentWidth is that of the percentage that the library draws before the bar: "  45% ".
+	percentWidth = 6
 )
 
-// field is one fact behind the bar. Its width never changes once the totals are
-// known, so that nothing on the line moves.
+// view draws one frame for a terminal of that size: the bar, the facts, a line per
+// destination if there are several, and the file under way. No line is as wide as the
+// terminal: writing into the last column makes some terminals wrap. There is one line
+// fewer than the terminal has, or the view would scroll it.
+func view(s snapshot, columns, rows, frame int, look Look) []string {
+	space := max(columns-1, 0)
+	lines := []string{s.barLine(space, frame, look), s.factsLine(space)}
+	lines = append(lines, destinationLines(s.destinations, space, look)...)
+	if s.current != "" {
+		lines = append(lines, quote.Cut(quote.Name(s.current), space, look.Unicode))
+	}
+	return lines[:min(len(lines), max(rows-1, 1))]
+}
+
+// barLine draws the phase, the bar and the time left. Narrow terminals show fewer of them.
+func (s snapshot) barLine(space, frame int, look Look) string {
+	if !s.totalsKnown {
+		return quote.Head(spinner(frame, s.phase.String()), space)
+	}
+	phase := fmt.Sprintf("%-*s", phaseWidth, s.phase)
+	left := s.left()
+	ends := 0
+	if !look.Unicode {
+		ends = len("[]")
+	}
+	width := func() int { return space - len(phase) - percentWidth - ends - len("  ") - len(left) }
+	if width() < minBar {
+		left = ""
+	}
+	if width() < minBar {
+		phase = ""
+	}
+	if width() < 1 {
+		return quote.Head(fmt.Sprintf("%d%%", s.percent()), space)
+	}
+	return phase + strings.TrimRight(meter(s.percent(), width(), left, look), " ")
+}
+
+// leftWidth holds "ETA 59:59". Only the bar gets shorter while there are hours.
+const leftWidth = 9
+
+// left is the time left, in a place of its own also while it is unknown, so that the bar
+// does not change its length.
+func (s snapshot) left() string {
+	eta, ok := s.eta()
+	if !ok || s.phase == counters.PhaseDone {
+		return strings.Repeat(" ", leftWidth)
+	}
+	return fmt.Sprintf("%*s", leftWidth, "ETA "+Clock(eta))
+}
+
+// factsLine draws bytes, files and rates.
+func (s snapshot) factsLine(space int) string {
+	bytes, files := fmt.Sprintf("%7s", Size(s.bytes)), fmt.Sprintf("%5s", units.Count(s.files))
+	if s.totalsKnown {
+		bytes += "/" + Size(s.totalBytes)
+		files += "/" + units.Count(s.totalFiles)
+	}
+	fields := []field{{bytes, 1}}
+	if !s.bytesOnly {
+		fields = append(fields, field{files + " files", 2})
+	}
+	return fit(append(fields,
+		field{fmt.Sprintf("%9s", Rate(s.rate)), 0},
+		field{fmt.Sprintf("avg %9s", Rate(s.average)), 3},
+	), space)
+}
+
+// field is one fact of a line. Its width never changes once the totals are known, so that
+// nothing on the line moves.
 type field struct {
 	text string
 	drop int // fields with the highest number go first when space is short
-}
-
-// barLine draws one frame for a terminal of that many columns. The line is
-// shorter than the terminal is wide: writing into the last column makes some
-// terminals wrap.
-func barLine(s snapshot, columns, frame int) string {
-	space := max(columns-1, 0)
-	var line string
-	if s.totalsKnown {
-		facts := fit(s.knownFields(), space-barFrame-minBar)
-		line = meter(s.percent(), min(space-barFrame-len(facts), maxBar), facts)
-	} else {
-		line = spinner(frame, fit(s.unknownFields(), space-2))
-	}
-	line = strings.TrimRight(line, " ")
-	return line[:min(len(line), space)] // all ASCII
-}
-
-func (s snapshot) knownFields() []field {
-	fields := []field{{fmt.Sprintf("%7s/%s", Size(s.bytes), Size(s.totalBytes)), 1}}
-	if !s.bytesOnly {
-		fields = append(fields, field{fmt.Sprintf("%5s/%s files", units.Count(s.files), units.Count(s.totalFiles)), 3})
-	}
-	return append(fields,
-		field{fmt.Sprintf("%9s", Rate(s.rate)), 0},
-		field{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
-		field{fmt.Sprintf("%-*s", stateWidth, s.state()), 2},
-	)
-}
-
-// stateWidth holds "flushing 59:59" and "ETA 100:00:00".
-const stateWidth = 14
-
-// state is the time left or the phase, which share a place. While flushing it is both, as
-// long as they fit: nothing is read any more, and the phase says why.
-func (s snapshot) state() string {
-	eta, ok := s.eta()
-	switch {
-	case !ok || s.phase == counters.PhaseDone:
-	case s.phase != counters.PhaseFlushing:
-		return "ETA " + Clock(eta)
-	default:
-		if both := s.phase.String() + " " + Clock(eta); len(both) <= stateWidth {
-			return both
-		}
-	}
-	return s.phase.String()
-}
-
-func (s snapshot) unknownFields() []field {
-	fields := []field{{fmt.Sprintf("%7s", Size(s.bytes)), 0}}
-	if !s.bytesOnly {
-		fields = append(fields, field{fmt.Sprintf("%5s files", units.Count(s.files)), 1})
-	}
-	return append(fields,
-		field{fmt.Sprintf("%9s", Rate(s.rate)), 2},
-		field{fmt.Sprintf("avg %9s", Rate(s.average)), 4},
-		field{fmt.Sprintf("%-9s", s.phase), 3}, // as long as "verifying"
-	)
 }
 
 // fit joins as many fields as there is space for, in their order.
@@ -94,9 +117,12 @@ func fit(fields []field, space int) string {
 		for i, f := range fields {
 			texts[i] = f.text
 		}
-		line := strings.Join(texts, " ")
-		if len(line) <= space || len(fields) <= 1 {
+		line := strings.Join(texts, "  ")
+		if len(line) <= space {
 			return line
+		}
+		if len(fields) == 1 {
+			return quote.Head(strings.TrimLeft(line, " "), max(space, 0))
 		}
 		first := slices.MaxFunc(fields, func(a, b field) int { return a.drop - b.drop })
 		fields = slices.DeleteFunc(fields, func(f field) bool { return f == first })
@@ -107,10 +133,15 @@ func fit(fields []field, space int) string {
 // frame is drawn by a fresh bar into nowhere and taken as a string: a lasting
 // one draws nothing more once it was full, clears the line in a write of its
 // own, which flickers, and fits its width to a file that it must own.
-func meter(percent, width int, text string) string {
+func meter(percent, width int, text string, look Look) string {
+	theme := progressbar.ThemeASCII
+	if look.Unicode {
+		theme = progressbar.Theme{Saucer: "█", SaucerPadding: "░"}
+	}
+	theme.BarStart, theme.BarEnd = look.Bar+theme.BarStart, theme.BarEnd+look.Off
 	bar := newBar(100, text,
-		progressbar.OptionSetWidth(max(width, 1)),
-		progressbar.OptionSetTheme(progressbar.ThemeASCII),
+		progressbar.OptionSetWidth(width),
+		progressbar.OptionSetTheme(theme),
 		progressbar.OptionSetPredictTime(false),
 	)
 	_ = bar.Set(percent) // cannot fail: nothing is written, and the number is within bounds
@@ -121,7 +152,8 @@ func meter(percent, width int, text string) string {
 func spinner(frame int, text string) string {
 	strokes := []string{"|", "/", "-", `\`}
 	turn := frame % len(strokes)
-	return frameOf(newBar(-1, text, progressbar.OptionSpinnerCustom(strokes[turn:turn+1]), progressbar.OptionSetElapsedTime(false)))
+	drawn := frameOf(newBar(-1, text, progressbar.OptionSpinnerCustom(strokes[turn:turn+1]), progressbar.OptionSetElapsedTime(false)))
+	return strings.Join(strings.Fields(drawn), " ")
 }
 
 func newBar(total int64, text string, options ...progressbar.Option) *progressbar.ProgressBar {

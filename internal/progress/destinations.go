@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rivo/uniseg"
-
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -16,7 +14,11 @@ type destination struct {
 	name      string // quoted
 	rate      float64
 	unwritten int64
-	state     string
+	readBack  bool // what follows is of reading back, and unwritten is not shown
+	bytes     int64
+	total     int64
+	limits    bool
+	dropped   string // why nothing more is written there, quoted; "" if it is not so
 }
 
 // limiting is the least unwritten data of a destination that limits the others: so many
@@ -26,9 +28,10 @@ const (
 	limitingRatio = 2
 )
 
-// takeDestinations reads the counters of the destinations. Each byte is written to all of
-// them, so what one of them has is what was read, without its unwritten data.
-func (s *sampler) takeDestinations(now time.Time, c *counters.Set) []destination {
+// takeDestinations reads the counters of the destinations. While copying, each byte is
+// written to all of them, so what one of them has is what was read, without its unwritten
+// data.
+func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool) []destination {
 	var shown []destination
 	most, second := -1, int64(0)
 	for i, d := range c.Destinations() {
@@ -36,75 +39,62 @@ func (s *sampler) takeDestinations(now time.Time, c *counters.Set) []destination
 			s.destinations = append(s.destinations, newSampler(now))
 		}
 		at := &s.destinations[i]
-		unwritten := max(d.Unwritten.Load(), 0)
-		bytes := at.written(max(c.Bytes.Load()-c.Unread.Load(), 0), unwritten)
-		x := sample{at: now, bytes: bytes}
-		line := destination{name: quote.Name(d.Name), rate: at.since(now.Add(-rateWindow)).rateTo(x), unwritten: unwritten}
+		line := destination{name: quote.Name(d.Name), readBack: readBack}
+		if readBack {
+			line.bytes, line.total = d.ReadBack.Bytes.Load(), d.ReadBack.TotalBytes.Load()
+		} else {
+			line.unwritten = max(d.Unwritten.Load(), 0)
+			line.bytes = at.written(max(c.Bytes.Load()-c.Unread.Load(), 0), line.unwritten)
+		}
+		x := sample{at: now, bytes: line.bytes}
+		line.rate = at.since(now.Add(-rateWindow)).rateTo(x)
 		at.add(x)
 		if why := d.Dropped.Load(); why != nil {
-			line.rate, line.unwritten, line.state = 0, 0, "dropped: "+quote.Text(*why)
-		} else if most < 0 || unwritten > shown[most].unwritten {
+			line.dropped = quote.Text(*why)
+		} else if most < 0 || line.unwritten > shown[most].unwritten {
 			if most >= 0 {
 				second = max(second, shown[most].unwritten)
 			}
 			most = i
 		} else {
-			second = max(second, unwritten)
+			second = max(second, line.unwritten)
 		}
 		shown = append(shown, line)
 	}
-	if most >= 0 && shown[most].unwritten >= max(limitingBytes, limitingRatio*second) {
-		shown[most].state = "limited by this disk"
+	if most >= 0 {
+		shown[most].limits = shown[most].unwritten >= max(limitingBytes, limitingRatio*second)
 	}
 	return shown
 }
 
-// destinationLines draws one line per destination, each shorter than the terminal is wide.
-func destinationLines(list []destination, columns int) (lines []string) {
-	space := max(columns-1, 0)
+// destinationLines draws one line per destination, each at most so many columns wide.
+func destinationLines(list []destination, columns int, look Look) (lines []string) {
 	width := 0
 	for _, d := range list {
-		width = max(width, uniseg.StringWidth(d.name))
+		width = max(width, quote.Width(d.name))
 	}
-	width = min(width, space/3)
+	width = min(width, columns/3)
 	for _, d := range list {
-		name := shorten(d.name, width)
-		text := d.state
-		if !strings.HasPrefix(text, "dropped") {
-			text = fmt.Sprintf("%9s  %7s unwritten  %s", Rate(d.rate), Size(d.unwritten), d.state)
+		name := quote.Cut(d.name, width, look.Unicode)
+		start := quote.Head(name+strings.Repeat(" ", width-quote.Width(name)+2), columns)
+		space := columns - quote.Width(start)
+		if d.dropped != "" {
+			lines = append(lines, start+look.bad(quote.Head("dropped: "+d.dropped, space)))
+		} else {
+			lines = append(lines, start+fit(d.fields(), space))
 		}
-		gap := strings.Repeat(" ", max(width-uniseg.StringWidth(name), 0)+2)
-		lines = append(lines, shortenEnd(strings.TrimRight(name+gap+text, " "), space))
 	}
 	return lines
 }
 
-// shorten keeps the end of a name, which tells destinations apart.
-func shorten(text string, width int) string {
-	clusters := clustersOf(text)
-	for uniseg.StringWidth(text) > width && len(clusters) > 0 {
-		clusters = clusters[1:]
-		text = ".." + strings.Join(clusters, "")
+func (d *destination) fields() []field {
+	fields := []field{{fmt.Sprintf("%9s", Rate(d.rate)), 0}}
+	if d.readBack {
+		return append(fields, field{fmt.Sprintf("%7s/%s verified", Size(d.bytes), Size(d.total)), 1})
 	}
-	if uniseg.StringWidth(text) > width {
-		return ""
+	fields = append(fields, field{fmt.Sprintf("%7s unwritten", Size(d.unwritten)), 2})
+	if d.limits {
+		fields = append(fields, field{"limited by this disk", 1})
 	}
-	return text
-}
-
-// shortenEnd keeps the beginning of a line.
-func shortenEnd(text string, width int) string {
-	clusters := clustersOf(text)
-	for uniseg.StringWidth(text) > width {
-		clusters = clusters[:len(clusters)-1]
-		text = strings.Join(clusters, "")
-	}
-	return text
-}
-
-func clustersOf(text string) (clusters []string) {
-	for g := uniseg.NewGraphemes(text); g.Next(); {
-		clusters = append(clusters, g.Str())
-	}
-	return clusters
+	return fields
 }

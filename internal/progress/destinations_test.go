@@ -26,16 +26,51 @@ func TestEachOfSeveralDestinationsHasALine(t *testing.T) {
 	require.Equal(t, []string{
 		"'/mnt/fast'        100 MB/s      0 B unwritten",
 		"'/mnt/slow disk'  40.0 MB/s   300 MB unwritten  limited by this disk",
-		"'c'               dropped: no space left on device",
-	}, destinationLines(s.destinations, 80))
+		"'c'               <dropped: no space left on device>",
+	}, destinationLines(s.destinations, 79, Look{Bad: "<", Off: ">"}))
 	require.Equal(t, []string{
-		"'/mnt/fast'     100 MB/s      0 B unwri",
-		"../slow disk'  40.0 MB/s   300 MB unwri",
+		"'/mnt/fast'     100 MB/s",
+		"'/mnt...disk'  40.0 MB/s",
 		"'c'            dropped: no space left o",
-	}, destinationLines(s.destinations, 40))
+	}, destinationLines(s.destinations, 39, Look{}))
+	require.Equal(t, "'/mnt/slow disk'  40.0 MB/s  limited by this disk", destinationLines(s.destinations, 49, Look{Unicode: true})[1])
 
 	fast.Unwritten.Store(200e6) // both are slow
-	require.Empty(t, w.sample().destinations[1].state)
+	require.False(t, w.sample().destinations[1].limits)
+}
+
+// Reading back has rates and totals of its own at each destination.
+func TestTheLineOfADestinationShowsWhatIsVerified(t *testing.T) {
+	w := newWatched(1e9)
+	fast, slow := &counters.Destination{Name: "fast"}, &counters.Destination{Name: "slow"}
+	w.SetDestinations([]*counters.Destination{fast, slow})
+	for range 20 {
+		w.Bytes.Add(50e6)
+		w.sample()
+	}
+	w.Phase.Store(int32(counters.PhaseVerifying))
+	w.ReadBack.TotalBytes.Store(2e9)
+	w.ReadBack.TotalFiles.Store(2)
+	for _, d := range w.Destinations() {
+		d.ReadBack.TotalBytes.Store(1e9)
+	}
+	var s snapshot
+	w.sample()
+	for range 20 { // from the first second on
+		fast.ReadBack.Bytes.Add(25e6)
+		slow.ReadBack.Bytes.Add(10e6)
+		w.ReadBack.Bytes.Add(35e6)
+		s = w.sample()
+		require.InEpsilon(t, 100e6, s.destinations[0].rate, 1e-9)
+		require.InEpsilon(t, 40e6, s.destinations[1].rate, 1e-9)
+	}
+	require.Equal(t, []string{
+		"'fast'   100 MB/s   500 MB/1.00 GB verified",
+		"'slow'  40.0 MB/s   200 MB/1.00 GB verified",
+	}, destinationLines(s.destinations, 79, Look{}))
+	require.Equal(t, 35, s.percent())
+	require.InEpsilon(t, 140e6, s.rate, 1e-9)
+	require.InEpsilon(t, 140e6, s.average, 1e-9)
 }
 
 func TestLinesOfDestinationsFit(t *testing.T) {
@@ -46,8 +81,8 @@ func TestLinesOfDestinationsFit(t *testing.T) {
 	w.SetDestinations([]*counters.Destination{a, b})
 	list := w.sample().destinations
 	for columns := range 200 {
-		for _, line := range destinationLines(list, columns) {
-			require.LessOrEqual(t, uniseg.StringWidth(line), max(columns-1, 0), "%q", line)
+		for _, line := range destinationLines(list, columns, Look{Unicode: columns%2 == 0}) {
+			require.LessOrEqual(t, uniseg.StringWidth(line), columns, "%q", line)
 			require.NotContains(t, line, "\x1b")
 		}
 	}

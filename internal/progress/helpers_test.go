@@ -45,7 +45,7 @@ func run(t *testing.T, mode Mode, seconds int, prepare func(*counters.Set)) *tap
 		if prepare != nil {
 			prepare(c)
 		}
-		p := Start(Config{Mode: mode, Counters: c, Screen: tp, Width: func() int { return 80 }})
+		p := Start(Config{Mode: mode, Counters: c, Screen: tp, Size: func() (int, int) { return 80, 24 }})
 		for range seconds * 10 {
 			time.Sleep(50 * time.Millisecond) // never at the instant of a tick
 			c.Bytes.Add(10e6)

@@ -22,7 +22,7 @@ type Mode uint8
 // The modes.
 const (
 	ModeAuto  Mode = iota // see [Mode.Resolve]
-	ModeBar               // one line, redrawn in place
+	ModeBar               // a few lines, redrawn in place
 	ModePlain             // a line of text now and then
 	ModeJSON              // a JSON object per line
 	ModeNone
@@ -74,7 +74,10 @@ type Config struct {
 	Mode     Mode // not ModeAuto
 	Counters *counters.Set
 	Screen   Screen
-	Width    func() int // columns of the terminal at this moment; for ModeBar
+
+	// For ModeBar.
+	Size func() (columns, rows int) // of the terminal at this moment
+	Look Look
 }
 
 // Progress watches one run, from [Start] to [Progress.Stop].
@@ -132,9 +135,8 @@ func (p *Progress) watch() {
 		s := p.snapshot()
 		switch now := time.Now(); p.config.Mode {
 		case ModeBar:
-			columns := p.config.Width()
-			lines := append([]string{barLine(s, columns, frame)}, destinationLines(s.destinations, columns)...)
-			p.config.Screen.Bar(strings.Join(lines, "\n"))
+			columns, rows := p.config.Size() // which may have changed since the last frame
+			p.config.Screen.Bar(strings.Join(view(s, columns, rows, frame, p.config.Look), "\n"))
 		case ModePlain:
 			if now.Sub(shown) >= plainInterval {
 				shown = now

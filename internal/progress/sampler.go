@@ -29,10 +29,12 @@ const fileCost = 128 << 10
 type sampler struct {
 	start   time.Time
 	phase   counters.Phase
-	first   sample   // of the work that the average is about
-	samples []sample // oldest first; never empty
-	counted int64    // Counters.Bytes at the last sample
-	shown   int64    // of those, as many as were shown
+	work    *counters.Work // that the samples are about
+	current *string        // the file that is shown
+	first   sample         // of the work that the average is about
+	samples []sample       // oldest first; never empty
+	counted int64          // Work.Bytes at the last sample
+	shown   int64          // of those, as many as were shown
 
 	destinations []sampler
 
@@ -59,18 +61,23 @@ type snapshot struct {
 	elapsed      time.Duration
 	rate         float64       // bytes per second, lately
 	average      float64       // bytes per second, since the start of this work
+	current      string        // the path of a file under way, or ""
 	destinations []destination // if there are several
 	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
 }
 
 func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
-	shot := snapshot{
-		phase:     counters.Phase(c.Phase.Load()),
-		files:     c.Files.Load(),
-		bytesOnly: c.BytesOnly.Load(),
-		elapsed:   now.Sub(s.start),
+	shot := snapshot{phase: counters.Phase(c.Phase.Load()), bytesOnly: c.BytesOnly.Load(), elapsed: now.Sub(s.start)}
+	work, isReadBack := &c.Work, c.ReadBack.TotalFiles.Load() > 0
+	if isReadBack {
+		work = &c.ReadBack
 	}
-	counted := c.Bytes.Load() // first, so that nothing counted since is taken for written
+	if s.work != work {
+		s.destinations = nil // their samples are about other work, too
+	}
+	s.work = work
+	shot.files = work.Files.Load()
+	counted := work.Bytes.Load() // first, so that nothing counted since is taken for written
 	shot.unwritten = max(c.Unwritten.Load(), 0)
 	shot.deviceRate = c.DeviceRate.Load()
 	if shot.unwritten != s.unwritten {
@@ -79,15 +86,18 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	shot.standing = now.Sub(s.moved)
 	shot.bytes = s.written(counted, shot.unwritten)
 	switch {
-	case c.ScanDone.Load():
+	case c.ScanDone.Load(), isReadBack:
 		shot.totalsKnown = true
-		shot.totalBytes = c.TotalBytes.Load()
-		shot.totalFiles = c.TotalFiles.Load()
+		shot.totalBytes = work.TotalBytes.Load()
+		shot.totalFiles = work.TotalFiles.Load()
 	case shot.phase == counters.PhaseDone: // before the scan was; there is no more
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
-	x := sample{now, max(shot.bytes-c.Unread.Load(), 0), shot.files - c.ResumedFiles.Load()}
+	x := sample{now, shot.bytes, shot.files}
+	if !isReadBack {
+		x.bytes, x.files = max(x.bytes-c.Unread.Load(), 0), x.files-c.ResumedFiles.Load()
+	}
 	if startsAnew(s.phase, shot.phase) || x.bytes < s.first.bytes { // counted from 0 again
 		s.first = x
 		s.samples = []sample{x}
@@ -97,7 +107,10 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	shot.average = s.first.rateTo(x)
 	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
 	s.add(x)
-	shot.destinations = s.takeDestinations(now, c)
+	shot.destinations = s.takeDestinations(now, c, isReadBack)
+	if s.current = c.Current(s.current); s.current != nil {
+		shot.current = *s.current
+	}
 	return shot
 }
 
@@ -110,8 +123,8 @@ func (s *sampler) written(counted, unwritten int64) int64 {
 	return s.shown
 }
 
-// startsAnew reports whether work begins that has its own speed: reading back what was
-// copied, or reading what a manifest lists, which may have been waited for.
+// startsAnew reports whether work begins that has its own speed: reading what a manifest
+// lists, which may have been waited for.
 func startsAnew(from, to counters.Phase) bool {
 	return to == counters.PhaseVerifying && from != to
 }

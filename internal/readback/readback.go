@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -28,8 +29,9 @@ type Options struct {
 	Trees     []Tree
 	Source    *Source // nil if it is not read again
 	Algorithm hash.Algorithm
-	Workers   int // per device
-	Pipe      *pipe.Pipe
+	Workers   int        // per device
+	Pipe      *pipe.Pipe // its counter of bytes is not used
+	Counters  *counters.Set
 	Sheet     *timing.Sheet
 
 	// Report receives each finding, from several goroutines at the same time. For a file
@@ -40,9 +42,10 @@ type Options struct {
 
 // Tree is a destination.
 type Tree struct {
-	Root   *fsys.Dir
-	Device uint64
-	Place  timing.Place
+	Root     *fsys.Dir
+	Device   uint64
+	Place    timing.Place
+	Counters *counters.Work // the tree's part of Options.Counters.ReadBack
 
 	// Lines yields the paths in ascending order, each with its digest, which is valid
 	// until the next one.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -64,7 +65,8 @@ func (f files) root(t *testing.T, sys *fsys.FS) *fsys.Dir {
 func tree(t *testing.T, sys *fsys.FS, device uint64, lists, holds files) readback.Tree {
 	t.Helper()
 	return readback.Tree{
-		Root: holds.root(t, sys), Device: device, Place: timing.Destination(int(device)), Lines: lists.lines(),
+		Counters: &counters.Work{},
+		Root:     holds.root(t, sys), Device: device, Place: timing.Destination(int(device)), Lines: lists.lines(),
 		SourceChanged: func(*fsys.Dir, fsys.Info, fsys.Info) bool { return false },
 	}
 }
@@ -96,7 +98,8 @@ func run(ctx context.Context, o *readback.Options) ([]readback.Result, *report) 
 	o.Algorithm = hash.SHA256
 	o.Workers = max(o.Workers, 1)
 	o.Sheet = timing.NewSheet(10)
-	o.Pipe = &pipe.Pipe{Pool: pipe.NewPool(4096, 1<<20), QueueSize: 2, Bytes: &atomic.Int64{}}
+	o.Pipe = &pipe.Pipe{Pool: pipe.NewPool(4096, 1<<20), QueueSize: 2}
+	o.Counters = &counters.Set{}
 	if o.Report == nil {
 		o.Report = found.add
 	}

@@ -19,18 +19,23 @@ import (
 // last worker of a job compares the source with each of them.
 type worker struct {
 	*run
-	group  *group
-	trees  []*fsys.Finder
-	source *fsys.Finder // nil without a source
-	set    *hash.Set
-	clock  *timing.Clock
+	group      *group
+	trees      []*fsys.Finder
+	treePipes  []*pipe.Pipe
+	source     *fsys.Finder // nil without a source
+	sourcePipe *pipe.Pipe
+	set        *hash.Set
+	clock      *timing.Clock
+	shown      *counters.Worker
 }
 
 func (r *run) newWorker(g *group, limit int) *worker {
-	w := &worker{run: r, group: g, set: hash.NewSet([]hash.Algorithm{r.Algorithm}), clock: r.Sheet.Clock()}
+	w := &worker{run: r, group: g, set: hash.NewSet([]hash.Algorithm{r.Algorithm}), clock: r.Sheet.Clock(), shown: r.Counters.NewWorker()}
 	for _, t := range r.Trees {
 		w.trees = append(w.trees, fsys.NewFinder(t.Root, limit))
+		w.treePipes = append(w.treePipes, r.Pipe.Counting(&r.Counters.ReadBack.Bytes, &t.Counters.Bytes))
 	}
+	w.sourcePipe = r.Pipe.Counting(&r.Counters.ReadBack.Bytes, nil)
 	if r.Source != nil {
 		w.source = fsys.NewFinder(r.Source.Root, limit)
 	}
@@ -61,7 +66,9 @@ func (w *worker) work() {
 			return
 		}
 		if w.ctx.Err() == nil {
+			w.shown.Begin(j.path)
 			w.do(j)
+			w.shown.End()
 		}
 	}
 }
@@ -84,6 +91,8 @@ func (w *worker) do(j *job) {
 
 // readTree reads a file of a tree. A bad one is renamed and reported.
 func (w *worker) readTree(i int, j *job) {
+	defer w.Trees[i].Counters.Files.Add(1)
+	defer w.Counters.ReadBack.Files.Add(1)
 	dir, name, f, info, err := open(w.trees[i], j.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("it is not there any more")
@@ -93,7 +102,7 @@ func (w *worker) readTree(i int, j *job) {
 		return
 	}
 	defer f.Close()
-	have, cached, err := w.read(f, info, w.Trees[i].Place)
+	have, cached, err := w.read(w.treePipes[i], f, info, w.Trees[i].Place)
 	want := j.files[i].digest
 	switch {
 	case w.ctx.Err() != nil:
@@ -123,6 +132,7 @@ func (w *worker) differs(i int, path string, err error) {
 
 // readSource reads the source's file for judge.
 func (w *worker) readSource(j *job) {
+	defer w.Counters.ReadBack.Files.Add(1)
 	path := j.path
 	if w.Source.File != "" {
 		path = w.Source.File
@@ -136,7 +146,7 @@ func (w *worker) readSource(j *job) {
 		return
 	}
 	defer f.Close()
-	have, _, err := w.read(f, info, timing.Source)
+	have, _, err := w.read(w.sourcePipe, f, info, timing.Source)
 	if err != nil {
 		w.failSource(j, Unreadable, err)
 		return
@@ -191,16 +201,16 @@ func open(finder *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys
 
 // read returns the digest of a file, which is read from its device unless another name
 // of it was.
-func (w *worker) read(f *fsys.File, info fsys.Info, place timing.Place) (digest []byte, cached bool, err error) {
+func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info, place timing.Place) (digest []byte, cached bool, err error) {
 	read := false
 	digest, cached, err = w.linked.get(info, func() ([]byte, bool, error) {
 		read = true
 		w.set.Reset()
-		_, fromDevice, err := w.Pipe.ReadBack(w.ctx, f, info, w.set, pipe.CacheDrop, w.clock, place)
+		_, fromDevice, err := p.ReadBack(w.ctx, f, info, w.set, pipe.CacheDrop, w.clock, place)
 		return w.set.Digests()[0], !fromDevice, err
 	})
 	if !read {
-		counters.Grow(w.Pipe.Bytes, info.Size)
+		p.Count(info.Size)
 	}
 	return digest, cached, err
 }

@@ -158,7 +158,7 @@ func (j *Journal) logs() (names []string, err error) {
 		return nil, err
 	}
 	for i := range listing.Len() {
-		if name := listing.Name(i); strings.HasPrefix(name, logPrefix) || strings.HasPrefix(name, setAsidePrefix) {
+		if name := listing.Name(i); IsLog(name) {
 			names = append(names, name)
 		}
 	}

@@ -46,6 +46,25 @@ func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover 
 	return &Leftover{File: file, Size: info.Size, Durable: durable, Written: written, log: l}
 }
 
+// Continues returns how many bytes of a file a run would continue with at most, if nothing
+// has been done to the temporary in dir since.
+func (l *Log) Continues(dir *fsys.Dir, path string, src fsys.Info) int64 {
+	durable, written, ok := l.partial(path, src)
+	if !ok {
+		return 0
+	}
+	have, err := dir.Lstat(cmp.Or(durable.Temp, written.Temp))
+	switch {
+	case err != nil || have.Kind != fsys.Regular:
+		return 0
+	case have.Size >= max(durable.Offset, written.Offset):
+		return max(durable.Offset, written.Offset)
+	case have.Size >= durable.Offset:
+		return durable.Offset
+	}
+	return 0
+}
+
 // Reached returns how many bytes of a file an interrupted run has copied, at most.
 func (l *Log) Reached(path string, src fsys.Info) int64 {
 	if l == nil {

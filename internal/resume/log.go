@@ -2,6 +2,7 @@ package resume
 
 import (
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,10 +30,11 @@ type Log struct {
 	// and that no copy was interrupted there since: see Certify.
 	Certified bool
 
-	journal *Journal
-	opts    Options
-	name    string          // in the journal
-	ids     map[string]bool // of the logs of this source, which are in the names of their temporaries
+	journal  *Journal
+	readOnly bool // of a dry run, to which the journal belongs
+	opts     Options
+	name     string          // in the journal
+	ids      map[string]bool // of the logs of this source, which are in the names of their temporaries
 
 	known     *journal.Log // what interrupted runs have recorded; nil if nothing
 	knownFile *fsys.File
@@ -89,6 +91,16 @@ const (
 
 // LogName returns the name that the log of a copy from source has in the journal.
 func LogName(source string) string { return logPrefix + hashOf(source)[:16] }
+
+// IsLog reports whether a name in the journal is that of a log.
+func IsLog(name string) bool {
+	return strings.HasPrefix(name, logPrefix) || strings.HasPrefix(name, setAsidePrefix)
+}
+
+// IsLogOf reports whether a name in the journal is that of a log of copies from source.
+func IsLogOf(name, source string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(name, setAsidePrefix), LogName(source))
+}
 
 // WorthKeeping reports whether a run that was stopped leaves something that the next one
 // has to know.
@@ -219,6 +231,9 @@ func (l *Log) Close() {
 	file := l.mu.file
 	l.mu.file = nil
 	l.mu.Unlock()
+	if l.readOnly {
+		l.journal.Close()
+	}
 	if file != nil {
 		_ = file.Keep() // its records that count were synced
 	}

@@ -19,20 +19,8 @@ import (
 //
 // The warnings are for the user, also with an error. The caller must Close the log.
 func (j *Journal) OpenLog(o Options) (_ *Log, warnings []error, err error) {
-	l := &Log{journal: j, opts: o, name: LogName(o.Source), ids: map[string]bool{}, start: time.Now()}
-	l.mu.dirs, l.mu.left = map[string]string{}, map[string]string{}
-	l.mu.inFlight = map[*InFlight]*progress{}
-	l.mu.last = l.start
-	if warnings, err = l.readOthers(); err == nil {
-		var warning error
-		if warning, err = l.readOwn(); warning != nil {
-			warnings = append(warnings, warning)
-		}
-	}
-	if err == nil {
-		err = l.readCertified()
-	}
-	if err == nil {
+	l := newLog(j, o)
+	if warnings, err = l.readAll(); err == nil {
 		err = l.begin()
 	}
 	if err != nil {
@@ -40,6 +28,52 @@ func (j *Journal) OpenLog(o Options) (_ *Log, warnings []error, err error) {
 		return nil, warnings, err
 	}
 	return l, warnings, nil
+}
+
+// ReadLog is OpenLog for a dry run: it reads the journal of that name in root and changes
+// nothing. The log is nil if there is no journal. It is never written.
+func ReadLog(root *fsys.Dir, name string, o Options) (_ *Log, warnings []error, err error) {
+	dir, err := root.OpenDir(name)
+	if errors.Is(err, fs.ErrNotExist) || fsys.IsSymlinkRefusal(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	j := &Journal{root: root, name: name, dir: dir, foreign: map[string]bool{}}
+	if info, err := dir.Lstat(lockName); err == nil {
+		j.since = info.Ctime
+	}
+	l := newLog(j, o)
+	l.readOnly = true
+	if warnings, err = l.readAll(); err != nil {
+		l.Close()
+		return nil, warnings, err
+	}
+	return l, warnings, nil
+}
+
+func newLog(j *Journal, o Options) *Log {
+	l := &Log{journal: j, opts: o, name: LogName(o.Source), ids: map[string]bool{}, start: time.Now()}
+	l.mu.dirs, l.mu.left = map[string]string{}, map[string]string{}
+	l.mu.inFlight = map[*InFlight]*progress{}
+	l.mu.last = l.start
+	return l
+}
+
+// readAll reads what interrupted runs have recorded.
+func (l *Log) readAll() (warnings []error, err error) {
+	if warnings, err = l.readOthers(); err != nil {
+		return warnings, err
+	}
+	warning, err := l.readOwn()
+	if warning != nil {
+		warnings = append(warnings, warning)
+	}
+	if err == nil {
+		err = l.readCertified()
+	}
+	return warnings, err
 }
 
 // readOthers reads since when files may be incomplete because of copies from other
@@ -153,6 +187,9 @@ func (l *Log) readOwn() (warning, err error) {
 	}
 	l.SetAside = true
 	warning = fmt.Errorf("the journal of an interrupted copy %s; it is set aside, and what that copy has left is compared with the source", why)
+	if l.readOnly {
+		return warning, nil
+	}
 	return warning, l.journal.dir.Rename(l.name, setAsidePrefix+l.name+"."+journal.NewID())
 }
 

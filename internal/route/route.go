@@ -25,7 +25,9 @@ type Options struct {
 	Targets  []string // at least one
 	Hashes   []hash.Algorithm
 	Manifest string   // the value of --manifest; "" for the usual name in each destination
+	Backup   string   // the value of --backup-dir; "" if replaced files are not kept
 	Filtered bool     // parts of the source are left out
+	Bag      bool     // each target is to be a bag, with the copy in its payload
 	FS       *fsys.FS // nil for the system's own
 }
 
@@ -45,8 +47,10 @@ type Destination struct {
 	Shown  string // Dir as the user would write it
 	Dir    string // the directory that is written, absolute and without symbolic links as far as it exists
 	Name   string // the file's name in it; "" for a tree
+	BagDir string // the root of the bag that Dir is the payload of; "" if there is no bag to make
 	Exists bool   // Dir exists
 	Anchor string // the nearest directory of Dir that exists
+	Backup *Backup
 	FS     *fsys.FS
 
 	id     fsys.ID
@@ -80,8 +84,11 @@ func Resolve(o Options) (*Route, error) {
 	if o.Filtered && rt.Name != "" {
 		return nil, failure.Refuse("filters need a directory as source; %s is a file", quote.Name(o.Source))
 	}
+	if o.Bag && rt.Name != "" {
+		return nil, failure.Refuse("--bag needs a directory as source; %s is a file", quote.Name(o.Source))
+	}
 	for _, given := range o.Targets {
-		d, err := resolveTarget(&o, src, given, rt.Name != "")
+		d, err := o.resolve(src, given, rt.Name != "")
 		if err != nil {
 			return nil, err
 		}
@@ -89,13 +96,23 @@ func Resolve(o Options) (*Route, error) {
 			switch {
 			case samePlace(other, d):
 				return nil, failure.Refuse("destinations %s and %s are the same", quote.Name(other.Given), quote.Name(given))
-			case rt.Name == "" && (below(other.Dir, d.Dir) || below(d.Dir, other.Dir)):
+			case rt.Name == "" && (below(other.top(), d.top()) || below(d.top(), other.top())):
 				return nil, failure.Refuse("of the destinations %s and %s, one lies inside the other", quote.Name(other.Given), quote.Name(given))
 			}
 		}
 		rt.Destinations = append(rt.Destinations, d)
 	}
-	return rt, checkManifests(&o, rt, src)
+	if err := checkManifests(&o, rt, src); err != nil {
+		return nil, err
+	}
+	return rt, resolveBackups(&o, rt, src)
+}
+
+func (o *Options) resolve(src fs.FileInfo, given string, single bool) (Destination, error) {
+	if o.Bag {
+		return resolveBag(o, src, given)
+	}
+	return resolveTarget(o, src, given, single)
 }
 
 func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (Destination, error) {
@@ -158,13 +175,9 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (Dest
 		d.id, d.closed = identityOf(o.FS, d.Dir)
 	}
 	if !single {
-		if inside, err := isInside(d.Dir, src); err != nil {
-			return d, failure.Refuse("destination %s: %s", quote.Name(given), Reason(err))
-		} else if inside {
-			return d, failure.Refuse("destination %s is the source or inside it", quote.Name(given))
-		}
+		err = refuseInside(&d, src)
 	}
-	return d, nil
+	return d, err
 }
 
 // SourcePath returns the source's absolute path without symbolic links, as an interrupted

@@ -1,6 +1,7 @@
 package sum
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,16 +13,22 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// output is where the lines go: Options.Out, or a manifest.
+// output is where the lines go: Options.Out, a manifest, or a media hash list.
 type output struct {
 	fs   *fsys.FS
 	file *catalog.File // nil without one
+	list *mediaList    // nil without one
 	out  fsys.ID       // of the file that Options.Out writes to, zero if it is none
 }
 
 // openOutput finds out where the lines go, before anything is read for them.
-func (r *run) openOutput(args []argument) (*output, error) {
+func (r *run) openOutput(ctx context.Context, args []argument) (*output, error) {
 	o := &output{fs: r.opts.FS}
+	if r.opts.MediaList != nil {
+		var err error
+		o.list, err = r.openMediaList(ctx, args)
+		return o, err
+	}
 	if r.opts.Manifest == "" {
 		if r.opts.OutFile != nil {
 			if info, err := fsys.StatFile(r.opts.OutFile); err == nil && info.Kind == fsys.Regular {
@@ -76,15 +83,20 @@ func (o *output) close() {
 	if o.file != nil {
 		o.file.Close()
 	}
+	if o.list != nil {
+		o.list.root.Close()
+	}
 }
 
 // write writes the lines. A file is complete or not written: what
 // was there stays.
 func (o *output) write(r *run) error {
-	if r.opts.Listed != nil {
+	switch {
+	case r.opts.Listed != nil:
 		return nil
-	}
-	if o.file == nil {
+	case o.list != nil:
+		return o.list.write(r)
+	case o.file == nil:
 		n, err := r.builder.Write(r.opts.Out, manifest.Document{Format: r.format, Zero: r.opts.Zero})
 		r.summary.Lines = n.Lines
 		return err
@@ -92,11 +104,8 @@ func (o *output) write(r *run) error {
 	fail := func(err error) error {
 		return fmt.Errorf("manifest %s: %w", quote.Name(r.opts.Manifest), err)
 	}
-	switch n := r.summary.Errors; {
-	case n > 0:
-		return fail(fmt.Errorf("it was not written, since %s could not be hashed", files(n)))
-	case r.summary.Files == 0: // no program takes an empty one
-		return fail(errors.New("it was not written, since there is nothing to list"))
+	if err := r.complete(); err != nil {
+		return fail(err)
 	}
 	written, err := o.file.Write()
 	if err != nil {
@@ -104,6 +113,17 @@ func (o *output) write(r *run) error {
 	}
 	r.summary.Manifest, r.summary.SHA256 = written.Path, written.SHA256
 	r.summary.Lines, r.summary.Dropped = written.Lines, written.Dropped
+	return nil
+}
+
+// complete returns an error if a manifest would not list every file, or none.
+func (r *run) complete() error {
+	switch n := r.summary.Errors; {
+	case n > 0:
+		return fmt.Errorf("it was not written, since %s could not be hashed", files(n))
+	case r.summary.Files == 0: // no program takes an empty one
+		return errors.New("it was not written, since there is nothing to list")
+	}
 	return nil
 }
 

@@ -10,13 +10,17 @@ import (
 // duSize is what stands before the name in a line of du.
 var duSize = regexp.MustCompile(`(?m)^[0-9.]+[KMGTPE]?\t`)
 
+// upwards moves the cursor up.
+var upwards = regexp.MustCompile(`\x1b\[[0-9]+A`)
+
 // Wild returns the first character of a text that no terminal and no log should be
 // given, with some of what is around it; "" if there is none. On a terminal a carriage
-// return, and the sequences that erase the rest of a line or choose a colour, are the
-// program's own.
+// return, and the sequences that erase, go up to the beginning of the bar, turn wrapping
+// off and on, or choose a colour, are the program's own.
 func Wild(text string, terminal bool) string {
 	if terminal {
-		text = strings.NewReplacer("\r", "", "\x1b[K", "", "\x1b[m", "", "\x1b[1m", "", "\x1b[1;31m", "", "\x1b[1;32m", "", "\x1b[36m", "").Replace(text)
+		text = upwards.ReplaceAllString(text, "")
+		text = strings.NewReplacer("\r", "", "\x1b[K", "", "\x1b[J", "", "\x1b[?7l", "", "\x1b[?7h", "", "\x1b[m", "", "\x1b[1m", "", "\x1b[1;31m", "", "\x1b[1;32m", "", "\x1b[36m", "").Replace(text)
 	}
 	text = duSize.ReplaceAllString(text, "")
 	for i, c := range text {

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -29,18 +30,17 @@ type job struct {
 	cached bool // it was perhaps read from memory and not from the device
 }
 
-// part is one line of a manifest on its way to a verdict, or something else to
+// part is one entry of a manifest on its way to a verdict, or something else to
 // tell in its place.
 type part struct {
-	number    int64 // in the order of the manifests
-	from      *source
-	path      string
-	digest    []byte
-	algorithm hash.Algorithm
+	number int64 // in the order of the manifests
+	from   *source
+	expectation
 
-	verdict Verdict
-	err     error
-	silent  bool // nothing to tell: it only has a number, or the run was stopped before
+	algorithm hash.Algorithm // of the first digest, or of the one that is wrong
+	verdict   Verdict
+	err       error
+	silent    bool // nothing to tell: it only has a number, or the run was stopped before
 }
 
 // worker checks one line after the other.
@@ -49,6 +49,8 @@ type worker struct {
 	tree *tree // that look is in
 	look *fsys.Finder
 	sets map[string]*digests // by the names of the algorithms
+
+	shown *counters.Worker
 }
 
 func (w *worker) close() {
@@ -61,6 +63,8 @@ func (w *worker) do(ctx context.Context, j *job) {
 	if j.path == "" { // only something to tell
 		return
 	}
+	w.shown.Begin(j.path)
+	defer w.shown.End()
 	defer w.run.counters.Files.Add(int64(len(j.parts)))
 	f, info, err := w.open(j)
 	if err != nil {
@@ -87,9 +91,19 @@ func (w *worker) do(ctx context.Context, j *job) {
 	}
 }
 
-// compare reads a file for some lines of a job, and closes it.
-func (w *worker) compare(ctx context.Context, j *job, lines []*part, f *fsys.File, info fsys.Info) {
+// compare reads a file for some lines of a job, and closes it. It reads nothing where the
+// size decides.
+func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File, info fsys.Info) {
 	defer f.Close()
+	var lines []*part
+	for _, p := range all {
+		if !p.decideBySize(info.Size) {
+			lines = append(lines, p)
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
 	set := w.digests(lines)
 	set.Reset()
 	cache := w.run.opts.Cache
@@ -112,10 +126,30 @@ func (w *worker) compare(ctx context.Context, j *job, lines []*part, f *fsys.Fil
 			p.silent = true
 		case err != nil:
 			p.verdict, p.err = Unreadable, err
-		case bytes.Equal(have[slices.Index(set.algorithms, p.algorithm)], p.digest):
-			p.verdict = Match
 		default:
-			p.verdict = Mismatch
+			p.decide(set.algorithms, have)
+		}
+	}
+}
+
+// decideBySize reports whether the size of the file is enough for a verdict.
+func (p *part) decideBySize(size int64) bool {
+	p.verdict, p.err = Match, nil
+	if p.size >= 0 && p.size != size {
+		p.verdict = Mismatch
+		p.algorithm = ""
+		return true
+	}
+	return len(p.digests) == 0
+}
+
+// decide compares the digests of the file with those that are listed.
+func (p *part) decide(algorithms []hash.Algorithm, have hash.Digests) {
+	p.verdict, p.algorithm = Match, p.digests[0].Algorithm
+	for _, want := range p.digests {
+		if !want.Matches(have[slices.Index(algorithms, want.Algorithm)]) {
+			p.verdict, p.algorithm = Mismatch, want.Algorithm
+			return
 		}
 	}
 }
@@ -137,9 +171,11 @@ func (w *worker) digests(lines []*part) *digests {
 	var algorithms []hash.Algorithm
 	key := ""
 	for _, p := range lines {
-		if !slices.Contains(algorithms, p.algorithm) {
-			algorithms = append(algorithms, p.algorithm)
-			key += string(p.algorithm) + " "
+		for _, want := range p.digests {
+			if !slices.Contains(algorithms, want.Algorithm) {
+				algorithms = append(algorithms, want.Algorithm)
+				key += string(want.Algorithm) + " "
+			}
 		}
 	}
 	d := w.sets[key]
@@ -202,7 +238,11 @@ const systemIsWindows = filepath.Separator == '\\'
 
 // otherSpellings lists what the path may be spelled like in the tree.
 func (j *job) otherSpellings(convert bool) (list []string) {
-	if j.literal != "" {
+	switch {
+	case j.literal == "":
+	case j.parts[0].from.format == manifest.BagIt:
+		list = manifest.BagItPaths(j.literal)[1:] // the first is j.path
+	default:
 		list = append(list, j.literal)
 	}
 	if convert && hasWindowsSeparators(j.path) {

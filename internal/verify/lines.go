@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ var errManifestChanged = errors.New("the manifest has changed while it was used"
 // a tree often list the same files in the same order: such lines share a job.
 func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 	for i, n := range t.notes {
-		send(&job{parts: []*part{{number: t.first + int64(i), from: &source{tree: t}, path: n.path, verdict: n.verdict, err: n.err}}})
+		send(&job{parts: []*part{{number: t.first + int64(i), from: &source{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
 	}
 	for i, s := range t.manifests {
 		index, err := s.readLines(ctx, sideBySide(t.manifests[i+1:]), send)
@@ -44,7 +43,7 @@ func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 				send(&job{parts: []*part{{number: s.first + index, from: s, silent: true}}})
 			}
 		}
-		end := &part{number: s.first + s.lines, from: s, path: filepath.Base(s.shown), verdict: Failure, err: err}
+		end := &part{number: s.first + s.lines, from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: err}
 		end.silent = err == nil || ctx.Err() != nil
 		send(&job{parts: []*part{end}})
 	}
@@ -84,12 +83,12 @@ func (s *source) readLines(ctx context.Context, later []*source, send func(*job)
 		case s.ahead.took(index):
 			continue
 		}
-		if j != nil && (j.path != l.Path || j.literal != l.Literal || len(j.parts) >= maxShared) {
+		if j != nil && (j.path != l.path || j.literal != l.literal || len(j.parts) >= maxShared) {
 			send(j)
 			j = nil
 		}
 		if j == nil {
-			j = &job{path: l.Path, literal: l.Literal}
+			j = &job{path: l.path, literal: l.literal}
 		}
 		j.parts = append(j.parts, s.part(index, l))
 		for _, other := range later {
@@ -101,16 +100,16 @@ func (s *source) readLines(ctx context.Context, later []*source, send func(*job)
 	return index, ctx.Err()
 }
 
-func (s *source) part(index int64, l line) *part {
-	return &part{number: s.first + index, from: s, path: l.Path, digest: bytes.Clone(l.Digest), algorithm: l.algorithm}
+func (s *source) part(index int64, x expectation) *part {
+	return &part{number: s.first + index, from: s, expectation: x}
 }
 
 // lookahead is how far a manifest was read while it is the turn of an earlier
 // one, and which of its lines were taken then.
 type lookahead struct {
 	in    *lines
-	line  line  // the next one to be taken
-	index int64 // its place
+	line  expectation // the next one to be taken
+	index int64       // its place
 	ended bool
 	taken []uint64 // by place
 }
@@ -122,16 +121,16 @@ func (a *lookahead) took(index int64) bool {
 // take returns the next line of the manifest if it lists the same file as l. It
 // passes over lines that come before that in the order of bytes, in which most
 // manifests are; what is passed over or never met is left for its turn.
-func (s *source) take(l line) *part {
+func (s *source) take(l expectation) *part {
 	a := &s.ahead
 	if a.taken == nil {
 		a.in, a.index, a.taken = s.read(), -1, make([]uint64, s.lines/64+1)
 		a.advance(s.lines)
 	}
-	for !a.ended && a.line.Path < l.Path {
+	for !a.ended && a.line.path < l.path {
 		a.advance(s.lines)
 	}
-	if a.ended || a.line.Path != l.Path || a.line.Literal != l.Literal {
+	if a.ended || a.line.path != l.path || a.line.literal != l.literal {
 		return nil
 	}
 	a.taken[a.index/64] |= 1 << (a.index % 64)

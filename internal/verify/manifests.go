@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -33,11 +34,13 @@ type tree struct {
 	notes     []note                 // to tell before anything else
 	selects   func(path string) bool // whether the filters want a line
 	listed    *lookup.Set            // the paths that the manifests mean; nil if nothing asks for it
+	bag       *bagCheck              // nil if it is no bag, or is not checked completely
+	history   *mhl.Tree              // nil without one
 }
 
 // note is something to tell that is not about a line.
 type note struct {
-	verdict Verdict // Warning, Failure or Incomplete
+	verdict Verdict // Warning, Failure, Incomplete or Invalid
 	path    string
 	err     error
 }
@@ -56,6 +59,9 @@ type source struct {
 	first     int64 // number of the first line in the order of all
 	ignored   int64 // lines whose file is missing, which nobody wants to know
 	ahead     lookahead
+
+	isHistory bool      // its lines are those of an ASC MHL history, which has neither name nor end in common with a file
+	temp      io.Closer // of in, perhaps nil
 }
 
 func (t *tree) device() uint64 { return t.info.ID.Dev }
@@ -65,7 +71,11 @@ func (t *tree) close() {
 		if s.file != nil {
 			s.file.Close()
 		}
+		if s.temp != nil {
+			_ = s.temp.Close() //nolint:errcheck // a temporary that is not needed any more
+		}
 	}
+	t.closeHistory()
 	if t.root != nil {
 		t.root.Close()
 	}
@@ -136,7 +146,9 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	case r.opts.Manifest != "":
 		err = t.openWithin(r.opts.Manifest)
 	default:
-		err = t.find()
+		if err = t.find(); err == nil && r.opts.Filter == nil && r.opts.Only == nil {
+			err = t.openBag()
+		}
 	}
 	if err != nil {
 		return err
@@ -262,7 +274,9 @@ func (t *tree) openWithin(name string) error {
 // find opens the manifests in the directory's root.
 func (t *tree) find() error {
 	var names []string
+	history := false
 	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		history = history || string(name) == mhl.Folder
 		if _, _, ok := manifest.Recognize(string(name)); ok {
 			names = append(names, string(name))
 		}
@@ -270,6 +284,11 @@ func (t *tree) find() error {
 	})
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	if history {
+		if err := t.openHistory(); err != nil {
+			return err
+		}
 	}
 	slices.Sort(names)
 	look := fsys.NewFinder(t.root, 1)
@@ -289,6 +308,9 @@ func (t *tree) find() error {
 		t.manifests = append(t.manifests, s)
 	}
 	if len(t.manifests) == 0 {
+		if err := t.findUnfinishedBag(); err != nil {
+			return err
+		}
 		if len(t.notes) > 0 {
 			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, t.notes[0].path)), t.notes[0].err)
 		}
@@ -324,7 +346,8 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		}
 		total += s.lines
 		leftOut += in.leftOut
-		if s.lines+in.leftOut == 0 && (s.format != manifest.BagIt || s.size > 0) { // a bag may be empty
+		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // a bag's payload may be empty
+		if s.lines+in.leftOut == 0 && !mayBeEmpty {
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
 		if err := in.complaint(); err != nil {
@@ -341,7 +364,10 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	if total == 0 && leftOut > 0 {
 		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
 	}
-	if total == 0 && len(t.signs) == 0 {
+	if total == 0 && len(t.signs) == 0 && t.bag == nil && (t.history == nil || len(t.notes) > 0) {
+		if len(t.notes) == 0 {
+			return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
+		}
 		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
 			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
 		}
@@ -351,17 +377,19 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	return nil
 }
 
-// line is a line of a manifest with the algorithm that it stands for.
-type line struct {
-	manifest.Line
-	algorithm hash.Algorithm
+// expectation is what an entry of a manifest lists for one file, which has to match all of it.
+type expectation struct {
+	path    string
+	literal string          // a second spelling of path, or ""
+	digests []hash.Expected // none: the size is all that is listed
+	size    int64           // in bytes; -1 if it is not listed
 }
 
 // lines reads a manifest.
 type lines struct {
 	*manifest.Reader
 	from    *source
-	foreign []int // numbers of lines of an unknown algorithm, or with a digest of another's length; at most maxNumbers
+	foreign []int // numbers of entries of an unknown algorithm, or with a digest of another's length; at most maxNumbers
 	count   int64 // of those
 	leftOut int64 // lines that the filters leave out
 }
@@ -373,32 +401,46 @@ func (s *source) read() *lines {
 	return &lines{Reader: manifest.NewReader(io.NewSectionReader(s.in, 0, s.size), s.format, s.algorithm), from: s}
 }
 
-// next returns the next line that can be checked. Its digest is valid until the
-// next call. The error at the end is io.EOF.
-func (l *lines) next() (line, error) {
+// next returns the next entry that can be checked. The error at the end is io.EOF.
+func (l *lines) next() (expectation, error) {
 	for {
 		entry, err := l.Next()
 		if err != nil {
-			return line{}, err
+			return expectation{}, err
 		}
-		a := l.from.algorithm
+		x, ok := l.from.expectationOf(entry)
 		switch {
-		case entry.Algorithm != "":
-			a = hash.OfTag(entry.Algorithm)
-		case a == "":
-			a = hash.OfLength(len(entry.Digest))
-		}
-		switch {
-		case a == "" || a.Size() != len(entry.Digest):
+		case !ok:
 			if l.count++; len(l.foreign) < maxNumbers {
 				l.foreign = append(l.foreign, l.Number())
 			}
 		case !l.from.tree.selects(entry.Path):
 			l.leftOut++
 		default:
-			return line{entry, a}, nil
+			return x, nil
 		}
 	}
+}
+
+// expectationOf returns what an entry lists; not ok if no digest of it is of a known algorithm.
+func (s *source) expectationOf(entry manifest.Line) (x expectation, ok bool) {
+	x = expectation{path: entry.Path, literal: entry.Literal, size: -1}
+	if listed := entry.Listed; listed != nil {
+		x.digests, x.size = listed.Digests, listed.Size
+		return x, len(x.digests) > 0 || listed.SizeOnly
+	}
+	a := s.algorithm
+	switch {
+	case entry.Algorithm != "":
+		a = hash.OfTag(entry.Algorithm)
+	case a == "":
+		a = hash.OfLength(len(entry.Digest))
+	}
+	if a == "" || a.Size() != len(entry.Digest) {
+		return x, false
+	}
+	x.digests = []hash.Expected{{Algorithm: a, Digest: bytes.Clone(entry.Digest)}}
+	return x, true
 }
 
 func (l *lines) malformed() int64 {

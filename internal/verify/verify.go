@@ -68,9 +68,8 @@ type Checked struct {
 
 // CheckedLine is the result of one line of a manifest.
 type CheckedLine struct {
-	Algorithm hash.Algorithm
-	Digest    []byte // that the line has
-	Verdict   Verdict
+	Digests []hash.Expected // none if the line has the size only
+	Verdict Verdict
 }
 
 // Verdict is what became of one line of a manifest.
@@ -79,13 +78,14 @@ type Verdict uint8
 // The verdicts.
 const (
 	Match      Verdict = iota // only reported with Options.Verbose
-	Mismatch                  // the content has another digest
+	Mismatch                  // the content has another digest or size
 	Missing                   // there is no such file
 	Unreadable                // it cannot be opened or read, or it is refused; Err says why
 	Unlisted                  // a file that no manifest names
 	Warning                   // not about a file: Err is the text, Path what it is about, perhaps ""
 	Failure                   // not about a line, but not done all the same: Err is the text
 	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do
+	Invalid                   // Path is what makes the directory no valid bag; Err says why
 )
 
 // Result is one thing worth telling.
@@ -94,7 +94,7 @@ type Result struct {
 	Dir       string         // as the user named it, or the directory of the manifest that the user named
 	Manifest  string         // as a user would write it; "" for Unlisted
 	Path      string         // as the manifest names it, raw bytes; relative to Dir; "" for Dir itself
-	Algorithm hash.Algorithm // of the line
+	Algorithm hash.Algorithm // of the line, or of its digest that does not match; "" where the size decides
 	Err       error
 }
 
@@ -104,7 +104,8 @@ type Summary struct {
 	Files      int64 // read to the end, as often as that was done
 	Bytes      int64 // of those
 	Matches    int64
-	Mismatches int64
+	SizeOnly   int64 // of Matches, those of entries that list a size and no digest
+	Mismatches int64 // with what makes a bag invalid
 	Missing    int64
 	Errors     int64 // unreadable, refused, and what could not be listed
 	Unlisted   int64
@@ -142,6 +143,12 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.check(ctx)
 	if ctx.Err() == nil {
 		r.findIgnored()
+		for _, t := range r.trees {
+			if t.bag != nil {
+				r.checkBag(ctx, t)
+			}
+			r.findDirectories(t)
+		}
 	}
 	if o.Unlisted && ctx.Err() == nil {
 		for _, t := range r.trees {
@@ -246,7 +253,7 @@ func (r *run) byDevice() (groups [][]*tree) {
 
 // work is one worker: it does jobs until there are no more, and sends each on.
 func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
-	w := &worker{run: r, sets: map[string]*digests{}}
+	w := &worker{run: r, sets: map[string]*digests{}, shown: r.counters.NewWorker()}
 	defer w.close()
 	for j := range jobs {
 		if ctx.Err() == nil {
@@ -267,8 +274,12 @@ func (r *run) take(j *job, order *order) {
 			r.summary.Cached++
 		}
 	}
-	if listed := j.parts[0].from.tree.listed; listed != nil && j.meant != "" {
-		listed.Add(path.Clean(j.meant))
+	tree := j.parts[0].from.tree
+	if tree.listed != nil && j.meant != "" {
+		tree.listed.Add(path.Clean(j.meant))
+	}
+	if tree.bag != nil {
+		tree.bag.note(j)
 	}
 	r.deliverFile(j)
 	j.each(func(p *part) {
@@ -294,7 +305,7 @@ func (r *run) deliverFile(j *job) {
 		if p.silent || p.verdict == Missing && r.opts.IgnoreMissing {
 			continue
 		}
-		c.Lines = append(c.Lines, CheckedLine{p.algorithm, p.digest, p.verdict})
+		c.Lines = append(c.Lines, CheckedLine{p.digests, p.verdict})
 	}
 	if len(c.Lines) > 0 {
 		r.opts.Each(c)
@@ -314,7 +325,10 @@ func (r *run) account(p *part) bool {
 	switch p.verdict {
 	case Match:
 		s.Matches++
-	case Mismatch:
+		if len(p.digests) == 0 {
+			s.SizeOnly++
+		}
+	case Mismatch, Invalid:
 		s.Mismatches++
 	case Missing:
 		if r.opts.IgnoreMissing {
@@ -338,7 +352,7 @@ func (r *run) findIgnored() {
 	for _, t := range r.trees {
 		for _, s := range t.manifests {
 			if s.ignored > 0 && s.ignored == s.lines {
-				p := &part{from: s, path: filepath.Base(s.shown), verdict: Failure, err: errors.New("no file of it was verified")}
+				p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: errors.New("no file of it was verified")}
 				r.account(p)
 				r.tell(p)
 			}

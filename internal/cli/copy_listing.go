@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// list adds the outcome of an entry to the listing, if --verbose asks for it: once for
+// changes, twice for all outcomes.
+func (r *copyReporter) list(e engine.Event) {
+	if r.flags.verbose == 0 {
+		return
+	}
+	var verb string
+	reason, changes := e.Reason, false
+	switch e.Kind {
+	case engine.EventCopied, engine.EventSkipped:
+		verb, changes = r.verb(e.Action)
+	case engine.EventConflict:
+		verb, reason = "conflict", errorText(e.Err)
+	case engine.EventFailed, engine.EventMismatch:
+		verb = "failed" // the message has the cause
+	default:
+		return
+	}
+	if !changes && r.flags.verbose == 1 {
+		return
+	}
+	line := verb + " " + quote.Name(pathOrDot(e.Path))
+	if r.several && e.Target != "" {
+		line += " (in " + quote.Name(e.Target) + ")"
+	}
+	if reason != "" {
+		line += ": " + quote.Text(reason)
+	}
+	key := e.Path
+	if e.Entry == fsys.Directory {
+		key += "/" // as the manifest sorts
+	}
+	// No path has a NUL byte, so a path sorts before those that begin with it.
+	at := slices.Index(r.flags.options.Targets, e.Target)
+	r.listing.add(fmt.Sprintf("%s\x00%04d", key, at+1), line)
+}
+
+// verb says what was done, or in a dry run what would be done, and whether it is a change.
+func (r *copyReporter) verb(action string) (verb string, changes bool) {
+	var done, would string
+	switch action {
+	case "created":
+		done, would = "created", "would create"
+	case "replaced":
+		done, would = "replaced", "would replace"
+	case "linked":
+		done, would = "linked", "would link"
+	case "metadata":
+		done, would = "updated metadata of", "would update metadata of"
+	default:
+		return action, false
+	}
+	if r.flags.options.DryRun {
+		return would, true
+	}
+	return done, true
+}
+
+// logAction logs what was done with an entry at a destination.
+func (r *copyReporter) logAction(e engine.Event) {
+	if r.log == nil {
+		return
+	}
+	attrs := []any{"bytes", e.Bytes}
+	if e.Reason != "" {
+		attrs = append(attrs, "reason", loggedText(e.Reason))
+	}
+	if e.Entry == fsys.Regular && len(e.Digests) > 0 {
+		attrs = append(attrs, "digests", digestsJSON(r.flags.options.Hashes, e.Digests))
+	}
+	r.log.line(slog.LevelInfo, e.Action, e.Path, e.Target, attrs...)
+}
+
+// digestsJSON are the digests of one file in JSON.
+func digestsJSON(hashes []hash.Algorithm, digests hash.Digests) []digestJSON {
+	list := []digestJSON{}
+	for i, a := range hashes {
+		if i < len(digests) && digests[i] != nil {
+			list = append(list, digestJSON{string(a), a.Text(digests[i])})
+		}
+	}
+	return list
+}

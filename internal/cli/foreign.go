@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// This file answers users who expect the flags and operands of other programs.
+
+// foreignFlags are flags of cp, rsync and sha256sum, with the answer for the commands that
+// lack them. %s is the name of the command.
+var foreignFlags = []struct{ commands, flags, answer string }{
+	{"copy", "a archive r R recursive p", "copy is recursive and keeps all metadata by default"},
+	{"verify compare sum", "r R recursive", "%s always reads directories recursively"},
+	{"copy", "del delete delete-before delete-during delete-delay delete-after delete-excluded mirror",
+		"Sealift never deletes files at the destination; 'sealift compare SRC DST' lists files that only DST has"},
+	{"copy", "remove-source-files move", "Sealift never deletes files of the source"},
+	{"copy", "c checksum", "--overwrite-policy=checksum compares content"},
+	{"copy", "ignore-existing no-clobber", "--overwrite-policy=never leaves existing files alone"},
+	{"copy", "P partial append append-verify", "the same command resumes an interrupted copy"},
+	{"verify", "c check", "verify checks without it"},
+	{"sum", "c check", "'sealift verify PATH' checks manifests"},
+}
+
+// foreignFlag is the end of a message about an unknown flag that another program has; "" if
+// there is no answer.
+func foreignFlag(cmd *cobra.Command, flag string) string {
+	for _, f := range foreignFlags {
+		if slices.Contains(strings.Fields(f.commands), cmd.Name()) && slices.Contains(strings.Fields(f.flags), flag) {
+			return ": " + strings.ReplaceAll(f.answer, "%s", cmd.Name())
+		}
+	}
+	return ""
+}
+
+// operandOfDd refuses an argument such as if=/dev/sda, unless a file has that name.
+func operandOfDd(arg string) error {
+	name, value, found := strings.Cut(arg, "=")
+	if _, err := os.Lstat(arg); !found || err == nil {
+		return nil
+	}
+	switch name {
+	case "if", "of":
+		return usagef("%q: write it as 'sealift stream IN OUT'", arg)
+	case "bs":
+		return usagef("%q: write it as --block-size=%s", arg, value)
+	case "count", "skip", "seek":
+		return usagef("%q: write it as --%s=%s", arg, name, value)
+	case "conv", "iflag", "oflag", "status", "ibs", "obs", "cbs":
+		return usagef("%q: it is an operand of dd; 'sealift stream --help' lists the flags", arg)
+	}
+	return nil
+}
+
+// isManifestFile reports whether a regular file has the name of a manifest.
+func isManifestFile(name string) bool {
+	if _, _, ok := manifest.Recognize(filepath.Base(name)); !ok {
+		return false
+	}
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode().IsRegular()
+}

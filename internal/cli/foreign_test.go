@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Users of cp, rsync, sha256sum and cmp get an answer and not only a refusal.
+func TestFlagsOfOtherProgramsGetAnAnswer(t *testing.T) {
+	const recursive = "copy is recursive and keeps all metadata by default"
+	const deletes = "Sealift never deletes files at the destination; 'sealift compare SRC DST' lists files that only DST has"
+	for line, want := range map[string]string{
+		"copy -a a b":                    "unknown flag -a: " + recursive,
+		"copy -r a b":                    "unknown flag -r: " + recursive,
+		"copy -R a b":                    "unknown flag -R: " + recursive,
+		"copy -p a b":                    "unknown flag -p: " + recursive,
+		"copy -avh a b":                  "unknown flag -a: " + recursive,
+		"copy -va a b":                   "unknown flag -a: " + recursive,
+		"copy --archive a b":             "unknown flag --archive: " + recursive,
+		"copy --recursive a b":           "unknown flag --recursive: " + recursive,
+		"copy --delete a b":              "unknown flag --delete: " + deletes,
+		"copy --delete-after a b":        "unknown flag --delete-after: " + deletes,
+		"copy --remove-source-files a b": "unknown flag --remove-source-files: Sealift never deletes files of the source",
+		"copy -c a b":                    "unknown flag -c: --overwrite-policy=checksum compares content",
+		"copy --checksum a b":            "unknown flag --checksum: --overwrite-policy=checksum compares content",
+		"copy --ignore-existing a b":     "unknown flag --ignore-existing: --overwrite-policy=never leaves existing files alone",
+		"copy --partial a b":             "unknown flag --partial: the same command resumes an interrupted copy",
+		"sum -r a":                       "unknown flag -r: sum always reads directories recursively",
+		"verify -r a":                    "unknown flag -r: verify always reads directories recursively",
+		"verify -c SHA256SUMS":           "unknown flag -c: verify checks without it",
+		"sum -c SHA256SUMS":              "unknown flag -c: 'sealift verify PATH' checks manifests",
+		"sum --check SHA256SUMS":         "unknown flag --check: 'sealift verify PATH' checks manifests",
+		"compare --recursive a b":        "unknown flag --recursive: compare always reads directories recursively",
+		"stream if=/dev/sda of=card.img": "\"if=/dev/sda\": write it as 'sealift stream IN OUT'",
+		"stream of=card.img":             "\"of=card.img\": write it as 'sealift stream IN OUT'",
+		"stream --skip 1 a bs=1M":        "\"bs=1M\": write it as --block-size=1M",
+		"stream a count=3":               "\"count=3\": write it as --count=3",
+		"stream a b conv=sparse,notrunc": "\"conv=sparse,notrunc\": it is an operand of dd; 'sealift stream --help' lists the flags",
+		"check dst":                      "there is no command \"check\"; did you mean verify?",
+		"sync a b":                       "there is no command \"sync\"; did you mean copy?",
+		"cp a b":                         "there is no command \"cp\"; did you mean copy?",
+		"hash a":                         "there is no command \"hash\"; did you mean sum?",
+		"checksum a":                     "there is no command \"checksum\"; did you mean sum?",
+		"cmp a b":                        "there is no command \"cmp\"; did you mean compare?",
+		"diff a b":                       "there is no command \"diff\"; did you mean compare?",
+		"dd a b":                         "there is no command \"dd\"; did you mean stream?",
+		"check --strict dst":             "there is no command \"check\"; did you mean verify?",
+		"sync -a a b":                    "there is no command \"sync\"; did you mean copy?",
+	} {
+		r := command(t, succeeds, "", strings.Fields(line)...)
+		require.Equal(t, 2, r.code, line)
+		require.Nil(t, r.options, line)
+		require.True(t, strings.HasPrefix(r.stderr, "sealift: "+want), "%s: %s", line, r.stderr)
+	}
+}
+
+// A manifest is a file like any other for copy, as it is for cp. A user who gives one may
+// mean to check or copy the files that it lists.
+func TestAManifestGivenToCopy(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "SHA256SUMS")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	note := "sealift: note: '" + name + "' is a manifest, and only this file is copied; to check the files that it lists: sealift verify '" + name + "'\n"
+
+	r := command(t, succeeds, "", "copy", name)
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "sealift: the destination is missing; to check the files that a manifest lists: sealift verify '"+name+"'\n")
+
+	r = command(t, succeeds, "", "copy", name, filepath.Join(dir, "dst"))
+	require.Equal(t, 0, r.code)
+	require.NotNil(t, r.options)
+	require.Equal(t, note, r.stderr)
+
+	r = command(t, succeeds, "", "copy", "-q", name, filepath.Join(dir, "dst"))
+	require.Empty(t, r.stderr)
+
+	// Nor is a directory of that name a manifest.
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "MD5SUMS"), 0o700))
+	r = command(t, succeeds, "", "copy", filepath.Join(dir, "MD5SUMS"), filepath.Join(dir, "dst"))
+	require.Empty(t, r.stderr)
+}
+
+// closedPipe is a pipe that nothing reads, as after "| head".
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
+}
+
+func TestAClosedPipeEndsEveryCommandSilently(t *testing.T) {
+	for _, line := range []string{"copy a b", "copy --json a b", "verify", "verify --json", "compare a b", "du --json", "sum --json", "version", "help", "completion bash"} {
+		r := commandTo(t, closedPipe{}, succeeds, "", strings.Fields(line)...)
+		require.Equal(t, 1, r.code, line)
+		require.Empty(t, r.stderr, line)
+	}
+	r := commandTo(t, &fullDisk{}, succeeds, "", "copy", "a", "b")
+	require.Equal(t, 1, r.code)
+	require.Equal(t, "sealift: standard output: no space left on device\n", r.stderr)
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// headJSON is how the account of every command begins: what was run, where and when.
+type headJSON struct {
+	Schema  int          `json:"schema"`
+	Command string       `json:"command"`
+	Version string       `json:"version"`
+	Host    string       `json:"host"`
+	Start   string       `json:"start"` // RFC 3339, UTC
+	End     string       `json:"end"`
+	Options []optionJSON `json:"options"` // that the user gave
+}
+
+// optionJSON is a flag of the command line. One that was given several times is there as
+// often.
+type optionJSON struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// timeJSON is the layout of times: milliseconds are enough to compare logs.
+const timeJSON = "2006-01-02T15:04:05.000Z07:00"
+
+// head returns the head of the account of a command that ends now.
+func (r *reporter) head() headJSON {
+	host, _ := os.Hostname() // "" if the system has no name
+	return headJSON{
+		Schema:  jsonSchema,
+		Command: r.cmd.Name(),
+		Version: readBuild().Version,
+		Host:    host,
+		Start:   r.start.UTC().Format(timeJSON),
+		End:     time.Now().UTC().Format(timeJSON),
+		Options: givenOptions(r.cmd),
+	}
+}
+
+// givenOptions returns the flags that the user gave, in the order of the command line; the
+// rules of filters are together, because their order among each other has a meaning.
+func givenOptions(cmd *cobra.Command) []optionJSON {
+	list, anyRule := []optionJSON{}, false
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch v := f.Value.(type) {
+		case *ruleValue:
+			if !anyRule {
+				list = append(list, *v.given...)
+			}
+			anyRule = true
+		case pflag.SliceValue:
+			for _, value := range v.GetSlice() {
+				list = append(list, optionJSON{f.Name, value})
+			}
+		default:
+			list = append(list, optionJSON{f.Name, f.Value.String()})
+		}
+	})
+	return list
+}
+
+// ruleValue is a flag that adds a rule each time it is given. given has all rules of the
+// command in their order.
+type ruleValue struct {
+	name  string
+	add   func(string) error
+	given *[]optionJSON
+}
+
+func (v *ruleValue) Set(text string) error {
+	if err := v.add(text); err != nil {
+		return err
+	}
+	*v.given = append(*v.given, optionJSON{v.name, text})
+	return nil
+}
+
+func (v *ruleValue) String() string { return "" }
+func (v *ruleValue) Type() string   { return "value" }

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/usage"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// headPattern is the head of an account, as far as it differs from run to run.
+var headPattern = regexp.MustCompile(`^\{"schema":1,"command":"[a-z]+","version":"[^"]+","host":"[^"]*","start":"[^"]+Z","end":"[^"]+Z","options":\[.*?\],`)
+
+// headless takes the head out of an account, except for its schema. A refusal has none.
+func headless(t testing.TB, account string) string {
+	t.Helper()
+	if strings.HasPrefix(account, `{"schema":1,"exit_code"`) || !strings.HasPrefix(account, "{") {
+		return account
+	}
+	if !headPattern.MatchString(account) {
+		t.Errorf("no head: %.300s", account)
+	}
+	return headPattern.ReplaceAllString(account, `{"schema":1,`)
+}
+
+func TestJSONBeginsWithTheSameHead(t *testing.T) {
+	before := time.Now().Truncate(time.Millisecond)
+	slowly := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
+		time.Sleep(5 * time.Millisecond)
+		return &engine.Summary{}, nil
+	}
+	type option = optionJSON
+	for _, c := range []struct {
+		out  string
+		name string
+		want []option
+	}{
+		{
+			command(t, slowly, "", "copy", "--json", "--exclude", "*.tmp", "-o", "c", "--include=a/*", "-q", "--overwrite-policy", "never", "-o", "d", "src", "b").stdout, "copy",
+			[]option{{"json", "true"}, {"exclude", "*.tmp"}, {"include", "a/*"}, {"output", "c"}, {"output", "d"}, {"quiet", "true"}, {"overwrite-policy", "never"}},
+		},
+		{verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", "--json", "x").stdout, "verify", []option{{"json", "true"}}},
+		{duCommand(t, func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }, "--exclude=x", "--exclude=y", "--json").stdout, "du", []option{{"exclude", "x"}, {"exclude", "y"}, {"json", "true"}}},
+	} {
+		var head headJSON
+		require.NoError(t, json.Unmarshal([]byte(c.out), &head), c.out)
+		assert.Equal(t, c.name, head.Command)
+		assert.Equal(t, c.want, head.Options)
+		assert.Equal(t, readBuild().Version, head.Version)
+		host, err := os.Hostname()
+		require.NoError(t, err)
+		assert.Equal(t, host, head.Host)
+		start, err := time.Parse(time.RFC3339, head.Start)
+		require.NoError(t, err)
+		end, err := time.Parse(time.RFC3339, head.End)
+		require.NoError(t, err)
+		assert.False(t, start.Before(before) || end.After(time.Now()), "%v to %v", start, end)
+		if c.name == "copy" {
+			assert.GreaterOrEqual(t, end.Sub(start), 4*time.Millisecond)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/progress"
+)
+
+// outputFlags are the flags of one command about what it prints and logs. They have the same
+// names and meaning in every command.
+type outputFlags struct {
+	quiet, json bool
+	logFile     string
+	logFormat   logFormat
+	progress    progress.Mode
+	report      string // file, "" for none
+}
+
+func (f *outputFlags) quietFlag(s *pflag.FlagSet, text string) {
+	s.BoolVarP(&f.quiet, "quiet", "q", false, text)
+}
+
+func (f *outputFlags) jsonFlag(s *pflag.FlagSet) {
+	s.BoolVar(&f.json, "json", false, "print one JSON object instead of text")
+}
+
+func (f *outputFlags) progressFlag(s *pflag.FlagSet) {
+	s.Var(newChoice(&f.progress, progress.Modes), "progress", "`MODE`: show progress on standard error: "+strings.Join(progress.Modes.List(), ", "))
+}
+
+// logFlags defines --log-file, which logs every instance of what, and --log-format.
+func (f *outputFlags) logFlags(s *pflag.FlagSet, what string) {
+	s.Var(&onceValue{&f.logFile}, "log-file", "append every "+what+" to `FILE`")
+	s.Var(newChoice(&f.logFormat, logFormats), "log-format", "`FORMAT`: write the log as text or json")
+}
+
+// use makes the reporter print and log as the flags say. The error is one of usage.
+func (r *reporter) use(f *outputFlags) error {
+	r.quiet, r.json = f.quiet, f.json
+	if f.logFormat != logText && f.logFile == "" {
+		return usagef("--log-format needs --log-file")
+	}
+	log, err := openLog(f.logFile, f.logFormat)
+	if err != nil {
+		return usagef("%s", logError(err))
+	}
+	r.log = log
+	return nil
+}
+
+// verbosity counts how often -v is given.
+type verbosity int
+
+func (v *verbosity) Set(s string) error {
+	on, err := strconv.ParseBool(s)
+	if err != nil {
+		return err
+	}
+	*v++
+	if !on {
+		*v = 0
+	}
+	return nil
+}
+
+func (v *verbosity) String() string { return strconv.FormatBool(*v > 0) }
+func (v *verbosity) Type() string   { return "bool" }
+
+// verboseFlag defines -v for a command that has two levels of it.
+func verboseFlag(s *pflag.FlagSet, v *verbosity, text string) {
+	s.VarPF(v, "verbose", "v", text).NoOptDefVal = "true"
+}

@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/route"
+)
+
+// backup is the directory in which a destination keeps what the run replaces. A file gets
+// a further name there, a hard link, before its own name is replaced: at no instant it has
+// none. If the run is stopped between the two, the next one finds that link.
+type backup struct {
+	*route.Backup
+	base *fsys.Dir // where Parts begin
+
+	id   atomic.Pointer[fsys.ID] // of the directory itself, once it exists
+	kept atomic.Int64            // names that were replaced and are kept
+}
+
+// backupState is what is known of the backup directory that a directory has. The lock is
+// held while that is made.
+type backupState struct {
+	sync.Mutex
+	durable bool // the names that lead to it are on the device
+}
+
+// openBackup opens the destination's backup directory as far as it exists. It refuses the
+// run where nothing could be kept.
+func (t *target) openBackup(r *run) error {
+	idle := r.opts.Policy == PolicyNever || r.opts.Policy == PolicyProtect // which replace nothing
+	if t.Backup == nil || t.root == nil || idle {
+		return nil
+	}
+	refuse := func(why string) error {
+		return failure.Refuse("the backup directory %s %s", quote.Name(t.Backup.Shown), why)
+	}
+	t.backup = &backup{Backup: t.Backup, base: t.root}
+	if t.Backup.Outside {
+		var err error
+		if t.backup.base, err = t.Backup.Open(); err != nil {
+			t.backup = nil
+			return refuse("cannot be opened: " + route.Reason(err))
+		}
+	}
+	dir, err := t.backup.base.OpenDir(".")
+	if err != nil {
+		return err
+	}
+	defer func() { dir.Close() }()
+	for i, name := range t.Backup.Parts {
+		sub, err := dir.OpenDir(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil && fsys.IsSymlinkRefusal(err) {
+			return refuse("is not usable: " + quote.Name(name) + " is a link or a file")
+		}
+		if err != nil {
+			return refuse("cannot be opened: " + route.Reason(err))
+		}
+		dir.Close()
+		dir = sub
+		if i == len(t.Backup.Parts)-1 {
+			if err := t.backup.learn(dir); err != nil {
+				return err
+			}
+		}
+	}
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	if info.ID.Dev != t.dev {
+		return refuse("is on another file system than the destination; files are kept there by hard links")
+	}
+	if r.opts.DryRun { // which makes no link to find out
+		return nil
+	}
+	err = probeLink(t.root, dir)
+	_ = dir.SetTimes(info.Atime, info.Mtime, info.Btime)
+	switch {
+	case err == nil:
+		return nil
+	case fsys.LinkRefused(err):
+		return refuse("cannot keep files: hard links to it cannot be made (" + route.Reason(err) + "); on FAT and exFAT there are none")
+	}
+	return refuse("cannot be written: " + route.Reason(err))
+}
+
+// learn records which directory the backup directory is.
+func (b *backup) learn(dir *fsys.Dir) error {
+	info, err := dir.Stat()
+	if err == nil {
+		b.id.Store(&info.ID)
+	}
+	return err
+}
+
+// is reports whether a directory of the destination is the backup directory.
+func (b *backup) is(id fsys.ID) bool {
+	if b == nil {
+		return false
+	}
+	own := b.id.Load()
+	return own != nil && *own == id
+}
+
+// closeBackup closes what openBackup has opened.
+func (t *target) closeBackup() {
+	if t.backup != nil && t.backup.base != t.root {
+		t.backup.base.Close()
+	}
+}
+
+// probeLink reports, by its error, whether files of one directory can be linked into
+// another. It leaves nothing behind.
+func probeLink(from, to *fsys.Dir) error {
+	file, err := from.Create(true)
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	name := to.TempName()
+	if err := from.Link(file.Name(), to, name); err != nil {
+		return err
+	}
+	return to.Remove(name)
+}
+
+// keepOld gives what has the transfer's name a name in the backup directory, if there is
+// one, because it is about to be replaced. What this run has made itself is not kept.
+func (r *run) keepOld(p *transfer) error {
+	if p.target.backup == nil || !p.exists || p.made {
+		return nil
+	}
+	p.backedUp = true
+	if r.opts.DryRun {
+		return nil
+	}
+	return r.backUp(p.dd, p.dir, p.name)
+}
+
+// backUp links the entry name of dir, which dd is about, into the backup directory. The link
+// is on the device, if the copy will be, when backUp returns.
+func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
+	old, err := dir.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		return nil
+	}
+	var to *fsys.Dir
+	if err == nil {
+		to, err = r.backupDir(dd)
+	}
+	if err == nil {
+		defer to.Close()
+		err = linkNumbered(dir, name, old.ID, to)
+	}
+	if err == nil && r.opts.Sync != SyncNone {
+		err = to.Sync()
+	}
+	if err != nil {
+		err = fmt.Errorf("what it would replace cannot be kept in %s: %w", quoteName(dd.target.Backup.Shown), err)
+	}
+	return err
+}
+
+// linkNumbered links the entry name of dir, which has the identity id, into to: under its
+// name, or the first free one of NAME.~1~, NAME.~2~ and so on. If the entry has one of
+// these names already, an interrupted run has linked it.
+func linkNumbered(dir *fsys.Dir, name string, id fsys.ID, to *fsys.Dir) error {
+	kept := name
+	for n := 1; ; n++ {
+		err := dir.Link(name, to, kept)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if have, err := to.Lstat(kept); err == nil && have.ID == id {
+			return nil
+		}
+		kept = fmt.Sprintf("%s.~%d~", name, n)
+	}
+}
+
+// backupDir opens the directory that keeps what is replaced in dd, and makes it if it does
+// not exist. The caller closes it.
+func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
+	dd.backup.Lock()
+	defer dd.backup.Unlock()
+	var dir *fsys.Dir
+	var err error
+	b, names := dd.target.backup, []string{dd.src.Name}
+	if dd.parent != nil {
+		dir, err = r.backupDir(dd.parent)
+	} else {
+		names = b.Parts
+		dir, err = b.base.OpenDir(".")
+	}
+	for _, name := range names {
+		if err != nil {
+			return nil, err
+		}
+		var sub *fsys.Dir
+		sub, err = r.enterBackup(dd, dir, name)
+		dir.Close()
+		dir = sub
+	}
+	if err != nil {
+		return nil, err
+	}
+	dd.backup.durable = true
+	if dd.parent == nil && b.id.Load() == nil {
+		if err := b.learn(dir); err != nil {
+			dir.Close()
+			return nil, err
+		}
+	}
+	return dir, nil
+}
+
+// enterBackup opens the directory name of up, a backup directory, and makes it like the
+// directory of the destination that dd is if it does not exist. The name is on the device,
+// if the copy will be, when enterBackup returns: what is linked into the directory is lost
+// without it.
+func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, error) {
+	sub, err := up.OpenDir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		made := up.Mkdir(name)
+		if made != nil && !errors.Is(made, fs.ErrExist) {
+			return nil, made
+		}
+		sub, err = up.OpenDir(name)
+		if err == nil && made == nil {
+			err = r.likeCounterpart(dd, sub)
+		}
+	}
+	if err == nil && r.opts.Sync != SyncNone && !dd.backup.durable {
+		err = up.Sync()
+	}
+	if err != nil {
+		if sub != nil {
+			sub.Close()
+		}
+		return nil, err
+	}
+	return sub, nil
+}
+
+// likeCounterpart gives a new backup directory the owner, mode and ACLs of the directory of
+// the destination that dd is. Its owner may always use it: later runs link files into it.
+func (r *run) likeCounterpart(dd *destDir, dir *fsys.Dir) error {
+	have, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	if !dd.target.isOwnWork(have) {
+		return errExchanged
+	}
+	like := &metadata{info: dd.info}
+	if dd.tookOver {
+		like.info.Mode = dd.originalMode
+	}
+	like.info.Mode |= 0o700
+	if r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
+		if like.xattrs, err = r.moveACL(dd, dir); err != nil {
+			return err
+		}
+	}
+	_, err = r.apply(dd.system, &dir.Object, like, have, true, false)
+	return err
+}
+
+// moveACL returns the ACLs of the directory that dd is, and removes those that dir has
+// inherited from its own parent.
+func (r *run) moveACL(dd *destDir, dir *fsys.Dir) ([]fsys.Xattr, error) {
+	isACL := func(name string) bool { return name == aclAccess || name == aclDefault }
+	inherited, err := dir.Xattrs(isACL)
+	if err != nil {
+		return nil, fsys.IgnoreRefusal(err)
+	}
+	for _, x := range inherited {
+		if err := dir.RemoveXattr(x.Name); err != nil {
+			return nil, err
+		}
+	}
+	from, err := dd.handle.Acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer dd.handle.Release()
+	list, err := from.Xattrs(isACL)
+	return list, fsys.IgnoreRefusal(err)
+}

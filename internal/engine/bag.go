@@ -1,0 +1,585 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// This file makes each destination a BagIt bag. If the source is a directory, the copy is
+// written into the payload of a new bag, with the journal there, and the catalog writes the
+// tag files when the payload is complete. If the source is a bag, the copy is a bag already:
+// only bagit.txt waits until everything else is complete and durable.
+//
+// A destination without bagit.txt is no bag. So no power cut, and no run that was stopped or
+// that failed, leaves an incomplete bag that a program takes for a complete one.
+
+// bagMode says how the destinations become bags.
+type bagMode uint8
+
+const (
+	bagNone bagMode = iota
+	bagMake         // the source is the payload of a new bag
+	bagAsIs         // the source is a bag
+)
+
+// BagOptions say what is written into the tag files.
+type BagOptions struct {
+	Info  []bag.Field
+	Agent string // the value of Bag-Software-Agent
+}
+
+// targetBag is what a destination has to know of its bag.
+type targetBag struct {
+	root      *fsys.Dir // nil if it does not exist yet, and if the source is a bag
+	sealed    bool      // it is complete, and nothing in it is changed
+	leftover  []string  // tag files and temporaries of an unfinished run
+	conflicts int64     // the collector's
+	warned    bool      // that it is incomplete
+}
+
+// bagModeOf returns how bags are made of the source.
+func (o *Options) bagModeOf() bagMode {
+	if o.Bag == nil {
+		return bagNone
+	}
+	if _, err := os.Lstat(filepath.Join(o.Source, bag.DeclarationName)); err == nil {
+		return bagAsIs
+	}
+	return bagMake
+}
+
+// refuseBagOptions refuses options that do not go with the bag.
+func (o *Options) refuseBagOptions(mode bagMode) error {
+	switch {
+	case mode == bagNone:
+	case o.BackupDir != "":
+		return failure.Refuse("--backup-dir cannot be used with --bag: nothing in a bag is replaced, and each file in it would have to be listed")
+	case mode == bagAsIs && o.part():
+		return failure.Refuse("the source %s is a bag, and a part of it would be none; copy it without filters", quoteName(o.Source))
+	case mode == bagAsIs && o.Manifest != "":
+		return failure.Refuse("the source %s is a bag, which is copied unchanged; --manifest would add a file", quoteName(o.Source))
+	case mode == bagAsIs && len(o.Bag.Info) > 0:
+		return failure.Refuse("the source %s is a bag, which is copied unchanged; --bag-info would change it", quoteName(o.Source))
+	case len(o.Hashes) == 0:
+		return failure.Refuse("a bag needs a hash")
+	case mode == bagMake && o.Manifest != "":
+		return o.refuseBagManifest()
+	}
+	for _, a := range o.Hashes {
+		if mode == bagMake && !slices.Contains(bag.Algorithms, a) {
+			return failure.Refuse("a bag has no manifest of %s; use md5, sha1, sha256 or sha512", a)
+		}
+	}
+	return nil
+}
+
+// refuseBagManifest refuses names of a line manifest that are not free in a bag.
+func (o *Options) refuseBagManifest() error {
+	name := o.Manifest
+	lower := strings.ToLower(name)
+	switch {
+	case len(o.Hashes) > 1:
+		return failure.Refuse("--manifest names one file, but %d hashes make a manifest each", len(o.Hashes))
+	case filepath.Base(name) != name || name == "." || name == "..":
+		return failure.Refuse("--manifest %s: with --bag, the line manifest is in the root of the bag; give a name without a directory", quoteName(name))
+	case slices.Contains([]string{bag.PayloadName, bag.DeclarationName, bag.InfoName, bag.FetchName}, lower),
+		bag.IsPayloadManifest(name), bag.IsTagManifest(name), strings.HasPrefix(lower, fsys.Reserved):
+		return failure.Refuse("--manifest %s: the bag itself uses this name", quoteName(name))
+	}
+	return nil
+}
+
+// recognizeBag finds out whether the source is a bag. If it is, the run computes the hashes
+// of its manifests as well. It refuses what cannot be in a bag.
+func (r *run) recognizeBag() error {
+	if r.bagMode == bagMake {
+		return r.refuseUnfit()
+	}
+	if r.route.Name != "" || r.listed == 0 || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
+		return nil
+	}
+	hashes, isBag, err := catalog.IsBag(r.source)
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // the walk reports a source that must not be read
+		return failure.Refuse("source %s: it cannot be found out whether it is a bag: %s", quoteName(r.opts.Source), err)
+	}
+	if err != nil || !isBag {
+		return nil //nolint:nilerr // as above
+	}
+	r.validates = true
+	r.opts.Hashes = slices.Clone(r.opts.Hashes)
+	for _, a := range hashes {
+		if !slices.Contains(r.opts.Hashes, a) {
+			r.opts.Hashes = append(r.opts.Hashes, a)
+		}
+	}
+	return nil
+}
+
+// maxUnfit is how many names a refusal lists.
+const maxUnfit = 20
+
+// refuseUnfit refuses a source with entries that a bag cannot hold.
+func (r *run) refuseUnfit() error {
+	root, info, err := r.route.OpenSource() // the walk closes it
+	if err != nil {
+		return err
+	}
+	v := &unfitVisitor{}
+	walk.Walk(r.ctx, walk.NewRoot(r.newHandles().Root(root), info, v), walk.Options{
+		Workers: walkers(r.opts.Workers), Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
+	})
+	if r.ctx.Err() != nil || v.count == 0 { // a run that was stopped copies nothing
+		return nil
+	}
+	slices.Sort(v.found)
+	list := strings.Join(v.found, ", ")
+	if more := v.count - len(v.found); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return failure.Refuse("a bag holds regular files with names in UTF-8 only, so nothing was copied: %s; leave them out with --exclude", list)
+}
+
+// unfitVisitor collects what a bag cannot hold.
+type unfitVisitor struct {
+	mu    sync.Mutex
+	count int
+	found []string
+}
+
+func (v *unfitVisitor) add(path, why string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.count++; len(v.found) < maxUnfit {
+		v.found = append(v.found, quoteName(path)+" ("+why+")")
+	}
+}
+
+func (v *unfitVisitor) Enter(d *walk.Dir) bool {
+	if utf8.ValidString(d.Name) {
+		return true
+	}
+	v.add(d.Path(), "not UTF-8")
+	return false
+}
+
+func (v *unfitVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	switch {
+	case kind != fsys.Regular:
+		v.add(d.Join(name), kind.String())
+	case !utf8.ValidString(name):
+		v.add(d.Join(name), "not UTF-8")
+	}
+}
+
+func (v *unfitVisitor) Leave(*walk.Dir)                 {}
+func (v *unfitVisitor) Failed(*walk.Dir, string, error) {} // the copy reports it
+
+// inspectBag finds out whether the destination is free for the bag, is an unfinished bag of
+// the same source, or is the complete bag. Anything else is refused.
+func (r *run) inspectBag(t *target) error {
+	if r.bagMode == bagNone {
+		return nil
+	}
+	dir := t.BagDir
+	if r.bagMode == bagAsIs {
+		dir = t.Dir
+	}
+	root, err := t.FS.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var names []string
+	err = root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		names = append(names, string(name))
+		return len(names) < mostRootNames
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	if slices.Contains(names, bag.DeclarationName) {
+		t.bag.sealed, err = true, r.refuseOtherBag(t, root)
+		return err
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if r.bagMode == bagAsIs {
+		return r.refuseJournal(t, root, names)
+	}
+	payload, err := root.OpenDir(bag.PayloadName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return notEmpty(t)
+	}
+	if err != nil {
+		return err
+	}
+	defer payload.Close()
+	var inside []string
+	err = payload.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		inside = append(inside, string(name))
+		return len(inside) < mostRootNames
+	})
+	if err != nil {
+		return err
+	}
+	if len(inside) > 0 {
+		if err := r.refuseJournal(t, payload, inside); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		switch {
+		case name == bag.PayloadName, incomplete.IsName(name):
+		case bag.IsPayloadManifest(name), bag.IsTagManifest(name), name == bag.InfoName, name == r.opts.Manifest, strings.HasPrefix(name, fsys.Reserved):
+			t.bag.leftover = append(t.bag.leftover, name)
+		default:
+			return failure.Refuse("destination %s has the entry %s, which is not of this bag", quoteName(t.Given), quoteName(name))
+		}
+	}
+	return nil
+}
+
+// mostRootNames is how many names of a directory are read to judge it.
+const mostRootNames = 100_000
+
+func notEmpty(t *target) error {
+	return failure.Refuse("destination %s is not empty; a bag needs a new or an empty directory", quoteName(t.Given))
+}
+
+// refuseJournal refuses a directory that is not empty, unless it has the journal of an
+// unfinished copy of this source, or of one that has not begun.
+func (r *run) refuseJournal(t *target, dir *fsys.Dir, names []string) error {
+	journal, err := dir.OpenDir(resume.JournalName(""))
+	if errors.Is(err, fs.ErrNotExist) {
+		return notEmpty(t)
+	}
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	source, err := r.route.SourcePath()
+	if err != nil {
+		return err
+	}
+	logs, own := 0, false
+	err = journal.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if s := string(name); resume.IsLog(s) {
+			logs++
+			own = own || resume.IsLogOf(s, source)
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return err
+	case logs > 0 && !own:
+		return failure.Refuse("destination %s has an unfinished copy from another source", quoteName(t.Given))
+	case logs == 0 && len(names) > 1:
+		return notEmpty(t)
+	}
+	return nil
+}
+
+// refuseOtherBag refuses a complete bag that is not the one that this run would make.
+func (r *run) refuseOtherBag(t *target, root *fsys.Dir) error {
+	if r.bagMode == bagMake {
+		f, info, err := root.OpenRegular(bag.InfoName)
+		var have bag.Info
+		if err == nil {
+			have, err = bag.ReadInfo(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+			f.Close()
+		}
+		if err != nil || !strings.HasPrefix(have.Agent, bag.Agent) {
+			return failure.Refuse("destination %s is a bag that Sealift has not written; choose another", quoteName(t.Given))
+		}
+		return nil
+	}
+	var names []string
+	err := r.source.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if s := string(name); s == bag.DeclarationName || bag.IsPayloadManifest(s) || bag.IsTagManifest(s) {
+			names = append(names, s)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if equal, err := sameContent(r.source, root, name); err != nil || !equal {
+			return failure.Refuse("destination %s is another bag: its %s differs", quoteName(t.Given), quoteName(name))
+		}
+	}
+	return nil
+}
+
+// sameContent reports whether two directories have equal files of a name.
+func sameContent(a, b *fsys.Dir, name string) (bool, error) {
+	f, info, err := a.OpenRegular(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	g, other, err := b.OpenRegular(name)
+	if err != nil {
+		return false, err
+	}
+	defer g.Close()
+	if info.Size != other.Size {
+		return false, nil
+	}
+	left, right := make([]byte, 64<<10), make([]byte, 64<<10)
+	for off := int64(0); off < info.Size; off += int64(len(left)) {
+		n := min(info.Size-off, int64(len(left)))
+		if _, err := (fsys.ReaderAt{File: f}).ReadAt(left[:n], off); err != nil {
+			return false, err
+		}
+		if _, err := (fsys.ReaderAt{File: g}).ReadAt(right[:n], off); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(left[:n], right[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// openBag opens the root of the bag, whose payload is the destination's root.
+func (t *target) openBag() error {
+	if t.BagDir == "" || t.root == nil {
+		return nil
+	}
+	root, err := t.FS.OpenRoot(t.BagDir)
+	if err != nil {
+		return err
+	}
+	t.bag.root = root
+	have, err := t.root.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := root.Lstat(bag.PayloadName)
+	if err == nil && now.ID != have.ID {
+		err = fsys.ErrMoved
+	}
+	return err
+}
+
+// bagOptions are those of the catalog; nil if the destination is to be no bag.
+func (t *target) bagOptions(r *run) *catalog.BagOptions {
+	if r.bagMode == bagNone {
+		return nil
+	}
+	return &catalog.BagOptions{
+		Root: t.bag.root, Shown: t.Given, Sealed: t.bag.sealed, Leftover: t.bag.leftover,
+		Info: r.opts.Bag.Info, Agent: r.opts.Bag.Agent, Lines: r.opts.Manifest,
+	}
+}
+
+// markerRoot is the directory of the marker of an incomplete copy: no payload has one.
+func (t *target) markerRoot() *fsys.Dir {
+	if t.bag.root != nil {
+		return t.bag.root
+	}
+	return t.root
+}
+
+// bagIsComplete reports whether nothing is missing in the bag. If something is, it warns.
+func (r *run) bagIsComplete(t *target) bool {
+	if r.bagMode == bagNone {
+		return true
+	}
+	r.sync()
+	complete := !t.isDropped() && !t.unwritten.Load() && r.undone[t.index].Complete() && t.bag.conflicts == 0
+	if !complete && !t.bag.sealed && !t.bag.warned {
+		t.bag.warned = true
+		err := fmt.Errorf("the bag is incomplete and has no %s; run the same command again when the cause is removed", bag.DeclarationName)
+		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
+	}
+	return complete
+}
+
+// heldDeclaration is bagit.txt of a source that is a bag. It is written last.
+type heldDeclaration struct {
+	content []byte
+	meta    *metadata
+}
+
+// maxHeld is the size of the longest bagit.txt that is copied, in bytes.
+const maxHeld = 64 << 10
+
+// holdDeclaration reads bagit.txt of the source and checks it.
+func (r *run) holdDeclaration() {
+	if r.bagMode != bagAsIs {
+		return
+	}
+	err := func() error {
+		f, info, err := r.source.OpenRegular(bag.DeclarationName)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if info.Size > maxHeld {
+			return fmt.Errorf("it is longer than %d bytes", maxHeld)
+		}
+		held := &heldDeclaration{content: make([]byte, info.Size), meta: &metadata{info: info}}
+		if n, err := (fsys.ReaderAt{File: f}).ReadAt(held.content, 0); int64(n) < info.Size {
+			return err
+		}
+		if err := r.readXattrs(&f.Object, bag.DeclarationName, held.meta); err != nil {
+			return err
+		}
+		expected, err := r.manifests.Expect(bag.DeclarationName)
+		if err != nil {
+			return err
+		}
+		set := hash.NewSet(r.opts.Hashes)
+		set.Write(held.content)
+		if err := expected.Invalid(); err != nil {
+			return err
+		}
+		if !expected.Met(set.Digests()) {
+			return errBroken
+		}
+		r.held = held
+		return nil
+	}()
+	if err != nil {
+		r.report(fileEvent(EventMismatch, bag.DeclarationName, "", failure.StageVerify, err))
+	}
+}
+
+// isHeld reports whether an entry of the source is bagit.txt, which is written last.
+func (r *run) isHeld(d *walk.Dir, name string) bool {
+	return r.bagMode == bagAsIs && d.Parent == nil && name == bag.DeclarationName
+}
+
+// sealBags writes bagit.txt of the source to the destinations whose copy of the bag is
+// complete and durable.
+func (r *run) sealBags(durable []*target) {
+	if r.bagMode != bagAsIs || r.held == nil {
+		return
+	}
+	f := &result{path: bag.DeclarationName, kind: fsys.Regular, size: int64(len(r.held.content))}
+	for _, t := range durable {
+		switch {
+		case t.bag.sealed:
+			f.targets = append(f.targets, targetResult{target: t, name: f.path, done: outUpToDate})
+		case r.bagIsComplete(t):
+			if err := r.seal(t); err != nil {
+				r.failEnd(t, failure.StageManifest, fmt.Errorf("%s: %w", bag.DeclarationName, err))
+				continue
+			}
+			f.targets = append(f.targets, targetResult{target: t, name: f.path, done: outCreated})
+		}
+	}
+	if len(f.targets) > 0 {
+		r.messages <- message{result: f}
+	}
+}
+
+func (r *run) seal(t *target) error {
+	p, err := t.root.Create(false)
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	if _, err := (&fsys.Writer{File: &p.File}).Write(r.held.content); err != nil {
+		return err
+	}
+	fresh, err := p.Stat()
+	if err == nil {
+		_, err = r.apply(t.system, &p.Object, r.held.meta, fresh, true, false)
+	}
+	if err == nil && r.opts.Sync != SyncNone {
+		if err = p.Sync(); err == nil {
+			err = t.root.Sync()
+		}
+	}
+	if err == nil {
+		err = p.Commit(bag.DeclarationName)
+	}
+	if err == nil && r.opts.Sync != SyncNone {
+		err = t.root.Sync()
+	}
+	return err
+}
+
+// checkOxum compares the payload that was read with what bag-info.txt of the source says.
+func (r *run) checkOxum() {
+	if !r.validates {
+		return
+	}
+	r.sync()
+	want, ok := r.manifests.Oxum()
+	if ok && want != r.payload && r.summary.Errors == 0 && r.ctx.Err() == nil {
+		err := fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, r.payload)
+		r.report(fileEvent(EventMismatch, bag.InfoName, "", failure.StageVerify, err))
+	}
+}
+
+// countPayload adds a file of the payload of a source that is a bag. The collector calls it.
+func (r *run) countPayload(f *result) {
+	if r.validates && f.kind == fsys.Regular && bag.InPayload(f.path) {
+		r.payload.Files++
+		r.payload.Bytes += f.size
+	}
+}
+
+// emptyDirs collects directories of the source without entries, which no manifest of a bag
+// lists.
+type emptyDirs struct {
+	sync.Mutex
+	count int
+	shown []string
+}
+
+func (e *emptyDirs) add(path string) {
+	e.Lock()
+	defer e.Unlock()
+	if e.count++; len(e.shown) < namesShown {
+		e.shown = append(e.shown, quoteName(path))
+	}
+}
+
+// warnEmptyDirs warns, once, of directories that are in the payload and in no manifest.
+func (r *run) warnEmptyDirs() {
+	e := &r.emptyDirs
+	e.Lock()
+	defer e.Unlock()
+	if e.count == 0 {
+		return
+	}
+	slices.Sort(e.shown)
+	names := strings.Join(e.shown, ", ")
+	if e.count > len(e.shown) {
+		names += ", ..."
+	}
+	what := "1 empty directory is"
+	if e.count > 1 {
+		what = fmt.Sprintf("%d empty directories are", e.count)
+	}
+	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, names)})
+}

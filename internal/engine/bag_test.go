@@ -1,0 +1,514 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// bagging is options that make bags.
+func bagging(source string, targets ...string) Options {
+	o := options(source, targets...)
+	o.Bag = &BagOptions{Agent: bag.Agent + " test", Info: []bag.Field{{Label: "Contact-Name", Value: "A"}}}
+	return o
+}
+
+// runs runs a copy that ends with exit code 0.
+func runs(t *testing.T, o Options) *Summary {
+	t.Helper()
+	s, err := Run(t.Context(), &o, &counters.Set{})
+	require.NoError(t, clean(s, err))
+	return s
+}
+
+// payloadTree is a source of a bag, with a name that needs an escape.
+func payloadTree() treetest.Dir {
+	at := treetest.Mtime(time.Unix(1_600_000_000, 0))
+	return treetest.Dir{
+		"a":      treetest.File("a", at),
+		"100%25": treetest.File("percent", at),
+		"empty":  treetest.File("", at),
+		"d":      treetest.Directory(treetest.Dir{"big": treetest.File(string(treetest.Pattern(3*MinBlockSize+5, 3)), at)}, at),
+	}
+}
+
+// validate returns what a complete validation of a bag complains about.
+func validate(dir string) (wrong []string) {
+	o := &verify.Options{Paths: []string{dir}, Workers: 1, Report: func(r verify.Result) {
+		if r.Verdict != verify.Warning {
+			wrong = append(wrong, fmt.Sprintf("%s: %d %v", r.Path, r.Verdict, r.Err))
+		}
+	}}
+	if _, err := verify.Run(context.Background(), o, &counters.Set{}); err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	return wrong
+}
+
+// isSign reports whether a complaint is about the journal or the marker of a run that did
+// not end with exit code 0.
+func isSign(complaint string) bool {
+	return strings.Contains(complaint, fmt.Sprintf(": %d ", verify.Incomplete))
+}
+
+// isDeclared reports whether a directory has bagit.txt.
+func isDeclared(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, bag.DeclarationName))
+	return err == nil
+}
+
+func TestABagIsMadeWithSeveralHashesAtSeveralDestinations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	src := filepath.Join(dir, "src")
+	treetest.Create(t, src, payloadTree())
+	o := bagging(src, filepath.Join(dir, "one"), filepath.Join(dir, "two"))
+	o.Hashes = []hash.Algorithm{hash.MD5, hash.SHA1, hash.SHA256, hash.SHA512}
+	o.Verify, o.Manifest = VerifyDest, ""
+	s := runs(t, o)
+	require.EqualValues(t, 4, s.Files)
+	for _, target := range s.Targets {
+		require.Empty(t, validate(target.Path))
+		require.Len(t, target.Manifests, 4+1+4+1, "manifests, bag-info.txt, tag manifests, bagit.txt")
+		require.EqualValues(t, 4, target.Verified)
+		wrong, err := treetest.Diff(src, filepath.Join(target.Path, bag.PayloadName), treetest.Options{})
+		require.NoError(t, err)
+		require.Empty(t, wrong)
+		info, err := os.ReadFile(filepath.Join(target.Path, bag.InfoName))
+		require.NoError(t, err)
+		require.Regexp(t, `\AContact-Name: A\nBagging-Date: \d{4}-\d\d-\d\d\nBag-Size: 12\.3 kB\nBag-Software-Agent: Sealift test\nPayload-Oxum: 12301\.4\n\z`, string(info))
+	}
+	lines, err := os.ReadFile(filepath.Join(dir, "one", "manifest-md5.txt"))
+	require.NoError(t, err)
+	require.Contains(t, string(lines), "  data/100%2525\n")
+
+	again := runs(t, o)
+	require.Zero(t, again.Files)
+	require.Zero(t, again.Conflicts+again.Errors+again.Warnings)
+	require.EqualValues(t, 4, again.Counts.UpToDate)
+}
+
+// A complete bag is not changed, and what differs from it is a conflict.
+func TestACompleteBagIsNotChanged(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []Policy{PolicyDefault, PolicyAlways, PolicyUpdate, PolicyChecksum, PolicyProtect, PolicyNever} {
+		dir := t.TempDir()
+		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		treetest.Create(t, src, payloadTree())
+		o := bagging(src, dst)
+		o.Policy = policy
+		runs(t, o)
+		before, err := regularFiles(dst)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(src, "a"), []byte("changed"), 0o600))
+		require.NoError(t, os.MkdirAll(filepath.Join(src, "new", "dir"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(src, "new", "file"), nil, 0o600))
+		s, err := Run(t.Context(), &o, &counters.Set{})
+		require.NoError(t, err)
+		require.Positive(t, s.Conflicts, policy)
+		require.Zero(t, s.Errors+s.Counts.Created+s.Counts.Replaced, policy)
+		after, err := regularFiles(dst)
+		require.NoError(t, err)
+		require.Equal(t, before, after, policy)
+		require.Empty(t, validate(dst), policy)
+	}
+}
+
+func TestDestinationsOfABagAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	src, other := filepath.Join(dir, "src"), filepath.Join(dir, "other")
+	treetest.Create(t, src, payloadTree())
+	treetest.Create(t, other, treetest.Dir{"x": treetest.File("x")})
+	unfinished := func(o Options) { // of another source
+		o.Source = other
+		_, err := Run(t.Context(), in(&fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("x", faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}, o).pointer(), &counters.Set{})
+		require.NoError(t, err)
+		require.False(t, isDeclared(o.Targets[0]))
+	}
+	for name, test := range map[string]struct {
+		have   treetest.Dir
+		change func(*Options)
+		before func(Options)
+		want   string
+	}{
+		"not empty":                     {have: treetest.Dir{"x": treetest.File("")}, want: "is not empty"},
+		"a payload without a journal":   {have: treetest.Dir{"data": treetest.Dir{"a": treetest.File("a")}}, want: "is not empty"},
+		"a bag of another program":      {have: treetest.Dir{"bagit.txt": treetest.File(bag.Declaration)}, want: "is a bag that Sealift has not written"},
+		"the payload is a file":         {have: treetest.Dir{"data": treetest.File("")}, want: "is not a directory"},
+		"an unfinished bag, other data": {before: unfinished, want: "has an unfinished copy from another source"},
+		"another hash":                  {change: func(o *Options) { o.Hashes = []hash.Algorithm{hash.BLAKE3} }, want: "a bag has no manifest of blake3"},
+		"no hash":                       {change: func(o *Options) { o.Hashes = nil }, want: "a bag needs a hash"},
+		"a file as source":              {change: func(o *Options) { o.Source = filepath.Join(src, "a") }, want: "--bag needs a directory as source"},
+		"a manifest in the payload":     {change: func(o *Options) { o.Manifest = "data/SHA256SUMS" }, want: "give a name without a directory"},
+		"the name of a tag file":        {change: func(o *Options) { o.Manifest = "manifest-md5.txt" }, want: "the bag itself uses this name"},
+		"a bag in a bag":                {change: func(o *Options) { o.Targets = append(o.Targets, filepath.Join(o.Targets[0], "in")) }, want: "one lies inside the other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dst := filepath.Join(t.TempDir(), "dst")
+			if test.have != nil {
+				treetest.Create(t, dst, test.have)
+			}
+			o := bagging(src, dst)
+			if test.before != nil {
+				test.before(o)
+			}
+			if test.change != nil {
+				test.change(&o)
+			}
+			before, _ := regularFiles(dst)
+			_, err := Run(t.Context(), &o, &counters.Set{})
+			var refused *failure.RefusedError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, test.want)
+			after, _ := regularFiles(dst)
+			require.Equal(t, before, after)
+		})
+	}
+}
+
+func (o Options) pointer() *Options { return &o }
+
+func TestWhatABagCannotHoldIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	t.Parallel()
+	linuxOnly(t, "other systems do not make these names")
+	dir := t.TempDir()
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	treetest.Create(t, src, payloadTree())
+	require.NoError(t, os.Symlink("a", filepath.Join(src, "link")))
+	require.NoError(t, os.WriteFile(filepath.Join(src, "d", "\xff"), nil, 0o600))
+	o := bagging(src, dst)
+	_, err := Run(t.Context(), &o, &counters.Set{})
+	require.ErrorContains(t, err, `'link' (symbolic link)`)
+	require.ErrorContains(t, err, `(not UTF-8)`)
+	_, err = os.Lstat(dst)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// An empty directory is copied and cannot be listed.
+func TestABagWarnsOfEmptyDirectories(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	treetest.Create(t, src, treetest.Dir{"e": treetest.Dir{"in": treetest.Dir{}}, "f": treetest.File("f"), "g": treetest.Dir{}})
+	var warnings []string
+	o := bagging(src, dst)
+	o.Report = func(e Event) {
+		if e.Kind == EventWarning {
+			warnings = append(warnings, e.Err.Error())
+		}
+	}
+	_, err := Run(t.Context(), &o, &counters.Set{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"2 empty directories are in the bag, and a bag does not record empty directories: 'e/in', 'g'"}, warnings)
+	require.DirExists(t, filepath.Join(dst, "data", "e", "in"))
+	require.Empty(t, validate(dst))
+}
+
+// sourceBag makes a bag of another hash than a run has by default.
+func sourceBag(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	treetest.Create(t, filepath.Join(dir, "src"), payloadTree())
+	o := bagging(filepath.Join(dir, "src"), filepath.Join(dir, "bag"))
+	o.Hashes = []hash.Algorithm{hash.MD5}
+	runs(t, o)
+	return o.Targets[0]
+}
+
+func TestASourceThatIsABagIsCopiedUnchanged(t *testing.T) {
+	t.Parallel()
+	src := sourceBag(t)
+	dst := filepath.Join(t.TempDir(), "dst")
+	o := bagging(src, dst)
+	o.Bag.Info, o.Verify = nil, VerifyDest
+	s := runs(t, o)
+	require.EqualValues(t, 8, s.Files)
+	require.EqualValues(t, 7, s.Targets[0].Verified, "bagit.txt comes after that")
+	wrong, err := treetest.Diff(src, dst, treetest.Options{})
+	require.NoError(t, err)
+	require.Empty(t, wrong)
+	again := runs(t, o)
+	require.Zero(t, again.Files)
+	require.NoError(t, os.WriteFile(filepath.Join(src, "manifest-md5.txt"), nil, 0o600))
+	_, err = Run(t.Context(), &o, &counters.Set{})
+	require.ErrorContains(t, err, "is another bag")
+}
+
+// The read that copies a bag validates it. What is invalid has no bagit.txt at the
+// destination, and the next run completes the copy when the source is right again.
+func TestASourceThatIsABagIsValidatedCompletely(t *testing.T) {
+	t.Parallel()
+	write := func(name, content string) func(t *testing.T, src string) {
+		return func(t *testing.T, src string) {
+			require.NoError(t, os.WriteFile(filepath.Join(src, filepath.FromSlash(name)), []byte(content), 0o600))
+		}
+	}
+	for name, test := range map[string]struct {
+		damage func(t *testing.T, src string)
+		path   string
+		want   string
+	}{
+		"a damaged file":       {write("data/a", "b"), "data/a", "does not match its manifest"},
+		"a damaged tag file":   {write("bag-info.txt", "Payload-Oxum: 12301.4\n"), "bag-info.txt", "does not match its manifest"},
+		"another Payload-Oxum": {write("bag-info.txt", "Payload-Oxum: 12302.4\n"), "bag-info.txt", "the payload has 12301.4"},
+		"an unlisted file":     {write("data/new", ""), "data/new", "no payload manifest lists it"},
+		"another version":      {write("bagit.txt", strings.Replace(bag.Declaration, "1.0", "1.1", 1)), "bagit.txt", "is not known"},
+		"a bad fetch.txt":      {write("fetch.txt", "x"), "fetch.txt", "line 1 is not a URL"},
+		"an absent file": {func(t *testing.T, src string) {
+			require.NoError(t, os.Remove(filepath.Join(src, "data", "a")))
+		}, "data/a", "it is absent"},
+		"lines that are repeated": {func(t *testing.T, src string) {
+			lines, err := os.ReadFile(filepath.Join(src, "manifest-md5.txt"))
+			require.NoError(t, err)
+			write("manifest-md5.txt", string(lines)+string(lines))(t, src)
+		}, "data/a", "lists it more than once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src := sourceBag(t)
+			dst := filepath.Join(t.TempDir(), "dst")
+			whole, err := regularFiles(src)
+			require.NoError(t, err)
+			test.damage(t, src)
+			for _, withBag := range []bool{false, true} {
+				o := bagging(src, dst)
+				if o.Bag.Info = nil; !withBag {
+					o.Bag, o.Targets = nil, []string{filepath.Join(t.TempDir(), "plain")}
+				}
+				reported := false
+				o.Report = func(e Event) {
+					reported = reported || e.Kind == EventMismatch && e.Path == test.path && strings.Contains(e.Err.Error(), test.want)
+				}
+				s, err := Run(t.Context(), &o, &counters.Set{})
+				require.NoError(t, err)
+				require.Positive(t, s.Mismatches)
+				require.True(t, reported)
+			}
+			require.False(t, isDeclared(dst))
+			require.NoError(t, os.RemoveAll(src))
+			for name, content := range whole {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(src, name)), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(src, name), content, 0o600))
+			}
+			if name == "an unlisted file" || name == "a bad fetch.txt" || strings.HasPrefix(name, "lines") || strings.Contains(name, "tag") {
+				return // what was copied would have to be removed or replaced first
+			}
+			o := bagging(src, dst)
+			o.Bag.Info, o.Policy = nil, PolicyAlways
+			runs(t, o)
+			require.Empty(t, validate(dst))
+		})
+	}
+}
+
+// A run that fails leaves no bagit.txt. The next one completes the bag, and reads again only
+// what failed.
+func TestABagIsCompletedAfterAFailure(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	treetest.Create(t, src, payloadTree())
+	o := bagging(src, dst)
+	o.Sync = SyncEnd
+	sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("big", faultfs.Fail(syscall.EIO)), fsys.OpOpen)}
+	s, err := Run(t.Context(), in(sys, o).pointer(), &counters.Set{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.Errors)
+	require.False(t, isDeclared(dst))
+	require.FileExists(t, filepath.Join(dst, "SEALIFT-INCOMPLETE-src.txt"))
+	require.NoFileExists(t, filepath.Join(dst, "data", "SEALIFT-INCOMPLETE-src.txt"))
+	s = runs(t, o)
+	require.EqualValues(t, 1, s.Files)
+	require.Empty(t, validate(dst))
+	entries, err := os.ReadDir(dst)
+	require.NoError(t, err)
+	require.Len(t, entries, 5, "%v", entries)
+}
+
+// bagCut is the making of a bag in which the power is cut at each operation.
+type bagCut struct {
+	src    string
+	sync   SyncMode
+	hashes []hash.Algorithm
+}
+
+func (c *bagCut) options(base string, sys *fsys.FS) *Options {
+	o := bagging(c.src, filepath.Join(base, "dst"))
+	o.Sync, o.Workers, o.Hashes, o.DirtyWindow, o.FS, o.checkEvery = c.sync, 1, c.hashes, DirtyWindowOff, sys, time.Hour
+	if isDeclared(c.src) {
+		o.Bag.Info = nil
+	}
+	return &o
+}
+
+// try cuts the power before the n-th operation. done says that the run had ended.
+func (c *bagCut) try(t *testing.T, dir string, n int64) (done bool, wrong []string) {
+	complain := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Sprintf("cut at operation %d: ", n)+fmt.Sprintf(format, args...))
+	}
+	base := filepath.Join(dir, "disk")
+	err := os.MkdirAll(filepath.Join(base, "dst"), 0o755)
+	disk, err2 := faultfs.NewDisk(base, true)
+	if err = errors.Join(err, err2); err != nil {
+		return false, []string{err.Error()}
+	}
+	err = clean(Run(t.Context(), c.options(base, &fsys.FS{Disk: disk, Fault: disk.CutAt(n)}), &counters.Set{}))
+	done = err == nil
+	for seed := range uint64(2) {
+		into := filepath.Join(dir, fmt.Sprint("left", seed))
+		dst := filepath.Join(into, "dst")
+		r := rand.New(rand.NewPCG(seed, uint64(n)))
+		survives := func() bool { return r.IntN(2) == 0 }
+		if seed == 0 {
+			survives = nil
+		}
+		if err := disk.Lose(into, survives); err != nil {
+			complain("%v", err)
+			continue
+		}
+		if done && !isDeclared(dst) {
+			complain("seed %d: bagit.txt is gone after exit 0", seed)
+		}
+		if isDeclared(dst) {
+			for _, w := range validate(dst) {
+				if !isSign(w) {
+					complain("seed %d: there is a bagit.txt, and %s", seed, w)
+				}
+			}
+		}
+		if err := clean(Run(t.Context(), c.options(into, nil), &counters.Set{})); err != nil {
+			complain("seed %d: the next run: %v", seed, err)
+			continue
+		}
+		for _, w := range validate(dst) {
+			complain("seed %d: after the next run: %s", seed, w)
+		}
+	}
+	return done, wrong
+}
+
+// The power is cut before each operation. Then there is no bagit.txt, or the bag is complete
+// and valid, and the same command completes it.
+func TestABagIsCompleteOrHasNoDeclarationAfterAPowerCut(t *testing.T) {
+	t.Parallel()
+	memory := treetest.MemoryDir(t)
+	plain := filepath.Join(memory, "src")
+	treetest.Create(t, plain, payloadTree())
+	made := bagging(plain, filepath.Join(memory, "bag"))
+	runs(t, made)
+	for _, c := range []bagCut{
+		{plain, SyncEnd, []hash.Algorithm{hash.MD5, hash.SHA256}},
+		{plain, SyncFile, []hash.Algorithm{hash.SHA256}},
+		{made.Targets[0], SyncEnd, []hash.Algorithm{hash.SHA256}},
+	} {
+		t.Run(fmt.Sprint(filepath.Base(c.src), ", ", c.sync), func(t *testing.T) {
+			t.Parallel()
+			dir := treetest.MemoryDir(t)
+			stride := int64(1)
+			if testing.Short() {
+				stride = 3
+			}
+			var mu sync.Mutex
+			var wrong []string
+			next, ended := int64(1), 0
+			var workers sync.WaitGroup
+			for range runtime.GOMAXPROCS(0) {
+				workers.Go(func() {
+					for {
+						mu.Lock()
+						n := next
+						next += stride
+						enough := len(wrong) > 20 || ended > 2 || n > 10_000
+						mu.Unlock()
+						if enough {
+							return
+						}
+						own := filepath.Join(dir, fmt.Sprint(n))
+						done, w := c.try(t, own, n)
+						treetest.Remove(t, own)
+						mu.Lock()
+						wrong = append(wrong, w...)
+						if done {
+							ended++
+						}
+						mu.Unlock()
+					}
+				})
+			}
+			workers.Wait()
+			t.Logf("%d operations", next)
+			require.Empty(t, wrong, strings.Join(wrong, "\n"))
+			require.Positive(t, ended, "no run has ended")
+		})
+	}
+}
+
+// Each operation fails once. Then the run says so or has made a valid bag all the same, and
+// the next run makes one.
+func TestABagIsCompleteOrHasNoDeclarationAfterAFault(t *testing.T) {
+	t.Parallel()
+	memory := treetest.MemoryDir(t)
+	plain := filepath.Join(memory, "src")
+	treetest.Create(t, plain, payloadTree())
+	made := bagging(plain, filepath.Join(memory, "bag"))
+	runs(t, made)
+	for _, src := range []string{plain, made.Targets[0]} {
+		stride, clean, enough := int64(1), 0, 3
+		if testing.Short() {
+			stride = 2
+		}
+		for n := int64(1); clean < enough; n += stride {
+			c := bagCut{src, SyncEnd, []hash.Algorithm{hash.SHA256}}
+			base := filepath.Join(memory, "fault")
+			dst := filepath.Join(base, "dst")
+			require.NoError(t, os.MkdirAll(base, 0o755))
+			var failed *fsys.Call
+			fault := faultfs.OnIndex(n, func(call fsys.Call) error {
+				failed = &call
+				return syscall.EIO
+			})
+			o := c.options(base, &fsys.FS{Fault: fault})
+			s, err := Run(t.Context(), o, &counters.Set{})
+			if failed == nil {
+				clean++
+			}
+			complete := err == nil && s.Errors+s.Mismatches == 0
+			if complete || isDeclared(dst) {
+				for _, w := range validate(dst) {
+					if complete || !isSign(w) {
+						t.Errorf("operation %d of %s, %v: %s", n, filepath.Base(src), failed, w)
+					}
+				}
+			}
+			s, err = Run(t.Context(), c.options(base, nil), &counters.Set{})
+			if err != nil || s.Errors+s.Mismatches+s.Conflicts > 0 {
+				t.Errorf("operation %d of %s, %v: the next run: %v, %+v", n, filepath.Base(src), failed, err, s)
+			} else if wrong := validate(dst); len(wrong) > 0 {
+				t.Errorf("operation %d of %s, %v: after the next run: %q", n, filepath.Base(src), failed, wrong)
+			}
+			treetest.Remove(t, base)
+		}
+	}
+}

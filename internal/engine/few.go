@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// fewEntries is how many files and directories are synced separately at the end of a run. A
+// flush of the whole file system is faster for more of them, but also waits for the data of
+// other programs. Measured in docs/benchmarks.md.
+const fewEntries = 16
+
+// durables lists what a run has to make durable at a destination, as long as that is little.
+type durables struct {
+	mu struct {
+		sync.Mutex
+		files, dirs []string // relative to the destination's root
+		many        bool     // more, or what cannot be synced separately
+	}
+}
+
+func (d *durables) addFile(path string) { d.add(&d.mu.files, path) }
+func (d *durables) addDir(path string)  { d.add(&d.mu.dirs, path) }
+
+func (d *durables) add(list *[]string, path string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.mu.files)+len(d.mu.dirs) >= fewEntries {
+		d.mu.many = true
+	}
+	if d.mu.many {
+		d.mu.files, d.mu.dirs = nil, nil
+		return
+	}
+	*list = append(*list, path)
+}
+
+// addOther counts what cannot be synced separately: a symbolic link, a further name.
+func (d *durables) addOther() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.many = true
+}
+
+// addResult counts the outcome of an entry other than a directory.
+func (d *durables) addResult(kind fsys.Kind, t targetResult) {
+	switch {
+	case t.done == outNothing || t.done == outConflict || kind == fsys.Directory:
+	case kind == fsys.Regular && t.done != outLinked && t.done != outLeft:
+		d.addFile(t.name)
+	default:
+		d.addOther()
+	}
+}
+
+// sync makes the files and directories durable if they are few. done is false if a flush
+// of the file system has to do it.
+func (d *durables) sync(root *fsys.Dir) (done bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.many {
+		return false, nil
+	}
+	find := newFinder(root)
+	defer find.Close()
+	// The data of all files is on its way before the first sync, which then commits one
+	// transaction of the file system for all of them.
+	for _, step := range []func(*fsys.File) error{startWriteback, (*fsys.File).Sync} {
+		for _, path := range d.mu.files {
+			f, _, err := find.Open(path)
+			if err != nil {
+				return false, nil // its mode denies access, or another process has removed it
+			}
+			err = step(f)
+			f.Close()
+			if err != nil {
+				return true, err
+			}
+		}
+	}
+	slices.SortFunc(d.mu.dirs, func(a, b string) int { return strings.Compare(b, a) }) // children first
+	for _, path := range d.mu.dirs {
+		dir, _, err := find.Parent(strings.TrimPrefix(path+"/entry", "/"))
+		if err != nil {
+			return false, nil
+		}
+		if err := dir.Sync(); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// startWriteback asks the system to write a file's data. An error is that of Sync, too.
+func startWriteback(f *fsys.File) error {
+	_ = f.StartWriteback(0, 0)
+	return nil
+}

@@ -1,0 +1,385 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/lookup"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// This file checks what makes a directory with bagit.txt a valid bag (RFC 8493), besides
+// the lines of its manifests:
+//
+//	openBag    before the lines: bagit.txt, bag-info.txt, and which manifests there are
+//	note       with each line: where it leads, and that it is listed
+//	checkBag   after the lines: the files of the payload, the lines that are repeated,
+//	           Payload-Oxum, fetch.txt
+
+// bagCheck is what is known of a bag. Memory is 8 bytes for each line.
+type bagCheck struct {
+	version bag.Version
+	info    bag.Info
+	lists   []*bagList
+}
+
+// bagList is one manifest of a bag.
+type bagList struct {
+	from   *source
+	name   string // of the manifest
+	tag    bool   // it is a tag manifest
+	listed lookup.Set
+}
+
+// openBag reads the tag files if the tree is a bag. Invalid ones are noted.
+func (t *tree) openBag() error {
+	f, _, err := t.root.OpenRegular(bag.DeclarationName)
+	other := (*fsys.KindError)(nil)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.As(err, &other), err != nil && fsys.IsSymlinkRefusal(err):
+		t.bag = &bagCheck{}
+		t.invalid(bag.DeclarationName, errors.New("it is not a regular file"))
+		return nil
+	case err != nil:
+		return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, bag.DeclarationName)), err)
+	}
+	t.bag = &bagCheck{}
+	t.bag.version, err = bag.ReadDeclaration(reader(f))
+	f.Close()
+	if err != nil {
+		t.invalid(bag.DeclarationName, err)
+	}
+	if err := t.readInfo(); err != nil {
+		t.invalid(bag.InfoName, err)
+	}
+	payload := false
+	for _, s := range t.manifests {
+		if s.format != manifest.BagIt {
+			continue
+		}
+		l := &bagList{from: s, name: filepath.Base(s.shown)}
+		l.tag = bag.IsTagManifest(l.name)
+		payload = payload || !l.tag
+		t.bag.lists = append(t.bag.lists, l)
+	}
+	if !payload {
+		t.invalid("", errors.New("the bag has no payload manifest of a known algorithm"))
+	}
+	err = t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		s := string(name)
+		if _, _, known := manifest.Recognize(s); !known && (bag.IsPayloadManifest(s) || bag.IsTagManifest(s)) {
+			t.notes = append(t.notes, note{Warning, s, errors.New("it is not checked, because its algorithm is not known")})
+		}
+		return true
+	})
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	return t.findUnfinishedBag()
+}
+
+func reader(f *fsys.File) io.Reader { return io.NewSectionReader(fsys.ReaderAt{File: f}, 0, 1<<62) }
+
+// readInfo reads bag-info.txt, which may be absent.
+func (t *tree) readInfo() error {
+	f, _, err := t.root.OpenRegular(bag.InfoName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		t.bag.info, err = bag.ReadInfo(reader(f))
+		f.Close()
+	}
+	return err
+}
+
+func (t *tree) invalid(name string, err error) {
+	t.notes = append(t.notes, note{Invalid, name, err})
+}
+
+// findUnfinishedBag adds the journal of an unfinished bag, which is in the payload.
+func (t *tree) findUnfinishedBag() error {
+	dir, err := t.root.OpenDir(bag.PayloadName)
+	if err != nil {
+		return nil //nolint:nilerr // without a payload there is no journal; checkBag reports the rest
+	}
+	defer dir.Close()
+	signs, err := incomplete.Find(dir)
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, bag.PayloadName)), err)
+	}
+	for _, s := range signs {
+		if s.Journal {
+			s.Name = path.Join(bag.PayloadName, s.Name)
+			t.signs = append(t.signs, s)
+		}
+	}
+	return nil
+}
+
+// note records the lines of a job, and refuses those that a manifest of a bag must not have.
+func (b *bagCheck) note(j *job) {
+	j.each(func(p *part) {
+		i := slices.IndexFunc(b.lists, func(l *bagList) bool { return l.from == p.from })
+		if i < 0 || len(p.digests) == 0 { // another manifest, or no line
+			return
+		}
+		l, name := b.lists[i], j.meant
+		if name == "" {
+			name = j.path
+		}
+		name = path.Clean(name)
+		l.listed.Add(name)
+		switch inPayload := bag.InPayload(name); {
+		case p.verdict == Unreadable:
+		case !l.tag && !inPayload:
+			p.verdict, p.err = Invalid, fmt.Errorf("%s must not list it, because it is not below %s/", l.name, bag.PayloadName)
+		case l.tag && inPayload:
+			p.verdict, p.err = Invalid, fmt.Errorf("%s must not list it, because it is in the payload", l.name)
+		case l.tag && bag.IsTagManifest(name):
+			p.verdict, p.err = Invalid, fmt.Errorf("%s must not list it, because it is a tag manifest", l.name)
+		}
+	})
+}
+
+// checkBag reports what is invalid beyond single lines.
+func (r *run) checkBag(ctx context.Context, t *tree) {
+	b := t.bag
+	if b.version == (bag.Version{}) { // which was reported
+		return
+	}
+	for _, l := range b.lists {
+		if err := r.findRepeated(t, l); err != nil {
+			r.bagResult(t, Failure, l.name, err)
+		}
+		for _, other := range b.lists {
+			if l.tag && !other.tag && b.version.EachManifestIsComplete() && !l.listed.Has(other.name) {
+				r.bagResult(t, Invalid, other.name, fmt.Errorf("%s does not list it", l.name))
+			}
+		}
+	}
+	have, ok := r.walkPayload(ctx, t)
+	if want := b.info.Oxum; ok && want != nil && *want != have {
+		r.bagResult(t, Invalid, bag.InfoName, fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, have))
+	}
+	if err := r.checkFetch(t); err != nil {
+		r.bagResult(t, Invalid, bag.FetchName, err)
+	}
+}
+
+// bagResult counts and reports something that is not about one line.
+func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
+	p := &part{from: &source{tree: t}, expectation: expectation{path: name}, verdict: verdict, err: err}
+	if r.account(p) {
+		r.tell(p)
+	}
+}
+
+// findRepeated reports the paths that a manifest lists more than once, and warns once if
+// paths differ in case only, because not every file system can hold both.
+func (r *run) findRepeated(t *tree, l *bagList) error {
+	var folded lookup.Set
+	repeated := l.listed.Repeated()
+	again := func(yield func(names []string) error) error {
+		lines := l.from.read()
+		for {
+			entry, err := lines.next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			names := []string{entry.path}
+			if entry.literal != "" {
+				names = manifest.BagItPaths(entry.literal)
+			}
+			for i := range names {
+				names[i] = path.Clean(names[i])
+			}
+			if err := yield(names); err != nil {
+				return err
+			}
+		}
+	}
+	reported := map[string]bool{}
+	err := again(func(names []string) error {
+		folded.Add(fold(names[0]))
+		for _, name := range names {
+			if repeated.Has(name) && !reported[name] && len(reported) < maxReported {
+				reported[name] = true
+				r.bagResult(t, Invalid, name, fmt.Errorf("%s lists it more than once", l.name))
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil || repeated.Len() > 0 {
+		return err
+	}
+	alike := folded.Repeated()
+	if alike.Len() == 0 {
+		return nil
+	}
+	enough := errors.New("enough")
+	err = again(func(names []string) error {
+		if !alike.Has(fold(names[0])) {
+			return nil
+		}
+		r.bagResult(t, Warning, names[0], fmt.Errorf("%s lists another name that differs from it in case only: not every file system can hold both", l.name))
+		return enough
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return err
+}
+
+// maxReported is how many paths are reported that one manifest lists more than once.
+const maxReported = 1000
+
+// fold makes names equal that differ in case only.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+
+// checkFetch reports entries of fetch.txt that no payload manifest lists. Listed ones that
+// are absent are missing, as any listed file.
+func (r *run) checkFetch(t *tree) error {
+	f, _, err := t.root.OpenRegular(bag.FetchName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return bag.ReadFetch(reader(f), func(name string) error {
+		paths := manifest.BagItPaths(name)
+		for i := range paths {
+			paths[i] = path.Clean(paths[i])
+		}
+		for _, l := range t.bag.lists {
+			if !l.tag && slices.ContainsFunc(paths, l.listed.Has) {
+				return nil
+			}
+		}
+		r.bagResult(t, Invalid, paths[0], fmt.Errorf("%s lists it, and no payload manifest does", bag.FetchName))
+		return nil
+	})
+}
+
+// walkPayload reports the files of the payload that the manifests do not list, and adds all
+// of them up. ok is false if part of the payload cannot be read, which was reported.
+func (r *run) walkPayload(ctx context.Context, t *tree) (sum bag.Oxum, ok bool) {
+	root, err := r.opts.FS.OpenRoot(t.given) // the walk closes it
+	if err != nil {
+		r.unlisted(t, Failure, "", err)
+		return sum, false
+	}
+	info, err := root.Stat()
+	if err == nil && info.ID != t.info.ID {
+		err = fsys.ErrMoved
+	}
+	if err != nil {
+		root.Close()
+		r.unlisted(t, Failure, "", err)
+		return sum, false
+	}
+	v := &payloadVisitor{run: r, tree: t, find: fsys.NewFinder(t.root, 2), ok: true}
+	defer v.find.Close()
+	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))
+	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), walk.Options{Workers: 1}) // in order
+	if !v.met && v.ok && ctx.Err() == nil {
+		r.bagResult(t, Invalid, bag.PayloadName, errors.New("the bag has no such directory"))
+	}
+	return v.sum, v.ok && ctx.Err() == nil
+}
+
+// payloadVisitor is called from one goroutine.
+type payloadVisitor struct {
+	run  *run
+	tree *tree
+	find *fsys.Finder
+	sum  bag.Oxum
+	met  bool // there is a payload directory
+	ok   bool
+}
+
+func (v *payloadVisitor) Enter(d *walk.Dir) bool {
+	if d.Parent != nil && d.Parent.Parent == nil {
+		v.met = v.met || d.Name == bag.PayloadName
+		return d.Name == bag.PayloadName
+	}
+	return d.Parent == nil || !isLeftover(d.Name)
+}
+
+func (v *payloadVisitor) Leave(*walk.Dir) {}
+
+func (v *payloadVisitor) Entry(d *walk.Dir, name string, _ fsys.Kind) {
+	file := d.Join(name)
+	if !bag.InPayload(file) || isLeftover(name) {
+		return
+	}
+	if unlisted := v.tree.bag.unlisted(file); unlisted != "" {
+		v.run.bagResult(v.tree, Invalid, file, errors.New(unlisted))
+	}
+	info, err := v.find.Lstat(file)
+	if err == nil && info.Kind == fsys.Symlink { // it counts as the file that it leads to
+		var f *fsys.File
+		if f, info, err = v.find.Open(file); err == nil {
+			f.Close()
+		}
+	}
+	if err != nil || info.Kind != fsys.Regular {
+		return // a listed one was reported
+	}
+	v.sum.Files++
+	v.sum.Bytes += info.Size
+}
+
+func (v *payloadVisitor) Failed(d *walk.Dir, name string, err error) {
+	file := d.Path()
+	if name != "" {
+		file = d.Join(name)
+	}
+	if d.Parent == nil && name != bag.PayloadName { // not of the payload
+		return
+	}
+	v.ok = false
+	v.run.unlisted(v.tree, Failure, file, err)
+}
+
+// unlisted says that a file of the payload lacks in the manifests, "" if it does not.
+func (b *bagCheck) unlisted(file string) string {
+	listed, lacks := false, ""
+	for _, l := range b.lists {
+		switch {
+		case l.tag:
+		case l.listed.Has(file):
+			listed = true
+		case lacks == "":
+			lacks = l.name
+		}
+	}
+	switch {
+	case !listed:
+		return "it is in the payload, and no payload manifest lists it"
+	case lacks != "" && b.version.EachManifestIsComplete():
+		return lacks + " does not list it"
+	}
+	return ""
+}
