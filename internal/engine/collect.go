@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -33,6 +34,8 @@ type result struct {
 	ctime   fsys.Time
 	resumed int64 // bytes that an interrupted run had written already
 	targets []targetResult
+
+	unlisted bool // no manifest lists the entry
 }
 
 type targetResult struct {
@@ -139,7 +142,9 @@ func (r *run) account(f *result) {
 			t.target.toVerify.add(1, f.size)
 			listed = true
 		}
-		if c := t.target.catalog; c != nil && !r.opts.DryRun {
+		if c := t.target.catalog; c != nil && !r.opts.DryRun && f.unlisted {
+			c.Drop(t.name)
+		} else if c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
 				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
@@ -243,6 +248,7 @@ func (r *run) sendResult(e *entry) {
 	f := &result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
 	}
+	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
 	f.targets = make([]targetResult, len(e.transfers))
 	cut := r.stopped() // in the middle of the file
 	for i, p := range e.transfers {

@@ -56,6 +56,7 @@ type run struct {
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
 	histories *histories      // nil without Options.MHL
+	unlisted  sync.Map        // *walk.Dir of the source whose files no manifest lists
 	jobs      chan job
 	messages  chan message
 	summary   *Summary

@@ -141,6 +141,9 @@ func (r *run) warnHistories() {
 func (h *histories) of(r *run, t *target) *catalog.History {
 	order := h.order
 	order.Name = filepath.Base(t.Dir)
+	if dir := filepath.ToSlash(r.opts.BackupDir); dir != "" {
+		order.Ignore = append(order.Ignore[:len(order.Ignore):len(order.Ignore)], mhl.PatternFor(path.Clean(dir))+"/")
+	}
 	if c := &order.Creator; c.Comment == "" {
 		if c.Comment = "Copy of " + r.opts.Source + " to " + t.Given; !mhl.Representable(c.Comment) {
 			c.Comment = ""

@@ -351,6 +351,9 @@ type visitor struct {
 
 // Enter implements walk.Visitor.
 func (v *visitor) Enter(d *walk.Dir) bool {
+	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+		return false
+	}
 	if h := v.run.history; h != nil && d.Parent != nil {
 		path := d.Path()
 		if h.hides(path, true) {
