@@ -99,7 +99,10 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	}
 	places := route.Options{
 		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
-		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS, Bag: bagMode == bagMake,
+		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
+	}
+	if bagMode == bagMake {
+		places.Payload = bag.PayloadName
 	}
 	if bagMode != bagNone { // its manifests are in no place that has to be checked
 		places.Hashes, places.Manifest = nil, ""
