@@ -87,3 +87,34 @@ func TestAStreamIsNotWrittenToATerminal(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "out"))
 	require.Contains(t, onTerminal(t, dir, "sealift stream -q f | cat"), "binary")
 }
+
+// Ctrl-Z removes the live view before the program stops, so that the shell does not print into
+// it. In the foreground again, the view is drawn below.
+func TestCtrlZRemovesTheView(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("job control takes bash")
+	}
+	dir := treetest.MemoryDir(t)
+	treetest.Create(t, filepath.Join(dir, "a"), treetest.Dir{"f": treetest.File(string(make([]byte, 8_000_000)))})
+	term := screentest.OpenTerminal(t, 80, 24)
+	cmd := exec.Command("bash", "-c", "set -m; sealift copy --bwlimit 2MB a b; echo SHELL; sleep 1; fg >/dev/null; echo END")
+	cmd.Dir = dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = term.Program, term.Program, term.Program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	defer time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }).Stop()
+	shows := func(text string) string {
+		require.Eventually(t, func() bool { return strings.Contains(strings.Join(term.Lines(), "\n"), text) }, 30*time.Second, 10*time.Millisecond, text)
+		return strings.Join(term.Lines(), "\n")
+	}
+	shows("MB/8.00 MB")
+	require.NoError(t, term.Type("\x1a"))
+	stopped := shows("SHELL")
+	require.Contains(t, stopped, "Stopped")
+	require.NotContains(t, stopped, "%", "the bar")
+	end := shows("END")
+	require.NoError(t, cmd.Wait(), "%q", term.Raw())
+	require.NotContains(t, end, "copying")
+	require.Contains(t, end, "complete: 1 file at 'b'")
+}

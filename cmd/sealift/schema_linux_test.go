@@ -235,7 +235,7 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"du", 1, `du --json 'src/` + raw + `' 'no ` + raw + `'`},
 		{"stream", 0, `stream --json --hash ` + strings.Join(hash.Names(), ",") + ` --manifest 'out ` + raw + `' src/a 's ` + raw + `'`},
 		{"stream", 1, `stream --json large/b /dev/full`},
-		{"stream", 0, `stream --json --cache=direct /proc/version s`}, // a warning
+		{"stream", 0, `stream --json --cache=direct /proc/version s`},   // a warning
 		{"stream", 1, `stream --json large/b 'large full ` + raw + `'`}, // see below
 		{"stream", 130, `stream --json --bwlimit 1MB large/b s`},
 		{"version", 0, `version --json`},

@@ -50,23 +50,44 @@ func (m withProgram) Run() int {
 		fail("%v", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // only what was built
-	args := []string{"build", "-buildvcs=false", "-o", filepath.Join(dir, "sealift")}
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
+		withoutRace = filepath.Join(dir, "without-race")
+		buildSealift(withoutRace)
+		buildSealift(dir, "-race")
+	} else {
+		buildSealift(dir)
 	}
-	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil { //nolint:gosec // ours
-		fail("building sealift: %v\n%s", err, out)
-	}
-	// SEALIFT_JUDGES is the directory of reference tools of formats. It is last, because a
-	// virtual environment has a python3 as well.
-	path := []string{dir, os.Getenv("PATH")}
-	if judges := os.Getenv("SEALIFT_JUDGES"); judges != "" {
-		path = append(path, judges)
-	}
+	// SEALIFT_JUDGES is the bin directory of a virtual environment with programs of others that
+	// check what sealift writes.
+	path := filepath.SplitList(os.Getenv("PATH"))
+	path = append(append([]string{dir}, path...), filepath.SplitList(os.Getenv("SEALIFT_JUDGES"))...)
 	if err := os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator))); err != nil {
 		fail("%v", err)
 	}
 	return m.M.Run()
+}
+
+// buildSealift builds the program in a directory.
+func buildSealift(dir string, flags ...string) {
+	args := append([]string{"build", "-buildvcs=false", "-o", filepath.Join(dir, "sealift")}, flags...)
+	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil { //nolint:gosec // ours
+		fail("building sealift: %v\n%s", err, out)
+	}
+}
+
+// withoutRace is the directory of a program without the race detector; "" if there is only
+// such a program, on the PATH.
+var withoutRace string
+
+// heavyScripts are the beginnings of names of scripts that copy tens of megabytes, or run
+// the program dozens of times. With the race detector they take two to three times as long,
+// and it watches the same code in the tests of the packages. So it is left out for them,
+// unless SEALIFT_SCRIPTS=all asks for it.
+var heavyScripts = []string{"cache_", "dirty_window_", "reflink_", "resume_", "stream_device", "verify_flags", "verify_hostile_", "wild_names"}
+
+// isHeavy reports whether a script begins with one of heavyScripts.
+func isHeavy(script string) bool {
+	return slices.ContainsFunc(heavyScripts, func(beginning string) bool { return strings.HasPrefix(script, beginning) })
 }
 
 // TestScript runs testdata/script, one rule of the contract each. Besides what
@@ -135,6 +156,10 @@ func openToAll(env *testscript.Env) error {
 	program, err := exec.LookPath("sealift")
 	if err != nil {
 		return err
+	}
+	script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+	if withoutRace != "" && isHeavy(script) && os.Getenv("SEALIFT_SCRIPTS") != "all" {
+		env.Setenv("PATH", withoutRace+string(filepath.ListSeparator)+env.Getenv("PATH"))
 	}
 	for _, dir := range []string{env.WorkDir, filepath.Dir(env.WorkDir), filepath.Dir(program), filepath.Dir(filepath.Dir(program))} {
 		if strings.HasPrefix(dir, os.TempDir()+string(filepath.Separator)) {

@@ -33,6 +33,7 @@ type Options struct {
 	KeepTimes bool   // directories below the destination keep their times
 	Memory    int    // bytes that the lines of the run may use; 0 for the default
 	Bag       *BagOptions
+	History   *History // nil for line manifests
 	Spill     func() (manifest.Spill, error)
 }
 
@@ -52,7 +53,8 @@ type Catalog struct {
 	homes    []*fsys.Dir
 	leftover []*own // moved aside by killed runs; Write removes them
 	builder  *manifest.Builder
-	err      error // the first of the builder
+	history  *history // nil for line manifests
+	err      error    // the first of the builder
 
 	aside    sync.Once // moving the previous manifests aside
 	asideErr error
@@ -102,11 +104,16 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		names: names{hashes: o.Hashes, usual: o.Usual},
 	}
 	c.changes.lines = make([]lookup.Set, len(o.Hashes))
+	memory := max(cmp.Or(o.Memory, manifest.DefaultMemory), leastMemory)
 	defer func() {
 		if err != nil {
 			c.Close()
 		}
 	}()
+	if o.History != nil {
+		c.builder = manifest.NewBuilder(o.Hashes, o.Spill, memory)
+		return c, c.openHistory()
+	}
 	for slot, a := range o.Hashes {
 		c.lists = append(c.lists, &list{algorithm: a, slot: slot})
 	}
@@ -125,8 +132,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	if err != nil {
 		return nil, err
 	}
-	memory := cmp.Or(o.Memory, manifest.DefaultMemory)
-	c.builder = manifest.NewBuilder(o.Hashes, o.Spill, max(memory, leastMemory))
+	c.builder = manifest.NewBuilder(o.Hashes, o.Spill, memory)
 	return c, nil
 }
 
@@ -313,6 +319,10 @@ func (c *Catalog) Resume(i Interrupted) {
 func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 	if c.opts.Bag != nil {
 		return c.keptInBag(file)
+	}
+	if c.history != nil {
+		digests = c.history.listed(file, len(c.opts.Hashes))
+		return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
 	}
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
@@ -513,6 +523,9 @@ type Outcome struct {
 func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
+		if c.history != nil {
+			c.history.made.Add(o.Path)
+		}
 	}
 	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
 		c.joined = false // the source's is not what this run would write
@@ -532,7 +545,7 @@ func (c *Catalog) Record(o Outcome) {
 	if c.Late(o.Path) {
 		c.arrived[o.Path] = true
 	}
-	if len(c.lists) > 0 {
+	if c.builder != nil {
 		c.Fail(c.builder.Put(manifest.Entry{Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime}))
 	}
 }
@@ -541,7 +554,7 @@ func (c *Catalog) Record(o Outcome) {
 func (c *Catalog) Drop(file string) {
 	delete(c.arrived, file)
 	c.dropped = c.single()
-	if len(c.lists) > 0 {
+	if c.builder != nil {
 		c.Fail(c.builder.Drop(file))
 	}
 }
@@ -575,7 +588,7 @@ func (c *Catalog) Lines() iter.Seq2[string, []byte] {
 }
 
 // Lists reports whether the run lists what it copies.
-func (c *Catalog) Lists() bool { return len(c.lists) > 0 && c.err == nil }
+func (c *Catalog) Lists() bool { return c.builder != nil && c.err == nil }
 
 // Close closes all files. Manifests that were not written are as before, or aside.
 func (c *Catalog) Close() {
@@ -585,6 +598,9 @@ func (c *Catalog) Close() {
 			l.sealed.Close()
 			l.sealed = nil
 		}
+	}
+	if c.history != nil {
+		c.history.close()
 	}
 	if c.builder != nil {
 		_ = c.builder.Close() // a temporary that is not needed any more

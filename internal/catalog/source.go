@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
 // Source knows the manifests that the source holds: which names of manifests it uses
@@ -24,6 +26,8 @@ type Source struct {
 	lists    []*sourceList
 	bag      *bagSource           // nil if the source is no bag, or is not validated as one
 	sidecars map[string][]sidecar // by the name of the file in the root
+
+	temporaries []manifest.Spill // what the histories list
 }
 
 // sourceList is a manifest in the source that lists any number of files.
@@ -48,6 +52,9 @@ type SourceOptions struct {
 	Names  []string // further names that a manifest can have: those of --manifest
 	Check  bool     // false: what they list is not of interest
 	Bag    bool     // the source is a bag, and is validated completely
+
+	// Histories are those of the source, which are checked as well; nil for none.
+	Histories *mhl.Tree
 }
 
 // Severity says what a Problem means for the run.
@@ -140,7 +147,31 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	if o.Bag {
 		problems = append(problems, s.openBag()...)
 	}
-	return s, problems
+	return s, append(problems, s.openHistories(o.Histories)...)
+}
+
+// openHistories makes a list of each kind of hash that the histories of the source have.
+func (s *Source) openHistories(t *mhl.Tree) (problems []Problem) {
+	if t == nil || len(t.Histories()) == 0 {
+		return nil
+	}
+	for slot, a := range s.hashes {
+		lines, size, err := t.Lines(mhl.Of(a), mhl.TempSpill)
+		var index *manifest.Index
+		if err == nil {
+			s.temporaries = append(s.temporaries, lines)
+			index, err = manifest.BuildCheckIndex(lines, size, manifest.BSD, a)
+		}
+		name := path.Join(mhl.Folder, mhl.ChainName)
+		if err != nil {
+			problems = append(problems, Problem{name, Failure, err})
+			continue
+		}
+		if index.Len() > 0 {
+			s.lists = append(s.lists, &sourceList{name: name, slot: slot, index: index})
+		}
+	}
+	return problems
 }
 
 // sidecarOf returns the name of the file in the root that a manifest called name, in
@@ -243,6 +274,10 @@ func (s *Source) Close() {
 	for _, l := range s.lists {
 		l.close()
 	}
+	for _, lines := range s.temporaries {
+		_ = lines.Close() // a temporary that is not needed any more
+	}
+	s.temporaries = nil
 }
 
 // claims finds the entries of the source that have names of manifests.

@@ -23,6 +23,9 @@ type Written struct {
 	Lines     int
 	Dropped   int    // lines of an earlier run for files that are gone or were replaced
 	SHA256    string // of the manifest itself, hexadecimal
+
+	// Generation: it is one of an ASC MHL history, and Lines is how many files it lists.
+	Generation bool
 }
 
 // Write writes the manifests, when everything else is at the destination and durable. A

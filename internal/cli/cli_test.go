@@ -122,7 +122,7 @@ func TestUsageErrorsOfCopyAndOthers(t *testing.T) {
 		{"copy --cache=full a b", "--cache: unknown cache mode \"full\"; known are auto, keep, drop, direct\n"},
 		{"copy --cahce=drop a b", "unknown flag --cahce; did you mean --cache?"},
 		{"copy --verify=all a b", "--verify: unknown verify mode \"all\"; known are off, dest, full"},
-		{"copy --verify full a b", "\"full\" is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=full\n"},
+		{"copy --verify full a b", "\"full\" is taken for the source; write a mode of --verify with an equals sign: --verify=full\n"},
 		{"copy --verify other a b", "\"b\" is one argument too many"},
 		{"copy --verify --hash=none a b", "--verify needs a digest to compare with"},
 		{"copy --verify=full --hash=none a b", "--verify needs a digest to compare with"},

@@ -150,7 +150,7 @@ func TestJSONOfAComparison(t *testing.T) {
 		`{"path":"m","verdict":"metadata_differs","trees":["B"],"reason":"mode 0644 in A, 0600 in B"}],`+
 		`"failures":[{"path":"SEALIFT-INCOMPLETE-\u001b.txt","target":"b","stage":"check","error":"run \u202eagain"},`+
 		`{"path":"d/it's","target":"/a/","stage":"open","error":"permission denied"},{"path":".","target":"b","stage":"scan","error":"input/output error"}],`+
-		`"exit_code":3}`+"\n", headless(t, r.stdout))
+		`"warnings":[],"exit_code":3}`+"\n", headless(t, r.stdout))
 	for line := range strings.Lines(compareLines + compareTrouble) {
 		assert.Contains(t, r.stderr, line, "on standard error as well")
 	}

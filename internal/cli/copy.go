@@ -26,7 +26,7 @@ in a slash, otherwise to DST. The copy is recursive and keeps all metadata.
 Sealift never deletes files at the destination. To resume an interrupted copy,
 run the same command again.
 
-` + filterHelp + ` A path in --files-from that is a directory stands for everything
+` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
@@ -38,8 +38,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 	}
 	addGroups(cmd, flags.groups())
 	complete(cmd, "output", completeDirectories)
-	complete(cmd, "bag-info", cobra.NoFileCompletions)
 	complete(cmd, "backup-dir", completeDirectories)
+	complete(cmd, "bag-info", cobra.NoFileCompletions)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -137,11 +137,13 @@ type copyFlags struct {
 	input     string
 	outputs   []string
 	selection selection
+	mhl       mhlFlags
 	blockSize int64
 	outputFlags
 
 	verbose verbosity
 	debug   bool
+
 	bag     bool
 	bagInfo []string
 }
@@ -161,6 +163,7 @@ func (f *copyFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; none writes no manifest", "none")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
+			f.mhl.define(s, " (default: \"Copy of SRC to DST\")")
 			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag (RFC 8493): the copy is its payload, in data/; a source that is a bag is validated and copied unchanged")
 			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` into bag-info.txt; may be repeated")
 		}},
@@ -207,7 +210,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 		}
 	}
 	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), o.Source) {
-		return usagef("%q is taken for the source; a mode of --verify stands behind an equals sign, as in --verify=%s", o.Source, o.Source)
+		return usagef("%q is taken for the source; write a mode of --verify with an equals sign: --verify=%s", o.Source, o.Source)
 	}
 	if len(args) > 1 {
 		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])
@@ -256,6 +259,9 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	if err := f.takeArgs(args); err != nil {
 		return nil, err
 	}
+	if err := f.useMHL(cmd); err != nil {
+		return nil, err
+	}
 	if err := f.check(cmd); err != nil {
 		return nil, err
 	}
@@ -266,5 +272,29 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	if f.options.Filter, f.options.Only, err = f.selection.read(cmd); err != nil {
 		return nil, err
 	}
-	return &f.options, nil
+	if f.options.MHL != nil {
+		if f.options.Only != nil {
+			return nil, usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
+		}
+		f.options.MHL.Ignore, err = f.mhl.patterns(f.options.Filter)
+	}
+	return &f.options, err
+}
+
+// useMHL makes the run write histories in place of manifests.
+func (f *copyFlags) useMHL(cmd *cobra.Command) error {
+	if err := f.mhl.check(); err != nil || !f.mhl.given() {
+		return err
+	}
+	if f.mhl.kind.classic {
+		return usagef("copy writes no media hash list of version 1; run \"sealift sum --mhl=classic DST\" after it")
+	}
+	for _, name := range []string{"hash", "manifest"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--mhl and --%s cannot be combined: the history is the manifest, and its digests are named behind it (--mhl=md5)", name)
+		}
+	}
+	f.options.Hashes = f.mhl.kind.hashes
+	f.options.MHL = &engine.MHL{Creator: f.mhl.creator("")}
+	return nil
 }

@@ -17,7 +17,8 @@ func (r *copyReporter) list(e engine.Event) {
 	if r.flags.verbose == 0 {
 		return
 	}
-	verb, reason, changes := "", e.Reason, false
+	var verb string
+	reason, changes := e.Reason, false
 	switch e.Kind {
 	case engine.EventCopied, engine.EventSkipped:
 		verb, changes = r.verb(e.Action)
@@ -49,7 +50,7 @@ func (r *copyReporter) list(e engine.Event) {
 
 // verb says what was done, or in a dry run what would be done, and whether it is a change.
 func (r *copyReporter) verb(action string) (verb string, changes bool) {
-	done, would := "", ""
+	var done, would string
 	switch action {
 	case "created":
 		done, would = "created", "would create"

@@ -177,7 +177,11 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		}
 	}
 	for _, m := range target.Manifests {
-		if m.Algorithm == "" && m.Lines == 0 { // bagit.txt and bag-info.txt
+		switch {
+		case m.Generation:
+			t.row("generation", quote.Name(m.Path)+", "+plural(int64(m.Lines), "file"))
+			continue
+		case m.Algorithm == "" && m.Lines == 0: // bagit.txt and bag-info.txt
 			t.row("tag file", quote.Name(m.Path))
 			continue
 		}

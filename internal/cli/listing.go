@@ -12,8 +12,10 @@ import (
 	"strings"
 )
 
-// listingMemory is how many bytes of lines a listing keeps in memory: about 100,000 lines.
-const listingMemory = 16 << 20
+const (
+	listingMemory = 16 << 20 // bytes of lines that a listing keeps in memory, some 80,000 lines
+	lineOverhead  = 64       // bytes of memory that a line uses besides its texts
+)
 
 // listing collects the lines of --verbose, which come in any order, and yields them sorted.
 // Memory does not depend on their number: sorted runs of lines go to a temporary file. It is
@@ -24,6 +26,7 @@ type listing struct {
 	lines []listedLine
 	bytes int
 	file  *os.File // nil until memory was full once
+	named bool     // the file still has its name
 	size  int64    // of the file
 	runs  []*bufio.Reader
 	err   error // of the file; the first one
@@ -40,7 +43,7 @@ func (l *listing) add(key, text string) {
 		return
 	}
 	l.lines = append(l.lines, listedLine{key, text})
-	if l.bytes += len(key) + len(text); l.bytes > l.memory {
+	if l.bytes += len(key) + len(text) + lineOverhead; l.bytes > l.memory {
 		l.err = l.spill()
 	}
 }
@@ -53,7 +56,7 @@ func (l *listing) spill() error {
 			return err
 		}
 		l.file = f
-		_ = os.Remove(f.Name()) // close does it where a file that is open cannot be removed
+		l.named = os.Remove(f.Name()) != nil // where an open file cannot be removed
 	}
 	slices.SortStableFunc(l.lines, byKey)
 	begin := l.size
@@ -78,7 +81,9 @@ func (l *listing) close(yield func(line string)) error {
 	}
 	if l.file != nil {
 		l.err = errors.Join(l.err, l.file.Close())
-		_ = os.Remove(l.file.Name())
+		if l.named {
+			l.err = errors.Join(l.err, os.Remove(l.file.Name()))
+		}
 	}
 	if l.err != nil {
 		return fmt.Errorf("the listing is incomplete: %w", fileError(l.err))

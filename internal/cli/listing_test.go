@@ -17,7 +17,7 @@ func TestAListingIsSortedInLittleMemory(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	rapid.Check(t, func(t *rapid.T) {
-		l := &listing{memory: rapid.IntRange(1, 300).Draw(t, "memory")}
+		l := &listing{memory: rapid.IntRange(1, 2000).Draw(t, "memory")}
 		keys := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune{'a', 'b', '/', 0, '\n'}), 0, 6, -1), 0, 100).Draw(t, "keys")
 		var want, got []string
 		for i, key := range keys {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -201,7 +202,8 @@ func (r *reporter) end(err error, advice string) outcome {
 	default:
 		r.failure("", "", err)
 	}
-	return outcome{failed: true}
+	_, broken := errors.AsType[*mhl.ChainError](err)
+	return outcome{failed: true, mismatched: broken}
 }
 
 // endLog writes the last line of the log, with the exit code and what else the run came to,

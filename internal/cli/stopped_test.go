@@ -25,7 +25,7 @@ import (
 // in the process or on disk but what a next run needs, and that one completes. There
 // are as many runs as SEALIFT_STOPS says.
 func TestStoppedAtAnyInstant(t *testing.T) {
-	runs := 40
+	runs := 20
 	if testing.Short() {
 		runs = 10
 	}

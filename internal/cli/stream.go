@@ -34,7 +34,7 @@ func newStreamCmd(run runner[stream.Options, stream.Summary]) *cobra.Command {
 		SuggestFor: []string{"dd", "dcfldd"},
 		Short:      "Copy a file, pipe or block device in blocks, and hash it",
 		Long: `Reads IN once and writes it to each OUT. Prints how much was copied, and its
-digest, on standard error. - stands for standard input or output; both are the
+digest, on standard error. - means standard input or output; both are the
 default. A file is written in place, and truncated first. A block device is
 written from its beginning. When stream exits 0, the data is on the device.
 
@@ -184,7 +184,7 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	case f.json && slices.Contains(o.Outputs, "-"):
 		return nil, usagef("--json and an output on standard output contradict each other; name an output")
 	case o.Manifest == "-":
-		return nil, usagef("--manifest needs a file: digests are told on standard error")
+		return nil, usagef("--manifest needs a file; digests are printed on standard error")
 	case o.Manifest != "" && len(o.Hashes) == 0:
 		return nil, usagef("--manifest needs a digest, and --hash none computes none")
 	}

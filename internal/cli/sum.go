@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
@@ -29,12 +28,12 @@ control characters in names are printed as escapes.
 --manifest writes the lines to FILE when all are complete. FILE never lists
 itself. Its lines for other files stay while these files exist.
 
-` + filterHelp + ` A path in --files-from that is a directory stands for everything
+` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
-		Annotations: endsWith("0 1 2 130 143"),
+		Annotations: endsWith("0 1 2 3 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -56,9 +55,12 @@ below it.`,
 			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
 		}
 		options.Report = func(e sum.Event) {
-			if e.Warning {
+			switch {
+			case e.Warning:
 				r.warning(e.Path, "", e.Err)
-			} else {
+			case e.Mismatch:
+				r.mismatch(e.Path, "", e.Err)
+			default:
 				r.failure(e.Path, "", e.Err)
 			}
 		}
@@ -92,7 +94,7 @@ below it.`,
 type sumFlags struct {
 	options   sum.Options
 	selection selection
-	mhl       []hash.Algorithm // of the media hash list; nil without one
+	mhl       mhlFlags
 	outputFlags
 }
 
@@ -105,9 +107,10 @@ func (f *sumFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; several need --tag or --json")
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, not to stdout")
-			mhlFlag(s, &f.mhl)
 			s.BoolVar(&o.Tag, "tag", false, "write lines in BSD style, which name the hash")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines with NUL bytes, do not escape names")
+			f.mhl.define(s, "")
+			s.BoolVar(&f.mhl.detectRenames, "detect-renames", false, "with --mhl, record the earlier path of a file that was renamed since the last generation")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			workersFlag(s, &o.Workers, "hash `NUMBER` files at once")
@@ -124,23 +127,20 @@ func (f *sumFlags) groups() []flagGroup {
 }
 
 // writesFile reports whether the result is a file and not lines on standard output.
-func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl != nil }
+func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl.given() }
 
 func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
 	o := &f.options
 	if o.Manifest == "-" {
 		o.Manifest = ""
 	}
-	if f.mhl != nil {
-		if err := f.checkMHL(cmd); err != nil {
-			return nil, err
-		}
-		o.Hashes, o.MediaList = f.mhl, mhlCreator()
+	if err := f.checkMHL(cmd); err != nil {
+		return nil, err
 	}
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag && f.mhl == nil && (!f.json || o.Manifest != ""):
+	case len(o.Hashes) > 1 && !o.Tag && !f.mhl.given() && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
@@ -162,17 +162,43 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	}
 	o.Paths = args
 	o.Stdin = cmd.InOrStdin()
-	return o, nil
+	if f.mhl.asc() {
+		err = f.useMHL()
+	}
+	return o, err
 }
 
-// checkMHL refuses what --mhl cannot be combined with.
+// checkMHL refuses what --mhl cannot be combined with, and sets what the run computes.
 func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
+	if err := f.mhl.check(); err != nil || !f.mhl.given() {
+		return err
+	}
 	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
 		if cmd.Flags().Changed(name) {
-			return usagef("--mhl and --%s cannot be combined: a media hash list is the only result, and its digests are named behind it (--mhl classic,md5)", name)
+			return usagef("--mhl and --%s cannot be combined: run sum once for each; the digests of a media hash list are named behind it (--mhl=md5)", name)
 		}
 	}
+	o := &f.options
+	o.Hashes = f.mhl.kind.hashes
+	if f.mhl.kind.classic {
+		o.MediaList = mhlCreator()
+	}
 	return nil
+}
+
+// useMHL makes the run write a generation of a history.
+func (f *sumFlags) useMHL() (err error) {
+	o := &f.options
+	switch {
+	case o.OneFileSystem:
+		return usagef("--one-file-system and --mhl contradict each other: a history lists a whole directory")
+	case o.Only != nil:
+		return usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
+	}
+	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), DetectRenames: f.mhl.detectRenames}
+	o.MHL.Ignore, err = f.mhl.patterns(o.Filter)
+	o.Filter = nil // the patterns have its rules
+	return err
 }
 
 // standardInputs counts the paths that mean standard input.
@@ -206,19 +232,26 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 // printSumSummary writes the account of a manifest for people.
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
 	v := verdict{good: "complete: " + plural(s.Files, "file") + " hashed", bad: "NOT COMPLETE"}
+	v.addCount(s.Mismatches, "mismatch")
+	if s.Missing > 0 {
+		v.add(plural(s.Missing, "entry") + " missing")
+	}
 	v.addCount(failures, "error")
 	v.close(result)
 	v.print(w)
 	var t table
 	t.row("hashed", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
-	t.counts([]count{{"warnings", s.Warnings}, {"errors", failures}})
+	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"renamed", int64(s.Renamed)}, {"ignored", s.Ignored}, {"warnings", s.Warnings}, {"errors", failures}})
 	if s.Cached > 0 {
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("its sha256", s.SHA256)
+	}
+	for _, g := range s.Generations {
+		t.row("generation", quote.Name(g.Path)+", "+plural(int64(g.Files), "file"))
 	}
 	t.print(w)
 }

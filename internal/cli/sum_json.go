@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
 
@@ -18,6 +19,7 @@ type sumJSON struct {
 	Rate     float64          `json:"rate"`     // bytes per second
 	Files    []sumFileJSON    `json:"files"`    // empty with --manifest
 	Manifest *sumManifestJSON `json:"manifest"` // null if none was written
+	History  *sumHistoryJSON  `json:"history"`  // null without --mhl
 	Failures []failureJSON    `json:"failures"`
 	Warnings []warningJSON    `json:"warnings"`
 	ExitCode int              `json:"exit_code"`
@@ -48,6 +50,29 @@ type sumManifestJSON struct {
 	SHA256  string `json:"sha256"`  // of the manifest
 }
 
+type sumHistoryJSON struct {
+	Mismatches  int64            `json:"mismatches"`
+	Missing     int64            `json:"missing"`
+	Renamed     int              `json:"renamed"`
+	Ignored     int64            `json:"ignored"`
+	Generations []generationJSON `json:"generations"`
+}
+
+// generationJSON is a generation of an ASC MHL history that was written.
+type generationJSON struct {
+	nameJSON
+	Files  int    `json:"files"`  // that it lists
+	SHA256 string `json:"sha256"` // of the file
+}
+
+func newGenerationsJSON(written []mhl.Written) []generationJSON {
+	list := []generationJSON{}
+	for _, w := range written {
+		list = append(list, generationJSON{newNameJSON(w.Path), w.Files, w.SHA256})
+	}
+	return list
+}
+
 // newSumJSON makes the report of a run. The listed files come in any order.
 func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.Entry, result outcome) sumJSON {
 	r.mu.Lock()
@@ -65,6 +90,9 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	}
 	if s.Manifest != "" {
 		report.Manifest = &sumManifestJSON{newNameJSON(s.Manifest), s.Lines, s.Dropped, s.SHA256}
+	}
+	if o.MHL != nil {
+		report.History = &sumHistoryJSON{s.Mismatches, s.Missing, s.Renamed, s.Ignored, newGenerationsJSON(s.Generations)}
 	}
 	slices.SortFunc(listed, func(a, b manifest.Entry) int { return strings.Compare(a.Path, b.Path) })
 	for _, e := range listed {

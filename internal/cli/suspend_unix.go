@@ -28,15 +28,13 @@ func onSuspend(hide func()) (stop func()) {
 			case <-asked:
 			}
 			hide()
-			// The system stops the program only where a shell can continue it, so the signal
-			// is sent again, and not SIGSTOP.
-			signal.Reset(syscall.SIGTSTP)
-			_ = syscall.Kill(os.Getpid(), syscall.SIGTSTP)
+			// Package signal does not give SIGTSTP its default action back. SIGTTOU has the
+			// same one: the system stops the program, but only where a shell can continue it.
+			_ = syscall.Kill(os.Getpid(), syscall.SIGTTOU)
 			select {
 			case <-continued:
-			case <-time.After(time.Second):
+			case <-time.After(time.Second): // it was not stopped
 			}
-			signal.Notify(asked, syscall.SIGTSTP)
 		}
 	})
 	return func() {

@@ -47,7 +47,7 @@ manifest lists.
 Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies in a
 directory are reported, and the exit code is 3.
 
-` + filterHelp + ` A path in --files-from that is a directory stands for everything
+` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.
 
 --manifest checks each PATH, which must be a directory, against FILE instead of

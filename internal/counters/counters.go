@@ -47,7 +47,7 @@ type Work struct {
 type Set struct {
 	Phase        atomic.Int32 // a Phase
 	Work                      // its totals are counted by a scan that runs ahead, and final when ScanDone
-	Unread       atomic.Int64 // of Bytes, those of files that were skipped unread, or that an interrupted run has copied
+	Unread       atomic.Int64 // of Bytes, those that the run did not read: of files that were skipped or failed, or that an interrupted run has copied
 	ResumedFiles atomic.Int64 // of Files, those that an interrupted run has copied
 	ScanDone     atomic.Bool
 	Unwritten    atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet

@@ -70,6 +70,8 @@ func (o *Options) bagModeOf() bagMode {
 func (o *Options) refuseBagOptions(mode bagMode) error {
 	switch {
 	case mode == bagNone:
+	case o.MHL != nil:
+		return failure.Refuse("--mhl cannot be used with --bag: a bag has its own manifests")
 	case o.BackupDir != "":
 		return failure.Refuse("--backup-dir cannot be used with --bag: nothing in a bag is replaced, and each file in it would have to be listed")
 	case mode == bagAsIs && o.part():
@@ -107,13 +109,14 @@ func (o *Options) refuseBagManifest() error {
 	return nil
 }
 
-// recognizeBag finds out whether the source is a bag. If it is, the run computes the hashes
+// recognizeBag finds out whether the source is a bag, unless the copy gets a history, whose
+// hashes it would compute as well. If it is, the run computes the hashes
 // of its manifests as well. It refuses what cannot be in a bag.
 func (r *run) recognizeBag() error {
 	if r.bagMode == bagMake {
 		return r.refuseUnfit()
 	}
-	if r.route.Name != "" || r.listed == 0 || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
+	if r.route.Name != "" || r.listed == 0 || r.opts.MHL != nil || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
 		return nil
 	}
 	hashes, isBag, err := catalog.IsBag(r.source)

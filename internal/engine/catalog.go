@@ -32,6 +32,9 @@ func (r *run) openManifests() {
 			o.Names = append(o.Names, usual)
 		}
 	}
+	if r.histories != nil {
+		o.Histories = r.histories.source
+	}
 	var problems []catalog.Problem
 	r.manifests, problems = catalog.OpenSource(r.source, o)
 	for _, p := range problems {
@@ -49,6 +52,9 @@ func (t *target) openCatalog(r *run) (err error) {
 		KeepTimes: r.opts.Preserve&PreserveTimes != 0,
 		Memory:    manifest.DefaultMemory / len(r.route.Destinations),
 		Spill:     t.newSpill,
+	}
+	if r.histories != nil {
+		o.History = r.histories.of(r, t)
 	}
 	if o.Bag = t.bagOptions(r); o.Bag == nil {
 		o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)

@@ -261,9 +261,7 @@ func (r *run) sendResult(e *entry) {
 	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
 		rest := e.meta.info.Size - e.counted
-		if !e.read {
-			counters.Grow(&r.counters.Unread, rest)
-		}
+		counters.Grow(&r.counters.Unread, max(rest, 0)) // at once, so it is no part of rates
 		counters.Grow(&r.counters.Bytes, rest)
 	}
 }

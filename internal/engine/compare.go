@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -211,7 +212,6 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		return nil, err
 	}
 	defer b.Release()
-	e.read = true
 	half := len(b.Buf) / 2
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
@@ -219,6 +219,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	if e.evict != nil {
 		e.evict.Restart()
 	}
+	r.uncount(e)
 	for off := int64(0); ; {
 		going := false
 		for _, c := range open {
@@ -258,6 +259,8 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)
+		e.counted += int64(n)
+		counters.Grow(&r.counters.Bytes, int64(n))
 		if e.evict != nil {
 			e.evict.Read(off)
 		}

@@ -244,8 +244,8 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if e.evict != nil {
 		opts.Read = e.evict.Read
 	}
-	e.read, e.resumed = true, start
-	e.counted += start
+	r.uncount(e) // what was compared before
+	e.resumed, e.counted, e.unread = start, start, start
 	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, movers, sinks, set, opts)
@@ -351,6 +351,11 @@ func (r *run) commit(e *entry, p *transfer) error {
 	}
 	if err := r.accepts(e, p); err != nil {
 		return err
+	}
+	if p.target.catalog.Contradicts(e.manifestPath(p), e.digests) {
+		r.abort(p)
+		p.finish(targetResult{done: outConflict, conflict: errListed})
+		return nil
 	}
 	s := &p.sink
 	e.clock.At(timing.Commit, p.target.place())

@@ -55,6 +55,7 @@ type run struct {
 	links     linkGroups
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
+	histories *histories      // nil without Options.MHL
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
@@ -114,10 +115,18 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, listed: len(opts.Hashes)}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
+	if opts.MHL != nil {
+		defer r.closeHistories()
+		if err := r.openHistories(); err != nil {
+			r.source.Close()
+			return nil, err
+		}
+	}
+	r.listed = len(opts.Hashes)
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
@@ -150,6 +159,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.clock.At(timing.List, timing.Source)
 	r.openManifests()
 	r.holdDeclaration()
+	r.warnHistories()
 	err = r.openTargets()
 	if err == nil {
 		r.chargeMemory()

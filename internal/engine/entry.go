@@ -39,8 +39,8 @@ type description struct {
 	link    string         // a symbolic link's target
 	digests hash.Digests   // nil until the file was read to its end
 	counted int64          // bytes of it in the progress counter
+	unread  int64          // of these, those that are not part of rates
 	resumed int64          // bytes that an interrupted run had written already
-	read    bool           // its content was read, or copied by the system
 	evict   *pipe.Eviction // drops what was read from the page cache; nil if that is not wanted
 	direct  bool           // it is read past the page cache
 }
@@ -247,8 +247,8 @@ func (r *run) describeAgain(e *entry) error {
 func (r *run) uncount(e *entry) {
 	if e.counted > 0 {
 		r.counters.Bytes.Add(-e.counted)
-		r.counters.Unread.Add(-e.resumed)
-		e.counted = 0
+		r.counters.Unread.Add(-e.unread)
+		e.counted, e.unread = 0, 0
 	}
 }
 

@@ -130,7 +130,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	}
 	complete := r.bagIsComplete(t)
 	if complete {
-		written, err = t.catalog.Write()
+		written, err = r.writeManifests(t)
 	}
 	r.warnStale(t)
 	if err != nil {

@@ -96,6 +96,10 @@ func stopClock(o Options) Options {
 	return o
 }
 
+// everyInstant reports whether sweeps take each operation of a run, which SEALIFT_SWEEP=all
+// asks for. Otherwise they take some, spread over the run.
+func everyInstant() bool { return os.Getenv("SEALIFT_SWEEP") == "all" }
+
 // told is what a run has reported.
 type told struct {
 	events   []Event
@@ -532,7 +536,7 @@ func stopAt(t *testing.T, o Options, bytes int64) {
 	}
 	o.FS = &fsys.FS{Fault: fault}
 	_, err := Run(ctx, &o, c)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, context.Canceled, "it was to be stopped at byte %d of %d: %v", bytes, c.Bytes.Load(), o.Hashes)
 }
 
 // requireCopied demands that a run has nothing to complain of and leaves just the

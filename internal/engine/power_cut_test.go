@@ -376,6 +376,9 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 // has an earlier copy. Whatever was not flushed is lost, or some of it. Then no manifest
 // and no checkpoint lists what is not there, an incomplete copy has a journal or a marker,
 // the same command completes the copy, and what has ended with 0 has lost nothing.
+//
+// The cases have nearly the same operations. Each takes every fifth, and all of them
+// together every one; with SEALIFT_SWEEP=all each takes every one.
 func TestPowerCutAtEachOperation(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -390,7 +393,7 @@ func TestPowerCutAtEachOperation(t *testing.T) {
 	}
 	fewFiles, err := regularFiles(few)
 	require.NoError(t, err)
-	for _, c := range []cutCase{
+	for i, c := range []cutCase{
 		{sync: SyncEnd, flushesAll: true},
 		{sync: SyncEnd},
 		{sync: SyncEnd, flushesAll: true, few: true},
@@ -403,7 +406,11 @@ func TestPowerCutAtEachOperation(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(c.sync, ", few: ", c.few, ", all at once: ", c.flushesAll, ", stopped: ", c.stopAt > 0, ", fails: ", c.fails != ""), func(t *testing.T) {
 			t.Parallel()
-			c.sweep(t)
+			if everyInstant() {
+				c.sweep(t, 0, 1)
+			} else {
+				c.sweep(t, int64(i), 5)
+			}
 		})
 	}
 }
@@ -432,21 +439,19 @@ func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
 	}
 }
 
-func (c *cutCase) sweep(t *testing.T) {
+// sweep cuts the power before the operation first and every stride-th one after it.
+func (c *cutCase) sweep(t *testing.T, first, stride int64) {
 	dir := treetest.MemoryDir(t)
 	treetest.Create(t, filepath.Join(dir, "old"), cutTree(true))
 	whole := filepath.Join(dir, "whole")
 	require.NoError(t, os.Mkdir(whole, 0o755))
 	disk, err := c.copyUntil(t, whole, 1<<40)
 	require.NoError(t, err)
-	last, stride := disk.Calls(), int64(1)
-	if testing.Short() {
-		stride = 7
-	}
+	last := disk.Calls()
 	var mu sync.Mutex
 	var wrong []string
 	ended := 0
-	next := c.stopAt // what is before is another case's
+	next := c.stopAt + first // what is before is another case's
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {

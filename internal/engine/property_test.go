@@ -33,7 +33,7 @@ import (
 // files; a second run has nothing to do; and whatever is done to the source, a
 // policy that replaces makes the copy equal again.
 func TestPropertyCopy(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	checkNew(t, 50, func(t *rapid.T) {
 		c := newTrial(t, "")
 		defer c.remove()
 		require.NoError(t, treetest.Make(c.source, c.tree(3)))
@@ -266,15 +266,7 @@ func (c *trial) size() int64 {
 }
 
 // noise is not repeating, so that a block in the wrong place is seen.
-func noise(size int64, seed byte) []byte {
-	data := make([]byte, size)
-	state := uint32(seed) + 1
-	for i := range data {
-		state = state*1664525 + 1013904223
-		data[i] = byte(state >> 24) //nolint:gosec // the top byte is meant
-	}
-	return data
-}
+func noise(size int64, seed byte) []byte { return treetest.Pattern(int(size), seed) }
 
 func (c *trial) mode() treetest.Option {
 	return treetest.Mode(rapid.SampledFrom([]uint32{0o644, 0o600, 0o444, 0o755, 0o400, 0o4755, 0o2711}).Draw(c.T, "mode"))

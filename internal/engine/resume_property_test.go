@@ -30,7 +30,7 @@ import (
 // manifest of it.
 func TestPropertyResume(t *testing.T) {
 	top := treetest.MemoryDir(t)
-	rapid.Check(t, func(t *rapid.T) {
+	checkNew(t, 40, func(t *rapid.T) {
 		c := newTrial(t, top)
 		defer c.remove()
 		c.options.Sync = rapid.SampledFrom([]engine.SyncMode{engine.SyncEnd, engine.SyncEnd, engine.SyncFile, engine.SyncNone}).Draw(t, "sync")
@@ -38,7 +38,7 @@ func TestPropertyResume(t *testing.T) {
 		tree := c.tree(2)
 		if rapid.IntRange(0, 7).Draw(t, "large") == 0 { // one that is continued in its middle
 			c.options.BlockSize, c.options.Memory = 128<<10, 4<<20
-			tree["large"] = treetest.File(string(noise(21<<20+5, 3)), c.mtime())
+			tree["large"] = treetest.File(string(treetest.Pattern(21<<20+5, 3)), c.mtime())
 		}
 		require.NoError(t, treetest.Make(c.source, tree))
 		unfinished := true // so that what is at the destination is no conflict, however new

@@ -58,8 +58,8 @@ type target struct {
 	dev         uint64 // the device number of root
 
 	catalog *catalog.Catalog // nil in a dry run
+	backup  *backup          // nil if replaced files are not kept
 	bag     targetBag
-	backup  *backup // nil if replaced files are not kept
 
 	present, left    int64        // regular files that are there, and that are conflicts; the collector's
 	toVerify         amount       // what verifying will read; the collector's

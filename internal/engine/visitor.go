@@ -17,6 +17,12 @@ var _ walk.Visitor = (*run)(nil)
 func (r *run) Enter(d *walk.Dir) bool {
 	dirs := newDestDirs(r, d)
 	d.State = dirs
+	if r.isHistory(d) {
+		for _, dd := range dirs {
+			dd.state = destRefused
+		}
+		return false
+	}
 	for _, t := range r.targets {
 		if d.Parent == nil || t.root == nil {
 			continue

@@ -254,3 +254,19 @@ func (l *List) Unmet() (unmet [][2]string) {
 	}
 	return unmet
 }
+
+// Ignores returns the rules as lines of a .gitignore. ok is false if there is an include:
+// an ignore list includes everything that it does not name.
+func (l *List) Ignores() (lines []string, ok bool) {
+	for _, r := range l.rules {
+		if r.include {
+			return nil, false
+		}
+		line := r.text
+		if strings.HasPrefix(line, "!") || strings.HasPrefix(line, "#") {
+			line = `\` + line
+		}
+		lines = append(lines, line)
+	}
+	return lines, true
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/lookup"
+	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 type (
@@ -364,7 +365,43 @@ func TestTooManyPartials(t *testing.T) {
 	require.Len(t, l.partials, maxPartials)
 }
 
+// Partials are counted with the bytes of their lines. One that replaces another, or is
+// done, gives its bytes back.
+func TestPartialsOfTooManyBytesAreRefused(t *testing.T) {
+	s := newScribe(t)
+	p := testPartial("", 1)
+	for _, path := range []string{"a", "a", "\n\n\n", "b"} {
+		p.Path = path
+		require.NoError(t, s.w.Partial(p))
+	}
+	log := s.bytes()
+	lines := bytes.Split(bytes.TrimSuffix(log, []byte("\n")), []byte("\n"))
+	require.Len(t, lines, 5, "a header and four partials")
+	l, err := Read(bytes.NewReader(log), int64(len(log)))
+	require.NoError(t, err)
+	require.Equal(t, len(lines[2])+len(lines[3])+len(lines[4]), l.held)
+
+	require.NoError(t, l.takePartialOf(lines[4], maxPartialBytes), "it replaces one that is as long")
+	p.Path = "c"
+	require.NoError(t, s.w.Partial(p))
+	fourth := s.bytes()[len(log):]
+	fourth = bytes.TrimSuffix(fourth, []byte("\n"))
+	require.NoError(t, l.takePartialOf(fourth, maxPartialBytes-len(fourth)))
+	require.ErrorContains(t, l.takePartialOf(lines[3], maxPartialBytes+1), "too many partials")
+	l.drop("c")
+	require.Equal(t, maxPartialBytes+1-len(fourth), l.held)
+}
+
+// takePartialOf takes the line of a partial when those in force have so many bytes.
+func (l *Log) takePartialOf(line []byte, held int) error {
+	l.held = held
+	return l.take(line)
+}
+
 func TestTooLongPartials(t *testing.T) {
+	if !treetest.Large() {
+		t.Skip("a log of 64 MiB")
+	}
 	s := newScribe(t)
 	p := testPartial("", 1)
 	name := func(i int) string { return strings.Repeat("\n", MaxPath-1) + string(rune('0'+i)) }

@@ -55,11 +55,14 @@ func TestTheLineOfADestinationShowsWhatIsVerified(t *testing.T) {
 		d.ReadBack.TotalBytes.Store(1e9)
 	}
 	var s snapshot
-	for range 20 {
+	w.sample()
+	for range 20 { // from the first second on
 		fast.ReadBack.Bytes.Add(25e6)
 		slow.ReadBack.Bytes.Add(10e6)
 		w.ReadBack.Bytes.Add(35e6)
 		s = w.sample()
+		require.InEpsilon(t, 100e6, s.destinations[0].rate, 1e-9)
+		require.InEpsilon(t, 40e6, s.destinations[1].rate, 1e-9)
 	}
 	require.Equal(t, []string{
 		"'fast'   100 MB/s   500 MB/1.00 GB verified",

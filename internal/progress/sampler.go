@@ -72,9 +72,8 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	if isReadBack {
 		work = &c.ReadBack
 	}
-	otherWork := s.work != nil && s.work != work
-	if otherWork {
-		s.counted, s.shown, s.destinations = 0, 0, nil
+	if s.work != work {
+		s.destinations = nil // their samples are about other work, too
 	}
 	s.work = work
 	shot.files = work.Files.Load()
@@ -99,7 +98,7 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	if !isReadBack {
 		x.bytes, x.files = max(x.bytes-c.Unread.Load(), 0), x.files-c.ResumedFiles.Load()
 	}
-	if otherWork || startsAnew(s.phase, shot.phase) || x.bytes < s.first.bytes { // counted from 0 again
+	if startsAnew(s.phase, shot.phase) || x.bytes < s.first.bytes { // counted from 0 again
 		s.first = x
 		s.samples = []sample{x}
 	}

@@ -73,6 +73,12 @@ func resize(user *os.File, columns, rows int) error {
 	return unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(columns), Row: uint16(rows)}) //nolint:gosec // small
 }
 
+// Type sends what a user types.
+func (t *Terminal) Type(text string) error {
+	_, err := t.user.WriteString(text)
+	return err
+}
+
 // Flush waits until the screen shows everything that was written to the terminal.
 func (t *Terminal) Flush(tb testing.TB) {
 	tb.Helper()

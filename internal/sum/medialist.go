@@ -44,13 +44,28 @@ func (r *run) openMediaList(ctx context.Context, args []argument) (*mediaList, e
 	if strings.ContainsRune(l.base, filepath.Separator) { // the root of a file system
 		l.base = "root"
 	}
-	if err := r.refuseNames(ctx, args[0]); err != nil {
-		return nil, err
-	}
 	if l.root, err = r.opts.FS.OpenRoot(given); err != nil {
 		return nil, failure.Refuse("%s: %s", quote.Name(given), fsys.BareError(err))
 	}
+	if err = l.tryWriting(); err == nil {
+		err = r.refuseNames(ctx, args[0])
+	}
+	if err != nil {
+		l.root.Close()
+		return nil, err
+	}
 	return l, nil
+}
+
+// tryWriting makes a file and removes it: that the directory is read-only must not turn
+// out when hours of hashing are over.
+func (l *mediaList) tryWriting() error {
+	trial, err := l.root.Create(false)
+	if err != nil {
+		return failure.Refuse("%s: no media hash list can be written there: %s", quote.Name(l.given), fsys.BareError(err))
+	}
+	trial.Abort()
+	return nil
 }
 
 // maxNamesShown is how many names a refusal has at most.

@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -48,6 +49,10 @@ type Options struct {
 	// It may be nil, and is for runs without Manifest.
 	Listed func(manifest.Entry)
 
+	// MHL asks for a generation instead of lines; nil for lines. Hashes are those of a
+	// history then.
+	MHL *MHL
+
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything
 	OneFileSystem bool
@@ -63,9 +68,10 @@ type Options struct {
 
 // Event is a failure (Err is a *failure.FileError) or a warning.
 type Event struct {
-	Warning bool
-	Path    string // as it would be listed
-	Err     error
+	Warning  bool
+	Mismatch bool   // the history lists something else
+	Path     string // as it would be listed
+	Err      error
 }
 
 // Summary is the account of a run.
@@ -80,6 +86,13 @@ type Summary struct {
 	Lines    int
 	Dropped  int    // lines of the previous manifest for files that are gone
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
+
+	// With Options.MHL.
+	Generations []mhl.Written
+	Mismatches  int64 // files with another content than their history lists
+	Missing     int64 // files and directories that a history lists and that do not exist
+	Renamed     int   // files and directories that have a new path
+	Ignored     int64 // entries that ignore patterns leave out
 }
 
 // Run hashes as o says and reports through o.Report and c. The error is a
@@ -102,7 +115,8 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if o.BytesPerSecond > 0 {
 		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
 	}
-	r.sets.New = func() any { return hash.NewSet(o.Hashes) }
+	r.hashes = o.Hashes
+	r.sets.New = func() any { return hash.NewSet(r.hashes) }
 	// Two, because the scan must not evict what the work has open.
 	for i := range r.handles {
 		r.handles[i] = fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256))
@@ -111,7 +125,14 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.builder = manifest.NewBuilder(o.Hashes, newSpill, 0)
+	err = r.openHistory(args)
+	if r.history != nil {
+		defer r.history.close() //nolint:errcheck // temporaries that are not needed any more
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.builder = manifest.NewBuilder(r.hashes, newSpill, 0)
 	defer r.builder.Close() //nolint:errcheck // a temporary that is not needed any more
 	r.builder.Named = !isTree(args)
 	if r.format = manifest.FormatOf(o.Hashes[0]); o.Tag {
@@ -127,6 +148,8 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	case err != nil:
 	case r.failed != nil:
 		err = r.failed
+	case r.history != nil:
+		err = r.history.write(r)
 	default:
 		err = r.out.write(r)
 	}
@@ -141,7 +164,9 @@ type run struct {
 	counters *counters.Set
 	workers  int
 	pipe     *pipe.Pipe
-	sets     sync.Pool // of *hash.Set
+	hashes   []hash.Algorithm // that are computed
+	sets     sync.Pool        // of *hash.Set
+	history  *history         // nil without Options.MHL
 	out      *output
 	handles  [2]*fsys.Handles // of all trees: for the work, and for the scan
 	jobs     chan job
@@ -152,7 +177,8 @@ type run struct {
 	builder *manifest.Builder
 	format  manifest.Sums
 	summary *Summary
-	failed  error // of the builder: no lines are written then
+	renamed map[string]bool // earlier paths of files that have a new one
+	failed  error           // of the builder: no lines are written then
 }
 
 // argument is a path that the user gave.
@@ -182,6 +208,8 @@ type result struct {
 	cached  bool      // it was to be read from the device and perhaps was not
 	mtime   fsys.Time // zero for a stream
 	event   *Event
+
+	directory bool // it is no file: it has digests of zeros, and is only listed
 }
 
 // arguments looks at what the user named. What is not there is reported like
@@ -269,7 +297,9 @@ func (r *run) collect() {
 		if got.digests == nil {
 			continue
 		}
-		r.summary.Files++
+		if !got.directory {
+			r.summary.Files++
+		}
 		r.summary.Bytes += got.bytes
 		if got.cached {
 			r.summary.Cached++
@@ -320,14 +350,23 @@ type visitor struct {
 }
 
 // Enter implements walk.Visitor.
-func (v *visitor) Enter(*walk.Dir) bool { return true }
+func (v *visitor) Enter(d *walk.Dir) bool {
+	if h := v.run.history; h != nil && d.Parent != nil {
+		path := d.Path()
+		if h.hides(path, true) {
+			return false
+		}
+		v.run.directory(path, d.Info.Mtime)
+	}
+	return true
+}
 
 // Leave implements walk.Visitor.
 func (v *visitor) Leave(*walk.Dir) {}
 
 // Entry implements walk.Visitor.
 func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
-	if kind != fsys.Regular {
+	if v.run.history != nil && v.run.history.hides(d.Join(name), false) || kind != fsys.Regular {
 		return
 	}
 	d.Hold()

@@ -1,6 +1,9 @@
 package treetest
 
 import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,14 +40,18 @@ func Remove(t testing.TB, dir string) {
 	}
 }
 
-// Pattern returns size bytes that no other seed gives and that do not repeat
-// within a block.
+// Pattern returns size bytes that no other seed gives and that do not repeat. A loop over
+// the bytes takes seconds for large files under the race detector; a cipher does not.
 func Pattern(size int, seed byte) []byte {
-	b := make([]byte, size)
-	x := uint32(seed) + 1
-	for i := range b {
-		x = x*1664525 + 1013904223
-		b[i] = byte(x >> 24)
+	key, err := aes.NewCipher(bytes.Repeat([]byte{seed}, aes.BlockSize))
+	if err != nil {
+		panic(err) // of a key of the wrong length
 	}
+	b := make([]byte, size)
+	cipher.NewCTR(key, make([]byte, aes.BlockSize)).XORKeyStream(b, b)
 	return b
 }
+
+// Large reports whether tests use as many files and bytes as users have. SEALIFT_LARGE=1
+// asks for it; otherwise they use few, or skip.
+func Large() bool { return os.Getenv("SEALIFT_LARGE") == "1" }

@@ -25,6 +25,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // sized is a tree with files of known sizes, and those of its directories.
@@ -220,6 +221,29 @@ func TestComparisonOfPaths(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Entries are visited by inode within a batch of 100,000 if that has more than 10,000.
+// Otherwise, and between batches, they are visited in the order of the listing.
+func TestEntriesAreVisitedInBatches(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		entries       int
+		byInode       bool
+		first, second walk.Place
+	}{
+		{"few", 10_000, true, walk.Place{At: 3, Ino: 9}, walk.Place{At: 4, Ino: 8}},
+		{"more", 10_001, true, walk.Place{At: 4, Ino: 8}, walk.Place{At: 3, Ino: 9}},
+		{"more, where inodes are no use", 10_001, false, walk.Place{At: 3, Ino: 9}, walk.Place{At: 4, Ino: 8}},
+		{"the first batch", 100_001, true, walk.Place{At: 99_999, Ino: 8}, walk.Place{At: 3, Ino: 9}},
+		{"two batches", 110_001, true, walk.Place{At: 99_999, Ino: 9}, walk.Place{At: 100_000, Ino: 8}},
+		{"few in the second batch", 110_000, true, walk.Place{At: 100_000, Ino: 9}, walk.Place{At: 109_999, Ino: 8}},
+		{"more in the second batch", 110_001, true, walk.Place{At: 109_999, Ino: 8}, walk.Place{At: 100_000, Ino: 9}},
+		{"equal inodes", 10_001, true, walk.Place{At: 3, Ino: 9}, walk.Place{At: 4, Ino: 9}},
+	} {
+		n := &node{entries: c.entries, byInode: c.byInode}
+		require.Equal(t, []int{-1, 1}, []int{n.compare(c.first, c.second), n.compare(c.second, c.first)}, c.name)
+	}
 }
 
 // In a tree of equal sizes each entry is compared: that must not make anything.
@@ -482,8 +506,9 @@ func openFiles(t *testing.T) int {
 
 // Where only the paths are told, nothing is kept of their trees.
 func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes 110,000 files")
+	most := 30_000
+	if treetest.Large() {
+		most = 100_000
 	}
 	live := func(files int) int64 {
 		root := treetest.MemoryDir(t)
@@ -510,9 +535,9 @@ func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
 		return at - before
 	}
 	live(1000)
-	small, large := live(10_000), live(100_000)
-	t.Logf("%d bytes for 10,000 files, %d for 100,000", small, large)
-	require.Less(t, large-small, int64(64<<10), "bytes that 90,000 files more take")
+	small, large := live(5000), live(most)
+	t.Logf("%d bytes for 5000 files, %d for %d", small, large, most)
+	require.Less(t, large-small, int64(64<<10), "bytes that the further files use")
 }
 
 func TestSumsDoNotOverflow(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -34,6 +35,7 @@ type tree struct {
 	selects   func(path string) bool // whether the filters want a line
 	listed    *lookup.Set            // the paths that the manifests mean; nil if nothing asks for it
 	bag       *bagCheck              // nil if it is no bag, or is not checked completely
+	history   *mhl.Tree              // nil without one
 }
 
 // note is something to tell that is not about a line.
@@ -57,6 +59,9 @@ type source struct {
 	first     int64 // number of the first line in the order of all
 	ignored   int64 // lines whose file is missing, which nobody wants to know
 	ahead     lookahead
+
+	isHistory bool      // its lines are those of an ASC MHL history, which has neither name nor end in common with a file
+	temp      io.Closer // of in, perhaps nil
 }
 
 func (t *tree) device() uint64 { return t.info.ID.Dev }
@@ -66,7 +71,11 @@ func (t *tree) close() {
 		if s.file != nil {
 			s.file.Close()
 		}
+		if s.temp != nil {
+			_ = s.temp.Close() //nolint:errcheck // a temporary that is not needed any more
+		}
 	}
+	t.closeHistory()
 	if t.root != nil {
 		t.root.Close()
 	}
@@ -265,7 +274,9 @@ func (t *tree) openWithin(name string) error {
 // find opens the manifests in the directory's root.
 func (t *tree) find() error {
 	var names []string
+	history := false
 	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		history = history || string(name) == mhl.Folder
 		if _, _, ok := manifest.Recognize(string(name)); ok {
 			names = append(names, string(name))
 		}
@@ -273,6 +284,11 @@ func (t *tree) find() error {
 	})
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	if history {
+		if err := t.openHistory(); err != nil {
+			return err
+		}
 	}
 	slices.Sort(names)
 	look := fsys.NewFinder(t.root, 1)
@@ -330,7 +346,8 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		}
 		total += s.lines
 		leftOut += in.leftOut
-		if s.lines+in.leftOut == 0 && (s.format != manifest.BagIt || s.size > 0) { // a bag's payload may be empty
+		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // a bag's payload may be empty
+		if s.lines+in.leftOut == 0 && !mayBeEmpty {
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
 		if err := in.complaint(); err != nil {
@@ -347,7 +364,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	if total == 0 && leftOut > 0 {
 		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
 	}
-	if total == 0 && len(t.signs) == 0 && t.bag == nil {
+	if total == 0 && len(t.signs) == 0 && t.bag == nil && (t.history == nil || len(t.notes) > 0) {
 		if len(t.notes) == 0 {
 			return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
 		}

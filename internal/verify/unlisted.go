@@ -54,15 +54,18 @@ type unlistedVisitor struct {
 	tree *tree
 }
 
-func (v *unlistedVisitor) Enter(d *walk.Dir) bool { return !isLeftover(d.Name) }
-func (v *unlistedVisitor) Leave(*walk.Dir)        {}
+func (v *unlistedVisitor) Enter(d *walk.Dir) bool {
+	return !isLeftover(d.Name) && (d.Parent == nil || !v.tree.hides(d.Path(), true))
+}
+
+func (v *unlistedVisitor) Leave(*walk.Dir) {}
 
 func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	path := d.Join(name)
 	if v.tree.bag != nil && bag.InPayload(path) { // checkBag reports it
 		return
 	}
-	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.Has(path) || v.isManifest(d, name) {
+	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.Has(path) || v.isManifest(d, name) || v.tree.hides(path, false) {
 		return
 	}
 	v.run.unlisted(v.tree, Unlisted, path, nil)

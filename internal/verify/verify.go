@@ -128,6 +128,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 			if t.bag != nil {
 				r.checkBag(ctx, t)
 			}
+			r.findDirectories(t)
 		}
 	}
 	if o.Unlisted && ctx.Err() == nil {

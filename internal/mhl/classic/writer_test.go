@@ -93,6 +93,16 @@ func TestWrittenAndRead(t *testing.T) {
 	}
 }
 
+// Dates of XML have years of four digits, and none before the year 1.
+func TestDatesAtTheEndsOfTime(t *testing.T) {
+	for mtime, want := range map[int64]string{
+		math.MinInt64: "0001-01-01T00:00:00Z", math.MaxInt64: "9999-12-31T23:59:59Z", -1: "1969-12-31T23:59:59Z",
+	} {
+		e := Entry{Path: "a", Size: 1, Digests: []hash.Expected{expected(hash.XXH64, "44bc2cf5ad770999")}}
+		require.Contains(t, write(t, []Entry{e}, mtime, hash.XXH64), "<lastmodificationdate>"+want+"</")
+	}
+}
+
 func TestNotWritten(t *testing.T) {
 	var out bytes.Buffer
 	_, err := NewWriter(bufio.NewWriter(&out), creator, []hash.Algorithm{hash.XXH64, hash.SHA256})

@@ -1,0 +1,202 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lookup"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
+)
+
+// History makes a catalog write generations of ASC MHL histories, and no line manifests.
+type History struct {
+	Order  mhl.Order // without the hashes that are computed, and what depends on the destination
+	Source *mhl.Tree // histories of the source, which are copied
+	Dest   *mhl.Tree // histories of the destination when the run began; nil if it did not exist
+}
+
+// history is the work of a catalog on the histories of a destination.
+type history struct {
+	History
+	lines []manifest.Spill  // of Dest, one for each hash of the run that it has
+	index []*manifest.Index // of lines; nil where Dest lists none
+	made  lookup.Set        // paths that the run has created or replaced
+}
+
+// openHistory indexes what the histories of the destination list.
+func (c *Catalog) openHistory() error {
+	h := &history{History: *c.opts.History}
+	c.history = h
+	if h.Dest == nil || len(h.Dest.Histories()) == 0 {
+		return nil
+	}
+	for _, a := range c.opts.Hashes {
+		lines, size, err := h.Dest.Lines(mhl.Of(a), mhl.TempSpill)
+		if err != nil {
+			return err
+		}
+		h.lines = append(h.lines, lines)
+		index, err := manifest.BuildCheckIndex(lines, size, manifest.BSD, a)
+		if err != nil {
+			return err
+		}
+		h.index = append(h.index, index)
+	}
+	return nil
+}
+
+func (h *history) close() {
+	for _, lines := range h.lines {
+		_ = lines.Close() // a temporary that is not needed any more
+	}
+	h.lines = nil
+}
+
+// listed returns what the histories of the destination list for a file: nil for each hash
+// that they do not have of it.
+func (h *history) listed(file string, hashes int) hash.Digests {
+	digests := make(hash.Digests, hashes)
+	for slot, index := range h.index {
+		if found, err := index.Listing(file); err == nil && len(found.Digests) > 0 {
+			digests[slot] = found.Digests[0]
+		}
+	}
+	return digests
+}
+
+// Contradicts reports whether the histories of the destination list a file with another
+// digest than one of these: its content must not be recorded as that file's.
+func (c *Catalog) Contradicts(file string, digests hash.Digests) bool {
+	if c.history == nil {
+		return false
+	}
+	for slot, known := range c.history.listed(file, len(digests)) {
+		if known != nil && !bytes.Equal(known, digests[slot]) {
+			return true
+		}
+	}
+	return false
+}
+
+// WriteHistory brings the histories of the source and writes the generations of the run, when
+// everything is at the destination and durable. A destination that has a history gets a
+// generation of the files that the run has added alone, and none if there are none.
+func (c *Catalog) WriteHistory() (written []Written, err error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	h := c.history
+	if err := h.Source.Bring(c.root, c.opts.Durable); err != nil {
+		return nil, err
+	}
+	o := h.Order
+	o.Computed, o.Durable, o.NewSpill = c.opts.Hashes, c.opts.Durable, c.opts.Spill
+	survey, err := mhl.NewSurvey(c.root, mhl.NewIgnore(o.Ignore...).Hides)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := mhl.Open(c.root, survey.Nested, c.opts.Spill)
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close() //nolint:errcheck // temporaries that are not needed any more
+	present := manifest.NewBuilder(nil, c.opts.Spill, 4<<20)
+	defer present.Close() //nolint:errcheck // the same
+	if err := c.findPresent(tree, o.Ignore, present); err != nil {
+		return nil, err
+	}
+	entries, others := c.entries(present), 0
+	if err := entries(func(manifest.Entry) error { return nil }, func() { others++ }); err != nil {
+		return nil, err
+	}
+	continues := h.Dest != nil && h.Dest.At("") != nil && c.interrupted == nil
+	o.Partial = continues || others > 0
+	if continues {
+		o.Select = func(file string, listed bool) bool { return !listed || h.made.Has(file) }
+	}
+	generations, err := tree.Write(&o, func(yield func(manifest.Entry) error) error { return entries(yield, func() {}) })
+	for _, g := range generations {
+		written = append(written, Written{Path: c.shown(g.Path), Lines: g.Files, SHA256: g.SHA256, Generation: true})
+	}
+	return written, err
+}
+
+// findPresent puts the files and directories of the destination that no pattern hides into
+// a builder.
+func (c *Catalog) findPresent(tree *mhl.Tree, patterns []string, into *manifest.Builder) error {
+	finder := fsys.NewFinder(c.root, 16)
+	defer finder.Close()
+	ignore := mhl.NewIgnore(patterns...)
+	return mhl.Each(c.root, func(file string, kind fsys.Kind) (enter bool, err error) {
+		isDir, name := kind == fsys.Directory, path.Base(file)
+		if strings.HasPrefix(name, fsys.Reserved) || file == name && strings.HasPrefix(name, "SEALIFT-INCOMPLETE-") ||
+			ignore.Hides(file, isDir) || tree.Hides(file, isDir) {
+			return false, nil
+		}
+		e := manifest.Entry{Path: file}
+		if isDir {
+			info, err := finder.Lstat(file)
+			if err != nil {
+				return false, err
+			}
+			e = manifest.Entry{Path: file + "/", Mtime: info.Mtime.Sec}
+		} else if kind != fsys.Regular {
+			return false, nil
+		}
+		return isDir, into.Put(e)
+	})
+}
+
+// entries returns a function that merges the files of the run with what is at the
+// destination. other is called for a file there that the run knows no digests of.
+func (c *Catalog) entries(present *manifest.Builder) func(yield func(manifest.Entry) error, other func()) error {
+	noDigests := make(hash.Digests, len(c.opts.Hashes))
+	for i, a := range c.opts.Hashes {
+		noDigests[i] = make([]byte, a.Size())
+	}
+	return func(yield func(manifest.Entry) error, other func()) error {
+		next, stop := iter.Pull2(pairs(c.builder))
+		defer stop()
+		mine, err, ok := next()
+		failed := present.Each(func(e manifest.Entry) error {
+			for ok && err == nil && mine.Path < e.Path { // it is not there any more, or is hidden
+				mine, err, ok = next()
+			}
+			switch {
+			case err != nil:
+				return err
+			case strings.HasSuffix(e.Path, "/"):
+				return yield(manifest.Entry{Path: e.Path, Mtime: e.Mtime, Digests: noDigests})
+			case ok && mine.Path == e.Path:
+				return yield(mine)
+			}
+			other()
+			return nil
+		})
+		return cmp.Or(failed, err)
+	}
+}
+
+// pairs is Builder.Each as an iterator.
+func pairs(b *manifest.Builder) iter.Seq2[manifest.Entry, error] {
+	return func(yield func(manifest.Entry, error) bool) {
+		enough := fmt.Errorf("enough")
+		err := b.Each(func(e manifest.Entry) error {
+			if !yield(e, nil) {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			yield(manifest.Entry{}, err)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// MHL asks for generations of ASC MHL histories.
+type MHL struct {
+	Creator mhl.Creator // without a comment: "Copy of SRC to DST"
+	Ignore  []string    // patterns besides those that the histories have
+}
+
+// histories are those of the source and of the destinations when a run begins.
+type histories struct {
+	order   mhl.Order // without what depends on the destination
+	source  *mhl.Tree
+	dests   []*mhl.Tree // by index; nil where there is no directory yet
+	roots   []*fsys.Dir // of dests, to be closed
+	folders map[string]bool
+	others  int // entries of the source that have an ignore pattern of their own
+}
+
+// openHistories reads the histories of the source and of the destinations, refuses what
+// cannot be recorded, and decides which hashes the run computes. The error is a
+// *failure.RefusedError, or a *mhl.ChainError within.
+func (r *run) openHistories() error {
+	o := r.opts
+	if r.route.Name != "" {
+		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(o.Source))
+	}
+	h := &histories{folders: map[string]bool{}}
+	r.histories = h
+	root, _, err := r.route.OpenSource() // the walk closes its own
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
+	}
+	h.roots = append(h.roots, root)
+	patterns := o.MHL.Ignore
+	chosen := mhl.NewIgnore(patterns...)
+	leftOut := func(path string, isDir bool) bool { return chosen.Hides(path, isDir) || !r.wanted(path) }
+	survey, err := mhl.NewSurvey(root, leftOut)
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
+	}
+	if h.source, err = mhl.Open(root, survey.Nested, mhl.TempSpill); err != nil {
+		return fmt.Errorf("source %s: %w", quoteName(o.Source), err)
+	}
+	if survey.UnfitCount > 0 {
+		return failure.Refuse("source %s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
+			quoteName(o.Source), quoteName(survey.Unfit[0]), survey.UnfitCount-1)
+	}
+	hidden, err := h.source.PatternsFor(survey.Others, leftOut)
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
+	}
+	h.others = len(hidden)
+	for _, history := range h.source.Histories() {
+		h.folders[path.Join(history.Path, mhl.Folder)] = true
+	}
+	computed, err := h.source.Formats(o.Hashes)
+	if err != nil {
+		return err
+	}
+	for _, d := range r.route.Destinations {
+		tree, err := h.openDestination(o.FS, d.Dir, d.Exists)
+		if err != nil {
+			return fmt.Errorf("destination %s: %w", quoteName(d.Given), err)
+		}
+		if tree == nil {
+			continue
+		}
+		if err := h.source.CheckBring(tree); err != nil {
+			return failure.Refuse("destination %s: %s", quoteName(d.Given), err)
+		}
+		if computed, err = tree.Formats(computed); err != nil {
+			return err
+		}
+	}
+	h.order = mhl.Order{
+		Creator: o.MHL.Creator, Process: mhl.Transfer, Hashes: o.Hashes,
+		Ignore: append(patterns[:len(patterns):len(patterns)], hidden...),
+	}
+	o.Hashes = computed
+	return nil
+}
+
+// openDestination reads the histories of a destination.
+func (h *histories) openDestination(sys *fsys.FS, dir string, exists bool) (*mhl.Tree, error) {
+	h.dests = append(h.dests, nil)
+	if !exists {
+		return nil, nil //nolint:nilnil // no directory is no error
+	}
+	root, err := sys.OpenRoot(dir)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // opening it as a destination reports it
+	}
+	h.roots = append(h.roots, root)
+	survey, err := mhl.NewSurvey(root, mhl.NewIgnore().Hides)
+	if err != nil {
+		return nil, failure.Refuse("%s", err)
+	}
+	tree, err := mhl.Open(root, survey.Nested, mhl.TempSpill)
+	h.dests[len(h.dests)-1] = tree
+	return tree, err
+}
+
+// closeHistories removes temporaries.
+func (r *run) closeHistories() {
+	h := r.histories
+	if h == nil {
+		return
+	}
+	for _, t := range append([]*mhl.Tree{h.source}, h.dests...) {
+		if t != nil {
+			_ = t.Close() // temporaries that are not needed any more
+		}
+	}
+	for _, root := range h.roots {
+		root.Close()
+	}
+}
+
+// warnHistories warns of what is copied and not recorded.
+func (r *run) warnHistories() {
+	if r.histories != nil && r.histories.others > 0 {
+		is := fmt.Sprintf("%d of them have ignore patterns", r.histories.others)
+		r.report(Event{Kind: EventWarning, Err: errors.New("ASC MHL lists no symbolic links and special files: " + is)})
+	}
+}
+
+// of describes the history of one destination.
+func (h *histories) of(r *run, t *target) *catalog.History {
+	order := h.order
+	order.Name = filepath.Base(t.Dir)
+	if c := &order.Creator; c.Comment == "" {
+		if c.Comment = "Copy of " + r.opts.Source + " to " + t.Given; !mhl.Representable(c.Comment) {
+			c.Comment = ""
+		}
+	}
+	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.index]}
+}
+
+// isHistory reports whether a directory of the source holds a history, which is copied when
+// everything else is complete.
+func (r *run) isHistory(d *walk.Dir) bool {
+	return r.histories != nil && d.Name == mhl.Folder && r.histories.folders[d.Path()]
+}
+
+// errListed is about content that a history must not get.
+var errListed = &conflictError{why: "the history of the destination lists it with other content"}
+
+// writeManifests writes the manifests of a destination, or the generations of its histories.
+// An incomplete copy gets no generation.
+func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
+	if r.histories == nil {
+		return t.catalog.Write()
+	}
+	r.sync()
+	if r.undone == nil || !r.undone[t.index].Complete() {
+		return nil, nil
+	}
+	return t.catalog.WriteHistory()
+}

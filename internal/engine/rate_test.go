@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// The bytes that rates are made of never grow by more than a block at a time, also where a
+// file at the destination, of an interrupted run perhaps, is compared with the source:
+// otherwise its size would show as a rate.
+func TestComparedBytesAreCountedAsTheyAreRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(content []byte)
+		policy Policy
+		want   int64 // bytes that were read
+	}{
+		"equal":                        {func([]byte) {}, PolicyDefault, bigSize},
+		"different, a conflict":        {func(b []byte) { b[sweepBlock] ^= 1 }, PolicyProtect, sweepBlock + sweepBlock/2},
+		"different at the end, copied": {func(b []byte) { b[len(b)-1] ^= 1 }, PolicyChecksum, bigSize},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := treetest.MemoryDir(t)
+			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			content := treetest.Pattern(bigSize, 1)
+			write(t, src, "big", content, since)
+			c.change(content)
+			write(t, dst, "big", content, before)
+			counts := &counters.Set{}
+			var mu sync.Mutex
+			var last, most int64
+			look := func() {
+				mu.Lock()
+				defer mu.Unlock()
+				unread := counts.Unread.Load() // first, as nothing may be taken for read
+				now := counts.Bytes.Load() - unread
+				last, most = now, max(most, now-last)
+			}
+			o := sweepOptions(src, []string{dst}, SyncNone)
+			o.Policy = c.policy
+			o.FS = &fsys.FS{Fault: func(fsys.Call) error { look(); return nil }}
+			runTold(t, o, counts)
+			look()
+			require.LessOrEqual(t, most, int64(sweepBlock), "grows by a block at most")
+			require.EqualValues(t, bigSize, counts.Bytes.Load())
+			require.Equal(t, c.want, last)
+		})
+	}
+}

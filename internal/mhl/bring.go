@@ -1,0 +1,126 @@
+package mhl
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// ErrDiverged says that neither of two chains extends the other.
+var ErrDiverged = errors.New("the histories of source and destination have diverged: neither chain extends the other")
+
+// extends reports whether a chain begins with all links of another one.
+func extends(longer, shorter []Link) bool {
+	return len(longer) >= len(shorter) && slices.EqualFunc(longer[:len(shorter)], shorter, func(a, b Link) bool {
+		return a.Name == b.Name && bytes.Equal(a.C4, b.C4)
+	})
+}
+
+// CheckBring returns ErrDiverged, with the place, if the histories of one tree cannot be
+// brought into another one that has histories.
+func (t *Tree) CheckBring(to *Tree) error {
+	for _, h := range t.histories {
+		there := to.At(h.Path)
+		if there != nil && !extends(there.Chain, h.Chain) && !extends(h.Chain, there.Chain) {
+			return &ChainError{join(h.Path, Folder), ErrDiverged}
+		}
+	}
+	return nil
+}
+
+// Bring copies the histories of a tree into another tree, deepest first, as far as their
+// chains extend those that are there. The generations are compared with the chain once more.
+// A history that is not there yet appears when it is complete.
+func (t *Tree) Bring(to *fsys.Dir, durable bool) error {
+	finder, there := fsys.NewFinder(t.root, 4), fsys.NewFinder(to, 4)
+	defer finder.Close()
+	defer there.Close()
+	for _, h := range slices.Backward(t.histories) {
+		from, home := t.root, to
+		var err error
+		if h.Path != "" {
+			if from, _, err = finder.Parent(h.Path + "/" + Folder); err == nil {
+				home, _, err = there.Parent(h.Path + "/" + Folder)
+			}
+		}
+		if err == nil {
+			err = bring(h, from, home, durable)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", join(h.Path, Folder), err)
+		}
+	}
+	return nil
+}
+
+func bring(h *History, from, home *fsys.Dir, durable bool) error {
+	source, err := from.OpenDir(Folder)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	var chain []Link
+	folder, err := home.OpenDir(Folder)
+	if err == nil {
+		chain, err = readChainIn(folder)
+		folder.Close()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case extends(chain, h.Chain):
+		return nil
+	case !extends(h.Chain, chain):
+		return ErrDiverged
+	}
+	return inFolder(home, chain == nil, durable, func(folder *fsys.Dir) error {
+		for i := len(chain); i < len(h.Chain); i++ {
+			if err := bringLink(source, folder, h.Chain[:i], h.Chain[i], durable); err != nil {
+				return &ChainError{join(Folder, h.Chain[i].Name), err}
+			}
+		}
+		if chain != nil {
+			return nil
+		}
+		return bringReadme(source, folder, durable)
+	})
+}
+
+// bringLink copies the next generation of a chain.
+func bringLink(source, folder *fsys.Dir, chain []Link, l Link, durable bool) error {
+	f, info, err := source.OpenRegular(l.Name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = appendLink(folder, chain, l.Name, &info, durable, func(out io.Writer) error {
+		sum := hash.C4.New()
+		_, err := io.Copy(io.MultiWriter(out, sum), io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+		if err == nil && !bytes.Equal(sum.Sum(nil), l.C4) {
+			err = errChanged
+		}
+		return err
+	})
+	return err
+}
+
+// bringReadme copies README.txt, which belongs to no generation.
+func bringReadme(source, folder *fsys.Dir, durable bool) error {
+	const readme = "README.txt"
+	f, info, err := source.OpenRegular(readme)
+	if err != nil {
+		return nil //nolint:nilerr // none, or a name that something else has
+	}
+	defer f.Close()
+	return create(folder, readme, &info, durable, func(out io.Writer) error {
+		_, err := io.Copy(out, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+		return err
+	})
+}

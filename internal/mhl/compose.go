@@ -1,0 +1,374 @@
+package mhl
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// Order describes the generations of one run.
+type Order struct {
+	Creator Creator
+	Process Process
+	Name    string // of the tree's directory, for the names of generations
+	Ignore  []string
+
+	Hashes   []hash.Algorithm // to be recorded of each file and directory
+	Computed []hash.Algorithm // what the digests of the entries are of: Hashes and those that Formats adds
+
+	// Select returns whether a file gets a hash element; nil for all. listed: the history lists
+	// it already.
+	Select func(path string, listed bool) bool
+
+	// Partial is for entries that are not the whole tree: no root hash is written, no
+	// hashes of directories, and only those histories get a generation that have entries.
+	Partial bool
+
+	Renamed map[string]Renamed // what Renames has found, or nil
+
+	// Report gets what the entries are when they are compared with the history; nil for
+	// nobody. Paths of directories end in a slash.
+	Report func(path string, finding Finding)
+
+	Durable  bool // what is written is synced
+	NewSpill func() (manifest.Spill, error)
+}
+
+// Finding says how an entry compares with its history.
+type Finding uint8
+
+// The findings.
+const (
+	Mismatch Finding = iota + 1 // the file has another hash, which is recorded as failed
+	Missing                     // the history lists it, and there is no entry
+	New                         // a file that the history does not list
+)
+
+// Entries calls yield for the files and directories of a tree, sorted by path, where the
+// paths of directories end in a slash. The digests of a directory mean nothing.
+type Entries func(yield func(manifest.Entry) error) error
+
+// Written is one generation that was written.
+type Written struct {
+	Path   string // relative to the tree
+	SHA256 string // of the file
+	Files  int    // that it lists
+}
+
+// Compare compares the entries of a tree with its histories, and reports the findings.
+// It writes nothing.
+func (t *Tree) Compare(entries Entries, computed []hash.Algorithm, report func(path string, finding Finding, e *manifest.Entry, r *Record) error) error {
+	next, stop := iter.Pull2(func(yield func(*Record, error) bool) {
+		done := fmt.Errorf("stopped")
+		err := t.Each(func(r *Record) error {
+			if !yield(r, nil) {
+				return done
+			}
+			return nil
+		})
+		if err != nil && err != done { //nolint:errorlint // Each returns it as it is
+			yield(nil, err)
+		}
+	})
+	defer stop()
+	record, err, ok := next()
+	if err != nil {
+		return err
+	}
+	advance := func() error {
+		record, err, ok = next()
+		return err
+	}
+	missing := func() error {
+		return report(sortedPath(record), Missing, nil, record)
+	}
+	err = entries(func(e manifest.Entry) error {
+		for ok && sortedPath(record) < e.Path {
+			if err := cmp.Or(missing(), advance()); err != nil {
+				return err
+			}
+		}
+		if !ok || sortedPath(record) != e.Path {
+			return report(e.Path, New, &e, nil)
+		}
+		finding := Finding(0)
+		for i, a := range computed {
+			if known := record.Find(a); !record.IsDir && known != nil && !bytes.Equal(known, e.Digests[i]) {
+				finding = Mismatch
+			}
+		}
+		return cmp.Or(report(e.Path, finding, &e, record), advance())
+	})
+	for err == nil && ok {
+		err = cmp.Or(missing(), advance())
+	}
+	return err
+}
+
+// sortedPath is the path of a record as it is sorted.
+func sortedPath(r *Record) string {
+	if r.IsDir {
+		return r.Path + "/"
+	}
+	return r.Path
+}
+
+// Write writes a generation for each history of the tree, and for the tree itself,
+// deepest first. Each of them is complete when it gets its name, and its chain follows.
+func (t *Tree) Write(o *Order, entries Entries) (_ []Written, err error) {
+	sorted := *o
+	o = &sorted
+	o.Hashes = slices.SortedFunc(slices.Values(o.Hashes), inSchemaOrder)
+	w := &writer{tree: t, order: o, dirs: newDirHasher(o.Hashes, o.NewSpill), finder: fsys.NewFinder(t.root, 4)}
+	defer func() {
+		w.finder.Close()
+		for _, g := range w.open {
+			err = cmp.Or(err, g.close())
+		}
+		err = cmp.Or(err, w.dirs.close())
+	}()
+	w.enterRoot()
+	if err := t.Compare(entries, o.Computed, w.take); err != nil {
+		return w.written, err
+	}
+	for len(w.path) > 0 {
+		if err := w.leave(); err != nil {
+			return w.written, err
+		}
+	}
+	return w.written, w.leaveRoot()
+}
+
+// writer writes the generations of one run.
+type writer struct {
+	tree    *Tree
+	order   *Order
+	dirs    *dirHasher
+	finder  *fsys.Finder
+	path    []openDir     // from the root to the directory of the last entry, without the root
+	open    []*generation // of the histories above the last entry, the deepest last
+	written []Written
+}
+
+// openDir is a directory whose entries are being read.
+type openDir struct {
+	path    string
+	mtime   int64
+	history bool // it has one
+}
+
+// generation is one that is being written.
+type generation struct {
+	path       string // of the directory that has the history
+	history    *History
+	spill      manifest.Spill // nil before the first hash
+	body       *bufio.Writer  // to spill
+	references []Reference
+	files      int
+	used       bool // it has something to record
+}
+
+func (g *generation) close() error {
+	if g.spill == nil {
+		return nil
+	}
+	return g.spill.Close()
+}
+
+// out returns what the hash elements are written to.
+func (g *generation) out(newSpill func() (manifest.Spill, error)) (*bufio.Writer, error) {
+	g.used = true
+	if g.spill == nil {
+		spill, err := newSpill()
+		if err != nil {
+			return nil, err
+		}
+		g.spill, g.body = spill, bufio.NewWriterSize(spill, 64<<10)
+	}
+	return g.body, nil
+}
+
+// content returns the hash elements.
+func (g *generation) content() (io.Reader, error) {
+	if g.spill == nil {
+		return strings.NewReader(""), nil
+	}
+	if err := g.body.Flush(); err != nil {
+		return nil, err
+	}
+	return io.NewSectionReader(g.spill, 0, 1<<62), nil
+}
+
+// in returns a path relative to the history of the generation.
+func (g *generation) in(path string) string {
+	if g.path == "" {
+		return path
+	}
+	return path[len(g.path)+1:]
+}
+
+func (w *writer) enterRoot() {
+	w.dirs.enter()
+	w.open = append(w.open, &generation{history: w.tree.At("")})
+}
+
+// deepest returns the generation that the last entry belongs to.
+func (w *writer) deepest() *generation { return w.open[len(w.open)-1] }
+
+// take takes what Compare reports.
+func (w *writer) take(file string, finding Finding, e *manifest.Entry, r *Record) error {
+	isDir := strings.HasSuffix(file, "/")
+	if w.order.Report != nil && finding != 0 && (finding != New || !isDir) {
+		w.order.Report(file, finding)
+	}
+	if e == nil {
+		return nil
+	}
+	for len(w.path) > 0 && !strings.HasPrefix(file, w.path[len(w.path)-1].path+"/") {
+		if err := w.leave(); err != nil {
+			return err
+		}
+	}
+	if isDir {
+		w.enter(strings.TrimSuffix(file, "/"), e.Mtime)
+		return nil
+	}
+	if w.order.Select != nil && !w.order.Select(file, r != nil) {
+		return nil
+	}
+	return w.file(e, r)
+}
+
+func (w *writer) enter(dir string, mtime int64) {
+	d := openDir{dir, mtime, false}
+	if h := w.tree.At(dir); h != nil {
+		d.history = true
+		w.open = append(w.open, &generation{path: dir, history: h})
+	}
+	w.path = append(w.path, d)
+	w.dirs.enter()
+}
+
+func (w *writer) file(e *manifest.Entry, r *Record) error {
+	g := w.deepest()
+	out, err := g.out(w.order.NewSpill)
+	if err != nil {
+		return err
+	}
+	if r != nil && r.Depth != depthOf(g.path) {
+		r = nil // listed by a history above, before there was one here
+	}
+	g.files++
+	previous := ""
+	if was, ok := w.order.Renamed[e.Path]; ok && w.tree.owner(was.From) == g.path {
+		previous = g.in(was.From)
+		r = &Record{Known: was.Known}
+	}
+	writeFile(out, g.in(e.Path), previous, e.Size, e.Mtime, w.digests(e, r))
+	asked := make([][]byte, len(w.order.Hashes))
+	for i, a := range w.order.Hashes {
+		asked[i] = e.Digests[slices.Index(w.order.Computed, a)]
+	}
+	return w.dirs.file(path.Base(e.Path), asked)
+}
+
+// digests decides which hashes of a file are recorded, and with which action. Those that
+// the run asks for are, and one more if none of them can be compared.
+func (w *writer) digests(e *manifest.Entry, r *Record) (list []Digest) {
+	var compared, equal bool
+	find := func(a hash.Algorithm) []byte { return e.Digests[slices.Index(w.order.Computed, a)] }
+	add := func(a hash.Algorithm) {
+		d := Digest{a, find(a), ""}
+		if known := r.Find(a); known != nil {
+			d.Action = Failed
+			if bytes.Equal(known, d.Sum) {
+				d.Action, equal = Verified, true
+			}
+			compared = true
+		}
+		list = append(list, d)
+	}
+	if r == nil || len(r.Known) == 0 {
+		r = &Record{}
+	}
+	for _, a := range w.order.Hashes {
+		add(a)
+	}
+	for _, k := range r.Known {
+		if !compared && slices.Contains(w.order.Computed, k.Algorithm) {
+			add(k.Algorithm)
+		}
+	}
+	failed := slices.ContainsFunc(list, func(d Digest) bool { return d.Action == Failed })
+	for i := range list {
+		switch d := &list[i]; {
+		case d.Action != "":
+		case failed:
+			d.Action = Failed // a first hash of its kind of content that is not the recorded one
+		case equal:
+			d.Action = Verified
+		default:
+			d.Action = Original
+		}
+	}
+	slices.SortFunc(list, func(a, b Digest) int { return inSchemaOrder(a.Algorithm, b.Algorithm) })
+	return list
+}
+
+// leave ends the directory of the last entry.
+func (w *writer) leave() error {
+	d := w.path[len(w.path)-1]
+	w.path = w.path[:len(w.path)-1]
+	sums, err := w.dirs.leave(path.Base(d.path))
+	if err != nil {
+		return err
+	}
+	if d.history {
+		g := w.deepest()
+		w.open = w.open[:len(w.open)-1]
+		ref, err := w.finish(g, sums)
+		err = cmp.Or(err, g.close())
+		if err != nil {
+			return err
+		}
+		above := w.deepest()
+		if ref != nil {
+			ref.Path = above.in(ref.Path)
+			above.references = append(above.references, *ref)
+			above.used = true
+		}
+	}
+	if w.order.Partial {
+		return nil
+	}
+	g := w.deepest()
+	out, err := g.out(w.order.NewSpill)
+	if err != nil {
+		return err
+	}
+	previous := ""
+	if was, ok := w.order.Renamed[d.path+"/"]; ok && w.tree.owner(was.From) == g.path {
+		previous = g.in(was.From)
+	}
+	writeDirectory(out, g.in(d.path), previous, d.mtime, sums, w.order.Hashes)
+	return nil
+}
+
+func (w *writer) leaveRoot() error {
+	sums, err := w.dirs.leave("")
+	if err != nil {
+		return err
+	}
+	_, err = w.finish(w.open[0], sums)
+	return err
+}

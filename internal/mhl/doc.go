@@ -1,0 +1,52 @@
+// Package mhl reads and writes ASC MHL v2.0: the histories of a directory tree that are
+// in directories called ascmhl. It knows nothing of copies.
+//
+// A history has generations, each a list of hashes (generation.go, write.go), and a chain
+// that lists the generations with their C4 IDs (chain.go). Below a tree with a history
+// there may be others: a file belongs to the closest one above it.
+//
+//	Open ──▶ Tree: the histories of a tree, checked, as sorted Records and ignore patterns
+//	             │
+//	results of a run, sorted ──▶ Tree.Write: one pass writes a generation for each history
+//
+// Generations may be hostile. They are read as a stream, through safexml, and all that is
+// kept of them is sorted externally, so that memory does not grow with their number or size.
+//
+// The specification is at https://github.com/ascmitc/mhl-specification, the schema and the
+// reference implementation, ascmhl, at https://github.com/ascmitc/mhl.
+package mhl
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+const (
+	// Folder is the name of the directory that holds a history.
+	Folder = "ascmhl"
+
+	// ChainName is the name of the chain in Folder.
+	ChainName = "ascmhl_chain.xml"
+
+	extension = ".mhl" // of generations
+)
+
+// algorithms are those of the schema, in its order, in which a hash element lists them.
+var algorithms = []hash.Algorithm{hash.C4, hash.MD5, hash.SHA1, hash.XXH128, hash.XXH3, hash.XXH64}
+
+// Algorithms lists the hashes that a history can have. The slice is the caller's.
+func Algorithms() []hash.Algorithm { return slices.Clone(algorithms) }
+
+// DefaultHash is the hash of generations where the user chooses none.
+const DefaultHash = hash.XXH64
+
+// Representable reports whether XML 1.0 can hold a name: not all control characters, and
+// nothing that is not UTF-8.
+func Representable(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(c rune) bool {
+		return c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff
+	})
+}

@@ -1,0 +1,93 @@
+package mhl
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// writeLines writes what the histories list as lines of a manifest in BSD's style, sorted by
+// path, with those hashes of each file that choose returns. So everything that checks line
+// manifests can check a history.
+func (t *Tree) writeLines(w io.Writer, choose func(*Record) []Known) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	escape := strings.NewReplacer("\\", `\\`, "\n", `\n`, "\r", `\r`)
+	err := t.Each(func(r *Record) error {
+		if r.IsDir {
+			return nil
+		}
+		if len(r.Known) == 0 {
+			return fmt.Errorf("%.200q: every hash of it is one that failed", r.Path)
+		}
+		path, mark := escape.Replace(r.Path), ""
+		if path != r.Path {
+			mark = `\`
+		}
+		for _, k := range choose(r) {
+			fmt.Fprintf(out, "%s%s (%s) = %s\n", mark, k.Algorithm.Tags()[0], path, k.Algorithm.Text(k.Sum))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// First chooses the hash of a file that the oldest generation lists.
+func First(r *Record) []Known { return r.Known[:1] }
+
+// TempSpill makes a temporary file in the directory of the system for such.
+func TempSpill() (manifest.Spill, error) {
+	f, err := os.CreateTemp("", "sealift-mhl-")
+	if err != nil {
+		return nil, err
+	}
+	return &tempSpill{f}, nil
+}
+
+type tempSpill struct{ *os.File }
+
+// Close removes the file, too.
+func (s *tempSpill) Close() error { return errors.Join(s.File.Close(), os.Remove(s.Name())) }
+
+// Of returns the function that chooses the hash of one kind.
+func Of(a hash.Algorithm) func(*Record) []Known {
+	return func(r *Record) []Known {
+		i := slices.IndexFunc(r.Known, func(k Known) bool { return k.Algorithm == a })
+		if i < 0 {
+			return nil
+		}
+		return r.Known[i : i+1]
+	}
+}
+
+// Lines writes the lines into a temporary, of which it returns the size as well.
+func (t *Tree) Lines(choose func(*Record) []Known, newSpill func() (manifest.Spill, error)) (lines manifest.Spill, size int64, err error) {
+	if lines, err = newSpill(); err != nil {
+		return nil, 0, err
+	}
+	counted := &countingWriter{w: lines}
+	if err = t.writeLines(counted, choose); err != nil {
+		return nil, 0, errors.Join(err, lines.Close())
+	}
+	return lines, counted.n, nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,145 @@
+package mhl
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// Record is what the histories of a tree say about one path.
+type Record struct {
+	Path  string // relative to the tree
+	IsDir bool
+	Depth int     // of the history that lists it: how many names its directory has
+	Known []Known // of a file: the first hash of each kind that can be compared, the oldest first
+}
+
+// Known is a hash that a file should have.
+type Known struct {
+	Algorithm hash.Algorithm
+	Sum       []byte
+}
+
+// Find returns the hash of a kind, nil if there is none.
+func (r *Record) Find(a hash.Algorithm) []byte {
+	for _, k := range r.Known {
+		if k.Algorithm == a {
+			return k.Sum
+		}
+	}
+	return nil
+}
+
+// records collects what all generations list, and sorts it by path. The paths of directories
+// end in a slash there, so that they come before everything below them and nothing else.
+//
+// manifest.Builder serves to sort, with keys in place of paths. A key is the path, a
+// separator that no XML document can hold, and fields of a fixed length that put the deepest
+// history first and its oldest generation first:
+//
+//	depth (6 digits, counted down) generation (6) position (2) action (1) algorithm (1) hash
+type records struct {
+	sorter *manifest.Builder
+}
+
+const (
+	separator  = "\x01"
+	maxDepth   = 999_999
+	sortedPart = 6 + 6 + 2 + 1 + 1
+)
+
+func newRecords(newSpill func() (manifest.Spill, error)) *records {
+	return &records{manifest.NewBuilder(nil, newSpill, 8<<20)}
+}
+
+func (r *records) close() error { return r.sorter.Close() }
+
+// add adds what one generation says about a path.
+func (r *records) add(path string, l Listed, depth, generation int) error {
+	prefix := path
+	if l.IsDir {
+		prefix += "/"
+	}
+	prefix += separator + fmt.Sprintf("%06d%06d", maxDepth-depth, generation)
+	if l.IsDir {
+		return r.sorter.Put(manifest.Entry{Path: prefix})
+	}
+	for i, d := range l.Digests {
+		failed := "-"
+		if d.Action == Failed {
+			failed = "f"
+		}
+		algorithm := strconv.Itoa(slices.Index(algorithms, d.Algorithm))
+		key := prefix + fmt.Sprintf("%02d", min(i, 99)) + failed + algorithm + hex.EncodeToString(d.Sum)
+		if err := r.sorter.Put(manifest.Entry{Path: key}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errTwice says that one generation lists a file with two hashes of one kind.
+var errTwice = errors.New("one generation lists it twice, with different hashes")
+
+// each calls yield for the records, sorted by path, directories as if they ended in a
+// slash. The record is valid during the call. The error is that of yield or of the spill.
+func (r *records) each(yield func(*Record) error) error {
+	var (
+		current Record
+		path    string // of current, as it is sorted
+		any     bool
+		seen    = map[hash.Algorithm]string{} // the generation of each hash in current.Known
+	)
+	flush := func() error {
+		if !any {
+			return nil
+		}
+		return yield(&current)
+	}
+	err := r.sorter.Each(func(e manifest.Entry) error {
+		cut := strings.LastIndex(e.Path, separator)
+		name, fields := e.Path[:cut], e.Path[cut+len(separator):]
+		below, err := strconv.Atoi(fields[:6])
+		if err != nil {
+			return err
+		}
+		depth := maxDepth - below
+		if !any || name != path {
+			if err := flush(); err != nil {
+				return err
+			}
+			clear(seen)
+			stem, isDir := strings.CutSuffix(name, "/")
+			path, any = name, true
+			current = Record{Path: stem, IsDir: isDir, Depth: depth, Known: current.Known[:0]}
+		}
+		if current.IsDir || depth != current.Depth || fields[14] == 'f' { // the closest history counts
+			return nil
+		}
+		a := algorithms[fields[15]-'0']
+		sum, err := hex.DecodeString(fields[sortedPart:])
+		if err != nil {
+			return err
+		}
+		generation := fields[6:12]
+		if known := current.Find(a); known != nil {
+			if seen[a] == generation && string(known) != string(sum) {
+				return fmt.Errorf("%.200q: %w", current.Path, errTwice)
+			}
+			return nil
+		}
+		seen[a] = generation
+		current.Known = append(current.Known, Known{a, sum})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}

@@ -1,0 +1,78 @@
+package mhl
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// Renamed is the earlier path of a file, and what the history says about it.
+type Renamed struct {
+	From  string
+	Known []Known
+}
+
+// Renames finds entries that the histories do not list and that have the hash of a listed
+// file which is gone. It returns what these files were called, by their new paths. Of several
+// files with one hash, one of the same base name is preferred. A directory is renamed if a
+// file in it is. Both paths of a directory end in a slash.
+func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]Renamed, error) {
+	gone := map[string][]Renamed{} // by a hash and its kind
+	goneDirs := map[string]bool{}
+	err := t.Compare(entries, computed, func(_ string, finding Finding, _ *manifest.Entry, r *Record) error {
+		if finding == Missing && r.IsDir {
+			goneDirs[r.Path] = true
+		}
+		if finding == Missing && !r.IsDir {
+			for _, k := range r.Known {
+				if slices.Contains(computed, k.Algorithm) {
+					key := string(k.Algorithm) + string(k.Sum)
+					gone[key] = append(gone[key], Renamed{r.Path, slices.Clone(r.Known)})
+					break
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || len(gone) == 0 {
+		return nil, err
+	}
+	renamed, newDirs := map[string]Renamed{}, map[string]bool{}
+	err = t.Compare(entries, computed, func(file string, finding Finding, e *manifest.Entry, _ *Record) error {
+		if finding != New {
+			return nil
+		}
+		if dir, isDir := strings.CutSuffix(file, "/"); isDir {
+			newDirs[dir] = true
+			return nil
+		}
+		for i, a := range computed {
+			key := string(a) + string(e.Digests[i])
+			from := gone[key]
+			if len(from) == 0 {
+				continue
+			}
+			at := max(slices.IndexFunc(from, func(r Renamed) bool { return path.Base(r.From) == path.Base(file) }), 0)
+			renamed[file] = from[at]
+			gone[key] = slices.Delete(from, at, at+1)
+			break
+		}
+		return nil
+	})
+	for _, file := range slices.Sorted(maps.Keys(renamed)) {
+		to, from := file, renamed[file].From
+		for path.Base(to) == path.Base(from) {
+			to, from = path.Dir(to), path.Dir(from)
+			if !newDirs[to] || !goneDirs[from] {
+				break
+			}
+			delete(goneDirs, from) // it has one new path
+			renamed[to+"/"] = Renamed{From: from}
+		}
+	}
+	return renamed, err
+}

@@ -1,0 +1,166 @@
+package sum
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// MHL asks for a generation of the ASC MHL history of a directory instead of lines.
+type MHL struct {
+	Creator       mhl.Creator
+	Ignore        []string // patterns besides those that the history has
+	DetectRenames bool     // find out which files were renamed since the last generation
+}
+
+// history is the work on the histories of one tree.
+type history struct {
+	opts   *MHL
+	given  string
+	root   *fsys.Dir
+	tree   *mhl.Tree
+	added  []string     // patterns of this run
+	ignore *mhl.Ignore  // the same, to match
+	others int          // entries that have a pattern of their own
+	hidden atomic.Int64 // entries that the patterns leave out
+}
+
+// openHistory reads the histories of the tree, and refuses what they cannot list. It sets
+// which hashes the run computes.
+func (r *run) openHistory(args []argument) (err error) {
+	if r.opts.MHL == nil {
+		return nil
+	}
+	if !isTree(args) {
+		return failure.Refuse("--mhl needs one directory, which gets the history")
+	}
+	h := &history{opts: r.opts.MHL, given: args[0].given, added: r.opts.MHL.Ignore}
+	r.history = h
+	if h.root, err = r.opts.FS.OpenRoot(h.given); err != nil {
+		return failure.Refuse("%s: %s", quote.Name(h.given), err)
+	}
+	chosen := mhl.NewIgnore(h.added...)
+	survey, err := mhl.NewSurvey(h.root, chosen.Hides)
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(h.given), err)
+	}
+	if h.tree, err = mhl.Open(h.root, survey.Nested, newSpill); err != nil {
+		return fmt.Errorf("%s: %w", quote.Name(h.given), err)
+	}
+	if survey.UnfitCount > 0 {
+		return failure.Refuse("%s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
+			quote.Name(h.given), quote.Name(survey.Unfit[0]), survey.UnfitCount-1)
+	}
+	hidden, err := h.tree.PatternsFor(survey.Others, chosen.Hides)
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(h.given), err)
+	}
+	h.added, h.others = append(h.added[:len(h.added):len(h.added)], hidden...), len(hidden)
+	if h.others > 0 && r.opts.Report != nil {
+		err := fmt.Errorf("ASC MHL lists no symbolic links and special files: %s left out by ignore patterns", count(h.others))
+		r.summary.Warnings++
+		r.opts.Report(Event{Warning: true, Path: h.given, Err: err})
+	}
+	h.ignore = mhl.NewIgnore(h.added...)
+	r.hashes, err = h.tree.Formats(r.opts.Hashes)
+	return err
+}
+
+func count(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
+}
+
+// hides reports whether the history leaves out an entry, and counts those.
+func (h *history) hides(path string, isDir bool) bool {
+	hidden := h.ignore.Hides(path, isDir) || h.tree.Hides(path, isDir)
+	if hidden && !(isDir && filepath.Base(path) == mhl.Folder) {
+		h.hidden.Add(1)
+	}
+	return hidden
+}
+
+func (h *history) close() error {
+	var err error
+	if h.tree != nil {
+		err = h.tree.Close()
+	}
+	if h.root != nil {
+		h.root.Close()
+	}
+	return err
+}
+
+// errNotWritten says that files could not be read.
+var errNotWritten = errors.New("no generation was written")
+
+// write writes a generation for each history of the tree.
+func (h *history) write(r *run) (err error) {
+	if n := r.summary.Errors; n > 0 {
+		return fmt.Errorf("%w: %s could not be hashed", errNotWritten, files(n))
+	}
+	path, err := filepath.Abs(h.given)
+	if err != nil {
+		return err
+	}
+	o := &mhl.Order{
+		Creator: h.opts.Creator, Process: mhl.InPlace, Name: filepath.Base(path), Ignore: h.added,
+		Hashes: r.opts.Hashes, Computed: r.hashes, Durable: true, NewSpill: newSpill,
+		Report: func(path string, finding mhl.Finding) { r.compared(strings.TrimSuffix(path, "/"), finding) },
+	}
+	if h.opts.DetectRenames {
+		if o.Renamed, err = h.tree.Renames(r.builder.Each, r.hashes); err != nil {
+			return err
+		}
+		r.summary.Renamed = len(o.Renamed)
+		r.renamed = map[string]bool{}
+		for _, was := range o.Renamed {
+			r.renamed[was.From] = true
+		}
+	}
+	r.summary.Ignored = h.hidden.Load()
+	r.summary.Generations, err = h.tree.Write(o, r.builder.Each)
+	return err
+}
+
+var (
+	errMismatch = errors.New("its content is not what its history lists; it is recorded as failed")
+	errMissing  = errors.New("its history lists it, and it does not exist")
+)
+
+// compared counts and reports how an entry compares with its history.
+func (r *run) compared(path string, finding mhl.Finding) {
+	var err error
+	switch {
+	case finding == mhl.Mismatch:
+		r.summary.Mismatches++
+		err = errMismatch
+	case finding == mhl.Missing && !r.renamed[path]:
+		r.summary.Missing++
+		err = errMissing
+	default:
+		return
+	}
+	if r.opts.Report != nil {
+		r.opts.Report(Event{Mismatch: true, Path: path, Err: &failure.FileError{Path: path, Stage: failure.StageVerify, Err: err}})
+	}
+}
+
+// directory makes a result of a directory, which a generation lists.
+func (r *run) directory(name string, mtime fsys.Time) {
+	empty := make(hash.Digests, len(r.hashes))
+	for i, a := range r.hashes {
+		empty[i] = make([]byte, a.Size())
+	}
+	r.results <- result{directory: true, name: name + "/", digests: empty, mtime: mtime}
+}

@@ -1,0 +1,89 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// openHistory makes a source of the ASC MHL history in the directory's root and those below
+// it: their hashes, as lines. The error is a *mhl.ChainError if a history is not what its
+// chain says.
+func (t *tree) openHistory() error {
+	survey, err := mhl.NewSurvey(t.root, mhl.NewIgnore().Hides)
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	h, err := mhl.Open(t.root, survey.Nested, mhl.TempSpill)
+	if err != nil {
+		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
+	}
+	t.history = h
+	if h.At("") == nil { // a directory of the same name
+		return nil
+	}
+	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
+	lines, size, err := h.Lines(mhl.First, mhl.TempSpill)
+	if err != nil {
+		return &mhl.ChainError{Path: shown, Err: err}
+	}
+	t.manifests = append(t.manifests, &source{tree: t, shown: shown, format: manifest.BSD, in: lines, size: size, temp: lines, isHistory: true})
+	return nil
+}
+
+func (t *tree) closeHistory() {
+	if t.history != nil {
+		_ = t.history.Close() //nolint:errcheck // temporaries that are not needed any more
+	}
+}
+
+// hides reports whether the ignore patterns of a history leave a path out.
+func (t *tree) hides(path string, isDir bool) bool {
+	return t.history != nil && t.history.At("") != nil && t.history.Hides(path, isDir)
+}
+
+// findDirectories reports the directories that the history of a tree lists and that do not
+// exist.
+func (r *run) findDirectories(t *tree) {
+	for _, s := range t.manifests {
+		if !s.isHistory {
+			continue
+		}
+		finder := fsys.NewFinder(t.root, 4)
+		err := t.history.Each(func(record *mhl.Record) error {
+			if !record.IsDir || !t.selects(record.Path) {
+				return nil
+			}
+			p := &part{from: s, expectation: expectation{path: record.Path}, verdict: Missing}
+			info, err := finder.Lstat(record.Path)
+			switch {
+			case err == nil && info.Kind == fsys.Directory:
+				return nil
+			case err == nil:
+				p.err = errNoDirectory
+			case fsys.NoSuchFile(err):
+				p.err = err
+			default:
+				p.verdict, p.err = Unreadable, err
+			}
+			if r.account(p) {
+				r.tell(p)
+			}
+			return nil
+		})
+		finder.Close()
+		if err != nil {
+			p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: err}
+			r.account(p)
+			r.tell(p)
+		}
+	}
+}
+
+var errNoDirectory = errors.New("it is no directory any more")
