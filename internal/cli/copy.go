@@ -27,6 +27,15 @@ in a slash, otherwise to DST. The copy is recursive and keeps all metadata.
 Sealift never deletes files at the destination. To resume an interrupted copy,
 run the same command again.
 
+--backup-dir keeps each replaced file under its path. DIR must be on the file
+system of DST, which must have hard links.
+
+--bag copies to data/ in each DST and writes the manifests of a bag (RFC 8493).
+A SRC that is a bag is validated in the same read and copied unchanged.
+
+` + mhlHelp + `
+The comment is "Copy of SRC to DST" by default.
+
 ` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.
 
@@ -170,13 +179,13 @@ func (f *copyFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; none writes no manifest", "none")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
-			f.mhl.define(s, " (default: \"Copy of SRC to DST\")")
-			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag (RFC 8493): the copy is its payload, in data/; a source that is a bag is validated and copied unchanged")
-			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` into bag-info.txt; may be repeated")
+			f.mhl.define(s, "an ASC MHL generation")
+			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag")
+			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` to bag-info.txt; may be repeated")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
-			s.StringVar(&o.BackupDir, "backup-dir", "", "keep files that are replaced in `DIR`, relative to each destination, under their path; DIR is on the file system of the destination, which must have hard links")
+			s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, a path below DST")
 			s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)

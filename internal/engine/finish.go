@@ -74,8 +74,12 @@ func (r *run) finish() (stopped bool) {
 	return stopped
 }
 
-// failEnd reports an error that concerns a destination and no single file of it.
+// failEnd reports an error that concerns a destination and no single file of it. A device
+// that has failed was reported when the destination was dropped.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
+	if lost := t.lost.Load(); lost != nil && fsys.DeviceFailed(lost.err) && fsys.DeviceFailed(err) {
+		return
+	}
 	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }
 
