@@ -226,8 +226,12 @@ func (f *copyFlags) takeArgs(args []string) error {
 			return usagef("the name of the source is empty")
 		}
 	}
-	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), o.Source) {
-		return usagef("%q is taken for the source; write a mode of --verify with an equals sign: --verify=%s", o.Source, o.Source)
+	if len(args) > 1 && o.Verify == engine.VerifyDest {
+		for _, arg := range append([]string{o.Source}, args...) {
+			if slices.Contains(engine.VerifyModes.List(), arg) {
+				return usagef("%q is taken for a path; write a mode of --verify with an equals sign: --verify=%s", arg, arg)
+			}
+		}
 	}
 	if len(args) > 1 {
 		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])

@@ -47,7 +47,10 @@ func (r *copyReporter) conflict(e engine.Event) {
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
-	if e.Hint != "" {
+	switch {
+	case r.flags.options.Policy == engine.PolicyProtect:
+		hint = "copy this source into another directory"
+	case e.Hint != "":
 		hint = "--overwrite-policy=" + e.Hint + " would replace it"
 	}
 	text = quote.Text(text) + " (" + quote.Text(hint) + ")"
@@ -219,7 +222,7 @@ func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int6
 		v.good = "complete: " + plural(s.Total, "file") + " at " + destinations(s) + verified(o, s)
 	}
 	if !s.DryRun {
-		v.reasons = missing(s)
+		v.reasons = missing(s, result.signal != nil || o.FailFast)
 	}
 	if len(v.reasons) == 0 {
 		v.addCount(mismatches, "mismatch")
@@ -259,8 +262,9 @@ func verified(o *engine.Options, s *engine.Summary) string {
 }
 
 // missing says how many files each destination lacks: "143 of 158 files missing at 'dst'".
+// A run that was cut short has not checked all files of a directory that existed before.
 // Where the number of files in the source is unknown, it says how many are there.
-func missing(s *engine.Summary) (list []string) {
+func missing(s *engine.Summary, stopped bool) (list []string) {
 	all := true // lack the same number
 	for _, t := range s.Targets {
 		present, lacks := t.Present+t.Left, s.Total-t.Present-t.Left
@@ -270,7 +274,11 @@ func missing(s *engine.Summary) (list []string) {
 		case s.Total < 0:
 			list = append(list, "only "+plural(present, "file")+at)
 		case lacks > 0:
-			list = append(list, grouped(lacks)+" of "+plural(s.Total, "file")+" missing"+at)
+			how := " missing"
+			if !t.Created && (t.Lost != nil || stopped) {
+				how = " missing or not checked"
+			}
+			list = append(list, grouped(lacks)+" of "+plural(s.Total, "file")+how+at)
 		case t.Lost != nil:
 			list = append(list, quote.Name(t.Path)+" was dropped")
 			all = false

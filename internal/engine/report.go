@@ -200,6 +200,7 @@ type TargetSummary struct {
 	Path      string // as the user named it
 	Counts    Counts
 	Copied    Copied
+	Created   bool  // by this run: there was no such directory
 	Lost      error // why it was dropped, nil if it was not
 	Manifests []catalog.Written
 	Present   int64        // regular files that are there as in the source, copied by this run or earlier
