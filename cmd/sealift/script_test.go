@@ -90,6 +90,19 @@ func isHeavy(script string) bool {
 	return slices.ContainsFunc(heavyScripts, func(beginning string) bool { return strings.HasPrefix(script, beginning) })
 }
 
+// A script that is renamed or removed takes its entry of heavyScripts along.
+func TestEachHeavyBeginningHasAScript(t *testing.T) {
+	scripts, err := filepath.Glob(filepath.Join("..", "..", "testdata", "script", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, beginning := range heavyScripts {
+		if !slices.ContainsFunc(scripts, func(path string) bool { return strings.HasPrefix(filepath.Base(path), beginning) }) {
+			t.Errorf("heavyScripts has %q, with which no script begins", beginning)
+		}
+	}
+}
+
 // TestScript runs testdata/script, one rule of the contract each. Besides what
 // testscript knows, scripts have
 //

@@ -516,6 +516,7 @@ type Outcome struct {
 	Size, Mtime       int64        // of the file with the digests; in bytes, and in seconds since 1970
 	Created, Replaced bool         // by this run
 	Failed            bool         // it was reported
+	Resumed           bool         // an interrupted run has copied it, or found it equal
 }
 
 // Record records an outcome. By rule 5, an entry without digests keeps an earlier line
@@ -523,9 +524,9 @@ type Outcome struct {
 func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
-		if c.history != nil {
-			c.history.made.Add(o.Path)
-		}
+	}
+	if c.history != nil && (o.Created || o.Replaced || o.Resumed) {
+		c.history.made.Add(o.Path)
 	}
 	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
 		c.joined = false // the source's is not what this run would write

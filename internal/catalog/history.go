@@ -28,7 +28,7 @@ type history struct {
 	History
 	lines []manifest.Spill  // of Dest, one for each hash of the run that it has
 	index []*manifest.Index // of lines; nil where Dest lists none
-	made  lookup.Set        // paths that the run has created or replaced
+	made  lookup.Set        // paths that the run has created or replaced, or an interrupted one
 }
 
 // openHistory indexes what the histories of the destination list.
@@ -108,6 +108,9 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 		return nil, err
 	}
 	defer tree.Close() //nolint:errcheck // temporaries that are not needed any more
+	if err := tree.Settle(c.opts.Durable); err != nil {
+		return nil, err
+	}
 	present := manifest.NewBuilder(nil, c.opts.Spill, 4<<20)
 	defer present.Close() //nolint:errcheck // the same
 	if err := c.findPresent(tree, o.Ignore, present); err != nil {
@@ -117,7 +120,7 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 	if err := entries(func(manifest.Entry) error { return nil }, func() { others++ }); err != nil {
 		return nil, err
 	}
-	continues := h.Dest != nil && h.Dest.At("") != nil && c.interrupted == nil
+	continues := h.Dest != nil && h.Dest.At("") != nil
 	o.Partial = continues || others > 0
 	if continues {
 		o.Select = func(file string, listed bool) bool { return !listed || h.made.Has(file) }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -54,7 +55,12 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
-		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1}
+		page, err := openCopyReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
+		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1, html: page}
+		r.page = page.htmlReport
 		r.listing.memory = listingMemory
 		if err := r.use(&flags.outputFlags); err != nil {
 			return err
@@ -75,6 +81,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			advice:   advice,
 			run:      run,
 			options:  options,
+			watch:    func(c *counters.Set) func() { return page.watch(c, options.Targets, "read back") },
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},
@@ -202,6 +209,7 @@ func (f *copyFlags) groups() []flagGroup {
 			f.jsonFlag(s)
 			f.progressFlag(s)
 			f.logFlags(s, "action and message")
+			f.reportFlag(s)
 			s.BoolVar(&f.debug, "debug", false, "print where the time went, on standard error")
 		}},
 	}
@@ -306,6 +314,9 @@ func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 		if cmd.Flags().Changed(name) {
 			return usagef("--mhl and --%s cannot be combined: the history is the manifest, and its digests are named behind it (--mhl=md5)", name)
 		}
+	}
+	if f.bag {
+		return usagef("--mhl and --bag cannot be combined: a bag has manifests of its own")
 	}
 	f.options.Hashes = f.mhl.kind.hashes
 	f.options.MHL = &engine.MHL{Creator: f.mhl.creator("")}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
 )
 
 // copyReporter reports the events of a copy, and its end.
@@ -18,10 +19,12 @@ type copyReporter struct {
 	flags   *copyFlags
 	several bool // destinations, so that actions name theirs
 	listing listing
+	html    *copyPage
 }
 
 // event is engine.Options.Report.
 func (r *copyReporter) event(e engine.Event) {
+	r.html.event(e)
 	r.list(e)
 	switch e.Kind {
 	case engine.EventCopied, engine.EventSkipped:
@@ -52,6 +55,7 @@ func (r *copyReporter) conflict(e engine.Event) {
 	}
 	text = quote.Text(text) + " (" + quote.Text(hint) + ")"
 	r.printEqual(message{target: e.Target, text: text}, place(e.Path, e.Target)+": "+text)
+	r.page.problem(report.Problem{Kind: "conflict", Path: e.Path, Target: e.Target, Cause: text})
 	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", loggedText(errorText(e.Err)), "hint", loggedText(hint))
 	r.keep(func() {
 		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), e.Target, errorText(e.Err), e.Hint})
@@ -86,6 +90,7 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 		r.failure("", "", err)
 		result.failed = true
 	}
+	result = r.html.write(r, s, result)
 	failures, mismatches := r.counts()
 	r.log.stages(s)
 	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,

@@ -247,6 +247,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
           "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         }
       ],
+      "generations": [],
       "backup": null,
       "verified": 20000,
       "verified_through_cache": 12
@@ -270,6 +271,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "failures": 1,
       "lost": "no space left on device",
       "manifests": [],
+      "generations": [],
       "backup": null,
       "verified": 0,
       "verified_through_cache": 0

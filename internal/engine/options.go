@@ -62,6 +62,11 @@ type Options struct {
 	// Report receives everything worth telling while it happens, from one
 	// goroutine at a time. It must not block for long. May be nil.
 	Report func(Event)
+
+	// Each receives every entry of the source with its outcomes, in any order, from the
+	// goroutine that calls Report. The entry is the caller's only until Each returns. May
+	// be nil.
+	Each func(*Entry)
 }
 
 // Defaults for Options.

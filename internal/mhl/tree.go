@@ -261,8 +261,9 @@ func Each(root *fsys.Dir, yield func(path string, kind fsys.Kind) (enter bool, e
 	for len(pending) > 0 {
 		path := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
-		dir, err := root, error(nil)
+		dir := root
 		if path != "" {
+			var err error
 			if dir, _, err = finder.Parent(path + "/x"); err != nil {
 				if fsys.NoSuchFile(err) {
 					continue // it is gone
@@ -271,7 +272,7 @@ func Each(root *fsys.Dir, yield func(path string, kind fsys.Kind) (enter bool, e
 			}
 		}
 		var failed error
-		err = dir.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
+		err := dir.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
 			if kind == fsys.Unknown {
 				info, err := dir.Lstat(string(name))
 				if fsys.NoSuchFile(err) {

@@ -88,11 +88,11 @@ type Summary struct {
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
 
 	// With Options.MHL.
-	Generations []mhl.Written
-	Mismatches  int64 // files with another content than their history lists
-	Missing     int64 // files and directories that a history lists and that do not exist
-	Renamed     int   // files and directories that have a new path
-	Ignored     int64 // entries that ignore patterns leave out
+	Generations []mhl.Written // their paths begin as the user named the directory
+	Mismatches  int64         // files with another content than their history lists
+	Missing     int64         // files and directories that a history lists and that do not exist
+	Renamed     int           // files and directories that have a new path
+	Ignored     int64         // entries that ignore patterns leave out
 }
 
 // Run hashes as o says and reports through o.Report and c. The error is a

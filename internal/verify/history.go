@@ -57,7 +57,7 @@ func (s *source) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err er
 
 func (t *tree) closeHistory() {
 	if t.history != nil {
-		_ = t.history.Close() //nolint:errcheck // temporaries that are not needed any more
+		_ = t.history.Close() // temporaries that are not needed any more
 	}
 }
 

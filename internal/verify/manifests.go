@@ -73,7 +73,7 @@ func (t *tree) close() {
 			s.file.Close()
 		}
 		if s.temp != nil {
-			_ = s.temp.Close() //nolint:errcheck // a temporary that is not needed any more
+			_ = s.temp.Close() // a temporary that is not needed any more
 		}
 	}
 	t.closeHistory()
