@@ -100,8 +100,9 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 	if err := h.Source.Bring(c.root, c.opts.Durable); err != nil {
 		return nil, err
 	}
-	o, more := h.Order, false
-	o.Ignore, more = c.ignoreLines(o.Ignore)
+	o := h.Order
+	ignore, more := c.ignoreLines(o.Ignore)
+	o.Ignore = ignore
 	o.Computed, o.Durable, o.NewSpill = c.opts.Hashes, c.opts.Durable, c.opts.Spill
 	survey, err := mhl.NewSurvey(c.root, mhl.NewIgnore(o.Ignore...).Hides)
 	if err != nil {
