@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -302,7 +303,8 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	return &f.options, err
 }
 
-// useMHL makes the run write histories in place of manifests.
+// useMHL makes the run write histories: in place of line manifests, or beside them if
+// --hash or --manifest asks for these.
 func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	if err := f.mhl.check(); err != nil || !f.mhl.given() {
 		return err
@@ -310,15 +312,20 @@ func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	if f.mhl.kind.classic {
 		return usagef("copy writes no media hash list of version 1; run \"sealift sum --mhl=classic DST\" after it")
 	}
-	for _, name := range []string{"hash", "manifest"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("--mhl and --%s cannot be combined: the history is the manifest, and its digests are named behind it (--mhl=md5)", name)
-		}
-	}
 	if f.bag {
 		return usagef("--mhl and --bag cannot be combined: a bag has manifests of its own")
 	}
-	f.options.Hashes = f.mhl.kind.hashes
-	f.options.MHL = &engine.MHL{Creator: f.mhl.creator("")}
+	o := &f.options
+	var lines []hash.Algorithm
+	if cmd.Flags().Changed("hash") || cmd.Flags().Changed("manifest") {
+		lines = o.Hashes
+	}
+	o.MHL = &engine.MHL{Creator: f.mhl.creator(""), Hashes: f.mhl.kind.hashes, Lines: len(lines)}
+	o.Hashes = slices.Clone(lines)
+	for _, a := range o.MHL.Hashes {
+		if !slices.Contains(o.Hashes, a) {
+			o.Hashes = append(o.Hashes, a)
+		}
+	}
 	return nil
 }

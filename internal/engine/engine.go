@@ -100,7 +100,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		return nil, err
 	}
 	places := route.Options{
-		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
+		Source: o.Source, Targets: o.Targets, Hashes: o.lineHashes(), Manifest: o.Manifest,
 		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
 	}
 	if bagMode == bagMake {
@@ -126,7 +126,6 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 			r.source.Close()
 			return nil, err
 		}
-		r.listed = len(opts.Hashes)
 	}
 	r.listed = len(opts.Hashes)
 	r.outer = ctx

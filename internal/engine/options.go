@@ -18,7 +18,7 @@ type Options struct {
 	Targets []string // at least one destination
 
 	Hashes   []hash.Algorithm // empty: copy without hashing or manifest
-	MHL      *MHL             // write ASC MHL histories in place of manifests; nil for manifests. Hashes are those of a history then
+	MHL      *MHL             // write ASC MHL histories; nil for manifests alone
 	Manifest string           // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
 
 	Bag *BagOptions // each destination becomes a bag; nil for plain directories
