@@ -277,10 +277,7 @@ func (c *backupCut) sweep(t *testing.T) {
 	write(t, filepath.Join(c.dir, "src"), "a", []byte("new a"), since)
 	write(t, filepath.Join(c.dir, "src"), "d/e/b", []byte("new b"), since)
 	write(t, filepath.Join(c.dir, "src"), "d/e/c", []byte("new c"), since)
-	stride := int64(1)
-	if testing.Short() {
-		stride = 5
-	}
+	stride := sweepStride(5)
 	var mu sync.Mutex
 	next, ended := int64(0), false
 	var workers sync.WaitGroup
@@ -304,7 +301,7 @@ func (c *backupCut) sweep(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	require.Greater(t, next, int64(50))
+	require.Greater(t, next, int64(30)) // Windows needs fewer operations
 }
 
 func (c *backupCut) try(t *testing.T, n int64) (ended bool) {

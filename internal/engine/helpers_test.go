@@ -100,6 +100,14 @@ func stopClock(o Options) Options {
 // asks for. Otherwise they take some, spread over the run.
 func everyInstant() bool { return os.Getenv("SEALIFT_SWEEP") == "all" }
 
+// sweepStride returns how many operations apart a sweep takes them: 1 in the long form.
+func sweepStride(short int64) int64 {
+	if everyInstant() {
+		return 1
+	}
+	return short
+}
+
 // told is what a run has reported.
 type told struct {
 	events   []Event
