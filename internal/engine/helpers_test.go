@@ -61,6 +61,19 @@ func linuxOnly(t *testing.T, why string) {
 	}
 }
 
+// needsSymlinks skips a test where no symbolic links are made: Windows asks for a privilege,
+// and Wine reports success without a link.
+func needsSymlinks(t *testing.T) {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("target", link); err != nil {
+		t.Skip("symbolic links cannot be made:", err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Skip("what is made as a symbolic link is none")
+	}
+}
+
 // options are those of most tests: nothing is synced, so that a run takes no time.
 func options(source string, targets ...string) Options {
 	o := sweepOptions(source, targets, SyncNone)
