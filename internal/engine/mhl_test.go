@@ -148,10 +148,7 @@ func TestPowerCutOfACopyWithHistories(t *testing.T) {
 		}
 		return done, wrong
 	}
-	step := int64(5)
-	if os.Getenv("SEALIFT_SWEEP") == "all" {
-		step = 1
-	}
+	step := sweepStride(13)
 	n := int64(1)
 	for done := false; !done; n += step {
 		var wrong []string

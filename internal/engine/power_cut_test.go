@@ -386,6 +386,7 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 // what was not flushed and half of it.
 func TestPowerCutAtEachOperation(t *testing.T) {
 	t.Parallel()
+	needsSymlinks(t)
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	treetest.Create(t, src, cutTree(false))
