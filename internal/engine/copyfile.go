@@ -151,7 +151,7 @@ func (r *run) prepareSource(e *entry) error {
 	} else if !r.opts.DryRun {
 		r.openCache(e)
 	}
-	return r.readXattrs(&e.file.Object, e.path, e.meta)
+	return r.readXattrs(&e.file.Object, e.path, &e.meta)
 }
 
 // unshareKept gives the transfers a file of their own where bringing the metadata up to
@@ -276,11 +276,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if err := e.agree(set.Digests()); err != nil {
 		return err
 	}
-	if total != e.meta.info.Size { // files in /proc have the size 0, those in sysfs a page
-		meta := *e.meta
-		meta.info.Size = total
-		e.meta = &meta
-	}
+	e.meta.info.Size = total // files in /proc have the size 0, those in sysfs a page
 	return nil
 }
 
@@ -370,7 +366,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 	}
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
-		_, err = r.apply(p.dd.system, &s.File.Object, e.meta, fresh, true, p.dd.inherits)
+		_, err = r.apply(p.dd.system, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
 		return inStage(failure.StageMetadata, err)
