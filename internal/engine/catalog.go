@@ -153,7 +153,7 @@ func (r *run) copyLate() {
 	slices.SortFunc(r.late.jobs, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
 	for _, j := range r.late.jobs {
 		if r.ctx.Err() == nil {
-			r.process(j, r.clock)
+			r.process(r.newEntry(j, r.clock))
 		}
 		j.dir.Done()
 	}

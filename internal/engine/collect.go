@@ -66,6 +66,7 @@ func (r *run) collect() {
 			r.countPayload(m.result)
 			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
+			r.results.Put(m.result)
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
 			if m.file != "" { // an earlier manifest may list what the name leads to
@@ -245,13 +246,17 @@ func (r *run) addToLog(f *result, t targetResult) {
 // sendResult sends the result of an entry to the collector and completes the progress
 // counters, which count a file whatever its outcome is, unless the run was stopped.
 func (r *run) sendResult(e *entry) {
-	f := &result{
+	f, _ := r.results.Get().(*result)
+	if f == nil {
+		f = &result{targets: make([]targetResult, 0, len(r.targets))}
+	}
+	*f = result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
+		targets: f.targets[:0],
 	}
 	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
-	f.targets = make([]targetResult, len(e.transfers))
 	cut := r.stopped() // in the middle of the file
-	for i, p := range e.transfers {
+	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
@@ -265,7 +270,7 @@ func (r *run) sendResult(e *entry) {
 			}
 		}
 		cut = cut && t.done == outNothing
-		f.targets[i] = t
+		f.targets = append(f.targets, t)
 	}
 	select {
 	case r.messages <- message{result: f}:

@@ -42,6 +42,8 @@ type run struct {
 	clock     *timing.Clock // of the goroutine that Run is called in
 	pipe      *pipe.Pipe
 	sets      sync.Pool // of *hash.Set
+	entries   sync.Pool // of *entry, to be used again
+	results   sync.Pool // of *result, the same
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
@@ -398,10 +400,11 @@ func (r *run) worker() {
 			return
 		}
 		if r.ctx.Err() == nil {
+			e := r.newEntry(j, clock)
 			if j.kind == fsys.Regular {
-				shown.Begin(j.dir.Join(j.name))
+				shown.Begin(e.path)
 			}
-			r.process(j, clock)
+			r.process(e)
 			shown.End()
 		}
 		j.dir.Done()

@@ -63,7 +63,7 @@ func (r *run) processLinked(e *entry) {
 	var exchanged []*entry
 	defer func() {
 		for _, e := range exchanged {
-			r.process(job{dir: e.dir, name: e.name, kind: e.kind}, clock)
+			r.process(r.newEntry(job{dir: e.dir, name: e.name, kind: e.kind}, clock))
 			e.dir.Done()
 		}
 	}()
