@@ -172,7 +172,10 @@ func (r *run) isHistory(d *walk.Dir) bool {
 }
 
 // errListed is about content that a history must not get.
-var errListed = &conflictError{why: "the history of the destination lists it with other content"}
+var errListed = &conflictError{
+	why:  "the history of the destination lists it with other content",
+	next: "copy this source into another directory",
+}
 
 // writeManifests writes the manifests of a destination, and then the generations of its
 // histories. An incomplete copy gets no generation.
