@@ -27,7 +27,9 @@ type Options struct {
 	KeepTimes bool   // directories below the destination keep their times
 	Memory    int    // bytes that the lines of the run may use; 0 for the default
 	Bag       *BagOptions
-	History   *History // nil without histories
+	History   *History   // nil without histories
+	MediaList *MediaList // nil without a media hash list
+	Unlined   int        // how many of the hashes, the last ones, have no line manifest
 	Spill     func() (manifest.Spill, error)
 }
 
@@ -113,9 +115,13 @@ func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 				digests[slot] = d
 			}
 		}
-		return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
+		return digests, isComplete(digests)
 	}
 	return c.keptInLines(file)
+}
+
+func isComplete(digests hash.Digests) bool {
+	return !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
 }
 
 // keptInLines is Kept for line manifests alone.
@@ -123,12 +129,14 @@ func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool)
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
-	digests, complete = make(hash.Digests, len(c.lists)), true
+	digests = make(hash.Digests, len(c.opts.Hashes))
 	for _, l := range c.lists {
 		if l.prev != nil && l.prev.path != file { // none can list itself
 			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports what cannot be read
 		}
-		complete = complete && digests[l.slot] != nil
+	}
+	complete = isComplete(digests)
+	for _, l := range c.lists {
 		if l.given != nil { // nothing has read what is here and found it to be that
 			digests[l.slot] = l.given
 		}

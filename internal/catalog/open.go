@@ -66,10 +66,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 
 // lineHashes returns those of the hashes that have line manifests, which are the first.
 func (o *Options) lineHashes() []hash.Algorithm {
-	if o.History == nil {
-		return o.Hashes
-	}
-	return o.Hashes[:o.History.Lines]
+	return o.Hashes[:len(o.Hashes)-o.Unlined]
 }
 
 // openTree applies rules 2 and 3.
