@@ -228,6 +228,7 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"sum", 0, `sum --json --cache drop --manifest 'sums ` + raw + `' src`},
 		{"sum", 0, `sum --json --mhl --mhl-ignore 'c*' --mhl-ignore '?' 'mhl ` + raw + `'`},
 		{"copy", 0, `copy --json --mhl 'mhl ` + raw + `' 'mhl to ` + raw + `'`},
+		{"copy", 0, `copy --json --mhl=classic,md5,xxh64 src 'classic ` + raw + `'`},
 		{"sum", 1, `sum --json 'no ` + raw + `' src/a`},
 		{"sum", 0, `sum --json rotten`},
 		{"sum", 1, `sum --json --log-file /dev/full src`},

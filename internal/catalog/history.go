@@ -21,7 +21,6 @@ import (
 // History makes a catalog write generations of ASC MHL histories.
 type History struct {
 	Order  mhl.Order // without the hashes that are computed, and what depends on the destination
-	Lines  int       // how many of Options.Hashes, the first ones, have line manifests as well
 	Source *mhl.Tree // histories of the source, which are copied
 	Dest   *mhl.Tree // histories of the destination when the run began; nil if it did not exist
 }

@@ -48,6 +48,8 @@ func (r *copyReporter) conflict(e engine.Event) {
 		text += ": " + e.Err.Error()
 	}
 	switch {
+	case e.Next != "":
+		hint = e.Next
 	case r.flags.options.Policy == engine.PolicyProtect:
 		hint = "copy this source into another directory"
 	case e.Hint != "":

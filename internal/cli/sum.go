@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -30,9 +29,6 @@ control characters in names are printed as escapes.
 itself. Its lines for other files stay while these files exist.
 
 ` + mhlHelp + `
---mhl=classic writes a media hash list (MHL 1.1) of the directory into it, named
-after it and the time. --mhl=classic,md5 chooses its digests (default ` + string(classic.Algorithms()[0]) + `).
-
 ` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS

@@ -62,6 +62,8 @@ func (t *target) openCatalog(r *run) (err error) {
 		KeepTimes: r.opts.Preserve&PreserveTimes != 0,
 		Memory:    r.linesMemory() / len(r.route.Destinations),
 		Spill:     t.newSpill,
+		MediaList: r.mediaListOf(t),
+		Unlined:   r.listed - min(r.opts.lines(), r.listed),
 	}
 	if r.histories != nil {
 		o.History = r.histories.of(r, t)

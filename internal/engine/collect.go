@@ -361,5 +361,5 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {
-	r.report(Event{Kind: EventConflict, Path: path, Target: t.Given, Err: c, Hint: c.policy()})
+	r.report(Event{Kind: EventConflict, Path: path, Target: t.Given, Err: c, Hint: c.policy(), Next: c.next})
 }

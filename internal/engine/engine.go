@@ -102,7 +102,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		return nil, err
 	}
 	places := route.Options{
-		Source: o.Source, Targets: o.Targets, Hashes: o.lineHashes(), Manifest: o.Manifest,
+		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes[:o.lines()], Manifest: o.Manifest,
 		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
 	}
 	if bagMode == bagMake {
@@ -133,7 +133,11 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	if err := r.recognizeBag(); err != nil {
+	err = r.recognizeBag()
+	if err == nil {
+		err = r.refuseNames()
+	}
+	if err != nil {
 		r.source.Close()
 		return nil, err
 	}

@@ -24,14 +24,6 @@ type MHL struct {
 	Lines int
 }
 
-// lineHashes returns those of the hashes that have line manifests.
-func (o *Options) lineHashes() []hash.Algorithm {
-	if o.MHL == nil {
-		return o.Hashes
-	}
-	return o.Hashes[:o.MHL.Lines]
-}
-
 // histories are those of the source and of the destinations when a run begins.
 type histories struct {
 	order   mhl.Order // without what depends on the destination
@@ -162,7 +154,7 @@ func (h *histories) of(r *run, t *target) *catalog.History {
 			c.Comment = ""
 		}
 	}
-	return &catalog.History{Order: order, Lines: r.opts.MHL.Lines, Source: h.source, Dest: h.dests[t.index]}
+	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.index]}
 }
 
 // isHistory reports whether a directory of the source holds a history, which is copied when
@@ -172,19 +164,7 @@ func (r *run) isHistory(d *walk.Dir) bool {
 }
 
 // errListed is about content that a history must not get.
-var errListed = &conflictError{why: "the history of the destination lists it with other content"}
-
-// writeManifests writes the manifests of a destination, and then the generations of its
-// histories. An incomplete copy gets no generation.
-func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
-	written, err := t.catalog.Write()
-	if r.histories == nil || err != nil {
-		return written, err
-	}
-	r.sync()
-	if r.undone == nil || !r.undone[t.index].Complete() {
-		return written, nil
-	}
-	generations, err := t.catalog.WriteHistory()
-	return append(written, generations...), err
+var errListed = &conflictError{
+	why:  "the history of the destination lists it with other content",
+	next: "copy this source into another directory",
 }

@@ -37,6 +37,7 @@ type Event struct {
 	Digests hash.Digests // of the file's content, one for each of Options.Hashes; nil if they are unknown
 	Err     error        // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
 	Hint    string       // EventConflict: the name of the policy that would replace it, "" if none would
+	Next    string       // EventConflict: what the user can do where no policy helps, "" for moving away what is there
 }
 
 // Entry is an entry of the source with its outcome at each destination.
