@@ -26,7 +26,8 @@ type MHL struct {
 
 // histories are those of the source and of the destinations when a run begins.
 type histories struct {
-	order   mhl.Order // without what depends on the destination
+	order   mhl.Order   // without what depends on the destination
+	ignore  *mhl.Ignore // the patterns of order
 	source  *mhl.Tree
 	dests   []*mhl.Tree // by index; nil where there is no directory yet
 	roots   []*fsys.Dir // of dests, to be closed
@@ -94,8 +95,18 @@ func (r *run) openHistories() error {
 		Creator: o.MHL.Creator, Process: mhl.Transfer, Hashes: o.MHL.Hashes,
 		Ignore: append(patterns[:len(patterns):len(patterns)], hidden...),
 	}
+	h.ignore = mhl.NewIgnore(h.order.Ignore...)
 	o.Hashes = computed
 	return nil
+}
+
+// ignores reports whether the history of a destination leaves out a file.
+func (h *histories) ignores(t *target, path string) bool {
+	if h == nil {
+		return false
+	}
+	dest := h.dests[t.index]
+	return h.ignore.Hides(path, false) || h.source.Hides(path, false) || dest != nil && dest.Hides(path, false)
 }
 
 // openDestination reads the histories of a destination.
