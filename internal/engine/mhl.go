@@ -179,3 +179,40 @@ var errListed = &conflictError{
 	why:  "the history of the destination lists it with other content",
 	next: "copy this source into another directory",
 }
+
+// contradicts reports whether a history of the transfer's destination lists its name with
+// other content than the source's, which has these digests. A dry run, which may not know
+// them, reads the source.
+func (r *run) contradicts(e *entry, p *transfer, digests hash.Digests) (bool, error) {
+	c, file := p.target.catalog, e.manifestPath(p)
+	if c == nil || e.kind != fsys.Regular { // nothing is there in a dry run
+		return false, nil
+	}
+	if digests == nil && r.opts.DryRun && c.InHistory(file) {
+		if e.digests == nil {
+			if err := r.readDigests(e); err != nil {
+				return false, err
+			}
+		}
+		digests = e.digests
+	}
+	return c.Contradicts(file, digests), nil
+}
+
+// readDigests reads the source for a dry run.
+func (r *run) readDigests(e *entry) error {
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return err
+	}
+	defer e.dir.Release()
+	info, digests, err := r.digestFile(dir, e.name, e.clock)
+	if err == nil && !sameState(e.meta.info, info) {
+		err = errSourceChanged
+	}
+	if err != nil {
+		return inStage(failure.StageRead, err)
+	}
+	e.digests = digests
+	return nil
+}
