@@ -16,6 +16,7 @@ import (
 
 // Options say what the manifests of a run at one destination are to be.
 type Options struct {
+	FS     *fsys.FS // that opens Outside; nil is the system
 	Hashes []hash.Algorithm
 	File   string // the name at the destination of the single file that is copied; "" for a tree
 	Usual  string // the path of --manifest, relative to the destination; "" for the default

@@ -74,10 +74,16 @@ func (h *history) listed(file string, hashes int) hash.Digests {
 	return digests
 }
 
+// InHistory reports whether the histories of the destination list a file.
+func (c *Catalog) InHistory(file string) bool {
+	return c.history != nil && slices.ContainsFunc(c.history.listed(file, len(c.opts.Hashes)), func(d []byte) bool { return d != nil })
+}
+
 // Contradicts reports whether the histories of the destination list a file with another
-// digest than one of these: its content must not be recorded as that file's.
+// digest than one of these: its content must not be recorded as that file's. Without
+// digests it does not.
 func (c *Catalog) Contradicts(file string, digests hash.Digests) bool {
-	if c.history == nil {
+	if c.history == nil || digests == nil {
 		return false
 	}
 	for slot, known := range c.history.listed(file, len(digests)) {

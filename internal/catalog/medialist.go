@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -31,10 +32,7 @@ type MediaList struct {
 // Write writes the list of the files in a builder, which appears in the root when it is
 // complete.
 func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, error) {
-	w := Written{Path: l.name()}
-	if len(l.Hashes) == 1 {
-		w.Algorithm = string(l.Hashes[0])
-	}
+	w := Written{Path: l.name(), Algorithm: string(l.Hashes[0])}
 	name, err := freeName(root, w.Path)
 	if err != nil {
 		return w, err
@@ -59,12 +57,19 @@ func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, erro
 // name is the name of the list, if nothing else has it.
 func (l *MediaList) name() string { return classic.FileName(l.base(), l.Creator.Begun) }
 
+// base is the name of the directory, with "_" in place of what no list can hold: a later
+// list has the name of this one.
 func (l *MediaList) base() string {
 	base := filepath.Base(l.Dir)
 	if strings.ContainsRune(base, filepath.Separator) { // the root of a file system
 		return "root"
 	}
-	return base
+	return strings.Map(func(c rune) rune {
+		if c == utf8.RuneError || !classic.CanHold(string(c)) {
+			return '_'
+		}
+		return c
+	}, base)
 }
 
 // freeName returns the name, with a number if the directory has an entry of that name.

@@ -20,7 +20,8 @@ import (
 
 // Open decides which names the manifests of a run have at the destination root, and
 // opens those of earlier runs. It writes nothing. The error is a
-// *failure.RefusedError if the rules do not allow a manifest there.
+// *failure.RefusedError if the rules do not allow a manifest there. root is nil in a dry run
+// where there is no such directory: then nothing but the error is of use.
 func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	c := &Catalog{
 		opts: o, root: root, source: source, top: -1, arrived: map[string]bool{},
@@ -118,6 +119,9 @@ func (c *Catalog) present(first int) (map[int]bool, error) {
 		slotAt
 		place
 	}
+	if c.root == nil {
+		return nil, nil
+	}
 	var found []candidate
 	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		file, aside := strings.CutPrefix(string(name), wasPrefix)
@@ -168,7 +172,7 @@ func (c *Catalog) findPrevious(l *list, order []place) error {
 // openOutside applies rule 6: only the place of the manifest matters.
 func (c *Catalog) openOutside() error {
 	l := c.lists[0]
-	dir, err := c.root.FS().OpenRoot(filepath.Dir(c.opts.Outside))
+	dir, err := c.opts.FS.OpenRoot(filepath.Dir(c.opts.Outside))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -183,6 +187,9 @@ func (c *Catalog) openOutside() error {
 // find opens the manifest of hash a at a place of the destination: nil if there is
 // none. The error is a *notOwnError if something else has the name.
 func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
+	if c.root == nil {
+		return nil, nil
+	}
 	home, err := openHome(c.root, p.path, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -186,6 +186,9 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 			t.row(string(o.Hashes[i]), hex.EncodeToString(digest)) // of the single file
 		}
 	}
+	if target.Ignored > 0 {
+		t.row("ignored", plural(target.Ignored, "file")+" not in the history")
+	}
 	for _, m := range target.Manifests {
 		switch {
 		case m.Generation:

@@ -43,6 +43,7 @@ type targetResult struct {
 	done     outcome
 	existed  bool           // something had the name
 	conflict *conflictError // for outConflict
+	ignored  bool           // a file that the history of the destination leaves out
 	reason   string         // for people; "" where it is plain
 	content                 // that the manifest and the journal list
 	name     string         // how the manifest lists the file
@@ -216,6 +217,9 @@ func (r *run) countPresent(f *result) {
 		default:
 			t.target.present++
 			t.target.presentBytes.Add(f.size)
+			if t.ignored {
+				t.target.ignored++
+			}
 		}
 		if t.done == outCreated {
 			t.target.createdBytes.Add(f.size)
@@ -259,6 +263,7 @@ func (r *run) sendResult(e *entry) {
 	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
+		t.ignored = e.kind == fsys.Regular && r.histories.ignores(p.target, e.path)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
 		switch t.done {
 		case outConflict:

@@ -191,6 +191,12 @@ func (r *run) move(e *entry) error {
 	}
 	for _, p := range movers {
 		if r.opts.DryRun {
+			if other, err := r.contradicts(e, p, e.digests); err != nil {
+				return err
+			} else if other {
+				p.finish(targetResult{done: outConflict, conflict: errListed})
+				continue
+			}
 			_ = r.keepOld(p) // counts it
 			p.finish(targetResult{done: p.created()})
 			continue

@@ -282,7 +282,7 @@ func (r *run) openTargets() error {
 		if err == nil {
 			err = t.openBag()
 		}
-		if err == nil && t.root != nil {
+		if err == nil {
 			err = t.openCatalog(r)
 		}
 		if err == nil {

@@ -204,6 +204,13 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 			return targetResult{}, nil
 		}
 	}
+	if p.have.ID != primary.id || !p.exists {
+		if other, err := r.contradicts(e, p, primary.digests); err != nil {
+			return targetResult{}, err
+		} else if other {
+			return targetResult{done: outConflict, conflict: errListed}, nil
+		}
+	}
 	done, err := r.link(e, p, g, act)
 	if err != nil || done == outNothing || e.kind != fsys.Regular {
 		return targetResult{done: done}, err

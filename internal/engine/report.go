@@ -206,6 +206,7 @@ type TargetSummary struct {
 	Manifests []catalog.Written
 	Present   int64        // regular files that are there as in the source, copied by this run or earlier
 	Left      int64        // regular files that are conflicts
+	Ignored   int64        // of Present, files that ignore patterns leave out of the history
 	Digests   hash.Digests // of the file, in a copy of a single file; one for each of Options.Hashes
 	Verified  int64        // files read back and found equal
 	BackupDir string       // where replaced files are kept; "" if none are

@@ -9,9 +9,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
+
+// MediaList asks for a media hash list of a directory.
+type MediaList struct {
+	Creator classic.Creator // without the times
+	Hashes  []hash.Algorithm
+}
 
 // mediaList is a media hash list that the run adds to the root of a tree.
 type mediaList struct {
@@ -30,9 +38,10 @@ func (r *run) openMediaList(ctx context.Context, args []argument) (*mediaList, e
 	if err != nil {
 		return nil, failure.Refuse("%s: %s", quote.Name(given), err)
 	}
-	creator := *r.opts.MediaList
+	o := r.opts.MediaList
+	creator := o.Creator
 	creator.Begun = time.Now()
-	l := &mediaList{given: given, list: catalog.MediaList{Dir: absolute, Creator: creator, Hashes: r.opts.Hashes, Durable: true}}
+	l := &mediaList{given: given, list: catalog.MediaList{Dir: absolute, Creator: creator, Hashes: o.Hashes, Durable: true}}
 	if l.root, err = r.opts.FS.OpenRoot(given); err != nil {
 		return nil, failure.Refuse("%s: %s", quote.Name(given), fsys.BareError(err))
 	}
@@ -81,6 +90,7 @@ func (l *mediaList) write(r *run) error {
 	if err != nil {
 		return fmt.Errorf("media hash list %s: %w", quote.Name(shown), err)
 	}
-	r.summary.Manifest, r.summary.Lines, r.summary.SHA256 = shown, written.Lines, written.SHA256
+	written.Path = shown
+	r.summary.List = &written
 	return nil
 }
