@@ -103,8 +103,8 @@ func (d *disk) costs(t *testing.T, f func()) int64 {
 	return d.bytesRead(t) - before
 }
 
-// cachedCosts is costs of what is in memory, which f can do again and again:
-// whoever else looks at a new device, as udev does, has a few tries to be done.
+// cachedCosts is costs for data in memory, for an f that can be repeated. After a few tries,
+// other programs such as udev have finished reading the new device.
 func (d *disk) cachedCosts(t *testing.T, f func()) int64 {
 	t.Helper()
 	least := d.costs(t, f)
@@ -115,7 +115,7 @@ func (d *disk) cachedCosts(t *testing.T, f func()) int64 {
 	return least
 }
 
-// file writes a file, dirty until somebody forces it, and opens it for reading.
+// file writes a file, which is dirty until it is synced, and opens it for reading.
 func (d *disk) file(t *testing.T, name string, content []byte) *File {
 	t.Helper()
 	put(t, filepath.Join(d.path, name), string(content))
@@ -282,7 +282,7 @@ func TestDropCacheReportsErrorsOfWriting(t *testing.T) {
 
 func TestDropCacheOfAMappedFile(t *testing.T) {
 	d := newDisk(t, "ext4", t.TempDir())
-	const last = 2 * mincoreWindow // in the third window that mincore looks at
+	const last = 2 * mincoreWindow // in the third window that mincore reads
 	f := d.file(t, "f", noise(1, last+100))
 	for _, look := range []func(func()){func(f func()) { f() }, d.withoutCachestat} {
 		look(func() {

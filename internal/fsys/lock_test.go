@@ -57,8 +57,8 @@ func TestLockExcludesASecondHolder(t *testing.T) {
 	l.Unlock()
 }
 
-// What cannot be looked at any more was not removed: Lock tells instead of trying
-// for ever.
+// If the file cannot be read any more, it was not removed: Lock reports that instead of
+// trying for ever.
 func TestLockOfWhatCannotBeDescribed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the fault hook is not asked here")

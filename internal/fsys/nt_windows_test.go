@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// emulated tells Wine, which cannot set creation times on Linux and is bound to
-// its host's PATH_MAX.
+// emulated reports whether the system is Wine, which cannot set creation times on Linux and
+// has its host's PATH_MAX.
 var emulated = windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 
 func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
@@ -83,8 +83,8 @@ func TestKindOfReparsePoint(t *testing.T) {
 	require.Equal(t, Socket, kindOfReparsePoint(0x80000023, Regular))
 }
 
-// A name whose file somebody holds for a moment, and has not shared, is taken when it
-// is let go; if that takes longer, the error says why.
+// A file that another process has open exclusively for a moment is replaced when that ends.
+// If it lasts longer, the error has the cause.
 func TestReplacingWhatIsHeld(t *testing.T) {
 	d, path := tempRoot(t)
 	held := filepath.Join(path, "held")

@@ -155,8 +155,8 @@ func TestValuesThatAreRefusedDoNotHideTheOthers(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// Where no call goes without waiting, a write to a pipe that nobody reads takes no more than
-// the pipe does, so that the Stop ends it.
+// If every call may wait, a write to a pipe without a reader writes no more than the pipe
+// accepts, so that the Stop ends it.
 func TestStopEndsAWriteToAFullPipe(t *testing.T) {
 	for _, nowait := range []bool{canNowait, false} {
 		r, w, err := os.Pipe()

@@ -224,7 +224,7 @@ func TestTransferOfAHugeHole(t *testing.T) {
 	require.LessOrEqual(t, blocksOf(t, out[0]), int64(8192))
 }
 
-// Whatever fails, and whenever the run is stopped, all blocks come home.
+// After any failure and any stop, all blocks are released.
 func TestTransferGivesAllBlocksBack(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "inline"), treetest.Pattern(3000, 1), 0o600))

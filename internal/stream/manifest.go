@@ -79,8 +79,8 @@ func (r *run) leadsTo(name string, s *fsys.Stream) (bool, error) {
 	return now.ID == s.Info.ID, err
 }
 
-// isStream reports whether the output holds the stream and nothing else. It is asked
-// before the output is closed.
+// isStream reports whether the output holds the stream and nothing else. Call it before
+// the output is closed.
 func (o *output) isStream() (bool, error) {
 	if o.failed || !o.canBeListed(o.base) {
 		return false, nil

@@ -416,7 +416,7 @@ func TestInjectors(t *testing.T) {
 	}
 }
 
-// What is open is known with who opened it.
+// OpenFiles lists the open descriptors with the callers that opened them.
 func TestOpenFiles(t *testing.T) {
 	t.Parallel()
 	files := &faultfs.OpenFiles{}
