@@ -42,6 +42,8 @@ type run struct {
 	clock     *timing.Clock // of the goroutine that Run is called in
 	pipe      *pipe.Pipe
 	sets      sync.Pool // of *hash.Set
+	entries   sync.Pool // of *entry, to be used again
+	results   sync.Pool // of *result, the same
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
@@ -100,7 +102,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		return nil, err
 	}
 	places := route.Options{
-		Source: o.Source, Targets: o.Targets, Hashes: o.lineHashes(), Manifest: o.Manifest,
+		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes[:o.lines()], Manifest: o.Manifest,
 		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
 	}
 	if bagMode == bagMake {
@@ -131,7 +133,11 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	if err := r.recognizeBag(); err != nil {
+	err = r.recognizeBag()
+	if err == nil {
+		err = r.refuseNames()
+	}
+	if err != nil {
 		r.source.Close()
 		return nil, err
 	}
@@ -276,7 +282,7 @@ func (r *run) openTargets() error {
 		if err == nil {
 			err = t.openBag()
 		}
-		if err == nil && t.root != nil {
+		if err == nil {
 			err = t.openCatalog(r)
 		}
 		if err == nil {
@@ -398,10 +404,11 @@ func (r *run) worker() {
 			return
 		}
 		if r.ctx.Err() == nil {
+			e := r.newEntry(j, clock)
 			if j.kind == fsys.Regular {
-				shown.Begin(j.dir.Join(j.name))
+				shown.Begin(e.path)
 			}
-			r.process(j, clock)
+			r.process(e)
 			shown.End()
 		}
 		j.dir.Done()
