@@ -45,7 +45,7 @@ var (
 	errLost = errors.New("lost")
 )
 
-func TestReadAlignedNeverGoesOnBetweenTwoSectors(t *testing.T) {
+func TestReadAlignedNeverContinuesBetweenTwoSectors(t *testing.T) {
 	const most = 1 << 30
 	data := noise(1, 3*4096+100)
 	for _, c := range []struct {

@@ -85,7 +85,7 @@ func TestKindOfReparsePoint(t *testing.T) {
 
 // A file that another process has open exclusively for a moment is replaced when that ends.
 // If it lasts longer, the error has the cause.
-func TestReplacingWhatIsHeld(t *testing.T) {
+func TestReplacingAFileInUse(t *testing.T) {
 	d, path := tempRoot(t)
 	held := filepath.Join(path, "held")
 	put(t, held, "old")
@@ -155,7 +155,7 @@ func TestAttributesAreKept(t *testing.T) {
 	chmod("f", 0o444)
 	require.Equal(t, uint32(windows.FILE_ATTRIBUTE_READONLY|windows.FILE_ATTRIBUTE_ARCHIVE), attributes("f"))
 	chmod("d", 0o555)
-	require.Zero(t, attributes("d"), "nobody is kept from writing there by that")
+	require.Zero(t, attributes("d"), "that does not prevent writes")
 }
 
 func TestStreamsAreFound(t *testing.T) {

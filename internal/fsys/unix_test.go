@@ -101,7 +101,7 @@ func TestRenameNewAndItsFallbacks(t *testing.T) {
 	}
 }
 
-func TestInfoIsWhatStatSays(t *testing.T) {
+func TestInfoEqualsStat(t *testing.T) {
 	d, path := tempRoot(t)
 	put(t, filepath.Join(path, "f"), "12345")
 	require.NoError(t, unix.Chmod(filepath.Join(path, "f"), 0o4751))
@@ -116,7 +116,7 @@ func TestInfoIsWhatStatSays(t *testing.T) {
 	require.NotZero(t, info.Ctime)
 }
 
-func TestReopenNeitherWaitsForAFifoNorTakesStrangers(t *testing.T) {
+func TestReopenNeitherWaitsForAFifoNorOpensOtherFiles(t *testing.T) {
 	d, path := tempRoot(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0o600))
 	done := make(chan error, 1)

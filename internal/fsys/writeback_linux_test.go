@@ -60,7 +60,7 @@ func TestWritebackLeavesNothingDirty(t *testing.T) {
 }
 
 // A write error is returned once: to the caller that waited, not to Sync after it.
-func TestWaitWritebackTakesTheError(t *testing.T) {
+func TestWaitWritebackConsumesTheError(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
 	}
@@ -132,7 +132,7 @@ func TestCached(t *testing.T) {
 	})
 	const nobody = 65534
 	put(t, filepath.Join(d.path, "theirs"), "x")
-	asNobody(t, nobody, func() {
+	asOtherUser(t, nobody, func() {
 		g, _, err := d.Open("theirs")
 		require.NoError(t, err)
 		defer g.Close()

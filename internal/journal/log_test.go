@@ -159,7 +159,7 @@ func TestContinue(t *testing.T) {
 	require.Equal(t, int64(2), l.Files())
 }
 
-func TestContinueWhatWasNotRead(t *testing.T) {
+func TestContinueAnUnreadLog(t *testing.T) {
 	for _, w := range []*Writer{Continue(io.Discard, Header{}, 100), Continue(io.Discard, testHeader, 0)} {
 		require.ErrorIs(t, w.File(testFile("a", 1)), ErrUnfit)
 		require.ErrorIs(t, w.Flush(), ErrUnfit)

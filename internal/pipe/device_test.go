@@ -126,7 +126,7 @@ func (f *diskFile) Close() {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if !f.isDup || f.closed {
-		panic("closed by somebody who does not own it, or twice")
+		panic("closed by a goroutine that does not own it, or twice")
 	}
 	f.closed = true
 	f.disk.open--
@@ -677,7 +677,7 @@ func TestDeviceBesideStuckWriters(t *testing.T) {
 		d.mu.Lock()
 		d.mu.window = mib
 		d.mu.Unlock()
-		require.Greater(t, d.Unwritten(), int64(2*mib), "nobody was stuck with much")
+		require.Greater(t, d.Unwritten(), int64(2*mib), "no writer waited with much data")
 		_, _ = stream(t, disk, d, 3*mib)
 		for range 100 {
 			m.write(20_000)
@@ -843,7 +843,7 @@ func TestDeviceLimitHoldsWithoutDescriptors(t *testing.T) {
 
 // All of a file is dropped from the page cache once it is written, in ranges
 // that the kernel drops whole.
-func TestDeviceDropsWhatIsWritten(t *testing.T) {
+func TestDeviceDropsWrittenData(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		var wanted atomic.Bool
 		disk := &disk{speed: 40e6}

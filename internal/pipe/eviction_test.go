@@ -41,7 +41,7 @@ func TestEvictionOfAHugeFile(t *testing.T) {
 
 // Data that was cached before stays, window by window, also in a second reading and in
 // one that begins between two windows.
-func TestEvictionLeavesWhatWasThere(t *testing.T) {
+func TestEvictionLeavesEarlierPages(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	require.NoError(t, os.WriteFile(path, treetest.Pattern(4*evictWindow+5000, 1), 0o600))

@@ -236,7 +236,7 @@ func TestASinkFailsAlone(t *testing.T) {
 				if all {
 					require.Zero(t, whole)
 					require.EqualValues(t, 2, failed.Load())
-					require.Less(t, reads.Load(), int64(40), "nobody wants the rest")
+					require.Less(t, reads.Load(), int64(40), "no lane needs the rest")
 				} else {
 					require.Equal(t, 1, whole)
 				}

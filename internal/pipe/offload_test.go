@@ -200,7 +200,7 @@ func TestOffloadCopiesDataAndHoles(t *testing.T) {
 						require.Greater(t, m.Off, info.Size-4*unit)
 						end := start
 						for _, chunk := range watched.chunks {
-							require.Equal(t, end, chunk[0], "the device is told of all that is written")
+							require.Equal(t, end, chunk[0], "the device gets all written data")
 							end = chunk[1]
 						}
 						require.Equal(t, info.Size, end)
@@ -214,7 +214,7 @@ func TestOffloadCopiesDataAndHoles(t *testing.T) {
 }
 
 // Refused, whenever that is, the file is read and written from there on.
-func TestOffloadRefusedGoesOnByReadingAndWriting(t *testing.T) {
+func TestRefusedOffloadContinuesByReadingAndWriting(t *testing.T) {
 	for _, refusal := range []struct {
 		err  error
 		pair bool

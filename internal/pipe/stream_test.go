@@ -171,7 +171,7 @@ func TestTransferWithHoles(t *testing.T) {
 
 // Where the system does not tell where holes are, a file that has some is read as a
 // whole, and its zeros become holes.
-func TestTransferWhereHolesAreNotTold(t *testing.T) {
+func TestTransferWithoutReportedHoles(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	const hole, size = 1 << 20, 3 << 20

@@ -194,7 +194,7 @@ func TestReadingIsRepeated(t *testing.T) {
 }
 
 // The reader of standard output goes away.
-func TestNobodyReads(t *testing.T) {
+func TestOutputWithoutAReader(t *testing.T) {
 	r, w := pair(t)
 	ended := make(chan outcome, 1)
 	go func() {
@@ -529,7 +529,7 @@ func TestFaultSweep(t *testing.T) {
 				require.True(t, bytes.Equal(content, read(t, "a")), "%s#%d", op, nth)
 				continue
 			}
-			require.False(t, quiet, "%s#%d was not told:\n%s", op, nth, stack)
+			require.False(t, quiet, "%s#%d was not reported:\n%s", op, nth, stack)
 			if !strings.Contains(stack, "fsys.(*Dir).Sync(") { // else it exists, and is reported as not durable
 				require.NoFileExists(t, "m", "%s#%d", op, nth)
 			}

@@ -193,5 +193,5 @@ func (r *run) readError(err error) error {
 
 // warnRepeated warns that a read failed once and succeeded later.
 func (r *run) warnRepeated(off int64, err error) {
-	r.tell(Event{Warning: true, Err: fmt.Errorf("%s: reading at offset %d was repeated: %w", quote.Name(r.opts.Input), off, err)})
+	r.report(Event{Warning: true, Err: fmt.Errorf("%s: reading at offset %d was repeated: %w", quote.Name(r.opts.Input), off, err)})
 }

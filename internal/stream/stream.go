@@ -183,7 +183,7 @@ func (r *run) bypass(name string, s *fsys.Stream) bool {
 // warnDirect says once that the page cache is not bypassed.
 func (r *run) warnDirect(name string, err error) {
 	r.noDirect.Do(func() {
-		r.tell(Event{Warning: true, Err: fmt.Errorf("the page cache cannot be bypassed at %s: %w", quote.Name(name), err)})
+		r.report(Event{Warning: true, Err: fmt.Errorf("the page cache cannot be bypassed at %s: %w", quote.Name(name), err)})
 	})
 }
 
@@ -325,10 +325,10 @@ func (r *run) safe() string {
 
 func (r *run) fail(name string, stage failure.Stage, err error) {
 	r.errors.Add(1)
-	r.tell(Event{Err: &failure.FileError{Path: name, Stage: stage, Err: err}})
+	r.report(Event{Err: &failure.FileError{Path: name, Stage: stage, Err: err}})
 }
 
-func (r *run) tell(e Event) {
+func (r *run) report(e Event) {
 	if r.opts.Report != nil {
 		r.opts.Report(e)
 	}

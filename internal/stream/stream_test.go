@@ -73,7 +73,7 @@ func streamIn(ctx context.Context, sys *fsys.FS, in string, outs []string, chang
 	return o
 }
 
-// succeeds demands a run that has nothing to tell.
+// succeeds demands a run that has nothing to report.
 func succeeds(t require.TestingT, o outcome) *Summary {
 	require.NoError(t, o.err)
 	require.Empty(t, o.events)
@@ -351,7 +351,7 @@ func TestRefusals(t *testing.T) {
 		{"in", []string{"old"}, func(o *Options) { o.Manifest, o.Seek.N, o.Skip.N = "m", 1, 1 }, "--manifest 'm': there is nothing to list"},
 		{"-", []string{"/dev/null"}, func(o *Options) { o.Manifest, o.Stdin = "m", r }, "--manifest 'm': there is nothing to list"},
 	} {
-		files := map[string]string{"in": "input, and long enough", "old": "what stands there", "text": "no manifest"}
+		files := map[string]string{"in": "input, and long enough", "old": "old content", "text": "no manifest"}
 		for name, content := range files {
 			write(t, name, []byte(content))
 		}

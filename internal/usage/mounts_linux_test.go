@@ -138,7 +138,7 @@ func asOrdinaryUser(t *testing.T) bool {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err != nil && len(out) == 0:
-		t.Skipf("nobody else can run this: %v", err)
+		t.Skipf("no other user can run this: %v", err)
 	case strings.Contains(string(out), "--- SKIP: "+t.Name()):
 		t.Skipf("%s", out)
 	}

@@ -772,7 +772,7 @@ func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
 }
 
 // An entry that has changed its kind since the listing is visited with the new kind.
-func TestWhatChangesItsKindIsFound(t *testing.T) {
+func TestEntryThatChangesItsKind(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 3} {
 		root, outside := tree(t, "a/file", "b/directory/gone", "c"), tree(t, "secret")
@@ -917,7 +917,7 @@ func TestFilesFrom(t *testing.T) {
 	requireOrderly(t, v)
 }
 
-func TestReservedNamesAreToldAndSkipped(t *testing.T) {
+func TestReservedNamesAreReportedAndSkipped(t *testing.T) {
 	root := tree(t, "a", ".sealift-journal/x", "s/.sealift-0.tmp", "s/b")
 	v := newRecorder()
 	var skipped []string

@@ -102,7 +102,7 @@ func listed(t *testing.T, root string) (list []string) {
 
 func everything() bool { return true }
 
-func TestDiskForgetsWhatWasNotFlushed(t *testing.T) {
+func TestDiskLosesUnflushedData(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(w *world)
