@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whether the kernel has a call and lets us make it, asked with a descriptor that
-// there is not: a filter of system calls, as containers have them, answers ENOSYS or
-// EPERM before anybody looks at that.
+// These variables report whether the kernel has a call and permits it. They try it with an
+// invalid descriptor: a system call filter of a container returns ENOSYS or EPERM before
+// the kernel checks the descriptor.
 var (
 	hasSyncRange   = sync.OnceValue(func() bool { return unix.SyncFileRange(-1, 0, 0, 0) == unix.EBADF })
 	hasSyncFS      = sync.OnceValue(func() bool { return unix.Syncfs(-1) == unix.EBADF })
@@ -68,8 +68,8 @@ func (d *Dir) unnamedFiles() (*unnamedFiles, error) {
 // older kernel knows no way. "." is always taken, so nothing is made.
 func (p *Pending) linkable() bool { return p.linkUnnamed(".") == unix.EEXIST }
 
-// exists tells a file system without O_TMPFILE that answers ENOENT from a
-// directory that was removed.
+// exists distinguishes a file system without O_TMPFILE that returns ENOENT from a removed
+// directory.
 func (d *Dir) exists() bool {
 	var st unix.Stat_t
 	return unix.Fstat(d.fd, &st) == nil && st.Nlink > 0

@@ -13,8 +13,8 @@ import (
 )
 
 // Entry is the highest bits of the hash of a line's path, above the offset of the line.
-// A file of a million lines leaves 37 bits or so to the hash, so that a path that is in
-// no line costs the reading of one in 100,000 times. Entries sort by hash, then by offset.
+// A file of a million lines leaves about 37 bits for the hash. So a search for a path
+// without a line reads a wrong line once in 100,000 times. Entries sort by hash, then by offset.
 type Entry uint64
 
 // File makes the entries of one file, and reads its lines.
@@ -65,9 +65,9 @@ func (f *File) From(offset int64) io.Reader { return io.NewSectionReader(f.src, 
 // shorter than 250.
 const firstRead = 512
 
-// ReadLine reads the line at an offset into buf, without its line feed: all of it, or as
-// much as there is of a line that is longer than maxLine or ends with the file. The error
-// is that of reading the file, io.ErrUnexpectedEOF if the file is shorter than it was.
+// ReadLine reads the line at an offset into buf, without its line feed. Of a line that is
+// longer than maxLine or ends with the file, it reads the existing part. The error is that of
+// reading the file, io.ErrUnexpectedEOF if the file is shorter than it was.
 func (f *File) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
 	for buf = buf[:0]; ; {
 		n := len(buf)
