@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -116,7 +117,7 @@ func TestADeadAttemptIsTakenOver(t *testing.T) {
 		renewed := c.now()
 		time.Sleep(dead/2 - 1)
 		require.NoError(c, first.MayCommit())
-		time.Sleep(1)
+		time.Sleep(1 * time.Nanosecond)
 		require.ErrorIs(c, first.MayCommit(), ErrRightLost)
 		require.ErrorIs(c, first.Renew(), ErrRightLost, "a right that was lost does not come back")
 
@@ -239,9 +240,9 @@ func recordOf(a *Attempt) string {
 
 func TestFailedRenewals(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		var failing bool
+		var failing atomic.Bool
 		a := c.begin(c.store(func(call fsys.Call) error {
-			if failing && call.Op == fsys.OpCreate {
+			if failing.Load() && call.Op == fsys.OpCreate {
 				return syscall.ESTALE
 			}
 			return nil
@@ -250,12 +251,12 @@ func TestFailedRenewals(t *testing.T) {
 		kept := make(chan error, 1)
 		go func() { kept <- a.Keep(c.Context()) }()
 		time.Sleep(dead + 1)
-		failing = true // two renewals fail
+		failing.Store(true) // two renewals fail
 		time.Sleep(dead / 4)
-		failing = false
+		failing.Store(false)
 		time.Sleep(5 * dead)
 		require.NoError(c, a.MayCommit())
-		failing = true
+		failing.Store(true)
 		begun := c.now()
 		err := <-kept
 		require.ErrorIs(c, err, ErrRightLost)
@@ -341,17 +342,17 @@ func TestOnlyTheLastAttemptFinishes(t *testing.T) {
 		inCluster(t, func(c *cluster) {
 			var mu sync.Mutex
 			random := rand.New(rand.NewPCG(uint64(seed), 5))
-			chance := func(n int) int {
+			chance := func(n time.Duration) time.Duration {
 				mu.Lock()
 				defer mu.Unlock()
-				return random.IntN(n)
+				return time.Duration(random.Int64N(int64(n)))
 			}
 			var last, winner int // attempts that have begun, and finished
 			var nodes sync.WaitGroup
 			for node := range 4 {
 				s := c.store(func(fsys.Call) error {
 					if c.now() > 0 && chance(40) == 0 {
-						time.Sleep(time.Duration(chance(int(3 * dead))))
+						time.Sleep(chance(3 * dead))
 					}
 					return nil
 				})
@@ -369,7 +370,7 @@ func TestOnlyTheLastAttemptFinishes(t *testing.T) {
 						}
 						last = max(last, a.Number)
 						mu.Unlock()
-						time.Sleep(time.Duration(chance(int(dead / 3))))
+						time.Sleep(chance(dead / 3))
 						err = a.Finish(Finished{})
 						mu.Lock()
 						if err == nil {

@@ -273,7 +273,7 @@ func TestSmallDirectoriesStayTogether(t *testing.T) {
 			nodes = append(nodes, file(fmt.Sprintf("d%03d/%d", dir, i), 1000))
 		}
 	}
-	home := homes(t, readShards(t, makePlan(t, planOptions(10), nodes)))
+	home := homes(t, readShards(t, makePlan(t, planOptions(7), nodes)))
 	last := 0
 	for dir := range 300 {
 		shard := home[fmt.Sprintf("d%03d/0", dir)]
@@ -345,6 +345,14 @@ func TestShardsAreBalanced(t *testing.T) {
 			assert.Len(t, homes(t, readShards(t, s)), 20_000)
 		})
 	}
+}
+
+func TestLargeUnitsArePlacedLongestFirst(t *testing.T) {
+	b := newBalance(2)
+	b.placeLarge([]unit{{1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 4}})
+	assert.Equal(t, []int64{4, 4}, b.loads)
+	b.level(6)
+	assert.Equal(t, []int64{3, 3}, b.space)
 }
 
 func TestShardCount(t *testing.T) {
