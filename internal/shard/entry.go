@@ -212,7 +212,7 @@ func (f *fields) path() string {
 	if strings.IndexByte(text, '\\') >= 0 {
 		path, ok = unescape(text)
 	}
-	if !ok || path != "" && !isTreePath(path) {
+	if !ok || path != "" && !isTreePath(path) || string(appendPath(nil, path)) != text {
 		f.fail(errPath)
 	}
 	return path
