@@ -522,3 +522,13 @@ func TestDiskUsageAndStreams(t *testing.T) {
 	require.Zero(t, func() int { code, _, _ := run(t, dir, "stream", "NUL", "empty"); return code }())
 	require.Empty(t, content(t, filepath.Join(dir, "empty")))
 }
+
+func TestCompareFindsDifferences(t *testing.T) {
+	dir := scratch(t, map[string]string{"a": "one", "sub/b": "two"})
+	must(t, dir, "copy", "src", "dst")
+	must(t, dir, "compare", "src", "dst")
+	put(t, filepath.Join(dir, "dst", "sub", "b"), "TWO")
+	code, stdout, _ := run(t, dir, "compare", "src", "dst")
+	require.Equal(t, 3, code, stdout)
+	require.Contains(t, stdout, "sub/b")
+}

@@ -177,6 +177,7 @@ mkdir many; (cd many; echo a >a; mkdir dir; sealift copy -q --hash sha256,md5 . 
 mkdir named; echo x >"$(printf 'named/\376')"; printf '%064d  \376\n%064d  dir\n' 0 0 >named/SHA256SUMS; mkdir named/dir; touch "$(printf 'named/\375')"
 mkdir "$(printf 'dir \377')"; printf '%064d  missing\nnonsense\n' 0 >"$(printf 'dir \377/SHA256SUMS')"
 cp "$(printf 'dir \377/SHA256SUMS')" "$(printf 'dir \377/\376.sha256')"
+mkdir "$(printf 'mhl \377')"; echo a >"$(printf 'mhl \377/abc')"
 mkdir tagged; (cd tagged; echo a >a; sealift sum --tag --hash sha256,blake3 a >SHA256SUMS)
 printf '%064d  ../etc/passwd\n' 0 >hostile
 cp -a src changed; (cd changed; echo other >deep/c; rm link; mkdir link; chmod 600 a; mkdir "$(printf '\376')"; touch "$(printf '\376/x')")
@@ -225,6 +226,8 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"compare", 130, `compare --json --workers 1 --bwlimit 1MB large stopped`},
 		{"sum", 0, `sum --json --hash ` + strings.Join(hash.Names(), ",") + ` src`},
 		{"sum", 0, `sum --json --cache drop --manifest 'sums ` + raw + `' src`},
+		{"sum", 0, `sum --json --mhl --mhl-ignore 'c*' --mhl-ignore '?' 'mhl ` + raw + `'`},
+		{"copy", 0, `copy --json --mhl 'mhl ` + raw + `' 'mhl to ` + raw + `'`},
 		{"sum", 1, `sum --json 'no ` + raw + `' src/a`},
 		{"sum", 0, `sum --json rotten`},
 		{"sum", 1, `sum --json --log-file /dev/full src`},
@@ -333,6 +336,7 @@ func TestProgressIsWhatItsSchemaSays(t *testing.T) {
 	d := readSchemas(t)["progress"]
 	dir := t.TempDir()
 	shell(t, dir, `mkdir large slow; echo small >large/a; head -c 3000000 /dev/zero >large/b; head -c 500000 /dev/zero >slow/b
+ln -s b slow/link # so that the file system is flushed, and not each file
 sealift sum large --manifest large/SHA256SUMS`)
 	phases := []string{"copying", "hashing", "done", "stopped"} // to be met
 	commands := map[string]int{

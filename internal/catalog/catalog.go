@@ -33,7 +33,7 @@ type Options struct {
 	KeepTimes bool   // directories below the destination keep their times
 	Memory    int    // bytes that the lines of the run may use; 0 for the default
 	Bag       *BagOptions
-	History   *History // nil for line manifests
+	History   *History // nil without histories
 	Spill     func() (manifest.Spill, error)
 }
 
@@ -53,7 +53,7 @@ type Catalog struct {
 	homes    []*fsys.Dir
 	leftover []*own // moved aside by killed runs; Write removes them
 	builder  *manifest.Builder
-	history  *history // nil for line manifests
+	history  *history // nil without histories
 	err      error    // the first of the builder
 
 	aside    sync.Once // moving the previous manifests aside
@@ -101,7 +101,7 @@ const leastMemory = 2 << 20
 func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	c := &Catalog{
 		opts: o, root: root, source: source, top: -1, arrived: map[string]bool{},
-		names: names{hashes: o.Hashes, usual: o.Usual},
+		names: names{hashes: o.lineHashes(), usual: o.Usual},
 	}
 	c.changes.lines = make([]lookup.Set, len(o.Hashes))
 	memory := max(cmp.Or(o.Memory, manifest.DefaultMemory), leastMemory)
@@ -111,15 +111,17 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 		}
 	}()
 	if o.History != nil {
-		c.builder = manifest.NewBuilder(o.Hashes, o.Spill, memory)
-		return c, c.openHistory()
+		if err := c.openHistory(); err != nil {
+			return nil, err
+		}
 	}
-	for slot, a := range o.Hashes {
+	for slot, a := range c.names.hashes {
 		c.lists = append(c.lists, &list{algorithm: a, slot: slot})
 	}
 	switch {
 	case len(o.Hashes) == 0:
 		return c, nil
+	case len(c.lists) == 0:
 	case o.Bag != nil:
 		err = c.openBag()
 	case o.Outside != "":
@@ -129,11 +131,22 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	default:
 		err = c.openTree()
 	}
+	if err == nil && o.History != nil {
+		err = c.refuseHidden()
+	}
 	if err != nil {
 		return nil, err
 	}
 	c.builder = manifest.NewBuilder(o.Hashes, o.Spill, memory)
 	return c, nil
+}
+
+// lineHashes returns those of the hashes that have line manifests, which are the first.
+func (o *Options) lineHashes() []hash.Algorithm {
+	if o.History == nil {
+		return o.Hashes
+	}
+	return o.Hashes[:o.History.Lines]
 }
 
 // openTree applies rules 2 and 3.
@@ -322,8 +335,19 @@ func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 	}
 	if c.history != nil {
 		digests = c.history.listed(file, len(c.opts.Hashes))
+		lines, _ := c.keptInLines(file)
+		for slot, d := range lines {
+			if digests[slot] == nil {
+				digests[slot] = d
+			}
+		}
 		return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
 	}
+	return c.keptInLines(file)
+}
+
+// keptInLines is Kept for line manifests alone.
+func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool) {
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
@@ -516,6 +540,7 @@ type Outcome struct {
 	Size, Mtime       int64        // of the file with the digests; in bytes, and in seconds since 1970
 	Created, Replaced bool         // by this run
 	Failed            bool         // it was reported
+	Resumed           bool         // an interrupted run has copied it, or found it equal
 }
 
 // Record records an outcome. By rule 5, an entry without digests keeps an earlier line
@@ -523,9 +548,9 @@ type Outcome struct {
 func (c *Catalog) Record(o Outcome) {
 	if o.Created || o.Replaced {
 		c.changes.add(o)
-		if c.history != nil {
-			c.history.made.Add(o.Path)
-		}
+	}
+	if c.history != nil && (o.Created || o.Replaced || o.Resumed) {
+		c.history.made.Add(o.Path)
 	}
 	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
 		c.joined = false // the source's is not what this run would write

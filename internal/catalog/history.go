@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/lookup"
@@ -16,9 +18,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
-// History makes a catalog write generations of ASC MHL histories, and no line manifests.
+// History makes a catalog write generations of ASC MHL histories.
 type History struct {
 	Order  mhl.Order // without the hashes that are computed, and what depends on the destination
+	Lines  int       // how many of Options.Hashes, the first ones, have line manifests as well
 	Source *mhl.Tree // histories of the source, which are copied
 	Dest   *mhl.Tree // histories of the destination when the run began; nil if it did not exist
 }
@@ -28,7 +31,7 @@ type history struct {
 	History
 	lines []manifest.Spill  // of Dest, one for each hash of the run that it has
 	index []*manifest.Index // of lines; nil where Dest lists none
-	made  lookup.Set        // paths that the run has created or replaced
+	made  lookup.Set        // paths that the run has created or replaced, or an interrupted one
 }
 
 // openHistory indexes what the histories of the destination list.
@@ -98,6 +101,8 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 		return nil, err
 	}
 	o := h.Order
+	ignore, more := c.ignoreLines(o.Ignore)
+	o.Ignore = ignore
 	o.Computed, o.Durable, o.NewSpill = c.opts.Hashes, c.opts.Durable, c.opts.Spill
 	survey, err := mhl.NewSurvey(c.root, mhl.NewIgnore(o.Ignore...).Hides)
 	if err != nil {
@@ -108,6 +113,9 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 		return nil, err
 	}
 	defer tree.Close() //nolint:errcheck // temporaries that are not needed any more
+	if err := tree.Settle(c.opts.Durable); err != nil {
+		return nil, err
+	}
 	present := manifest.NewBuilder(nil, c.opts.Spill, 4<<20)
 	defer present.Close() //nolint:errcheck // the same
 	if err := c.findPresent(tree, o.Ignore, present); err != nil {
@@ -117,16 +125,71 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 	if err := entries(func(manifest.Entry) error { return nil }, func() { others++ }); err != nil {
 		return nil, err
 	}
-	continues := h.Dest != nil && h.Dest.At("") != nil && c.interrupted == nil
+	continues := h.Dest != nil && h.Dest.At("") != nil
 	o.Partial = continues || others > 0
 	if continues {
 		o.Select = func(file string, listed bool) bool { return !listed || h.made.Has(file) }
+		o.Always = more
 	}
 	generations, err := tree.Write(&o, func(yield func(manifest.Entry) error) error { return entries(yield, func() {}) })
 	for _, g := range generations {
 		written = append(written, Written{Path: c.shown(g.Path), Lines: g.Files, SHA256: g.SHA256, Generation: true})
 	}
 	return written, err
+}
+
+// linePatterns returns the ignore patterns for the line manifests at a level.
+func (c *Catalog) linePatterns(level int) (patterns []string) {
+	for _, l := range c.lists {
+		if c.opts.Outside == "" {
+			patterns = append(patterns, mhl.PatternFor(c.fileAt(l, level)))
+		}
+	}
+	return patterns
+}
+
+// ignoreLines adds the patterns for the line manifests that the run has written. more: the
+// history of the destination lacks one of them. Line manifests that were copied from the
+// source are hidden by patterns of the source: see refuseHidden.
+func (c *Catalog) ignoreLines(patterns []string) (all []string, more bool) {
+	if c.joined {
+		return patterns, false
+	}
+	lines := c.linePatterns(c.level)
+	if h := c.history; h.Dest != nil && h.Dest.At("") != nil {
+		known := h.Dest.At("").Ignore.Patterns()
+		more = slices.ContainsFunc(lines, func(p string) bool { return !slices.Contains(known, p) })
+	}
+	return append(patterns[:len(patterns):len(patterns)], lines...), more
+}
+
+// refuseHidden refuses line manifests whose ignore pattern would leave out something else
+// of the source or of the destination as well.
+func (c *Catalog) refuseHidden() error {
+	if len(c.lists) == 0 {
+		return nil
+	}
+	h := c.history
+	chosen := mhl.NewIgnore(h.Order.Ignore...)
+	patterns := c.linePatterns(c.level)
+	if c.top >= 0 {
+		patterns = append(patterns, c.linePatterns(c.top)...)
+	}
+	lines := mhl.NewIgnore(patterns...)
+	own := map[string]bool{} // at the destination
+	for _, l := range c.lists {
+		if own[l.path] = true; l.prev != nil {
+			own[l.prev.path] = true
+		}
+	}
+	found, err := h.Source.FirstHidden(lines, chosen.Hides)
+	if err == nil && found == "" && h.Dest != nil {
+		found, err = h.Dest.FirstHidden(lines, func(file string, isDir bool) bool { return own[file] || chosen.Hides(file, isDir) })
+	}
+	if err != nil || found == "" {
+		return err
+	}
+	return failure.Refuse("%s has the name of the manifest that the history ignores, so the history would not list it; choose another name with --manifest, or leave it out with --mhl-ignore", quoteName(found))
 }
 
 // findPresent puts the files and directories of the destination that no pattern hides into

@@ -32,6 +32,9 @@ type job[O, S any] struct {
 	run     runner[O, S]
 	options *O
 
+	// watch records the throughput for a report until stop is called; nil for none.
+	watch func(*counters.Set) (stop func())
+
 	// finish prints the summary, and returns the outcome together with what the
 	// summary adds to it. It is not called for a run that was refused.
 	finish func(*S, outcome) outcome
@@ -63,7 +66,12 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 		defer bar.Stop()
 		stopProgress = bar.Stop
 	}
+	stopWatch := func() {}
+	if j.watch != nil {
+		stopWatch = j.watch(counts)
+	}
 	summary, err := j.run(ctx, j.options, counts)
+	stopWatch()
 	stopProgress()
 	r.results.Close()
 

@@ -41,12 +41,20 @@ below it.`,
 		if err != nil {
 			return err
 		}
+		page, err := openCompareReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
 		r := newReporter(cmd)
 		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
+		r.page = page
 		c := &comparer{reporter: r, trees: options.Trees}
 		options.Report = c.event
+		if page != nil {
+			options.Each = c.compared
+		}
 		stdout := cmd.OutOrStdout()
 		return runCommand(cmd, job[compare.Options, compare.Summary]{
 			reporter: r,
@@ -58,11 +66,12 @@ below it.`,
 				return summary, err
 			},
 			options: options,
+			watch:   func(n *counters.Set) func() { return page.watch(n, nil, "read from each directory") },
 			finish: func(s *compare.Summary, result outcome) outcome {
 				if !c.ended {
 					flags.selection.warnUnmet(r, nil)
 				}
-				result = c.finish(s, result)
+				result = c.finish(options, s, result)
 				switch {
 				case flags.json:
 					printJSON(stdout, newCompareReport(options, s, c, result))
@@ -114,6 +123,7 @@ func (f *compareFlags) groups() []flagGroup {
 			f.jsonFlag(s)
 			f.progressFlag(s)
 			f.logFlags(s, "difference and message")
+			f.reportFlag(s)
 		}},
 	}
 }

@@ -65,6 +65,7 @@ func letters(trees []int) string {
 // difference prints one line about an entry: the verdict, the path and the reason.
 func (c *comparer) difference(e compare.Event) {
 	verdict, reason := verdictText(e)
+	c.reportDifference(e)
 	if e.Verdict != compare.Equal {
 		c.logDifference(e, verdict, reason)
 	}
@@ -114,8 +115,9 @@ func verdictText(e compare.Event) (verdict, reason string) {
 }
 
 // finish adds what the summary says to the outcome, and writes the end of the log.
-func (c *comparer) finish(s *compare.Summary, result outcome) outcome {
+func (c *comparer) finish(o *compare.Options, s *compare.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Unreadable > 0, mismatched: s.Incomplete > 0 || s.Differences() > 0})
+	result = c.writeReport(o, s, result)
 	failures, _ := c.counts()
 	return c.endLog(result, "files", s.Files, "bytes", s.Bytes, "differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -25,6 +27,15 @@ in a slash, otherwise to DST. The copy is recursive and keeps all metadata.
 
 Sealift never deletes files at the destination. To resume an interrupted copy,
 run the same command again.
+
+--backup-dir keeps each replaced file under its path. DIR must be on the file
+system of DST, which must have hard links.
+
+--bag copies to data/ in each DST and writes the manifests of a bag (RFC 8493).
+A SRC that is a bag is validated in the same read and copied unchanged.
+
+` + mhlHelp + `
+The comment is "Copy of SRC to DST" by default.
 
 ` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.
@@ -45,7 +56,12 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
-		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1}
+		page, err := openCopyReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
+		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1, html: page}
+		r.page = page.htmlReport
 		r.listing.memory = listingMemory
 		if err := r.use(&flags.outputFlags); err != nil {
 			return err
@@ -66,6 +82,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			advice:   advice,
 			run:      run,
 			options:  options,
+			watch:    func(c *counters.Set) func() { return page.watch(c, options.Targets, "read back") },
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},
@@ -163,13 +180,13 @@ func (f *copyFlags) groups() []flagGroup {
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; none writes no manifest", "none")
 			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
-			f.mhl.define(s, " (default: \"Copy of SRC to DST\")")
-			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag (RFC 8493): the copy is its payload, in data/; a source that is a bag is validated and copied unchanged")
-			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` into bag-info.txt; may be repeated")
+			f.mhl.define(s, "an ASC MHL generation")
+			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag")
+			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` to bag-info.txt; may be repeated")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
-			s.StringVar(&o.BackupDir, "backup-dir", "", "keep files that are replaced in `DIR`, relative to each destination, under their path; DIR is on the file system of the destination, which must have hard links")
+			s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, a path below DST")
 			s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
@@ -193,6 +210,7 @@ func (f *copyFlags) groups() []flagGroup {
 			f.jsonFlag(s)
 			f.progressFlag(s)
 			f.logFlags(s, "action and message")
+			f.reportFlag(s)
 			s.BoolVar(&f.debug, "debug", false, "print where the time went, on standard error")
 		}},
 	}
@@ -209,8 +227,12 @@ func (f *copyFlags) takeArgs(args []string) error {
 			return usagef("the name of the source is empty")
 		}
 	}
-	if len(args) > 1 && o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), o.Source) {
-		return usagef("%q is taken for the source; write a mode of --verify with an equals sign: --verify=%s", o.Source, o.Source)
+	if len(args) > 1 && o.Verify == engine.VerifyDest {
+		for _, arg := range append([]string{o.Source}, args...) {
+			if slices.Contains(engine.VerifyModes.List(), arg) {
+				return usagef("%q is taken for a path; write a mode of --verify with an equals sign: --verify=%s", arg, arg)
+			}
+		}
 	}
 	if len(args) > 1 {
 		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])
@@ -281,7 +303,8 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	return &f.options, err
 }
 
-// useMHL makes the run write histories in place of manifests.
+// useMHL makes the run write histories: in place of line manifests, or beside them if
+// --hash or --manifest asks for these.
 func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	if err := f.mhl.check(); err != nil || !f.mhl.given() {
 		return err
@@ -289,12 +312,20 @@ func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	if f.mhl.kind.classic {
 		return usagef("copy writes no media hash list of version 1; run \"sealift sum --mhl=classic DST\" after it")
 	}
-	for _, name := range []string{"hash", "manifest"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("--mhl and --%s cannot be combined: the history is the manifest, and its digests are named behind it (--mhl=md5)", name)
+	if f.bag {
+		return usagef("--mhl and --bag cannot be combined: a bag has manifests of its own")
+	}
+	o := &f.options
+	var lines []hash.Algorithm
+	if cmd.Flags().Changed("hash") || cmd.Flags().Changed("manifest") {
+		lines = o.Hashes
+	}
+	o.MHL = &engine.MHL{Creator: f.mhl.creator(""), Hashes: f.mhl.kind.hashes, Lines: len(lines)}
+	o.Hashes = slices.Clone(lines)
+	for _, a := range o.MHL.Hashes {
+		if !slices.Contains(o.Hashes, a) {
+			o.Hashes = append(o.Hashes, a)
 		}
 	}
-	f.options.Hashes = f.mhl.kind.hashes
-	f.options.MHL = &engine.MHL{Creator: f.mhl.creator("")}
 	return nil
 }

@@ -60,9 +60,11 @@ type targetJSON struct {
 	Failures  int64          `json:"failures"`  // that concern this destination alone
 	Lost      *string        `json:"lost"`      // why it was given up, or null
 	Manifests []manifestJSON `json:"manifests"`
-	Backup    *backupJSON    `json:"backup"`                 // null without --backup-dir
-	Verified  int64          `json:"verified"`               // files read back
-	Cached    int64          `json:"verified_through_cache"` // of those, perhaps from memory
+
+	Generations []generationJSON `json:"generations"`            // with --mhl
+	Backup      *backupJSON      `json:"backup"`                 // null without --backup-dir
+	Verified    int64            `json:"verified"`               // files read back
+	Cached      int64            `json:"verified_through_cache"` // of those, perhaps from memory
 }
 
 // copiedJSON counts regular files at one destination.
@@ -132,9 +134,9 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 			Counts:     entriesJSON(t.Counts),
 			copiedJSON: copiedJSON(t.Copied),
 			Present:    t.Present,
-			Manifests:  []manifestJSON{},
-			Verified:   t.Verified,
-			Cached:     t.Cached,
+			Manifests:  []manifestJSON{}, Generations: []generationJSON{},
+			Verified: t.Verified,
+			Cached:   t.Cached,
 		}
 		if s.Total >= 0 {
 			missing := s.Total - t.Present - t.Left
@@ -158,6 +160,10 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 			target.Backup = &backupJSON{newNameJSON(t.BackupDir), t.BackedUp}
 		}
 		for _, m := range t.Manifests {
+			if m.Generation {
+				target.Generations = append(target.Generations, generationJSON{newNameJSON(m.Path), m.Lines, m.SHA256})
+				continue
+			}
 			target.Manifests = append(target.Manifests, manifestJSON{newNameJSON(m.Path), m.Algorithm, m.Lines, m.Dropped, m.SHA256})
 		}
 		report.Targets = append(report.Targets, target)

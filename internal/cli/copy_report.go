@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
 )
 
 // copyReporter reports the events of a copy, and its end.
@@ -18,10 +19,12 @@ type copyReporter struct {
 	flags   *copyFlags
 	several bool // destinations, so that actions name theirs
 	listing listing
+	html    *copyPage
 }
 
 // event is engine.Options.Report.
 func (r *copyReporter) event(e engine.Event) {
+	r.html.event(e)
 	r.list(e)
 	switch e.Kind {
 	case engine.EventCopied, engine.EventSkipped:
@@ -44,11 +47,15 @@ func (r *copyReporter) conflict(e engine.Event) {
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
-	if e.Hint != "" {
+	switch {
+	case r.flags.options.Policy == engine.PolicyProtect:
+		hint = "copy this source into another directory"
+	case e.Hint != "":
 		hint = "--overwrite-policy=" + e.Hint + " would replace it"
 	}
 	text = quote.Text(text) + " (" + quote.Text(hint) + ")"
 	r.printEqual(message{target: e.Target, text: text}, place(e.Path, e.Target)+": "+text)
+	r.page.problem(report.Problem{Kind: "conflict", Path: e.Path, Target: e.Target, Cause: text})
 	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", loggedText(errorText(e.Err)), "hint", loggedText(hint))
 	r.keep(func() {
 		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), e.Target, errorText(e.Err), e.Hint})
@@ -83,6 +90,7 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 		r.failure("", "", err)
 		result.failed = true
 	}
+	result = r.html.write(r, s, result)
 	failures, mismatches := r.counts()
 	r.log.stages(s)
 	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
@@ -214,7 +222,7 @@ func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int6
 		v.good = "complete: " + plural(s.Total, "file") + " at " + destinations(s) + verified(o, s)
 	}
 	if !s.DryRun {
-		v.reasons = missing(s)
+		v.reasons = missing(s, result.signal != nil || o.FailFast)
 	}
 	if len(v.reasons) == 0 {
 		v.addCount(mismatches, "mismatch")
@@ -254,8 +262,9 @@ func verified(o *engine.Options, s *engine.Summary) string {
 }
 
 // missing says how many files each destination lacks: "143 of 158 files missing at 'dst'".
+// A run that was cut short has not checked all files of a directory that existed before.
 // Where the number of files in the source is unknown, it says how many are there.
-func missing(s *engine.Summary) (list []string) {
+func missing(s *engine.Summary, stopped bool) (list []string) {
 	all := true // lack the same number
 	for _, t := range s.Targets {
 		present, lacks := t.Present+t.Left, s.Total-t.Present-t.Left
@@ -265,7 +274,11 @@ func missing(s *engine.Summary) (list []string) {
 		case s.Total < 0:
 			list = append(list, "only "+plural(present, "file")+at)
 		case lacks > 0:
-			list = append(list, grouped(lacks)+" of "+plural(s.Total, "file")+" missing"+at)
+			how := " missing"
+			if !t.Created && (t.Lost != nil || stopped) {
+				how = " missing or not checked"
+			}
+			list = append(list, grouped(lacks)+" of "+plural(s.Total, "file")+how+at)
 		case t.Lost != nil:
 			list = append(list, quote.Name(t.Path)+" was dropped")
 			all = false

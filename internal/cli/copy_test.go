@@ -44,7 +44,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
 			{Path: "dst", Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
-			{Path: "dst2", Present: 1232, Lost: errors.New("no space left on device")},
+			{Path: "dst2", Created: true, Present: 1232, Lost: errors.New("no space left on device")},
 		},
 		Stages: []engine.StageSummary{
 			{Stage: timing.Write, Place: "destination", Target: "dst", Time: 18800 * time.Millisecond, Bytes: 27_123_456_789, Operations: 206_935},
@@ -247,6 +247,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
           "sha256": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
         }
       ],
+      "generations": [],
       "backup": null,
       "verified": 20000,
       "verified_through_cache": 12
@@ -270,6 +271,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "failures": 1,
       "lost": "no space left on device",
       "manifests": [],
+      "generations": [],
       "backup": null,
       "verified": 0,
       "verified_through_cache": 0

@@ -96,6 +96,23 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 	}
 }
 
+// Flags of the formats have one line each; the description of the command explains them.
+func TestHelpOfFormatsIsShort(t *testing.T) {
+	for _, name := range strings.Fields("copy verify compare sum du stream") {
+		help := command(t, succeeds, "", name, "--help").stdout
+		for flag := range strings.FieldsSeq("--mhl --mhl-author --mhl-location --mhl-comment --mhl-ignore --detect-renames --bag --bag-info --backup-dir") {
+			_, rest, found := strings.Cut(help, "      "+flag)
+			if !found || !strings.ContainsAny(rest[:1], " =[") {
+				continue
+			}
+			_, rest, _ = strings.Cut(rest, "\n")
+			if next, _, _ := strings.Cut(rest, "\n"); next != "" && !strings.Contains(next, " --") {
+				t.Errorf("%s %s has more than one line: %s", name, flag, next)
+			}
+		}
+	}
+}
+
 // Each flag stands under a heading that says what it is about, and the headings of
 // all commands are the same, but for the first.
 func TestFlagsHaveTheSameHeadingsInEveryCommand(t *testing.T) {

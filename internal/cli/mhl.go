@@ -41,18 +41,22 @@ func (f *mhlFlags) given() bool { return f.kind.hashes != nil }
 // asc reports whether an ASC MHL history is to be written.
 func (f *mhlFlags) asc() bool { return f.given() && !f.kind.classic }
 
-// define defines the flags. comment says what the default of --mhl-comment is.
-func (f *mhlFlags) define(s *pflag.FlagSet, comment string) {
+// mhlHelp explains the flags of a history in the help of a command.
+var mhlHelp = `--mhl writes a generation of an ASC MHL history to the directory ascmhl. LIST is
+a list of digests with commas: ` + inWords(namesOf(mhl.Algorithms())) + `.
+AUTHOR is "NAME[,email=...][,phone=...][,role=...]". PATTERN is one of
+.gitignore; later generations do not record these paths either.`
+
+// define defines the flags. kinds is what --mhl can write in this command.
+func (f *mhlFlags) define(s *pflag.FlagSet, kinds string) {
 	v := newValue(&f.kind, "", parseMHL)
 	v.offer = listCompletions([]string{classicMHL}, namesOf(mhl.Algorithms()))
-	s.Var(v, "mhl",
-		"write a generation of an ASC MHL history into the directory ascmhl, with the digests of a comma-separated `LIST` of "+inWords(namesOf(mhl.Algorithms()))+
-			" (without LIST: "+string(mhl.DefaultHash)+"); or, with the list classic, a media hash list (MHL 1.1) into the directory, named after it and the time, or with classic and a list, such as classic,md5 (default of that list: "+string(classic.Algorithms()[0])+")")
+	s.Var(v, "mhl", "`LIST`: write "+kinds+" (default "+string(mhl.DefaultHash)+")")
 	s.Lookup("mhl").NoOptDefVal = string(mhl.DefaultHash)
-	s.Func("mhl-author", "name an author in the generation: `NAME`[,email=...][,phone=...][,role=...]; may be given several times", f.addAuthor)
-	s.Func("mhl-location", "name a `PLACE` in the generation", mhlText(&f.location))
-	s.Func("mhl-comment", "add a comment of this `TEXT` to the generation"+comment, mhlText(&f.comment))
-	s.Func("mhl-ignore", "leave out what matches the gitignore-style `PATTERN`, in this and in later generations; may be given several times", f.addIgnore)
+	s.Func("mhl-author", "name an `AUTHOR`; may be repeated", f.addAuthor)
+	s.Func("mhl-location", "name the `PLACE`", mhlText(&f.location))
+	s.Func("mhl-comment", "add a comment of this `TEXT`", mhlText(&f.comment))
+	s.Func("mhl-ignore", "do not record paths that match `PATTERN`", f.addIgnore)
 }
 
 func namesOf(algorithms []hash.Algorithm) (names []string) {

@@ -13,16 +13,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
 )
 
 // reporter prints what goes wrong in a run, writes it to the log and keeps it for the
 // JSON report.
 type reporter struct {
 	screen  *printer
-	results *results // lines on standard output, which are printed before a later message
-	log     *fileLog // may be nil
-	quiet   bool     // print no warnings
-	json    bool     // keep the lists below
+	results *results    // lines on standard output, which are printed before a later message
+	log     *fileLog    // may be nil
+	quiet   bool        // print no warnings
+	json    bool        // keep the lists below
+	page    *htmlReport // of --report; may be nil
 	cmd     *cobra.Command
 	start   time.Time
 
@@ -119,6 +121,7 @@ func (r *reporter) warningAt(where, path, target string, err error) {
 		}
 		r.print("warning: " + where + quotedError(err))
 	}
+	r.page.problem(report.Problem{Kind: "warning", Path: path, Target: target, Cause: errorText(err)})
 	r.keep(func() {
 		r.mu.warnings = append(r.mu.warnings, warningJSON{newNameJSON(path), target, errorText(err)})
 	})
@@ -158,8 +161,13 @@ func (r *reporter) problemAs(print func(message, string), count *int64, title, p
 }
 
 // record counts a failure and keeps it for the JSON report, so that the number
-// is always that of the list.
+// is always that of the list. It adds it to the HTML report, too.
 func (r *reporter) record(count *int64, f failureJSON) {
+	kind := "failure"
+	if count == &r.mu.mismatches {
+		kind = "mismatch"
+	}
+	r.page.problem(report.Problem{Kind: kind, Path: f.Path, Target: f.Target, Cause: cause(failure.Stage(f.Stage), f.Error)})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*count++

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -27,6 +28,10 @@ control characters in names are printed as escapes.
 
 --manifest writes the lines to FILE when all are complete. FILE never lists
 itself. Its lines for other files stay while these files exist.
+
+` + mhlHelp + `
+--mhl=classic writes a media hash list (MHL 1.1) of the directory into it, named
+after it and the time. --mhl=classic,md5 chooses its digests (default ` + string(classic.Algorithms()[0]) + `).
 
 ` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.`,
@@ -109,8 +114,8 @@ func (f *sumFlags) groups() []flagGroup {
 			s.Var(&onceValue{&o.Manifest}, "manifest", "write the manifest to `FILE`, not to stdout")
 			s.BoolVar(&o.Tag, "tag", false, "write lines in BSD style, which name the hash")
 			s.BoolVarP(&o.Zero, "zero", "z", false, "end lines with NUL bytes, do not escape names")
-			f.mhl.define(s, "")
-			s.BoolVar(&f.mhl.detectRenames, "detect-renames", false, "with --mhl, record the earlier path of a file that was renamed since the last generation")
+			f.mhl.define(s, "an ASC MHL generation")
+			s.BoolVar(&f.mhl.detectRenames, "detect-renames", false, "record earlier paths of renamed files (--mhl)")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			workersFlag(s, &o.Workers, "hash `NUMBER` files at once")

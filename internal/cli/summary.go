@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // table is a summary for people: short, aligned, and without rows for what did not
@@ -50,27 +51,9 @@ func lines(m catalog.Written) string {
 	return text
 }
 
-func plural(n int64, noun string) string {
-	if n != 1 {
-		if stem, ok := strings.CutSuffix(noun, "y"); ok {
-			noun = stem + "ies"
-		} else if strings.HasSuffix(noun, "ch") {
-			noun += "es"
-		} else {
-			noun += "s"
-		}
-	}
-	return grouped(n) + " " + noun
-}
+func plural(n int64, noun string) string { return units.Plural(n, noun) }
 
-// grouped writes a count with a comma before every three digits.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func grouped(n int64) string { return units.Grouped(n) }
 
 func sizeAndTime(bytes int64, elapsed time.Duration) string {
 	text := progress.Size(bytes) + " in " + duration(elapsed)

@@ -43,8 +43,12 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			o: engine.Options{Verify: engine.VerifyFull},
 			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{Path: "a", Present: 2, Verified: 2, Cached: 1}}},
 		},
+		"NOT COMPLETE: 143 of 158 files missing or not checked at 'b'; run the same command again": {
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{Path: "b", Present: 15, Lost: lost}}},
+			errs: 1, result: outcome{failed: true},
+		},
 		"NOT COMPLETE: 143 of 158 files missing at 'b'; run the same command again": {
-			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {Path: "b", Present: 15, Lost: lost}}},
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {Path: "b", Created: true, Present: 15, Lost: lost}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 1 of 1,580 files missing at each of 2 destinations; run the same command again": {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -39,7 +40,8 @@ func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 directory (default: the current one), or a manifest, which lists files of its
 directory. The manifests of a directory are files such as
 ` + manifestNames() + `
-or the same with other algorithms. Directories on different devices are checked
+or the same with other algorithms, and the ASC MHL history in ascmhl, with those
+below the directory. Directories on different devices are checked
 at the same time. Files that do not match are printed on standard output, in the
 order of the manifests. Nothing outside the directory is opened, whatever a
 manifest lists.
@@ -66,12 +68,20 @@ PATH. --hash-file is another name of this flag.`,
 		if err != nil {
 			return err
 		}
+		page, err := openVerifyReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
 		stdout := cmd.OutOrStdout()
 		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Paths) > 1}
 		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
+		r.page = page
 		options.Report = r.result
+		if page != nil {
+			options.Each = r.checked
+		}
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
 			reporter: r.reporter,
 			progress: flags.progress,
@@ -79,11 +89,13 @@ PATH. --hash-file is another name of this flag.`,
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
+			watch:    func(c *counters.Set) func() { return page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
 				if result.signal == nil {
 					s.Warnings += flags.selection.warnUnmet(r.reporter, options.Only)
 				}
+				result = r.writeReport(options, s, result)
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
 					"missing", s.Missing, "elapsed", s.Elapsed)
 				switch {
@@ -137,6 +149,7 @@ func (f *verifyFlags) groups() []flagGroup {
 			f.jsonFlag(s)
 			f.progressFlag(s)
 			f.logFlags(s, "mismatch and message")
+			f.reportFlag(s)
 		}},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
@@ -50,6 +51,7 @@ func (r *verifyReporter) result(v verify.Result) {
 		}
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
+		r.page.problem(report.Problem{Kind: "unlisted file", Path: v.Path, Target: v.Dir, Cause: "no manifest names it"})
 		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", loggedName(v.Dir))
 		r.keep(func() { r.mu.unlisted = append(r.mu.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir}) })
 	case verify.Warning:
@@ -118,22 +120,7 @@ const maxManifestRows = 10
 // printVerifySummary writes the account of a check for people.
 func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
 	failures, _ := r.counts()
-	v := verdict{good: "verified: " + plural(s.Matches, "file") + " match", bad: "NOT VERIFIED"}
-	if s.Matches == 1 {
-		v.good += "es"
-	}
-	if s.Unlisted > 0 {
-		v.good += ", " + grouped(s.Unlisted) + " unlisted"
-	}
-	v.addCount(s.Mismatches, "mismatch")
-	if s.Missing > 0 {
-		v.add(plural(s.Missing, "file") + " missing")
-	}
-	if s.Incomplete > 0 {
-		v.add("a copy is incomplete")
-	}
-	v.addCount(failures, "error")
-	v.close(result)
+	v := verifyVerdict(s, failures, result)
 	v.print(w)
 	var t table
 	t.row("checked", plural(s.Files, "file"))
@@ -155,6 +142,27 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	}
 	t.manifests(s.Manifests)
 	t.print(w)
+}
+
+// verifyVerdict is the first line of the summary of a check.
+func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
+	v := verdict{good: "verified: " + plural(s.Matches, "file") + " match", bad: "NOT VERIFIED"}
+	if s.Matches == 1 {
+		v.good += "es"
+	}
+	if s.Unlisted > 0 {
+		v.good += ", " + grouped(s.Unlisted) + " unlisted"
+	}
+	v.addCount(s.Mismatches, "mismatch")
+	if s.Missing > 0 {
+		v.add(plural(s.Missing, "file") + " missing")
+	}
+	if s.Incomplete > 0 {
+		v.add("a copy is incomplete")
+	}
+	v.addCount(failures, "error")
+	v.close(result)
+	return v
 }
 
 // readFrom says whether the files came from the device, and how to make them.

@@ -15,6 +15,8 @@ func (r *run) account(j *job) {
 	}
 	if j.own {
 		s.Own++
+	} else {
+		r.deliverEntry(j)
 	}
 	if j.cached {
 		s.Cached++
@@ -50,6 +52,20 @@ func (r *run) account(j *job) {
 	}
 	if j.compared {
 		r.countCompared(j)
+	}
+}
+
+// deliverEntry calls Options.Each.
+func (r *run) deliverEntry(j *job) {
+	if r.opts.Each == nil || j.kinds == nil || j.kind() == fsys.Directory {
+		return
+	}
+	e := &Entry{Path: j.dir.join(j.name), Kind: j.kind(), Size: j.size, Mtime: j.mtime, Events: j.events}
+	if g := j.dir.group; g != nil && len(e.Events) == 0 {
+		e.Events = []Event{{Verdict: OnlyIn, Path: e.Path, Trees: g.event.Trees, Bytes: j.size}}
+	}
+	if j.compared || len(e.Events) > 0 { // else the run was stopped before
+		r.opts.Each(e)
 	}
 }
 

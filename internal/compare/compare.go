@@ -50,6 +50,19 @@ type Options struct {
 	// Report receives what is worth telling while it happens, in path order and from one
 	// goroutine. May be nil.
 	Report func(Event)
+
+	// Each receives every entry that is no directory, in path order, from the goroutine
+	// that calls Report. May be nil.
+	Each func(*Entry)
+}
+
+// Entry is one name in all trees.
+type Entry struct {
+	Path   string // as in Event
+	Kind   fsys.Kind
+	Size   int64     // in the first tree that has it
+	Mtime  fsys.Time // there
+	Events []Event   // none if it is equal in all trees
 }
 
 // Verdict is the result for one entry.

@@ -24,9 +24,10 @@ type job struct {
 	ends   *group      // that it ends
 
 	// The results.
-	compared bool    // with at least one other tree
-	bytes    int64   // of A that were compared
-	size     int64   // of a regular file, if it was needed
+	compared bool  // with at least one other tree
+	bytes    int64 // of A that were compared
+	size     int64 // of a regular file, if it was needed
+	mtime    fsys.Time
 	cached   bool    // it was to be read from the device, which cannot be said of it
 	own      bool    // it is a manifest of Sealift that A lacks
 	events   []Event // in the order of the trees
@@ -125,7 +126,7 @@ func (w *worker) measure(j *job, tree int) {
 	}
 	if dir, err := j.dir.handles[tree].Acquire(); err == nil { // an error says nothing of the comparison
 		if info, err := dir.Lstat(j.name); err == nil {
-			j.size = info.Size
+			j.size, j.mtime = info.Size, info.Mtime
 		}
 		j.dir.handles[tree].Release()
 	}
@@ -185,7 +186,7 @@ func (w *worker) compare(ctx context.Context, j *job, trees []int) {
 		}
 	}
 	a, others := sides[0], sides[1:]
-	j.size = a.info.Size
+	j.size, j.mtime = a.info.Size, a.info.Mtime
 	for _, s := range others {
 		if s.failed {
 			continue

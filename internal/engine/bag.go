@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,8 +16,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/incomplete"
-	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -70,6 +66,8 @@ func (o *Options) bagModeOf() bagMode {
 func (o *Options) refuseBagOptions(mode bagMode) error {
 	switch {
 	case mode == bagNone:
+	case o.MHL != nil:
+		return failure.Refuse("--mhl cannot be used with --bag: a bag has its own manifests")
 	case o.BackupDir != "":
 		return failure.Refuse("--backup-dir cannot be used with --bag: nothing in a bag is replaced, and each file in it would have to be listed")
 	case mode == bagAsIs && o.part():
@@ -107,13 +105,14 @@ func (o *Options) refuseBagManifest() error {
 	return nil
 }
 
-// recognizeBag finds out whether the source is a bag. If it is, the run computes the hashes
+// recognizeBag finds out whether the source is a bag, unless the copy gets a history, whose
+// hashes it would compute as well. If it is, the run computes the hashes
 // of its manifests as well. It refuses what cannot be in a bag.
 func (r *run) recognizeBag() error {
 	if r.bagMode == bagMake {
 		return r.refuseUnfit()
 	}
-	if r.route.Name != "" || r.listed == 0 || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
+	if r.route.Name != "" || r.listed == 0 || r.opts.MHL != nil || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
 		return nil
 	}
 	hashes, isBag, err := catalog.IsBag(r.source)
@@ -191,180 +190,6 @@ func (v *unfitVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 
 func (v *unfitVisitor) Leave(*walk.Dir)                 {}
 func (v *unfitVisitor) Failed(*walk.Dir, string, error) {} // the copy reports it
-
-// inspectBag finds out whether the destination is free for the bag, is an unfinished bag of
-// the same source, or is the complete bag. Anything else is refused.
-func (r *run) inspectBag(t *target) error {
-	if r.bagMode == bagNone {
-		return nil
-	}
-	dir := t.BagDir
-	if r.bagMode == bagAsIs {
-		dir = t.Dir
-	}
-	root, err := t.FS.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	var names []string
-	err = root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		names = append(names, string(name))
-		return len(names) < mostRootNames
-	})
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	if slices.Contains(names, bag.DeclarationName) {
-		t.bag.sealed, err = true, r.refuseOtherBag(t, root)
-		return err
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	if r.bagMode == bagAsIs {
-		return r.refuseJournal(t, root, names)
-	}
-	payload, err := root.OpenDir(bag.PayloadName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return notEmpty(t)
-	}
-	if err != nil {
-		return err
-	}
-	defer payload.Close()
-	var inside []string
-	err = payload.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		inside = append(inside, string(name))
-		return len(inside) < mostRootNames
-	})
-	if err != nil {
-		return err
-	}
-	if len(inside) > 0 {
-		if err := r.refuseJournal(t, payload, inside); err != nil {
-			return err
-		}
-	}
-	for _, name := range names {
-		switch {
-		case name == bag.PayloadName, incomplete.IsName(name):
-		case bag.IsPayloadManifest(name), bag.IsTagManifest(name), name == bag.InfoName, name == r.opts.Manifest, strings.HasPrefix(name, fsys.Reserved):
-			t.bag.leftover = append(t.bag.leftover, name)
-		default:
-			return failure.Refuse("destination %s has the entry %s, which is not of this bag", quoteName(t.Given), quoteName(name))
-		}
-	}
-	return nil
-}
-
-// mostRootNames is how many names of a directory are read to judge it.
-const mostRootNames = 100_000
-
-func notEmpty(t *target) error {
-	return failure.Refuse("destination %s is not empty; a bag needs a new or an empty directory", quoteName(t.Given))
-}
-
-// refuseJournal refuses a directory that is not empty, unless it has the journal of an
-// unfinished copy of this source, or of one that has not begun.
-func (r *run) refuseJournal(t *target, dir *fsys.Dir, names []string) error {
-	journal, err := dir.OpenDir(resume.JournalName(""))
-	if errors.Is(err, fs.ErrNotExist) {
-		return notEmpty(t)
-	}
-	if err != nil {
-		return err
-	}
-	defer journal.Close()
-	source, err := r.route.SourcePath()
-	if err != nil {
-		return err
-	}
-	logs, own := 0, false
-	err = journal.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		if s := string(name); resume.IsLog(s) {
-			logs++
-			own = own || resume.IsLogOf(s, source)
-		}
-		return true
-	})
-	switch {
-	case err != nil:
-		return err
-	case logs > 0 && !own:
-		return failure.Refuse("destination %s has an unfinished copy from another source", quoteName(t.Given))
-	case logs == 0 && len(names) > 1:
-		return notEmpty(t)
-	}
-	return nil
-}
-
-// refuseOtherBag refuses a complete bag that is not the one that this run would make.
-func (r *run) refuseOtherBag(t *target, root *fsys.Dir) error {
-	if r.bagMode == bagMake {
-		f, info, err := root.OpenRegular(bag.InfoName)
-		var have bag.Info
-		if err == nil {
-			have, err = bag.ReadInfo(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
-			f.Close()
-		}
-		if err != nil || !strings.HasPrefix(have.Agent, bag.Agent) {
-			return failure.Refuse("destination %s is a bag that Sealift has not written; choose another", quoteName(t.Given))
-		}
-		return nil
-	}
-	var names []string
-	err := r.source.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		if s := string(name); s == bag.DeclarationName || bag.IsPayloadManifest(s) || bag.IsTagManifest(s) {
-			names = append(names, s)
-		}
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if equal, err := sameContent(r.source, root, name); err != nil || !equal {
-			return failure.Refuse("destination %s is another bag: its %s differs", quoteName(t.Given), quoteName(name))
-		}
-	}
-	return nil
-}
-
-// sameContent reports whether two directories have equal files of a name.
-func sameContent(a, b *fsys.Dir, name string) (bool, error) {
-	f, info, err := a.OpenRegular(name)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	g, other, err := b.OpenRegular(name)
-	if err != nil {
-		return false, err
-	}
-	defer g.Close()
-	if info.Size != other.Size {
-		return false, nil
-	}
-	left, right := make([]byte, 64<<10), make([]byte, 64<<10)
-	for off := int64(0); off < info.Size; off += int64(len(left)) {
-		n := min(info.Size-off, int64(len(left)))
-		if _, err := (fsys.ReaderAt{File: f}).ReadAt(left[:n], off); err != nil {
-			return false, err
-		}
-		if _, err := (fsys.ReaderAt{File: g}).ReadAt(right[:n], off); err != nil {
-			return false, err
-		}
-		if !bytes.Equal(left[:n], right[:n]) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
 
 // openBag opens the root of the bag, whose payload is the destination's root.
 func (t *target) openBag() error {

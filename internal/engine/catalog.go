@@ -42,6 +42,16 @@ func (r *run) openManifests() {
 	}
 }
 
+// linesMemory is how much the lines of the manifests may use before they are spilled, in
+// bytes. Where memory is short, the kernel needs most of it: for the inodes and directory
+// entries that a run opens, and for metadata that a journaling file system has not written.
+func (r *run) linesMemory() int {
+	if r.memory > 0 {
+		return int(min(manifest.DefaultMemory, r.memory/32))
+	}
+	return manifest.DefaultMemory
+}
+
 // openCatalog finds out which manifests the run writes at the destination.
 func (t *target) openCatalog(r *run) (err error) {
 	o := catalog.Options{
@@ -50,7 +60,7 @@ func (t *target) openCatalog(r *run) (err error) {
 		Shown:     t.Shown,
 		Durable:   r.opts.Sync != SyncNone,
 		KeepTimes: r.opts.Preserve&PreserveTimes != 0,
-		Memory:    manifest.DefaultMemory / len(r.route.Destinations),
+		Memory:    r.linesMemory() / len(r.route.Destinations),
 		Spill:     t.newSpill,
 	}
 	if r.histories != nil {

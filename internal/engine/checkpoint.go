@@ -72,7 +72,7 @@ func (t *target) flushLog(r *run) {
 // reports such an error once and success afterwards.
 func (t *target) dropUnwritten(r *run, path string, err error) {
 	t.unwritten.Store(true)
-	t.drop(r, path, fmt.Errorf("what was written cannot be forced to the device: %w", err))
+	t.drop(r, path, fmt.Errorf("what was written cannot be flushed to the device: %w", err))
 }
 
 // checkpoint flushes to the device what was copied so far, and records that it is there.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -33,6 +34,8 @@ type result struct {
 	ctime   fsys.Time
 	resumed int64 // bytes that an interrupted run had written already
 	targets []targetResult
+
+	unlisted bool // no manifest lists the entry
 }
 
 type targetResult struct {
@@ -61,6 +64,7 @@ func (r *run) collect() {
 			r.account(m.result)
 			r.countPresent(m.result)
 			r.countPayload(m.result)
+			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
@@ -88,6 +92,21 @@ func (r *run) deliver(e Event) {
 	if r.opts.Report != nil {
 		r.opts.Report(e)
 	}
+}
+
+// deliverEntry calls Options.Each.
+func (r *run) deliverEntry(f *result) {
+	if r.opts.Each == nil {
+		return
+	}
+	e := &Entry{Path: f.path, Kind: f.kind, Size: f.size, Mtime: f.mtime, Outcomes: make([]string, len(r.targets))}
+	for _, t := range f.targets {
+		e.Outcomes[t.target.index] = outcomeNames[t.done]
+		if e.Digests == nil {
+			e.Digests = t.digests
+		}
+	}
+	r.opts.Each(e)
 }
 
 func (r *run) count(e Event) {
@@ -123,10 +142,12 @@ func (r *run) account(f *result) {
 			t.target.toVerify.add(1, f.size)
 			listed = true
 		}
-		if c := t.target.catalog; c != nil && !r.opts.DryRun {
+		if c := t.target.catalog; c != nil && !r.opts.DryRun && f.unlisted {
+			c.Drop(t.name)
+		} else if c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
 				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
-				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing,
+				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)
@@ -139,20 +160,14 @@ func (r *run) account(f *result) {
 		t.target.counts.add(t)
 		t.target.durables.addResult(f.kind, t)
 		t.target.copied.add(f, t)
-		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Reason: t.reason, Digests: t.digests}
+		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Action: outcomeNames[t.done], Reason: t.reason, Digests: t.digests}
 		switch t.done {
-		case outCreated:
-			e.Action, copied = "created", true
-		case outReplaced:
-			e.Action, copied = "replaced", true
+		case outCreated, outReplaced:
+			copied = true
 		case outLinked:
-			e.Action, linked = "linked", true
-		case outUpToDate:
-			e.Kind, e.Action, skipped = EventSkipped, "up to date", true
-		case outRefreshed:
-			e.Kind, e.Action, skipped = EventSkipped, "metadata", true
-		case outLeft:
-			e.Kind, e.Action, skipped = EventSkipped, "kept", true
+			linked = true
+		case outUpToDate, outRefreshed, outLeft:
+			e.Kind, skipped = EventSkipped, true
 		default:
 			continue
 		}
@@ -233,6 +248,7 @@ func (r *run) sendResult(e *entry) {
 	f := &result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
 	}
+	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
 	f.targets = make([]targetResult, len(e.transfers))
 	cut := r.stopped() // in the middle of the file
 	for i, p := range e.transfers {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -65,7 +64,6 @@ func (d *device) receives(movers []*transfer) bool {
 // that makes checkpoints and one that writes the log, for each device one that waits for
 // writeback, and the gauge.
 func (r *run) startBackground() {
-	r.memory = fsys.Memory()
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
 		if r.opts.DryRun || t.isDropped() {

@@ -56,6 +56,7 @@ type run struct {
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
 	histories *histories      // nil without Options.MHL
+	unlisted  sync.Map        // *walk.Dir of the source whose files no manifest lists
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
@@ -99,8 +100,11 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		return nil, err
 	}
 	places := route.Options{
-		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
-		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS, Bag: bagMode == bagMake,
+		Source: o.Source, Targets: o.Targets, Hashes: o.lineHashes(), Manifest: o.Manifest,
+		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
+	}
+	if bagMode == bagMake {
+		places.Payload = bag.PayloadName
 	}
 	if bagMode != bagNone { // its manifests are in no place that has to be checked
 		places.Hashes, places.Manifest = nil, ""
@@ -112,7 +116,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, listed: len(opts.Hashes)}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
@@ -123,6 +127,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 			return nil, err
 		}
 	}
+	r.listed = len(opts.Hashes)
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
@@ -130,6 +135,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		r.source.Close()
 		return nil, err
 	}
+	r.memory = fsys.Memory()
 	r.sheet = timing.NewSheet(len(rt.Destinations))
 	r.clock = r.sheet.Clock()
 	r.pipe = &pipe.Pipe{

@@ -50,7 +50,7 @@ func (r *run) finish() (stopped bool) {
 	r.summary.Total = r.total()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.Given, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.left, Digests: t.digests, Verified: t.verified, Cached: t.cached}
+		s := TargetSummary{Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.left, Digests: t.digests, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = lost.err
 		}
@@ -74,8 +74,12 @@ func (r *run) finish() (stopped bool) {
 	return stopped
 }
 
-// failEnd reports an error that concerns a destination and no single file of it.
+// failEnd reports an error that concerns a destination and no single file of it. A device
+// that has failed was reported when the destination was dropped.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
+	if lost := t.lost.Load(); lost != nil && fsys.DeviceFailed(lost.err) && fsys.DeviceFailed(err) {
+		return
+	}
 	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }
 

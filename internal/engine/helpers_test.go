@@ -61,6 +61,19 @@ func linuxOnly(t *testing.T, why string) {
 	}
 }
 
+// needsSymlinks skips a test where no symbolic links are made: Windows asks for a privilege,
+// and Wine reports success without a link.
+func needsSymlinks(t *testing.T) {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("target", link); err != nil {
+		t.Skip("symbolic links cannot be made:", err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Skip("what is made as a symbolic link is none")
+	}
+}
+
 // options are those of most tests: nothing is synced, so that a run takes no time.
 func options(source string, targets ...string) Options {
 	o := sweepOptions(source, targets, SyncNone)
@@ -99,6 +112,14 @@ func stopClock(o Options) Options {
 // everyInstant reports whether sweeps take each operation of a run, which SEALIFT_SWEEP=all
 // asks for. Otherwise they take some, spread over the run.
 func everyInstant() bool { return os.Getenv("SEALIFT_SWEEP") == "all" }
+
+// sweepStride returns how many operations apart a sweep takes them: 1 in the long form.
+func sweepStride(short int64) int64 {
+	if everyInstant() {
+		return 1
+	}
+	return short
+}
 
 // told is what a run has reported.
 type told struct {

@@ -403,7 +403,12 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 // hasMetadata reports whether a file without extended attributes has all metadata of a
 // source without any. It opens nothing, because this is so of most files in most runs.
 func (r *run) hasMetadata(p *transfer, m *metadata) bool {
-	if m.info.Kind != fsys.Regular || p.have.Kind != fsys.Regular || len(m.xattrs) > 0 || r.differs(p.dd.system, m.info, p.have) {
+	src, have, system := m.info, p.have, p.dd.system
+	if src.Kind != fsys.Regular || have.Kind != fsys.Regular || len(m.xattrs) > 0 || r.differs(system, src, have) {
+		return false
+	}
+	// What the file system forgets is no difference. It is warned about where it is applied.
+	if system.forgetsModes && src.Mode != have.Mode || system.forgetsOwners && (src.UID != have.UID || src.GID != have.GID) {
 		return false
 	}
 	return r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || !p.dir.MayHaveXattrs(p.name)

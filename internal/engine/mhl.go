@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -17,6 +18,18 @@ import (
 type MHL struct {
 	Creator mhl.Creator // without a comment: "Copy of SRC to DST"
 	Ignore  []string    // patterns besides those that the histories have
+
+	Hashes []hash.Algorithm // that a generation records; all of them are in Options.Hashes
+	// Lines is how many of Options.Hashes, the first ones, have a line manifest as well.
+	Lines int
+}
+
+// lineHashes returns those of the hashes that have line manifests.
+func (o *Options) lineHashes() []hash.Algorithm {
+	if o.MHL == nil {
+		return o.Hashes
+	}
+	return o.Hashes[:o.MHL.Lines]
 }
 
 // histories are those of the source and of the destinations when a run begins.
@@ -86,7 +99,7 @@ func (r *run) openHistories() error {
 		}
 	}
 	h.order = mhl.Order{
-		Creator: o.MHL.Creator, Process: mhl.Transfer, Hashes: o.Hashes,
+		Creator: o.MHL.Creator, Process: mhl.Transfer, Hashes: o.MHL.Hashes,
 		Ignore: append(patterns[:len(patterns):len(patterns)], hidden...),
 	}
 	o.Hashes = computed
@@ -141,12 +154,15 @@ func (r *run) warnHistories() {
 func (h *histories) of(r *run, t *target) *catalog.History {
 	order := h.order
 	order.Name = filepath.Base(t.Dir)
+	if dir := filepath.ToSlash(r.opts.BackupDir); dir != "" {
+		order.Ignore = append(order.Ignore[:len(order.Ignore):len(order.Ignore)], mhl.PatternFor(path.Clean(dir))+"/")
+	}
 	if c := &order.Creator; c.Comment == "" {
 		if c.Comment = "Copy of " + r.opts.Source + " to " + t.Given; !mhl.Representable(c.Comment) {
 			c.Comment = ""
 		}
 	}
-	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.index]}
+	return &catalog.History{Order: order, Lines: r.opts.MHL.Lines, Source: h.source, Dest: h.dests[t.index]}
 }
 
 // isHistory reports whether a directory of the source holds a history, which is copied when
@@ -158,15 +174,17 @@ func (r *run) isHistory(d *walk.Dir) bool {
 // errListed is about content that a history must not get.
 var errListed = &conflictError{why: "the history of the destination lists it with other content"}
 
-// writeManifests writes the manifests of a destination, or the generations of its histories.
-// An incomplete copy gets no generation.
+// writeManifests writes the manifests of a destination, and then the generations of its
+// histories. An incomplete copy gets no generation.
 func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
-	if r.histories == nil {
-		return t.catalog.Write()
+	written, err := t.catalog.Write()
+	if r.histories == nil || err != nil {
+		return written, err
 	}
 	r.sync()
 	if r.undone == nil || !r.undone[t.index].Complete() {
-		return nil, nil
+		return written, nil
 	}
-	return t.catalog.WriteHistory()
+	generations, err := t.catalog.WriteHistory()
+	return append(written, generations...), err
 }

@@ -23,7 +23,7 @@ import (
 func mhlOptions(src string, sys *fsys.FS, targets ...string) *Options {
 	return &Options{
 		Source: src, Targets: targets, Hashes: []hash.Algorithm{hash.XXH64},
-		MHL:      &MHL{Creator: mhl.Creator{Time: time.Unix(1_700_000_000, 0), Hostname: "h", Tool: "sealift"}},
+		MHL:      &MHL{Hashes: []hash.Algorithm{hash.XXH64}, Creator: mhl.Creator{Time: time.Unix(1_700_000_000, 0), Hostname: "h", Tool: "sealift"}},
 		Preserve: PreserveAll, DirtyWindow: DirtyWindowOff, BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20,
 		FS: sys, checkEvery: time.Hour,
 	}
@@ -148,10 +148,7 @@ func TestPowerCutOfACopyWithHistories(t *testing.T) {
 		}
 		return done, wrong
 	}
-	step := int64(5)
-	if os.Getenv("SEALIFT_SWEEP") == "all" {
-		step = 1
-	}
+	step := sweepStride(13)
 	n := int64(1)
 	for done := false; !done; n += step {
 		var wrong []string

@@ -18,7 +18,7 @@ type Options struct {
 	Targets []string // at least one destination
 
 	Hashes   []hash.Algorithm // empty: copy without hashing or manifest
-	MHL      *MHL             // write ASC MHL histories in place of manifests; nil for manifests. Hashes are those of a history then
+	MHL      *MHL             // write ASC MHL histories; nil for manifests alone
 	Manifest string           // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
 
 	Bag *BagOptions // each destination becomes a bag; nil for plain directories
@@ -62,6 +62,11 @@ type Options struct {
 	// Report receives everything worth telling while it happens, from one
 	// goroutine at a time. It must not block for long. May be nil.
 	Report func(Event)
+
+	// Each receives every entry of the source with its outcomes, in any order, from the
+	// goroutine that calls Report. The entry is the caller's only until Each returns. May
+	// be nil.
+	Each func(*Entry)
 }
 
 // Defaults for Options.

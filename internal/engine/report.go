@@ -39,6 +39,18 @@ type Event struct {
 	Hint    string       // EventConflict: the name of the policy that would replace it, "" if none would
 }
 
+// Entry is an entry of the source with its outcome at each destination.
+type Entry struct {
+	Path    string // relative to the source's root, raw bytes
+	Kind    fsys.Kind
+	Size    int64
+	Mtime   fsys.Time
+	Digests hash.Digests // one for each of Options.Hashes; nil if the content was not read and no line is kept
+	// Outcomes has Event.Action for each of Options.Targets, "conflict", or "" if the entry
+	// was not copied there.
+	Outcomes []string
+}
+
 // fileEvent is an event about a file that is named in both the event and its error.
 func fileEvent(kind EventKind, path, target string, stage failure.Stage, err error) Event {
 	return Event{Kind: kind, Path: path, Target: target, Err: &failure.FileError{Path: path, Target: target, Stage: stage, Err: err}}
@@ -188,6 +200,7 @@ type TargetSummary struct {
 	Path      string // as the user named it
 	Counts    Counts
 	Copied    Copied
+	Created   bool  // by this run: there was no such directory
 	Lost      error // why it was dropped, nil if it was not
 	Manifests []catalog.Written
 	Present   int64        // regular files that are there as in the source, copied by this run or earlier

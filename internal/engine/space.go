@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/units"
@@ -14,7 +15,8 @@ import (
 type space struct {
 	available int64 // bytes, -1 if unknown
 	created   int64 // bytes of files that this run had created when the second scan began
-	needed    int64 // bytes, found by the second scan
+	// needed bytes, found by the second scan; 0 before it is complete
+	needed atomic.Int64
 }
 
 // measureSpace reads how much space each destination has, before anything is written.
@@ -53,6 +55,7 @@ func (r *run) checkSpace(ctx context.Context, total int64) {
 		finders[i] = newFinder(t.root)
 		defer finders[i].Close()
 	}
+	needed := make([]int64, len(tight))
 	var mu sync.Mutex // Found may be called by several goroutines
 	found := func(d *walk.Dir, name string, _ walk.Place, info fsys.Info) {
 		if info.Kind != fsys.Regular {
@@ -71,17 +74,18 @@ func (r *run) checkSpace(ctx context.Context, total int64) {
 			if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
 				have = max(have, there.Size)
 			}
-			t.space.needed += max(size-have, 0)
+			needed[i] += max(size-have, 0)
 		}
 	}
 	r.scan(ctx, dir, walk.Counter{}, found)
 	if ctx.Err() != nil {
 		return
 	}
-	if !r.opts.DryRun { // which creates nothing, so that the scan has found all of it missing
-		for _, t := range tight {
-			t.space.needed += t.space.created
+	for i, t := range tight {
+		if !r.opts.DryRun { // which creates nothing, so that the scan has found all of it missing
+			needed[i] += t.space.created
 		}
+		t.space.needed.Store(needed[i])
 	}
 	r.warnSpace(tight)
 }
@@ -105,16 +109,17 @@ func (r *run) needOn(t *target, total int64) (needed int64) {
 		case total >= 0:
 			needed += total
 		default:
-			needed += other.space.needed
+			needed += other.space.needed.Load()
 		}
 	}
 	return needed
 }
 
 // withSpace adds to the error of a full device how much the rest of the copy needs there,
-// if the scan has counted that, and how much is free. The file that did not fit belongs to
-// the rest, so the space that its beginning uses counts as free, unless another program
-// has used it.
+// if a scan has counted that, and how much is free. In a directory that existed before, only
+// the second scan knows which files are there. The file that did not fit belongs to the
+// rest, so the space that its beginning uses counts as free, unless another program has
+// used it.
 func (r *run) withSpace(t *target, err error) error {
 	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
 		return err
@@ -122,6 +127,9 @@ func (r *run) withSpace(t *target, err error) error {
 	now := t.root.Available()
 	free := max(t.space.available-t.createdBytes.Load(), now)
 	needed := r.counters.TotalBytes.Load() - t.presentBytes.Load()
+	if !t.created {
+		needed = t.space.needed.Load() - t.createdBytes.Load()
+	}
 	if !r.counters.ScanDone.Load() || needed <= 0 {
 		return fmt.Errorf("%w (%s free)", err, units.Size(now))
 	}

@@ -144,6 +144,18 @@ const (
 	outConflict                 // reported
 )
 
+// outcomeNames are the outcomes in events and entries.
+var outcomeNames = [...]string{
+	outNothing:   "",
+	outCreated:   "created",
+	outReplaced:  "replaced",
+	outLinked:    "linked",
+	outUpToDate:  "up to date",
+	outRefreshed: "metadata",
+	outLeft:      "kept",
+	outConflict:  "conflict",
+}
+
 // inStage adds to an error the stage at which it kept an entry from being copied; nil
 // stays nil. failSource and failTransfer add the rest.
 func inStage(stage failure.Stage, err error) error {

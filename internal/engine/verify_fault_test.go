@@ -174,7 +174,11 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 			errs = append(errs, syscall.EROFS, syscall.EACCES)
 		}
 		for nth := range counts[op] {
-			for _, err := range errs {
+			failures := errs
+			if !everyInstant() {
+				failures = errs[nth%len(errs):][:1]
+			}
+			for _, err := range failures {
 				total++
 				s.fail, s.err = operation{op, nth}, err
 				targets := s.fresh(fmt.Sprint(total))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -22,6 +23,9 @@ func (r *run) Enter(d *walk.Dir) bool {
 			dd.state = destRefused
 		}
 		return false
+	}
+	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+		r.unlisted.Store(d, true)
 	}
 	for _, t := range r.targets {
 		if d.Parent == nil || t.root == nil {
@@ -57,6 +61,17 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	case <-r.ctx.Done():
 		d.Done()
 	}
+}
+
+// isListed reports whether manifests list the files of a directory: not those of an ASC MHL
+// history.
+func (r *run) isListed(d *walk.Dir) bool {
+	for ; d != nil; d = d.Parent {
+		if _, found := r.unlisted.Load(d); found {
+			return false
+		}
+	}
+	return true
 }
 
 // Failed implements walk.Visitor.

@@ -49,8 +49,12 @@ func openRoot(path string) (Object, error) {
 func (sys *FS) OpenLookup(path string) (*Dir, error) { return sys.OpenRoot(path) }
 
 // openDir answers a symbolic link or a junction with ELOOP, anything else with
-// ERROR_DIRECTORY.
+// ERROR_DIRECTORY. "." is no name for NtCreateFile, so d is opened by its handle.
 func (d *Dir) openDir(name string) (Object, error) {
+	if name == "." {
+		h, err := reopen(d.h, dirAccess)
+		return Object{h: h}, err
+	}
 	h, info, err := d.openThing(name, dirAccess)
 	if err != nil {
 		return Object{}, err

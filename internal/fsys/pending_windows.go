@@ -27,10 +27,15 @@ func (d *Dir) openTemp(name string, _ uint32) (Object, error) {
 func isOurTemp(info Info, _ uint32) bool { return info.Kind == Regular && info.Nlink == 1 }
 
 // Keep closes the file and leaves it under its temporary name, for Reopen in a
-// later run. After an error only Abort is left to do; else that does nothing any
-// more.
+// later run. The file is closed after an error, too, as on Unix, and Abort does
+// nothing any more: it removes by the handle.
 func (p *Pending) Keep() error {
-	return p.finish(func() error { return nil })
+	p.dir = nil
+	err := p.File.close()
+	if err == nil {
+		err = p.fault(OpCloseFile, "")
+	}
+	return err
 }
 
 // Place gives the temporary another name, replacing what has it, and leaves it

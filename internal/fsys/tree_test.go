@@ -30,6 +30,21 @@ func TestListTellsNamesAndKinds(t *testing.T) {
 	}
 }
 
+// A directory opens itself by ".", also where that is no name for the system.
+func TestADirectoryOpensItself(t *testing.T) {
+	d, path := tempRoot(t)
+	put(t, filepath.Join(path, "file"), "x")
+	again, err := d.OpenDir(".")
+	require.NoError(t, err)
+	defer again.Close()
+	require.Equal(t, []string{"file"}, names(t, again))
+	info, err := d.Stat()
+	require.NoError(t, err)
+	same, err := again.Stat()
+	require.NoError(t, err)
+	require.Equal(t, info.ID, same.ID)
+}
+
 func TestListOfManyEntries(t *testing.T) {
 	d, path := tempRoot(t)
 	const count = 3000 // several reads

@@ -68,7 +68,7 @@ func bring(h *History, from, home *fsys.Dir, durable bool) error {
 	var chain []Link
 	folder, err := home.OpenDir(Folder)
 	if err == nil {
-		chain, err = readChainIn(folder)
+		chain, _, err = readChainIn(folder)
 		folder.Close()
 	}
 	switch {
@@ -123,4 +123,31 @@ func bringReadme(source, folder *fsys.Dir, durable bool) error {
 		_, err := io.Copy(out, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
 		return err
 	})
+}
+
+// Settle completes what an interrupted run has left of the tree's histories.
+func (t *Tree) Settle(durable bool) error {
+	finder := fsys.NewFinder(t.root, 4)
+	defer finder.Close()
+	for _, h := range t.histories {
+		if !h.pending {
+			continue
+		}
+		home, _, err := finder.Parent(join(h.Path, Folder))
+		if err != nil {
+			return err
+		}
+		err = inFolder(home, false, durable, func(folder *fsys.Dir) error {
+			err := folder.Rename(pendingName, ChainName)
+			if err == nil && durable {
+				err = folder.Sync()
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", join(h.Path, Folder), err)
+		}
+		h.pending = false
+	}
+	return nil
 }

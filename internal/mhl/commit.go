@@ -93,14 +93,15 @@ func inFolder(home *fsys.Dir, isNew, durable bool, write func(folder *fsys.Dir) 
 	if folder, err = home.OpenDir(stagingName); err != nil {
 		return err
 	}
-	defer folder.Close()
-	if err := empty(folder); err != nil { // of a run that was stopped
-		return err
+	err = empty(folder) // of a run that was stopped
+	if err == nil {
+		err = write(folder)
 	}
-	if err := write(folder); err != nil {
-		return err
+	if err == nil {
+		err = fsys.IgnoreRefusal(folder.Chmod(0o777 &^ fsys.Umask()))
 	}
-	if err := fsys.IgnoreRefusal(folder.Chmod(0o777 &^ fsys.Umask())); err != nil {
+	folder.Close() // Windows may not rename a directory that is open
+	if err != nil {
 		return err
 	}
 	err = home.RenameNew(stagingName, Folder)

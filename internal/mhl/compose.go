@@ -34,6 +34,9 @@ type Order struct {
 	// hashes of directories, and only those histories get a generation that have entries.
 	Partial bool
 
+	// Always makes the root get a generation even if it has nothing but ignore patterns.
+	Always bool
+
 	Renamed map[string]Renamed // what Renames has found, or nil
 
 	// Report gets what the entries are when they are compared with the history; nil for
@@ -219,7 +222,7 @@ func (g *generation) in(path string) string {
 
 func (w *writer) enterRoot() {
 	w.dirs.enter()
-	w.open = append(w.open, &generation{history: w.tree.At("")})
+	w.open = append(w.open, &generation{history: w.tree.At(""), used: w.order.Always})
 }
 
 // deepest returns the generation that the last entry belongs to.

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -42,6 +43,26 @@ func Algorithms() []hash.Algorithm { return slices.Clone(algorithms) }
 
 // DefaultHash is the hash of generations where the user chooses none.
 const DefaultHash = hash.XXH64
+
+// HoldsHistory reports whether a directory has a history in its ascmhl, which no line manifest
+// lists because its chain changes at each hop.
+func HoldsHistory(d interface {
+	Acquire() (*fsys.Dir, error)
+	Release()
+}) bool {
+	dir, err := d.Acquire()
+	if err != nil {
+		return false
+	}
+	defer d.Release()
+	folder, err := dir.OpenDir(Folder)
+	if err != nil {
+		return false
+	}
+	defer folder.Close()
+	info, err := folder.Lstat(ChainName)
+	return err == nil && info.Kind == fsys.Regular
+}
 
 // Representable reports whether XML 1.0 can hold a name: not all control characters, and
 // nothing that is not UTF-8.

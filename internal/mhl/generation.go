@@ -2,6 +2,7 @@ package mhl
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -97,12 +98,10 @@ func document(in *safexml.Reader, name, space string, each func(xml.StartElement
 	if err := children(in, each); err != nil {
 		return err
 	}
-	switch _, err := in.Token(); {
-	case err == io.EOF: //nolint:errorlint // Token returns it as it is
-		return nil
-	default:
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return err
 	}
+	return nil
 }
 
 // children calls each for the elements within the one whose start was read last. each

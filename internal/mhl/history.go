@@ -20,6 +20,7 @@ type History struct {
 	Chain   []Link
 	Ignore  *Ignore // the patterns of the last generation
 	refer   []Reference
+	pending bool              // the chain has another name than its own: see appendLink
 	renames map[string]string // paths of earlier generations that have another name in later ones
 }
 
@@ -81,7 +82,7 @@ func load(dir *fsys.Dir, path string, into *records) (*History, error) {
 	}
 	h := &History{Path: path, renames: map[string]string{}}
 	at := join(path, Folder)
-	if h.Chain, err = readChainIn(folder); errors.Is(err, fs.ErrNotExist) {
+	if h.Chain, h.pending, err = readChainIn(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil, &ChainError{at, errors.New("it has no " + ChainName)}
 	}
 	if err != nil {
@@ -104,18 +105,18 @@ func load(dir *fsys.Dir, path string, into *records) (*History, error) {
 }
 
 // readChainIn reads the chain in a directory ascmhl. If appendLink was interrupted when the
-// generation had its name already, the chain is the next one.
-func readChainIn(folder *fsys.Dir) ([]Link, error) {
-	chain, err := readChainFile(folder, ChainName)
+// generation had its name already, the chain is the next one, which is pending.
+func readChainIn(folder *fsys.Dir) (chain []Link, pending bool, err error) {
+	chain, err = readChainFile(folder, ChainName)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if next, err := readChainFile(folder, pendingName); err == nil && len(next) == len(chain)+1 && extends(next, chain) {
 		if info, err := folder.Lstat(next[len(chain)].Name); err == nil && info.Kind == fsys.Regular {
-			return next, nil
+			return next, true, nil
 		}
 	}
-	return chain, nil
+	return chain, false, nil
 }
 
 func readChainFile(folder *fsys.Dir, name string) ([]Link, error) {

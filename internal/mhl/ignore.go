@@ -36,7 +36,7 @@ func (i *Ignore) add(pattern string) {
 	}
 	i.patterns = append(i.patterns, pattern)
 	if !strings.Contains(pattern, "\n") {
-		_ = i.rules.ExcludeFrom(strings.NewReader(pattern)) //nolint:errcheck // a malformed pattern matches nothing
+		_ = i.rules.ExcludeFrom(strings.NewReader(pattern)) // a malformed pattern matches nothing
 	}
 }
 

@@ -2,6 +2,7 @@ package mhl
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,20 @@ func (t *Tree) writeLines(w io.Writer, choose func(*Record) []Known) error {
 		return err
 	}
 	return out.Flush()
+}
+
+// IsGeneration reports whether a file that begins so is a generation of ASC MHL 2.0, and not
+// a media hash list of version 1.
+func IsGeneration(beginning []byte) bool { return bytes.Contains(beginning, []byte(namespace)) }
+
+// GenerationLines writes what one generation lists as lines, as Tree.Lines does with First.
+func GenerationLines(r io.Reader, newSpill func() (manifest.Spill, error)) (lines manifest.Spill, size int64, err error) {
+	t := &Tree{records: newRecords(newSpill)}
+	defer t.Close() //nolint:errcheck // a temporary that is not needed any more
+	if _, err := ReadGeneration(r, func(l Listed) error { return t.records.add(l.Path, l, 0, 1) }); err != nil {
+		return nil, 0, err
+	}
+	return t.Lines(First, newSpill)
 }
 
 // First chooses the hash of a file that the oldest generation lists.

@@ -211,19 +211,28 @@ func (t *Tree) PatternsFor(others []string, hidden func(path string, isDir bool)
 	if patterns == nil {
 		return nil, nil
 	}
-	ignore := NewIgnore(patterns...)
+	found, err := t.FirstHidden(NewIgnore(patterns...), func(path string, isDir bool) bool { return listed[path] || hidden(path, isDir) })
+	if err == nil && found != "" {
+		err = fmt.Errorf("ASC MHL lists no symbolic links and special files, and the ignore pattern for one would leave out %s as well; choose a pattern with --mhl-ignore, or rename it", quote.Name(found))
+	}
+	return patterns, err
+}
+
+// FirstHidden returns a path of the tree that the patterns would leave out, and that
+// neither hidden nor a pattern of a history leaves out already; "" if there is none.
+func (t *Tree) FirstHidden(patterns *Ignore, hidden func(path string, isDir bool) bool) (found string, err error) {
 	err = Each(t.root, func(path string, kind fsys.Kind) (enter bool, err error) {
 		isDir := kind == fsys.Directory
 		name := path[strings.LastIndexByte(path, '/')+1:]
-		if name == Folder || strings.HasPrefix(name, fsys.Reserved) || t.Hides(path, isDir) || hidden(path, isDir) {
+		if found != "" || name == Folder || strings.HasPrefix(name, fsys.Reserved) || t.Hides(path, isDir) || hidden(path, isDir) {
 			return false, nil
 		}
-		if !listed[path] && ignore.Hides(path, isDir) {
-			return false, fmt.Errorf("ASC MHL lists no symbolic links and special files, and the ignore pattern for one would leave out %s as well; choose a pattern with --mhl-ignore, or rename it", quote.Name(path))
+		if patterns.Hides(path, isDir) {
+			found = path
 		}
 		return isDir, nil
 	})
-	return patterns, err
+	return found, err
 }
 
 // folder notes the history in a directory called ascmhl below dir, if there is one.
@@ -261,8 +270,9 @@ func Each(root *fsys.Dir, yield func(path string, kind fsys.Kind) (enter bool, e
 	for len(pending) > 0 {
 		path := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
-		dir, err := root, error(nil)
+		dir := root
 		if path != "" {
+			var err error
 			if dir, _, err = finder.Parent(path + "/x"); err != nil {
 				if fsys.NoSuchFile(err) {
 					continue // it is gone
@@ -271,7 +281,7 @@ func Each(root *fsys.Dir, yield func(path string, kind fsys.Kind) (enter bool, e
 			}
 		}
 		var failed error
-		err = dir.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
+		err := dir.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
 			if kind == fsys.Unknown {
 				info, err := dir.Lstat(string(name))
 				if fsys.NoSuchFile(err) {

@@ -3,6 +3,7 @@ package mhl
 import (
 	"bufio"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -128,16 +129,14 @@ func writeReferences(out *bufio.Writer, references []Reference) {
 func writeGeneration(w io.Writer, h *header, hashes []hash.Algorithm, body io.Reader, references []Reference) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	writeHeader(out, h, hashes)
-	first, err := bufio.NewReaderSize(body, 64<<10), error(nil)
-	if _, err = first.Peek(1); err == nil { // the schema allows no empty list
+	in := bufio.NewReaderSize(body, 64<<10)
+	if _, err := in.Peek(1); err == nil {
 		fmt.Fprint(out, "  <hashes>\n")
-		if _, err = io.Copy(out, first); err == nil {
-			fmt.Fprint(out, "  </hashes>\n")
+		if _, err := io.Copy(out, in); err != nil {
+			return err
 		}
-	} else if err == io.EOF { //nolint:errorlint // Peek returns it as it is
-		err = nil
-	}
-	if err != nil {
+		fmt.Fprint(out, "  </hashes>\n")
+	} else if !errors.Is(err, io.EOF) { // the schema allows no empty list
 		return err
 	}
 	writeReferences(out, references)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -14,7 +13,7 @@ import (
 // resolveBag resolves a destination that is to be a bag: the copy is written into its
 // payload directory.
 func resolveBag(o *Options, src fs.FileInfo, given string) (Destination, error) {
-	d := Destination{Given: given, Shown: filepath.Join(given, bag.PayloadName), FS: o.FS}
+	d := Destination{Given: given, Shown: filepath.Join(given, o.Payload), FS: o.FS}
 	switch info, err := os.Stat(given); {
 	case given == "":
 		return d, failure.Refuse("a destination has an empty name")
@@ -35,7 +34,7 @@ func resolveBag(o *Options, src fs.FileInfo, given string) (Destination, error) 
 		return d, failure.Refuse("destination %s: %s is not a directory", quote.Name(given), quote.Name(anchor))
 	}
 	d.BagDir, d.Anchor = filepath.Join(anchor, rest), anchor
-	d.Dir = filepath.Join(d.BagDir, bag.PayloadName)
+	d.Dir = filepath.Join(d.BagDir, o.Payload)
 	switch info, err := os.Lstat(d.Dir); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

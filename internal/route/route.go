@@ -24,11 +24,13 @@ type Options struct {
 	Source   string   // a directory or a regular file
 	Targets  []string // at least one
 	Hashes   []hash.Algorithm
-	Manifest string   // the value of --manifest; "" for the usual name in each destination
-	Backup   string   // the value of --backup-dir; "" if replaced files are not kept
-	Filtered bool     // parts of the source are left out
-	Bag      bool     // each target is to be a bag, with the copy in its payload
-	FS       *fsys.FS // nil for the system's own
+	Manifest string // the value of --manifest; "" for the usual name in each destination
+	Backup   string // the value of --backup-dir; "" if replaced files are not kept
+	Filtered bool   // parts of the source are left out
+	// Payload is the directory in each target that is written, if each is to be a bag; "" if
+	// not.
+	Payload string
+	FS      *fsys.FS // nil for the system's own
 }
 
 // Route is the result: which directory is read, which are written, under which name.
@@ -84,7 +86,7 @@ func Resolve(o Options) (*Route, error) {
 	if o.Filtered && rt.Name != "" {
 		return nil, failure.Refuse("filters need a directory as source; %s is a file", quote.Name(o.Source))
 	}
-	if o.Bag && rt.Name != "" {
+	if o.Payload != "" && rt.Name != "" {
 		return nil, failure.Refuse("--bag needs a directory as source; %s is a file", quote.Name(o.Source))
 	}
 	for _, given := range o.Targets {
@@ -109,7 +111,7 @@ func Resolve(o Options) (*Route, error) {
 }
 
 func (o *Options) resolve(src fs.FileInfo, given string, single bool) (Destination, error) {
-	if o.Bag {
+	if o.Payload != "" {
 		return resolveBag(o, src, given)
 	}
 	return resolveTarget(o, src, given, single)

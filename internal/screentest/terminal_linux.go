@@ -31,9 +31,9 @@ func OpenTerminal(t testing.TB, columns, rows int) *Terminal {
 		_, _ = io.Copy(term.Screen, user) // EIO when the other end is closed
 	}()
 	t.Cleanup(func() {
-		program.Close()
+		_ = program.Close()
 		<-term.ended
-		user.Close()
+		_ = user.Close()
 	})
 	return term
 }
@@ -63,14 +63,14 @@ func OpenPair(t testing.TB, columns, rows int) (user, program *os.File) {
 		program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
 	if err != nil {
-		user.Close()
+		_ = user.Close()
 		t.Skip("no terminals here: ", err)
 	}
 	return user, program
 }
 
 func resize(user *os.File, columns, rows int) error {
-	return unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(columns), Row: uint16(rows)}) //nolint:gosec // small
+	return unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(columns), Row: uint16(rows)})
 }
 
 // Type sends what a user types.

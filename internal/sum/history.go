@@ -130,6 +130,9 @@ func (h *history) write(r *run) (err error) {
 	}
 	r.summary.Ignored = h.hidden.Load()
 	r.summary.Generations, err = h.tree.Write(o, r.builder.Each)
+	for i, g := range r.summary.Generations {
+		r.summary.Generations[i].Path = filepath.Join(h.given, filepath.FromSlash(g.Path))
+	}
 	return err
 }
 

@@ -88,11 +88,11 @@ type Summary struct {
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
 
 	// With Options.MHL.
-	Generations []mhl.Written
-	Mismatches  int64 // files with another content than their history lists
-	Missing     int64 // files and directories that a history lists and that do not exist
-	Renamed     int   // files and directories that have a new path
-	Ignored     int64 // entries that ignore patterns leave out
+	Generations []mhl.Written // their paths begin as the user named the directory
+	Mismatches  int64         // files with another content than their history lists
+	Missing     int64         // files and directories that a history lists and that do not exist
+	Renamed     int           // files and directories that have a new path
+	Ignored     int64         // entries that ignore patterns leave out
 }
 
 // Run hashes as o says and reports through o.Report and c. The error is a
@@ -351,6 +351,9 @@ type visitor struct {
 
 // Enter implements walk.Visitor.
 func (v *visitor) Enter(d *walk.Dir) bool {
+	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+		return false
+	}
 	if h := v.run.history; h != nil && d.Parent != nil {
 		path := d.Path()
 		if h.hides(path, true) {

@@ -187,10 +187,12 @@ func (c *comparison) content(p, name string, dirs [2]*os.Root, infos [2]fs.FileI
 	}
 	defer files[0].Close()
 	defer files[1].Close()
+	// Small buffers that are used again: the race detector doubles the cost of new memory.
+	buffers := map[*os.File][]byte{files[0]: make([]byte, min(size, 64<<10)), files[1]: make([]byte, min(size, 64<<10))}
 	for off, step := int64(0), int64(0); off < size; off += step {
-		step = min(size-off, 1<<20)
+		step = min(size-off, 64<<10)
 		blocks, ok := both(c, p, files, func(f *os.File) ([]byte, error) {
-			block := make([]byte, step)
+			block := buffers[f][:step]
 			_, err := io.ReadFull(f, block)
 			return block, err
 		})

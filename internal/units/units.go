@@ -4,6 +4,7 @@ package units
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -50,4 +51,27 @@ func scaled(v float64, gap string) string {
 		digits = 1
 	}
 	return strconv.FormatFloat(v, 'f', digits, 64) + gap + prefixes[i:i+1]
+}
+
+// Plural writes a number of things: "1 file", "2 files".
+func Plural(n int64, noun string) string {
+	if n != 1 {
+		if stem, ok := strings.CutSuffix(noun, "y"); ok {
+			noun = stem + "ies"
+		} else if strings.HasSuffix(noun, "ch") {
+			noun += "es"
+		} else {
+			noun += "s"
+		}
+	}
+	return Grouped(n) + " " + noun
+}
+
+// Grouped writes a count with a comma before every three digits.
+func Grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

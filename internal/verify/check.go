@@ -25,7 +25,9 @@ type job struct {
 	meant  string // the spelling that the file was found by, "" if there is none or it is refused
 	read   bool   // to the end
 	bytes  int64  // if it was read
-	cached bool   // it was perhaps read from memory and not from the device
+	size   int64  // of the file, if it was read
+	mtime  fsys.Time
+	cached bool // it was perhaps read from memory and not from the device
 }
 
 // part is one entry of a manifest on its way to a verdict, or something else to
@@ -110,8 +112,10 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 		inMemory, known = f.Cached(0, 0)
 	}
 	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil, timing.None)
+	j.mtime = info.Mtime
 	if err == nil {
 		j.read = true
+		j.size = n
 		j.bytes += n
 		j.cached = j.cached || !fromDevice && (inMemory || !known)
 	}

@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -37,9 +38,26 @@ func (t *tree) openHistory() error {
 	return nil
 }
 
+// useGeneration takes the lines of a single generation of an ASC MHL history from a file. It
+// returns false for another file.
+func (s *source) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err error) {
+	in := io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size)
+	beginning := make([]byte, 1<<10)
+	n, _ := in.ReadAt(beginning, 0) // what cannot be read is met again
+	if !mhl.IsGeneration(beginning[:n]) {
+		return false, nil
+	}
+	lines, size, err := mhl.GenerationLines(in, mhl.TempSpill)
+	if err != nil {
+		return true, refused(s.shown, err)
+	}
+	s.format, s.in, s.size, s.temp, s.id, s.isHistory = manifest.BSD, lines, size, lines, info.ID, true
+	return true, nil
+}
+
 func (t *tree) closeHistory() {
 	if t.history != nil {
-		_ = t.history.Close() //nolint:errcheck // temporaries that are not needed any more
+		_ = t.history.Close() // temporaries that are not needed any more
 	}
 }
 
@@ -51,6 +69,9 @@ func (t *tree) hides(path string, isDir bool) bool {
 // findDirectories reports the directories that the history of a tree lists and that do not
 // exist.
 func (r *run) findDirectories(t *tree) {
+	if t.history == nil {
+		return
+	}
 	for _, s := range t.manifests {
 		if !s.isHistory {
 			continue

@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -72,7 +73,7 @@ func (t *tree) close() {
 			s.file.Close()
 		}
 		if s.temp != nil {
-			_ = s.temp.Close() //nolint:errcheck // a temporary that is not needed any more
+			_ = s.temp.Close() // a temporary that is not needed any more
 		}
 	}
 	t.closeHistory()
@@ -110,6 +111,9 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	}
 	if own != nil {
 		own.tree, t.manifests, t.given = t, []*source{own}, filepath.Dir(given)
+		if absolute, err := filepath.Abs(t.given); own.isHistory && err == nil && filepath.Base(absolute) == mhl.Folder {
+			t.given = filepath.Join(t.given, "..")
+		}
 	}
 	isNamed := own != nil || r.opts.Manifest != ""
 	open := r.opts.FS.OpenRoot
@@ -176,6 +180,12 @@ func (r *run) openManifest(given string) (*source, error) {
 		return nil, refused(given, err)
 	}
 	s := &source{shown: given}
+	if strings.HasSuffix(given, classic.Extension) {
+		if taken, err := s.useGeneration(f, info); taken || err != nil {
+			f.Close()
+			return s, err
+		}
+	}
 	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(given))
 	s.use(f, info)
 	return s, nil

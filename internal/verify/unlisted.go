@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -55,7 +56,10 @@ type unlistedVisitor struct {
 }
 
 func (v *unlistedVisitor) Enter(d *walk.Dir) bool {
-	return !isLeftover(d.Name) && (d.Parent == nil || !v.tree.hides(d.Path(), true))
+	if d.Parent == nil {
+		return true
+	}
+	return !isLeftover(d.Name) && !(d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent)) && !v.tree.hides(d.Path(), true)
 }
 
 func (v *unlistedVisitor) Leave(*walk.Dir) {}

@@ -51,6 +51,25 @@ type Options struct {
 	// Report receives what is worth telling while it happens, from one goroutine
 	// at a time; results come in the order of the manifests. May be nil.
 	Report func(Result)
+
+	// Each receives every file that was checked, in any order, from the goroutine that
+	// calls Report. May be nil.
+	Each func(*Checked)
+}
+
+// Checked is a file of the manifests, with all lines that list it.
+type Checked struct {
+	Dir   string // as in Result
+	Path  string // as in Result, of the first line
+	Size  int64  // -1 if it was not read
+	Mtime fsys.Time
+	Lines []CheckedLine
+}
+
+// CheckedLine is the result of one line of a manifest.
+type CheckedLine struct {
+	Digests []hash.Expected // none if the line has the size only
+	Verdict Verdict
 }
 
 // Verdict is what became of one line of a manifest.
@@ -262,6 +281,7 @@ func (r *run) take(j *job, order *order) {
 	if tree.bag != nil {
 		tree.bag.note(j)
 	}
+	r.deliverFile(j)
 	j.each(func(p *part) {
 		if p.silent || !r.account(p) {
 			order.done(p.number, nil, r.tell)
@@ -269,6 +289,27 @@ func (r *run) take(j *job, order *order) {
 			order.done(p.number, p, r.tell)
 		}
 	})
+}
+
+// deliverFile calls Options.Each.
+func (r *run) deliverFile(j *job) {
+	if r.opts.Each == nil || j.path == "" {
+		return
+	}
+	first := j.parts[0]
+	c := &Checked{Dir: first.from.tree.given, Path: first.path, Size: -1, Mtime: j.mtime}
+	if j.read {
+		c.Size = j.size
+	}
+	for _, p := range j.parts {
+		if p.silent || p.verdict == Missing && r.opts.IgnoreMissing {
+			continue
+		}
+		c.Lines = append(c.Lines, CheckedLine{p.digests, p.verdict})
+	}
+	if len(c.Lines) > 0 {
+		r.opts.Each(c)
+	}
 }
 
 func (r *run) tell(p *part) {

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
+	"github.com/seed65876f4f/sealift/internal/units"
+)
+
+// copyPage is the report of a copy.
+type copyPage struct {
+	*htmlReport
+	options *engine.Options
+	bytes   []int64 // of the files that each destination got
+}
+
+// openCopyReport finds the place of the report of a copy, and lets the copy fill it.
+func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPage, error) {
+	trees := []reportTree{{role: "Source", path: o.Source}}
+	for i, t := range o.Targets {
+		role := "Destination"
+		if len(o.Targets) > 1 {
+			role = fmt.Sprintf("Destination %d", i+1)
+		}
+		trees = append(trees, reportTree{role: role, path: t})
+	}
+	page, err := openReport(cmd, o.FS, file, trees)
+	p := &copyPage{page, o, make([]int64, len(o.Targets))}
+	if err != nil || page == nil {
+		return p, err
+	}
+	if err := page.refuseInside(o.Source, "the source"); err != nil {
+		return p, err
+	}
+	for _, t := range o.Targets {
+		if below := page.place.Below(t); below != "" {
+			if _, err := os.Lstat(filepath.Join(o.Source, below)); err == nil {
+				return p, failure.Refuse("--report %s: the source has an entry of this name; choose another", quote.Name(file))
+			}
+		}
+	}
+	page.algorithms = o.Hashes
+	o.Each = p.each
+	return p, nil
+}
+
+// copyResults are the words for what happened to an entry.
+var copyResults = map[string]string{
+	"created": "created", "replaced": "replaced", "linked": "linked", "metadata": "metadata updated",
+	"up to date": "up to date", "kept": "kept", "conflict": "conflict", "": "not copied",
+}
+
+// each is engine.Options.Each.
+func (p *copyPage) each(e *engine.Entry) {
+	if e.Kind == fsys.Directory {
+		return
+	}
+	f := &report.File{Path: e.Path, Kind: kindName(e.Kind), Size: e.Size, Mtime: mtime(e.Mtime)}
+	for _, d := range e.Digests {
+		f.Digests = append(f.Digests, d)
+	}
+	for i, outcome := range e.Outcomes {
+		f.Results = append(f.Results, copyResults[outcome])
+		if e.Kind == fsys.Regular && (outcome == "created" || outcome == "replaced") {
+			p.bytes[i] += e.Size
+		}
+	}
+	p.file(f)
+}
+
+// event adds what went wrong with an entry to its row.
+func (p *copyPage) event(e engine.Event) {
+	if e.Kind != engine.EventFailed && e.Kind != engine.EventMismatch {
+		return
+	}
+	result := "failed"
+	if e.Kind == engine.EventMismatch {
+		result = "mismatch"
+	}
+	if i := slices.Index(p.options.Targets, e.Target); i >= 0 && len(p.options.Targets) > 1 {
+		result += fmt.Sprintf(" at destination %d", i+1)
+	}
+	p.mark(e.Path, result)
+}
+
+// write writes the report of a copy that has ended.
+func (p *copyPage) write(r *copyReporter, s *engine.Summary, result outcome) outcome {
+	return p.htmlReport.write(r.reporter, result, s.Elapsed, func(page *report.Page) {
+		failures, mismatches := r.counts()
+		verdict := copyVerdict(p.options, s, failures, mismatches, result)
+		page.Command, page.Verdict = "copy", verdict.text()
+		page.Good = page.Good && len(verdict.reasons) == 0
+		page.Totals = copyTotals(s, failures, mismatches)
+		for i := range s.Targets {
+			if i+1 < len(page.Trees) {
+				page.Trees[i+1].Facts = append(p.targetFacts(i, &s.Targets[i], s), page.Trees[i+1].Facts...)
+			}
+		}
+		several := len(s.Targets) > 1
+		if limitOf(s) != nil {
+			page.Shares, page.Stages = reportShares(s, several), reportStages(s, several)
+		}
+		page.Elsewhere = listedElsewhere(page.Files.Count(), s)
+	})
+}
+
+// copyTotals are the counts of a copy.
+func copyTotals(s *engine.Summary, failures, mismatches int64) []report.Fact {
+	done := "files copied"
+	if s.DryRun {
+		done = "files that would be copied"
+	}
+	facts := some(1,
+		number(done, s.Files, "counts.files"),
+		number("directories", s.Directories, "counts.directories"),
+		number("symbolic links", s.Links, "counts.links"),
+		number("hard links", s.HardLinks, "counts.hard_links"),
+		number("special files", s.Specials, "counts.specials"))
+	facts = append(facts, bytesFacts("size", s.Bytes, s.Elapsed)...)
+	facts = append(facts, some(0,
+		number("entries created", s.Created, "counts.created"),
+		number("entries replaced", s.Replaced, "counts.replaced"),
+		number("metadata updated", s.Updated, "counts.metadata_updated"),
+		number("up to date", s.UpToDate, "counts.up_to_date"),
+		number("kept", s.Kept, "counts.kept"),
+		number("continued from an interrupted run", s.ResumedFiles, "resumed_files"))...)
+	troubles := []report.Fact{
+		number("errors", failures, "counts.errors"),
+		number("mismatches", mismatches, "counts.mismatches"),
+		number("conflicts", s.Conflicts, "counts.conflicts"),
+		number("warnings", s.Warnings, "counts.warnings"),
+	}
+	for i := range troubles[:3] {
+		troubles[i].Bad = troubles[i].Value != "0"
+	}
+	return append(facts, some(1, troubles...)...)
+}
+
+// targetFacts describe the result at one destination.
+func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary) (facts []report.Fact) {
+	if t.Lost != nil {
+		facts = append(facts, report.Fact{Label: "dropped", Text: t.Lost.Error(), Bad: true})
+	}
+	facts = append(facts, report.Fact{Label: "verification", Text: verification(p.options, t, s), Bad: false})
+	if !s.DryRun {
+		facts = append(facts, report.Fact{Label: "written", Text: units.Size(p.bytes[i]) + " (" + grouped(p.bytes[i]) + " bytes)"})
+		if speed, ok := p.samples.Speed(i); ok {
+			facts = append(facts, report.Fact{Label: "rate", Text: speed.String()})
+		}
+	}
+	key := fmt.Sprintf("targets.%d.counts.", i)
+	facts = append(facts, some(0,
+		number("entries created", t.Counts.Created, key+"created"),
+		number("entries replaced", t.Counts.Replaced, key+"replaced"),
+		number("metadata updated", t.Counts.Updated, key+"metadata_updated"),
+		number("up to date", t.Counts.UpToDate, key+"up_to_date"),
+		number("kept", t.Counts.Kept, key+"kept"))...)
+	for k, m := range t.Manifests {
+		facts = append(facts, report.Fact{
+			Label: "manifest", Text: quote.Name(m.Path) + ", " + lines(m),
+			Key: fmt.Sprintf("targets.%d.manifests.%d.lines", i, k), Value: fmt.Sprint(m.Lines),
+		})
+		if m.SHA256 != "" {
+			facts = append(facts, report.Fact{Label: "its sha256", Text: m.SHA256, Name: true})
+		}
+	}
+	return facts
+}
+
+// verification says in words how a destination was verified.
+func verification(o *engine.Options, t *engine.TargetSummary, s *engine.Summary) string {
+	switch {
+	case s.DryRun:
+		return "nothing was written"
+	case o.Verify == engine.VerifyOff && len(o.Hashes) == 0:
+		return "not read back, and no digest was computed"
+	case o.Verify == engine.VerifyOff:
+		return "not read back; the digests are those of the source as it was read"
+	case t.Verified == 0:
+		return "nothing was read back"
+	}
+	return readBack(t)
+}
+
+// listedElsewhere says which manifests list the files that are too many for the page.
+func listedElsewhere(entries int64, s *engine.Summary) string {
+	text := plural(entries, "entry") + " are too many for a page; it has the problems only."
+	var names []string
+	for _, t := range s.Targets {
+		for _, m := range t.Manifests {
+			if m.SHA256 != "" {
+				names = append(names, quote.Name(m.Path)+" (sha256 "+m.SHA256+")")
+			}
+		}
+	}
+	if len(names) > 0 {
+		text += " All files are listed in " + strings.Join(names, ", ") + "."
+	}
+	return text
+}
+
+// reportShares says what the run has waited for, the largest first.
+func reportShares(s *engine.Summary, several bool) (list []report.Share) {
+	for _, share := range s.Shares {
+		if place := briefly(share.Place, share.Target, several); place != "" {
+			list = append(list, report.Share{Place: place, Part: share.Share})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b report.Share) int {
+		switch {
+		case a.Part > b.Part:
+			return -1
+		case a.Part < b.Part:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// reportStages is the table of --debug.
+func reportStages(s *engine.Summary, several bool) (list []report.Stage) {
+	for _, l := range s.Stages {
+		if l.Time < leastShown && l.Operations == 0 {
+			continue
+		}
+		stage := report.Stage{Stage: l.Stage.String(), Place: briefly(l.Place, l.Target, several), Time: duration(l.Time)}
+		if l.Stage.Waits() {
+			stage.Stage = waits[l.Stage]
+		}
+		if l.Bytes > 0 {
+			stage.Size, stage.Rate = units.Size(l.Bytes), units.Rate(rate(l.Bytes, l.Time))
+		}
+		if l.Operations > 0 {
+			stage.Operations = grouped(l.Operations)
+		}
+		list = append(list, stage)
+	}
+	return list
+}

@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
+	"github.com/seed65876f4f/sealift/internal/units"
+)
+
+// htmlReport is the --report of a command: what it collects while the command runs, and
+// the page that it writes at the end. A nil *htmlReport collects and writes nothing.
+type htmlReport struct {
+	place *report.Place
+	fs    *fsys.FS // that opens everything; nil is the system
+	args  []string // the command line behind the name of the program
+	begun time.Time
+	trees []reportTree
+
+	samples    *report.Samples
+	algorithms []hash.Algorithm // whose digests the files have
+
+	mu struct {
+		sync.Mutex
+		files    *report.Files
+		problems report.Problems
+	}
+}
+
+// reportTree is the source, a destination or another tree, as it was before the run.
+type reportTree struct {
+	role, path string
+	volume     fsys.Volume
+	free       int64 // bytes, -1 if unknown
+}
+
+// reportFlag defines --report.
+func (f *outputFlags) reportFlag(s *pflag.FlagSet) {
+	s.StringVar(&f.report, "report", "", "write an HTML report to `FILE`, also if the run fails")
+}
+
+// commandLineKey is the key of the arguments of the program in a context.
+type commandLineKey struct{}
+
+// openReport finds the place of --report, and describes the trees before the run. Without
+// a name there is no report. The error is a refusal.
+func openReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTree) (*htmlReport, error) {
+	if file == "" {
+		if cmd.Flags().Changed("report") {
+			return nil, usagef("--report: the name is empty")
+		}
+		return nil, nil //nolint:nilnil // a nil report is a report
+	}
+	place, err := report.Open(sys, file)
+	if err != nil {
+		return nil, failure.Refuse("--report %s: %s", quote.Name(file), quote.Text(fsys.BareError(err).Error()))
+	}
+	args, _ := cmd.Context().Value(commandLineKey{}).([]string)
+	r := &htmlReport{place: place, fs: sys, args: args, begun: time.Now(), trees: trees}
+	for i := range r.trees {
+		t := &r.trees[i]
+		t.free = -1
+		r.inTree(t.path, func(d *fsys.Dir) { t.volume, t.free = d.Volume(), d.Available() })
+	}
+	r.mu.files = report.NewFiles(r.begun)
+	return r, nil
+}
+
+// inTree calls look with the nearest existing directory of a path, if it can be opened.
+func (r *htmlReport) inTree(path string, look func(*fsys.Dir)) {
+	path, err := fsys.AbsolutePath(path)
+	for err == nil {
+		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() || path == filepath.Dir(path) {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	if err != nil {
+		return
+	}
+	if dir, err := r.fs.OpenRoot(path); err == nil {
+		defer dir.Close()
+		look(dir)
+	}
+}
+
+// refuseInside refuses a report in a tree that the command does not write to.
+func (r *htmlReport) refuseInside(tree, what string) error {
+	if r == nil {
+		return nil
+	}
+	inside, err := r.place.Inside(tree)
+	if err == nil && inside || r.place.Is(tree) {
+		return failure.Refuse("--report %s is inside %s, to which nothing is written; choose another place", quote.Name(r.place.Path), what)
+	}
+	return nil // the command reports a tree that cannot be read
+}
+
+// file adds an entry to the list.
+func (r *htmlReport) file(f *report.File) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.files.Add(f)
+}
+
+// mark adds a result to an entry of the list with which something is wrong.
+func (r *htmlReport) mark(path, result string) {
+	if r == nil || path == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.files.Mark(path, result)
+}
+
+// problem adds a problem.
+func (r *htmlReport) problem(p report.Problem) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.problems.Add(p)
+}
+
+// cause is what a problem has in common with others.
+func cause(stage failure.Stage, text string) string {
+	if stage == "" {
+		return text
+	}
+	return string(stage) + ": " + text
+}
+
+// write writes the page, to which fill adds what the command knows. A failure is one of
+// the command.
+func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration, fill func(*report.Page)) outcome {
+	if r == nil {
+		return result
+	}
+	r.mu.Lock()
+	page := r.page(result, elapsed)
+	r.mu.Unlock() // nothing is added any more: the run has ended
+	fill(page)
+	err := r.place.Write(page.Write)
+	if fsys.DeviceFull(err) { // what matters most is small
+		page.WithoutFiles("There was no space for the list of files on the device of this report.")
+		if r.place.Write(page.Write) == nil {
+			rep.warning("", "", fmt.Errorf("--report %s: the list of files is left out: %w", quote.Name(r.place.Path), fsys.BareError(err)))
+			return result
+		}
+	}
+	if err != nil {
+		rep.failure("", "", fmt.Errorf("--report %s: %w", quote.Name(r.place.Path), fsys.BareError(err)))
+		result.failed = true
+	}
+	return result
+}
+
+// page has what all commands report.
+func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
+	ended := time.Now()
+	p := &report.Page{
+		Name:     filepath.Base(r.place.Path),
+		Begun:    r.begun,
+		Good:     result.code() == 0,
+		Samples:  r.samples,
+		Files:    r.mu.files,
+		Problems: &r.mu.problems,
+	}
+	host, _ := os.Hostname()
+	p.Job = []report.Fact{
+		{Label: "begun", Text: r.begun.Format(reportTime)},
+		{Label: "ended", Text: ended.Format(reportTime)},
+		{Label: "duration", Text: duration(elapsed), Key: "seconds", Value: strconv.FormatFloat(elapsed.Seconds(), 'f', -1, 64)},
+		{Label: "user", Text: userName()},
+		{Label: "host", Text: host + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"},
+		{Label: "program", Text: readBuild().line()},
+		{Label: "command", Words: commandLine(r.args)},
+		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + meaning(result), Key: "exit_code", Value: strconv.Itoa(result.code())},
+	}
+	for _, t := range r.trees {
+		p.Trees = append(p.Trees, report.Tree{Role: t.role, Path: t.path, Facts: r.volumeFacts(t)})
+	}
+	for _, a := range r.algorithms {
+		p.Digests = append(p.Digests, string(a))
+	}
+	p.AppendDigest = func(b []byte, index int, digest []byte) []byte { return r.algorithms[index].AppendText(b, digest) }
+	return p
+}
+
+const reportTime = "2006-01-02 15:04:05 -07:00"
+
+// userName names the user, and who that is if sudo has made the user root.
+func userName() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if by := os.Getenv("SUDO_USER"); by != "" && by != name {
+		name += ", by sudo from " + by
+	}
+	return name
+}
+
+// commandLine returns the words of the command line, as a shell reads them.
+func commandLine(args []string) []string {
+	words := []string{"sealift"}
+	for _, arg := range args {
+		if strings.Trim(arg, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=,./:@%") != "" || arg == "" {
+			arg = quote.Name(arg)
+		}
+		words = append(words, arg)
+	}
+	return words
+}
+
+func meaning(o outcome) string {
+	for _, row := range exitTable {
+		if row.holds(o) {
+			return row.meaning
+		}
+	}
+	return ""
+}
+
+// volumeFacts describes where a tree is.
+func (r *htmlReport) volumeFacts(t reportTree) (facts []report.Fact) {
+	add := func(label, text string) {
+		if text != "" {
+			facts = append(facts, report.Fact{Label: label, Text: text})
+		}
+	}
+	if path, err := fsys.AbsolutePath(t.path); err == nil && path != t.path {
+		add("full path", path)
+	}
+	v := t.volume
+	add("file system", v.FileSystem)
+	add("mounted at", v.Mount)
+	add("device", v.Source)
+	add("volume label", v.Label)
+	add("UUID", v.UUID)
+	add("disk model", v.Model)
+	add("serial number", v.Serial)
+	if t.free >= 0 {
+		after := int64(-1)
+		r.inTree(t.path, func(d *fsys.Dir) { after = d.Available() })
+		text := units.Size(t.free) + " before"
+		if after >= 0 {
+			text += ", " + units.Size(after) + " after"
+		}
+		add("free space", text)
+	}
+	return facts
+}
+
+// number is a fact that the JSON output has, too.
+func number(label string, n int64, key string) report.Fact {
+	return report.Fact{Label: label, Text: grouped(n), Key: key, Value: strconv.FormatInt(n, 10)}
+}
+
+// some returns the facts that are not zero, and those that are always shown.
+func some(always int, facts ...report.Fact) (list []report.Fact) {
+	for i, f := range facts {
+		if i < always || f.Value != "0" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// bytesFacts are the size of what was done, and the average rate.
+func bytesFacts(label string, bytes int64, elapsed time.Duration) []report.Fact {
+	speed := rate(bytes, elapsed)
+	return []report.Fact{
+		{Label: label, Text: units.Size(bytes) + " (" + grouped(bytes) + " bytes)", Key: "bytes", Value: strconv.FormatInt(bytes, 10)},
+		{Label: "average rate", Text: units.Rate(speed), Key: "rate", Value: strconv.FormatFloat(speed, 'f', 0, 64)},
+	}
+}
+
+// mtime is a time of a file; zero if it has none.
+func mtime(t fsys.Time) time.Time {
+	if t == (fsys.Time{}) {
+		return time.Time{}
+	}
+	return time.Unix(t.Sec, t.Nsec)
+}
+
+// kindName names what a file is; "" for a regular one.
+func kindName(k fsys.Kind) string {
+	if k == fsys.Regular {
+		return ""
+	}
+	return k.String()
+}
+
+// withArgs adds the arguments of the program to a context.
+func withArgs(ctx context.Context, args []string) context.Context {
+	return context.WithValue(ctx, commandLineKey{}, args)
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
+)
+
+// sampler turns the counters of a run into samples for its report.
+type sampler struct {
+	samples *report.Samples
+	begun   time.Time
+	targets int // series of destinations; one more, the last, has what was read back or compared
+	phase   string
+	copied  bool // everything is written, and is read back
+
+	read    int64   // bytes read at the last sample
+	written []int64 // bytes that were on the device of each destination
+}
+
+// watch records the throughput of a run until stop is called. The names are those of the
+// destinations, perhaps none; read is the name for bytes that are only read.
+func (r *htmlReport) watch(c *counters.Set, targets []string, read string) (stop func()) {
+	if r == nil {
+		return func() {}
+	}
+	var names []string
+	for _, t := range targets {
+		names = append(names, quote.Name(t))
+	}
+	r.samples = report.NewSamples(append(names, read))
+	s := &sampler{samples: r.samples, begun: r.begun, targets: len(targets), written: make([]int64, len(targets)), phase: counters.PhaseStarting.String()}
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		ticker := time.NewTicker(report.FirstStep)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				s.take(c, false)
+			case <-done:
+				s.take(c, true)
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		watching.Wait()
+	}
+}
+
+// take reads the counters. Each byte is written to all destinations, so what one of them
+// has is what was read, without its unwritten data.
+func (s *sampler) take(c *counters.Set, last bool) {
+	phase := counters.Phase(c.Phase.Load())
+	if phase != counters.PhaseDone && phase != counters.PhaseStopped {
+		s.phase = phase.String()
+	}
+	got := make([]int64, s.targets+1)
+	read := max(c.Bytes.Load()-c.Unread.Load(), 0)
+	s.copied = s.copied || phase == counters.PhaseVerifying
+	if s.targets == 0 || s.copied {
+		got[s.targets] = max(read-s.read, 0)
+	}
+	several := c.Destinations()
+	for i := range s.written {
+		unwritten := c.Unwritten.Load()
+		if i < len(several) {
+			if several[i].Dropped.Load() != nil {
+				continue
+			}
+			unwritten = several[i].Unwritten.Load()
+		}
+		now := max(read-max(unwritten, 0), s.written[i])
+		if !s.copied {
+			got[i], s.written[i] = now-s.written[i], now
+		}
+	}
+	s.read = max(read, s.read)
+	s.samples.Add(time.Since(s.begun), s.phase, got, last)
+}

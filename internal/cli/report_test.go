@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/report"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// whole runs a command line with the real work.
+func whole(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errors bytes.Buffer
+	code = Main(ctx, args, strings.NewReader(""), &out, &errors)
+	return code, out.String(), errors.String()
+}
+
+func readPage(t *testing.T, file string) string {
+	t.Helper()
+	page, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(page), "</html>\n"))
+	return string(page)
+}
+
+var dataElement = regexp.MustCompile(`<data value="([^"]*)" data-json="([^"]*)">`)
+
+// sameNumbers compares the numbers of a page with those of the JSON output, and returns
+// the paths of these.
+func sameNumbers(t *testing.T, page, output string) (paths []string) {
+	t.Helper()
+	var account any
+	require.NoError(t, json.Unmarshal([]byte(output), &account))
+	for _, match := range dataElement.FindAllStringSubmatch(page, -1) {
+		at := account
+		for key := range strings.SplitSeq(match[2], ".") {
+			switch node := at.(type) {
+			case map[string]any:
+				require.Contains(t, node, key, match[2])
+				at = node[key]
+			case []any:
+				i, err := strconv.Atoi(key)
+				require.NoError(t, err)
+				at = node[i]
+			default:
+				require.Failf(t, "no such number", "%s", match[2])
+			}
+		}
+		want, ok := at.(float64)
+		require.True(t, ok, match[2])
+		got, err := strconv.ParseFloat(match[1], 64)
+		require.NoError(t, err)
+		require.InDelta(t, want, got, 1e-6, match[2])
+		paths = append(paths, match[2])
+	}
+	return paths
+}
+
+// reportedCard makes a source, and a destination with a conflict.
+func reportedCard(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	treetest.Create(t, filepath.Join(dir, "card"), treetest.Dir{
+		"clip.mov": treetest.File(string(treetest.Pattern(300_000, 1))),
+		"sub": treetest.Directory(treetest.Dir{
+			"notes.txt": treetest.File("new", treetest.Mtime(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))),
+			"empty":     treetest.File(""),
+		}),
+	})
+	treetest.Create(t, filepath.Join(dir, "second"), treetest.Dir{
+		"sub": treetest.Directory(treetest.Dir{"notes.txt": treetest.File("newer and longer")}),
+	})
+	return dir
+}
+
+func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
+	dir := reportedCard(t)
+	src, first, second, page := filepath.Join(dir, "card"), filepath.Join(dir, "first"), filepath.Join(dir, "second"), filepath.Join(dir, "report.html")
+
+	code, stdout, _ := whole(t.Context(), "copy", "--json", "--verify", "--report", page, src, first, "-o", second)
+	require.Equal(t, 4, code)
+	text := readPage(t, page)
+	paths := sameNumbers(t, text, stdout)
+	require.Subset(t, paths, []string{"counts.files", "counts.conflicts", "bytes", "rate", "seconds", "exit_code", "targets.0.counts.created", "targets.1.manifests.0.lines"})
+	require.Contains(t, text, `<h1><span aria-hidden="true">✗</span> NOT COMPLETE: 1 conflict left alone</h1>`)
+	require.Contains(t, text, `1: created, 2: conflict`)
+	require.Contains(t, text, `<span class="bad-text">1 conflict</span> at <bdi class="name">`)
+	require.Contains(t, text, `<td class="time">`)
+
+	require.NoError(t, os.WriteFile(filepath.Join(first, "clip.mov"), []byte("damaged"), 0o600))
+	require.NoError(t, os.Remove(filepath.Join(first, "sub", "empty")))
+	code, stdout, _ = whole(t.Context(), "verify", "--json", "--report", page, first)
+	require.Equal(t, 3, code)
+	text = readPage(t, page)
+	paths = sameNumbers(t, text, stdout)
+	require.Subset(t, paths, []string{"counts.matches", "counts.mismatches", "counts.missing"})
+	require.Contains(t, text, "NOT VERIFIED: 1 mismatch, 1 file missing")
+	require.Contains(t, text, `<strong class="bad-text">mismatch</strong>`)
+	require.Contains(t, text, `<strong class="bad-text">missing</strong>`)
+	require.Contains(t, text, `<td>matches</td>`)
+
+	code, stdout, _ = whole(t.Context(), "compare", "--json", "--report", page, src, first)
+	require.Equal(t, 3, code)
+	text = readPage(t, page)
+	paths = sameNumbers(t, text, stdout)
+	require.Subset(t, paths, []string{"counts.files", "counts.differ"})
+	require.Contains(t, text, "NOT EQUAL: 2 entries differ or are missing")
+	require.Contains(t, text, `<strong class="bad-text">differs</strong>`)
+	require.Contains(t, text, `<strong class="bad-text">only in A</strong>`)
+	require.Contains(t, text, `<td>equal</td>`)
+}
+
+// An interrupted run writes its report, too, which says so.
+func TestReportOfAnInterruptedRun(t *testing.T) {
+	dir := t.TempDir()
+	src, page := filepath.Join(dir, "card"), filepath.Join(dir, "dst", "report.html")
+	treetest.Create(t, src, treetest.Dir{"clip.mov": treetest.File(string(treetest.Pattern(8<<20, 1)))})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer time.AfterFunc(300*time.Millisecond, func() { cancel(Interrupt{syscall.SIGTERM}) }).Stop()
+	code, stdout, _ := whole(ctx, "copy", "--json", "--bwlimit=4MB", "--report", page, src, filepath.Join(dir, "dst"))
+	require.Equal(t, 143, code)
+	text := readPage(t, page)
+	sameNumbers(t, text, stdout)
+	require.Contains(t, text, "stopped by SIGTERM; run the same command again</h1>")
+	require.Contains(t, text, `<div class="verdict bad">`)
+}
+
+// Nothing is written if the report must not be where it was asked for.
+func TestReportIsRefused(t *testing.T) {
+	dir := reportedCard(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(at("mine.html"), []byte("<html>"), 0o600))
+	require.NoError(t, os.WriteFile(at("card/report.html"), []byte("of the card"), 0o600))
+	require.NoError(t, os.Mkdir(at("first"), 0o700))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"copy", "--report", at("mine.html"), at("card"), at("first")}, "it exists and is not a report of Sealift"},
+		{[]string{"copy", "--report", at("card/new.html"), at("card"), at("first")}, "is inside the source"},
+		{[]string{"copy", "--report", at("card/new/new.html"), at("card"), at("first")}, "is inside the source"},
+		{[]string{"copy", "--report", at("first/report.html"), at("card"), at("first")}, "the source has an entry of this name"},
+		{[]string{"copy", "--report", at("first"), at("card"), at("first")}, "it is a directory"},
+		{[]string{"copy", "--report", "", at("card"), at("first")}, "the name is empty"},
+		{[]string{"compare", "--report", at("second/new.html"), at("card"), at("second")}, "is inside B"},
+		{[]string{"verify", "--report", at("mine.html"), at("second")}, "it exists and is not a report of Sealift"},
+	} {
+		code, stdout, stderr := whole(t.Context(), append(c.args, "--json")...)
+		require.Equal(t, 2, code, c.args)
+		require.Contains(t, stderr, c.want)
+		require.Contains(t, stdout, `"exit_code":2`)
+		names, err := os.ReadDir(at("first"))
+		require.NoError(t, err)
+		require.Empty(t, names)
+	}
+}
+
+// A report that cannot be written is a failure of the run, which is done all the same.
+func TestReportThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "file", "report.html")
+	meanwhile := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
+		return &engine.Summary{}, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)
+	}
+	r := command(t, meanwhile, "", "copy", "--json", "--report", page, dir+"/card", dir+"/dst")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, "sealift: --report '"+page+"': ")
+	require.Contains(t, r.stdout, `"errors":1`)
+}
+
+// Where the list of files does not fit, the rest of the page is written.
+func TestReportOnAFullDevice(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.html")
+	writes := 0
+	full := &fsys.FS{Fault: func(c fsys.Call) error {
+		if c.Op == fsys.OpWrite {
+			if writes++; writes == 1 {
+				return syscall.ENOSPC
+			}
+		}
+		return nil
+	}}
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	r, err := openReport(cmd, full, file, nil)
+	require.NoError(t, err)
+	r.file(&report.File{Path: "clip.mov", Size: 3})
+	var stderr bytes.Buffer
+	rep := &reporter{screen: &printer{w: &stderr}, page: r}
+	rep.results = newResults(&bytes.Buffer{}, rep.screen)
+	result := r.write(rep, outcome{}, time.Second, func(p *report.Page) { p.Command = "copy" })
+	require.Zero(t, result.code())
+	require.Contains(t, stderr.String(), "the list of files is left out")
+	text := readPage(t, file)
+	require.Contains(t, text, "There was no space for the list of files")
+	require.NotContains(t, text, "clip.mov")
+}
+
+func TestCommandLineOfAReport(t *testing.T) {
+	require.Equal(t, []string{"sealift", "copy", "--hash=sha256", "'a b'", "''", `$'\377'`}, commandLine([]string{"copy", "--hash=sha256", "a b", "", "\xff"}))
+}
+
+// BenchmarkReportOfManyFiles measures what a list of 50,000 files costs.
+func BenchmarkReportOfManyFiles(b *testing.B) {
+	for b.Loop() {
+		cmd := &cobra.Command{}
+		cmd.SetContext(b.Context())
+		r, err := openReport(cmd, nil, filepath.Join(b.TempDir(), "report.html"), nil)
+		require.NoError(b, err)
+		r.algorithms = append(r.algorithms, "sha256")
+		for i := range 50_000 {
+			r.file(&report.File{Path: fmt.Sprintf("some/directory/file-%d.dat", i), Size: int64(i), Mtime: r.begun, Digests: [][]byte{make([]byte, 32)}, Results: []string{"created"}})
+		}
+		require.Zero(b, r.write(nil, outcome{}, time.Second, func(p *report.Page) { p.Command = "copy" }).code())
+	}
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// openVerifyReport finds the place of the report of a check.
+func openVerifyReport(cmd *cobra.Command, o *verify.Options, file string) (*htmlReport, error) {
+	var trees []reportTree
+	for _, path := range o.Paths {
+		trees = append(trees, reportTree{role: "Checked", path: path})
+	}
+	return openReport(cmd, o.FS, file, trees)
+}
+
+// maxAlgorithms is how many columns of digests the list of files has space for.
+const maxAlgorithms = 4
+
+// checkResults are the words for verdicts about a file.
+var checkResults = map[verify.Verdict]string{
+	verify.Match: "matches", verify.Mismatch: "mismatch", verify.Missing: "missing", verify.Unreadable: "unreadable",
+}
+
+// checked is verify.Options.Each.
+func (r *verifyReporter) checked(c *verify.Checked) {
+	f := &report.File{Path: r.name(verify.Result{Dir: c.Dir, Path: c.Path}), Size: c.Size, Mtime: mtime(c.Mtime), Digests: make([][]byte, maxAlgorithms)}
+	last := 0
+	for _, line := range c.Lines {
+		for _, d := range line.Digests {
+			if i := r.page.column(d.Algorithm); i >= 0 {
+				f.Digests[i] = d.Digest
+				last = max(last, i+1)
+			}
+		}
+		f.Results = []string{checkResults[line.Verdict]}
+		if line.Verdict != verify.Match {
+			r.page.mark(f.Path, checkResults[line.Verdict])
+		}
+	}
+	f.Digests = f.Digests[:last]
+	r.page.file(f)
+}
+
+// column returns the column for digests of an algorithm, -1 if there is no space for it.
+func (r *htmlReport) column(a hash.Algorithm) int {
+	i := slices.Index(r.algorithms, a)
+	if i < 0 && len(r.algorithms) < maxAlgorithms {
+		i = len(r.algorithms)
+		r.algorithms = append(r.algorithms, a)
+	}
+	return i
+}
+
+// writeReport writes the report of a check that has ended.
+func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, result outcome) outcome {
+	return r.page.write(r.reporter, result, s.Elapsed, func(page *report.Page) {
+		failures, _ := r.counts()
+		v := verifyVerdict(s, failures, result)
+		page.Command, page.Verdict = "verify", v.text()
+		page.Good = page.Good && len(v.reasons) == 0
+		page.Totals = append([]report.Fact{number("files read", s.Files, "counts.files")}, bytesFacts("size", s.Bytes, s.Elapsed)...)
+		if s.Files > 0 {
+			page.Totals = append(page.Totals, report.Fact{Label: "read from", Text: readFrom(o, s)})
+		}
+		troubles := []report.Fact{
+			number("matches", s.Matches, "counts.matches"),
+			number("mismatches", s.Mismatches, "counts.mismatches"),
+			number("missing", s.Missing, "counts.missing"),
+			number("errors", failures, "counts.errors"),
+			number("incomplete copies", s.Incomplete, "counts.incomplete"),
+			number("unlisted", s.Unlisted, "counts.unlisted"),
+			number("malformed lines", s.Malformed, "counts.malformed"),
+			number("left out by filters", s.LeftOut, "counts.left_out"),
+			number("warnings", s.Warnings, "counts.warnings"),
+		}
+		for i := range troubles[1:5] {
+			troubles[i+1].Bad = troubles[i+1].Value != "0"
+		}
+		page.Totals = append(page.Totals, some(4, troubles...)...)
+		for i, path := range o.Paths {
+			page.Trees[i].Facts = append(r.manifestFacts(path, s), page.Trees[i].Facts...)
+		}
+		page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page; it has the problems only. The manifests list all of them."
+	})
+}
+
+// manifestFacts name the manifests that were used for a path.
+func (r *verifyReporter) manifestFacts(path string, s *verify.Summary) (facts []report.Fact) {
+	for _, m := range s.Manifests {
+		switch {
+		case m.Dir != path && r.several:
+		case len(facts) == maxManifestRows:
+			return append(facts, report.Fact{Label: "manifests", Text: "and more"})
+		default:
+			facts = append(facts, report.Fact{Label: "manifest", Text: quote.Name(m.Path) + ", " + plural(m.Lines, "line")})
+		}
+	}
+	return facts
+}

@@ -1,0 +1,27 @@
+//go:build darwin || freebsd
+
+package fsys
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Volume describes the file system of the directory. macOS mounts a volume under its
+// label; nothing short of a privileged call gives the rest.
+func (d *Dir) Volume() Volume {
+	var st unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
+		return Volume{}
+	}
+	v := Volume{
+		FileSystem: unix.ByteSliceToString(st.Fstypename[:]),
+		Mount:      unix.ByteSliceToString(st.Mntonname[:]),
+		Source:     unix.ByteSliceToString(st.Mntfromname[:]),
+	}
+	if filepath.Dir(v.Mount) == "/Volumes" {
+		v.Label = filepath.Base(v.Mount)
+	}
+	return v
+}

@@ -1,0 +1,260 @@
+package report
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"time"
+)
+
+// Limits of the list of files. Together with the tables beside it, a page needs less than
+// 16 MiB, however large the tree is.
+const (
+	maxFiles     = 50_000   // entries that a page lists; more are too many for a browser
+	maxFileBytes = 10 << 20 // of their names and digests: 200 bytes for each of so many entries
+	chunkSize    = 256 << 10
+)
+
+// File is one entry of a tree.
+type File struct {
+	Path    string
+	Kind    string // "" for a regular file, else what it is
+	Size    int64  // bytes; -1 if unknown
+	Mtime   time.Time
+	Digests [][]byte // one for each of Page.Digests, nil where there is none
+	Results []string // one for each destination, or one for all; "" where there is none
+}
+
+// Files collects the entries of a run, in any order. It keeps them while they are few
+// enough to be listed, and counts them always. It is used from one goroutine at a time.
+type Files struct {
+	Sizes Histogram
+	Ages  Histogram
+
+	begun  time.Time
+	files  int64 // entries added
+	full   bool  // there were too many to list; nothing is kept
+	kept   int64 // bytes in chunks
+	chunks [][]byte
+	index  []location
+
+	texts   []string         // that are used as results
+	textIDs map[string]uint8 // their indexes
+}
+
+// location is where the record of an entry begins.
+type location struct {
+	chunk  uint32
+	offset uint32
+}
+
+// NewFiles returns an empty list for a run that began at a time, from which ages count.
+func NewFiles(begun time.Time) *Files {
+	return &Files{begun: begun, Sizes: newHistogram(sizeClasses), Ages: newHistogram(ageClasses), textIDs: map[string]uint8{}}
+}
+
+// Add adds an entry. It keeps nothing of f.
+func (l *Files) Add(f *File) {
+	l.files++
+	if f.Kind == "" && f.Size >= 0 {
+		l.Sizes.add(f.Size, f.Size)
+		if !f.Mtime.IsZero() {
+			l.Ages.add(int64(max(l.begun.Sub(f.Mtime), -time.Second)/time.Second), f.Size)
+		}
+	}
+	if l.files > maxFiles {
+		l.drop()
+	}
+	l.append(f, false)
+}
+
+// Mark adds a result to an entry that is, or will be, added: something is wrong with it.
+func (l *Files) Mark(path, result string) {
+	if len(l.index) >= 2*maxFiles {
+		l.drop()
+	}
+	l.append(&File{Path: path, Size: -1, Results: []string{result}}, true)
+}
+
+// Count returns how many entries were added.
+func (l *Files) Count() int64 { return l.files }
+
+// Listed reports whether the page will list all entries.
+func (l *Files) Listed() bool { return !l.full }
+
+func (l *Files) drop() {
+	l.full = true
+	l.chunks, l.index, l.kept = nil, nil, 0
+}
+
+// append encodes a record: its kind, texts and numbers, each preceded by its length.
+func (l *Files) append(f *File, mark bool) {
+	if l.full {
+		return
+	}
+	need := 64 + len(f.Path) + len(f.Kind) + len(f.Results)
+	for _, d := range f.Digests {
+		need += 2 + len(d)
+	}
+	if l.kept += int64(need); l.kept > maxFileBytes {
+		l.drop()
+		return
+	}
+	last := len(l.chunks) - 1
+	if last < 0 || cap(l.chunks[last])-len(l.chunks[last]) < need {
+		l.chunks = append(l.chunks, make([]byte, 0, max(chunkSize, need)))
+		last++
+	}
+	b := l.chunks[last]
+	l.index = append(l.index, location{uint32(last), uint32(len(b))})
+	b = appendText(b, f.Path)
+	b = append(b, boolByte(mark))
+	b = appendText(b, f.Kind)
+	b = binary.AppendVarint(b, f.Size)
+	b = append(b, boolByte(!f.Mtime.IsZero()))
+	b = binary.AppendVarint(b, f.Mtime.Unix())
+	b = append(b, byte(len(f.Digests)))
+	for _, d := range f.Digests {
+		b = appendText(b, string(d))
+	}
+	b = append(b, byte(min(len(f.Results), 255)))
+	for _, text := range f.Results[:min(len(f.Results), 255)] {
+		b = append(b, l.textID(text))
+	}
+	l.kept += int64(len(b)-len(l.chunks[last])) - int64(need)
+	l.chunks[last] = b
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func appendText(b []byte, text string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(text)))
+	return append(b, text...)
+}
+
+// textID returns the number of a text. There are few of them, because results are words
+// of the program and not of the tree; all beyond the 255th are the same.
+func (l *Files) textID(text string) uint8 {
+	id, known := l.textIDs[text]
+	switch {
+	case known:
+		return id
+	case len(l.texts) == 255:
+		text = "other"
+		if id, known = l.textIDs[text]; known {
+			return id
+		}
+	}
+	id = uint8(len(l.texts))
+	l.texts = append(l.texts, text)
+	l.textIDs[text] = id
+	return id
+}
+
+// record is one that was read again.
+type record struct {
+	File
+	path []byte
+	mark bool
+}
+
+// decoder takes a record apart.
+type decoder struct{ b []byte }
+
+func (d *decoder) bytes() []byte {
+	n, size := binary.Uvarint(d.b)
+	part := d.b[size : size+int(n)]
+	d.b = d.b[size+int(n):]
+	return part
+}
+
+func (d *decoder) byte() byte {
+	b := d.b[0]
+	d.b = d.b[1:]
+	return b
+}
+
+func (d *decoder) number() int64 {
+	n, size := binary.Varint(d.b)
+	d.b = d.b[size:]
+	return n
+}
+
+func (l *Files) at(at location) decoder { return decoder{l.chunks[at.chunk][at.offset:]} }
+
+// read reads a record. Its slices are used again by the next call with r.
+func (l *Files) read(at location, r *record) {
+	d := l.at(at)
+	r.Digests, r.Results, r.Mtime = r.Digests[:0], r.Results[:0], time.Time{}
+	r.path = d.bytes()
+	r.mark = d.byte() == 1
+	r.Kind = string(d.bytes())
+	r.Size = d.number()
+	hasTime, seconds := d.byte() == 1, d.number()
+	if hasTime {
+		r.Mtime = time.Unix(seconds, 0)
+	}
+	for range d.byte() {
+		r.Digests = append(r.Digests, d.bytes())
+	}
+	for range d.byte() {
+		r.Results = append(r.Results, l.texts[d.byte()])
+	}
+}
+
+// entry is one entry with all that was added about it.
+type entry struct {
+	File
+	marks []string
+}
+
+// each calls yield for each entry in the order of the paths. The entry is the caller's
+// until yield returns.
+func (l *Files) each(yield func(*entry)) {
+	slices.SortStableFunc(l.index, func(a, b location) int {
+		da, db := l.at(a), l.at(b)
+		return bytes.Compare(da.bytes(), db.bytes())
+	})
+	var r record
+	var e entry
+	for i, at := range l.index {
+		l.read(at, &r)
+		if i == 0 || e.Path != string(r.path) {
+			if i > 0 {
+				yield(&e)
+			}
+			e = entry{File: File{Path: string(r.path), Size: -1, Digests: e.Digests[:0], Results: e.Results[:0]}}
+		}
+		e.merge(&r)
+	}
+	if len(l.index) > 0 {
+		yield(&e)
+	}
+}
+
+// merge adds a record of the same path: a mark, or what a further manifest lists.
+func (e *entry) merge(r *record) {
+	if r.mark {
+		if !slices.Contains(e.marks, r.Results[0]) {
+			e.marks = append(e.marks, r.Results[0])
+		}
+		return
+	}
+	e.Kind, e.Size, e.Mtime = r.Kind, max(e.Size, r.Size), r.Mtime
+	for i, digest := range r.Digests {
+		if i == len(e.Digests) {
+			e.Digests = append(e.Digests, nil)
+		}
+		if len(digest) > 0 {
+			e.Digests[i] = digest
+		}
+	}
+	if len(r.Results) > 0 {
+		e.Results = append(e.Results[:0], r.Results...)
+	}
+}

@@ -1,0 +1,221 @@
+package report
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// generator marks a page as a report, which a later report may replace. It is in the
+// first bytes of the page.
+const (
+	generator     = `<meta name="generator" content="Sealift report">`
+	generatorZone = 512 // bytes at the beginning
+)
+
+// Place is where a report will be.
+type Place struct {
+	Path string // as the user named it
+
+	fs        *fsys.FS
+	dir, name string
+	had       *fsys.Info // of the report that is there; nil if there is none
+}
+
+var (
+	errNotReport = errors.New("it exists and is not a report of Sealift; choose another name")
+	errExchanged = errors.New("another process has created or changed it since the run began")
+)
+
+// Open finds the place of a report, and returns an error if a file is there that is not
+// a report. It writes nothing. The directory need not exist yet. sys is nil for the system's
+// own files.
+func Open(sys *fsys.FS, path string) (*Place, error) {
+	absolute, err := fsys.AbsolutePath(path)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
+		return nil, errors.New("the name of a file is missing")
+	}
+	p := &Place{Path: path, fs: sys, dir: filepath.Dir(absolute), name: filepath.Base(absolute)}
+	for name := range strings.SplitSeq(absolute, string(filepath.Separator)) {
+		if len(name) >= len(fsys.Reserved) && strings.EqualFold(name[:len(fsys.Reserved)], fsys.Reserved) {
+			return nil, fmt.Errorf("names that begin with %s are for unfinished copies", fsys.Reserved)
+		}
+	}
+	dir, err := p.fs.OpenRoot(p.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	p.had, err = p.look(dir)
+	return p, err
+}
+
+// look returns what has the name of the report, nil if nothing has. It is an error if
+// that is not a report.
+func (p *Place) look(dir *fsys.Dir) (*fsys.Info, error) {
+	info, err := dir.Lstat(p.name)
+	if fsys.NoSuchFile(err) {
+		return nil, nil //nolint:nilnil // nothing is there
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info.Kind != fsys.Regular {
+		return nil, fmt.Errorf("it is a %s, and not a report of Sealift; choose another name", info.Kind)
+	}
+	f, info, err := dir.Open(p.name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	start := make([]byte, generatorZone)
+	n, err := fsys.ReaderAt{File: f}.ReadAt(start, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if !strings.Contains(string(start[:n]), generator) {
+		return nil, errNotReport
+	}
+	return &info, nil
+}
+
+// Inside reports whether the place is the directory dir or below it, by identity and not
+// by name.
+func (p *Place) Inside(dir string) (bool, error) {
+	root, err := os.Stat(dir)
+	if err != nil {
+		return false, err
+	}
+	_, inside, err := p.below(root)
+	return inside, err
+}
+
+// Below returns the path of the place below the directory dir, "" if it is elsewhere.
+func (p *Place) Below(dir string) string {
+	root, err := os.Stat(dir)
+	if err != nil {
+		return ""
+	}
+	path, _, _ := p.below(root)
+	return path
+}
+
+// below goes up from the nearest directory that exists.
+func (p *Place) below(root fs.FileInfo) (path string, inside bool, err error) {
+	dir, rest := p.dir, p.name
+	for {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			dir = real
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return "", false, err
+		}
+		dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest)
+	}
+	for {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return "", false, err
+		}
+		if os.SameFile(info, root) {
+			return rest, true, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", false, nil
+		}
+		dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// Is reports whether the place is that of an existing file.
+func (p *Place) Is(file string) bool {
+	have, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	mine, err := os.Lstat(filepath.Join(p.dir, p.name))
+	return err == nil && os.SameFile(have, mine)
+}
+
+// Write writes a report by calling render, and makes its directory if that does not exist.
+// The report is complete, synced and has its name, or else what was there stays.
+func (p *Place) Write(render func(io.Writer) error) error {
+	if err := os.MkdirAll(p.dir, 0o777); err != nil { //nolint:gosec // the umask decides
+		return err
+	}
+	dir, err := p.fs.OpenRoot(p.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	page, err := dir.Create(false)
+	if err != nil {
+		return err
+	}
+	defer page.Abort()
+	const bufferSize = 64 << 10 // bytes
+	buffered := bufio.NewWriterSize(&appender{file: &page.File}, bufferSize)
+	if err := render(buffered); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if err := fsys.IgnoreRefusal(page.Chmod(0o666 &^ fsys.Umask())); err != nil {
+		return err
+	}
+	if err := page.Sync(); err != nil {
+		return err
+	}
+	if err := p.commit(dir, page); err != nil {
+		return err
+	}
+	return dir.Sync()
+}
+
+// commit gives the page its name, if that is as Open has found it.
+func (p *Place) commit(dir *fsys.Dir, page *fsys.Pending) error {
+	if p.had == nil {
+		err := page.Commit(p.name)
+		if errors.Is(err, fs.ErrExist) {
+			return errExchanged
+		}
+		return err
+	}
+	switch now, err := p.look(dir); {
+	case err != nil:
+		return err
+	case now == nil || !now.SameState(*p.had):
+		return errExchanged
+	}
+	return page.CommitReplacing(p.name)
+}
+
+// appender writes at the end of a file.
+type appender struct {
+	file *fsys.File
+	off  int64
+}
+
+func (a *appender) Write(b []byte) (int, error) {
+	if err := a.file.WriteAt(b, a.off); err != nil {
+		return 0, err
+	}
+	a.off += int64(len(b))
+	return len(b), nil
+}

@@ -1,0 +1,77 @@
+package report
+
+// Limits of the list of problems.
+const (
+	maxGroups       = 200     // causes; further ones share a group for each kind
+	maxProblemPaths = 10_000  // paths that are listed, of all groups; the others are counted
+	maxProblemBytes = 2 << 20 // of these paths
+)
+
+// Problem is one thing that went wrong, or that a person should know.
+type Problem struct {
+	Kind   string // "failure", "mismatch", "conflict", "warning"
+	Path   string // "" if it is about no entry
+	Target string // the destination or the tree concerned; "" for the source or all
+	Cause  string // what it has in common with others: the stage and the error
+	Note   string // what is special about this one; perhaps ""
+}
+
+// Problems groups the problems of a run by their causes.
+type Problems struct {
+	groups []*Group
+	index  map[groupKey]*Group
+	paths  int
+	bytes  int
+}
+
+type groupKey struct{ kind, target, cause string }
+
+// Group has the problems with one cause.
+type Group struct {
+	Kind, Target, Cause string
+	Count               int64
+	Paths               []ProblemPath // at most Count
+}
+
+// ProblemPath is one path of a group.
+type ProblemPath struct{ Path, Note string }
+
+// otherCauses is the cause of the groups for what is too much.
+const otherCauses = "other causes"
+
+// Add adds a problem.
+func (p *Problems) Add(x Problem) {
+	if p.index == nil {
+		p.index = map[groupKey]*Group{}
+	}
+	key := groupKey{x.Kind, x.Target, x.Cause}
+	if p.index[key] == nil && len(p.groups) >= maxGroups {
+		key = groupKey{x.Kind, "", otherCauses}
+		x.Note = x.Cause
+	}
+	g := p.index[key]
+	if g == nil {
+		g = &Group{Kind: key.kind, Target: key.target, Cause: key.cause}
+		p.index[key] = g
+		p.groups = append(p.groups, g)
+	}
+	g.Count++
+	size := len(x.Path) + len(x.Note)
+	if size == 0 || p.paths >= maxProblemPaths || p.bytes+size > maxProblemBytes {
+		return
+	}
+	p.paths++
+	p.bytes += size
+	g.Paths = append(g.Paths, ProblemPath{x.Path, x.Note})
+}
+
+// Groups returns the groups in the order of their first problems.
+func (p *Problems) Groups() []*Group { return p.groups }
+
+// More is how many problems of the group have a path that is not listed.
+func (g *Group) More() int64 {
+	if len(g.Paths) == 0 {
+		return 0
+	}
+	return g.Count - int64(len(g.Paths))
+}

@@ -1,0 +1,312 @@
+package report
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// begun is when the runs of these tests begin.
+var begun = time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
+
+// example is a page with a bit of everything, and the names.
+func example(names ...string) *Page {
+	files := NewFiles(begun)
+	for i, name := range names {
+		files.Add(&File{Path: name, Size: int64(i) * 1000, Mtime: begun.Add(-time.Duration(i) * time.Hour), Digests: [][]byte{{0xab, byte(i)}}, Results: []string{"created"}})
+	}
+	samples := NewSamples([]string{"/mnt/a", "/mnt/b"})
+	for i := range int64(100) {
+		samples.Add(time.Duration(i+1)*FirstStep, []string{"copying", "flushing"}[i/80], []int64{i * 10_000, 200_000}, i == 99)
+	}
+	return &Page{
+		Command: "copy", Name: "report.html", Begun: begun, Verdict: "complete: 2 files at '/mnt/a'", Good: true,
+		Job:     []Fact{{Label: "program", Text: "sealift 1.0"}},
+		Totals:  []Fact{{Label: "files", Text: "2", Key: "counts.files", Value: "2"}},
+		Trees:   []Tree{{Role: "Source", Path: "/media/card", Facts: []Fact{{Label: "file system", Text: "exfat"}}}},
+		Samples: samples, Files: files, Problems: &Problems{},
+		Shares:  []Share{{"CPU", 0.75}, {"the destination", 0.2}},
+		Stages:  []Stage{{"hash", "CPU", "1.2 s", "3 MB", "2 MB/s", "7"}},
+		Digests: []string{"sha256"}, AppendDigest: func(b []byte, _ int, d []byte) []byte { return hex.AppendEncode(b, d) },
+	}
+}
+
+func text(t *testing.T, p *Page) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, p.Write(&b))
+	return b.String()
+}
+
+// Names come from cards and from the network. Nothing of them is markup, moves the text
+// around or hides.
+func TestHostileNamesAreHarmless(t *testing.T) {
+	long := strings.Repeat("long/", 819)
+	hostile := []string{
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, "</style><b>", "</td></tr></table>",
+		"right\u202eleft", "invalid\xff\xfe", "line\nfeed", "&amp;", "'quoted'", long + "end", "{{.Page}}", "-->", "zero\u200bwidth",
+	}
+	p := example(hostile...)
+	p.Name = `</style><script>alert(1)</script>" "` + "\u202e"
+	p.Verdict = hostile[0]
+	p.Trees[0].Path = hostile[1]
+	p.Trees[0].Facts[0].Text = hostile[2]
+	p.Shares[0].Place = hostile[0]
+	for _, name := range hostile {
+		p.Problems.Add(Problem{Kind: "failure", Path: name, Target: name, Cause: name, Note: name})
+		p.Files.Mark(name, name)
+	}
+	page := text(t, p)
+	require.Equal(t, 1, strings.Count(page, "<script"))
+	require.Equal(t, 1, strings.Count(page, "</style"))
+	for _, bad := range []string{"<img", "<b>", "\u202e", "\u200b", "\xff", "onerror=alert(1)>"} {
+		require.False(t, strings.Contains(page, bad), bad)
+	}
+	contains := func(want string) { require.True(t, strings.Contains(page, want), want) }
+	contains(`&lt;script&gt;alert(1)&lt;/script&gt;`)
+	contains(`right\342\200\256left`)
+	contains(long + "end")
+	require.Equal(t, len(hostile), strings.Count(page, `<tr><td class="path">`))
+}
+
+func TestRowsAreInTheOrderOfThePaths(t *testing.T) {
+	p := example("b", "a", "c")
+	p.Files.Mark("b", "mismatch")
+	p.Files.Mark("d", "failed")
+	p.Files.Mark("d", "failed")
+	var got []string
+	p.Files.each(func(e *entry) { got = append(got, e.Path+" "+strings.Join(append(e.marks, e.Results...), "+")) })
+	require.Equal(t, []string{"a created", "b mismatch+created", "c created", "d failed"}, got)
+	page := text(t, p)
+	require.Contains(t, page, `<td class="path"><bdi>b</bdi></td><td class="number">0</td><td class="time">2026-03-14 15:09:26</td><td class="digest">ab00</td><td><strong class="bad-text">mismatch</strong></td>`)
+}
+
+func TestResultsAtSeveralDestinations(t *testing.T) {
+	require.Equal(t, "created", resultText([]string{"created", "created"}))
+	require.Equal(t, "1: created, 3: conflict", resultText([]string{"created", "", "conflict"}))
+	require.Empty(t, resultText(nil))
+}
+
+// Above the limit, the page has the problems and the totals, and names the manifest.
+func TestTooManyFilesAreNotListed(t *testing.T) {
+	p := example()
+	for range maxFiles {
+		p.Files.Add(&File{Path: "same", Size: 5, Mtime: begun})
+	}
+	require.True(t, p.Files.Listed())
+	p.Files.Add(&File{Path: "one more", Size: 5, Mtime: begun})
+	p.Files.Mark("late", "failed")
+	require.False(t, p.Files.Listed())
+	require.Zero(t, p.Files.chunks)
+	p.Elsewhere = "The manifest lists them."
+	p.Problems.Add(Problem{Kind: "failure", Path: "late", Cause: "read: I/O error"})
+	page := text(t, p)
+	require.Contains(t, page, "The manifest lists them.")
+	require.Contains(t, page, "late")
+	require.NotContains(t, page, `<table class="files"`)
+	require.Contains(t, page, ">50,001<") // in the histogram
+}
+
+func TestLongNamesDoNotExceedTheMemory(t *testing.T) {
+	f := NewFiles(begun)
+	name := strings.Repeat("x", 4000)
+	for range maxFiles {
+		f.Add(&File{Path: name})
+		require.LessOrEqual(t, f.kept, int64(maxFileBytes))
+	}
+	require.False(t, f.Listed())
+	require.Equal(t, int64(maxFiles), f.Count())
+}
+
+func TestAMillionFilesNeed16MiB(t *testing.T) {
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	l := NewFiles(begun)
+	f := File{Path: strings.Repeat("directory/", 12) + "clip.mov", Size: 1 << 30, Mtime: begun, Digests: [][]byte{make([]byte, 32)}, Results: []string{"created"}}
+	for range maxFiles {
+		l.Add(&f)
+	}
+	require.True(t, l.Listed())
+	require.Less(t, live()-before, int64(16<<20))
+	for range 1_000_000 - maxFiles {
+		l.Add(&f)
+	}
+	require.Less(t, live()-before, int64(1<<20))
+	require.Equal(t, int64(1_000_000), l.Count())
+}
+
+func TestProblemsAreGroupedAndBounded(t *testing.T) {
+	var p Problems
+	for i := range 3 * maxProblemPaths {
+		p.Add(Problem{Kind: "failure", Path: "path", Cause: []string{"read: I/O error", "write: no space"}[i%2]})
+	}
+	require.Len(t, p.Groups(), 2)
+	require.Equal(t, int64(3*maxProblemPaths/2), p.Groups()[0].Count)
+	require.Equal(t, int64(maxProblemPaths), p.Groups()[0].More())
+
+	p = Problems{}
+	for i := range 2 * maxGroups {
+		p.Add(Problem{Kind: "warning", Path: "path", Cause: strings.Repeat("x", i)})
+	}
+	require.Len(t, p.Groups(), maxGroups+1)
+	require.Equal(t, Group{Kind: "warning", Cause: otherCauses, Count: maxGroups}, Group{p.Groups()[maxGroups].Kind, "", p.Groups()[maxGroups].Cause, p.Groups()[maxGroups].Count, nil})
+}
+
+// However long a run is, the picture has some hundreds of points and no byte is lost.
+func TestSamplesKeepAllBytesInBoundedMemory(t *testing.T) {
+	s := NewSamples([]string{"a", "b"})
+	now, total := time.Duration(0), int64(0)
+	for i := range int64(200_000) {
+		now += FirstStep
+		s.Add(now, "copying", []int64{i, 1}, false)
+		total += i
+	}
+	s.Add(now+1, "done", []int64{0, 0}, true)
+	require.LessOrEqual(t, len(s.ends), maxPoints)
+	require.Greater(t, len(s.ends), maxPoints/2-2)
+	sums := [2]int64{}
+	for i, n := range s.bytes {
+		sums[i%2] += n
+	}
+	require.Equal(t, [2]int64{total, 200_000}, sums)
+}
+
+func TestSpeed(t *testing.T) {
+	s := NewSamples([]string{"a", "never"})
+	for i := range int64(100) { // 5 s: 1 MB/s, but 0.2 MB/s from 2 s to 4 s
+		n := int64(50_000)
+		if i >= 40 && i < 80 {
+			n = 10_000
+		}
+		s.Add(time.Duration(i+1)*FirstStep, "copying", []int64{n, 0}, false)
+	}
+	speed, ok := s.Speed(0)
+	require.True(t, ok)
+	require.InDelta(t, 0.68e6, speed.Average, 1)
+	require.InDelta(t, 0.2e6, speed.Slowest, 1)
+	require.Equal(t, time.Second, speed.Spell)
+	require.Equal(t, 2*time.Second, speed.At)
+	_, ok = s.Speed(1)
+	require.False(t, ok)
+	p := s.plot()
+	require.Len(t, p.Lines, 1)
+	require.Contains(t, p.Text, "a: 680 kB/s on average, 200 kB/s in the slowest 1.0 s (at 0:02)")
+}
+
+func TestScales(t *testing.T) {
+	for v, want := range map[float64]float64{0: 1, 1: 1, 99: 100, 101: 150, 1.5e9: 1.5e9, 1.6e9: 2e9, 7: 8} {
+		highest, step := niceScale(v)
+		require.InDelta(t, want, highest, 1e-6, "%v", v)
+		require.LessOrEqual(t, highest/step, 4.0)
+	}
+	for total := time.Millisecond; total < 1000*time.Hour; total = total*3 + 1 {
+		marks := total / niceTime(total)
+		require.LessOrEqual(t, marks, time.Duration(5), total)
+	}
+}
+
+func TestHistogramClasses(t *testing.T) {
+	f := NewFiles(begun)
+	for _, size := range []int64{0, 1, 999, 1000, 20e9} {
+		f.Add(&File{Path: "x", Size: size, Mtime: begun.Add(time.Hour)})
+	}
+	f.Add(&File{Path: "link", Kind: "symlink", Size: 3})
+	bars := f.Sizes.bars()
+	require.Equal(t, bar{"empty", 1, 0, 50}, bars[0])
+	require.Equal(t, bar{"below 1 kB", 2, 1000, 100}, bars[1])
+	require.Equal(t, bar{"10 GB and more", 1, 20e9, 50}, bars[len(bars)-1])
+	require.Equal(t, []bar{{"in the future", 5, 20e9 + 2000, 100}}, f.Ages.bars())
+}
+
+// A report replaces a report, and nothing else.
+func TestPlaceReplacesOnlyAReport(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "report.html")
+	write := func() error {
+		p, err := Open(nil, path)
+		if err != nil {
+			return err
+		}
+		return p.Write(example("a").Write)
+	}
+	require.NoError(t, write())
+	require.NoError(t, write())
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(page[:generatorZone]), generator)
+	require.Contains(t, string(page), "</html>")
+
+	require.NoError(t, os.WriteFile(path, []byte("<html>my notes"), 0o600))
+	require.ErrorIs(t, write(), errNotReport)
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.ErrorIs(t, write(), errNotReport)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	require.ErrorContains(t, write(), "it is a directory")
+	path = filepath.Join(dir, "new", "deep", "report.html")
+	require.NoError(t, write())
+	path = filepath.Join(dir, ".sealift-journal", "report.html")
+	require.ErrorContains(t, write(), ".sealift-")
+	path = dir + "/"
+	require.ErrorContains(t, write(), "name of a file is missing")
+}
+
+// What appears at the place while the run is under way stays.
+func TestPlaceDoesNotReplaceWhatAppears(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "report.html")
+	first, err := Open(nil, path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+	require.ErrorIs(t, first.Write(example().Write), errExchanged)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, first.Write(example().Write))
+
+	second, err := Open(nil, path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, first.Write(example("another").Write))
+	require.ErrorIs(t, second.Write(example().Write), errExchanged)
+	names, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, names, 1) // no temporary is left
+}
+
+func TestPlaceKnowsWhereItIs(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "src", "sub"), 0o700))
+	require.NoError(t, os.Symlink("src/sub", filepath.Join(dir, "link")))
+	for path, want := range map[string]string{
+		"src/r.html": "r.html", "src/sub/r.html": "sub/r.html", "src/new/deep/r.html": "new/deep/r.html",
+		"link/r.html": "sub/r.html", "link/new/r.html": "sub/new/r.html", "r.html": "", "srcs/r.html": "",
+	} {
+		p, err := Open(nil, filepath.Join(dir, path))
+		require.NoError(t, err)
+		require.Equal(t, filepath.FromSlash(want), p.Below(filepath.Join(dir, "src")), path)
+		inside, err := p.Inside(filepath.Join(dir, "src"))
+		require.NoError(t, err)
+		require.Equal(t, want != "", inside, path)
+	}
+}
+
+// The example in the documentation looks as reports do now. After a change of the page,
+// record it again.
+func TestTheExampleIsOfThisPage(t *testing.T) {
+	example, err := os.ReadFile("../../docs/report-example.html")
+	require.NoError(t, err)
+	for _, part := range []string{styleText, scriptText, generator} {
+		require.True(t, strings.Contains(string(example), part), "docs/report-example.html is of another version")
+	}
+}

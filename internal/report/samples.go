@@ -1,0 +1,151 @@
+package report
+
+import (
+	"time"
+)
+
+const (
+	drawnPoints = 120                   // of each line at most; more are noise
+	leastPoints = 4                     // fewer make no picture
+	maxPoints   = 480                   // that are kept
+	FirstStep   = 50 * time.Millisecond // between two samples, at first
+	leastSpell  = time.Second           // shorter ones say nothing of a device's speed
+	// leastSpells is how many of them a run lasts at least, or else the slowest says no more
+	// than the average.
+	leastSpells = 3
+)
+
+// Samples records how many bytes each of several series had at each moment of a run. When
+// there are too many samples, it joins each two, so its memory does not grow. It is used
+// from one goroutine at a time.
+type Samples struct {
+	names  []string
+	step   time.Duration // between two samples
+	ends   []time.Duration
+	bytes  []int64 // of each sample, those of all series
+	phases []phase
+	taken  time.Duration // the end of the last sample
+	rest   []int64       // bytes since then
+}
+
+// phase is what the run was busy with from a moment on.
+type phase struct {
+	name string
+	from time.Duration
+}
+
+// NewSamples records the series with these names.
+func NewSamples(names []string) *Samples {
+	return &Samples{names: names, step: FirstStep, rest: make([]int64, len(names))}
+}
+
+// Add adds bytes that the series have got since the last call, at a time after the
+// beginning of the run, and what the run is busy with since then. last ends the recording.
+func (s *Samples) Add(now time.Duration, phaseName string, bytes []int64, last bool) {
+	if n := len(s.phases); n == 0 || s.phases[n-1].name != phaseName {
+		s.phases = append(s.phases, phase{phaseName, s.taken})
+	}
+	for i, n := range bytes {
+		s.rest[i] += n
+	}
+	if now <= s.taken || now-s.taken < s.step-s.step/8 && !last {
+		return
+	}
+	if len(s.ends) == maxPoints {
+		s.join(2)
+		s.step *= 2
+	}
+	s.ends = append(s.ends, now)
+	s.bytes = append(s.bytes, s.rest...)
+	s.taken = now
+	clear(s.rest)
+}
+
+// join joins each k samples.
+func (s *Samples) join(k int) {
+	n := len(s.names)
+	joined := (len(s.ends) + k - 1) / k
+	for i := range joined {
+		last := min(i*k+k, len(s.ends)) - 1
+		sums := make([]int64, n)
+		for from := i * k; from <= last; from++ {
+			for series := range n {
+				sums[series] += s.bytes[from*n+series]
+			}
+		}
+		s.ends[i] = s.ends[last]
+		copy(s.bytes[i*n:], sums)
+	}
+	s.ends, s.bytes = s.ends[:joined], s.bytes[:joined*n]
+}
+
+// rate is the speed of a series in sample i, in bytes per second.
+func (s *Samples) rate(series, i int) float64 {
+	begin := time.Duration(0)
+	if i > 0 {
+		begin = s.ends[i-1]
+	}
+	if s.ends[i] <= begin {
+		return 0
+	}
+	return float64(s.bytes[i*len(s.names)+series]) / (s.ends[i] - begin).Seconds()
+}
+
+// Speed describes a series over a run.
+type Speed struct {
+	Average float64       // bytes per second, while it moved
+	Slowest float64       // bytes per second, in the slowest spell; -1 if the run was too short
+	Spell   time.Duration // the length of that
+	At      time.Duration // the beginning of that
+}
+
+// Speed returns the speeds of a series, from its first byte to its last. ok is false if
+// it has none.
+func (s *Samples) Speed(series int) (speed Speed, ok bool) {
+	n := len(s.names)
+	first, last := -1, -1
+	for i := range s.ends {
+		if s.bytes[i*n+series] > 0 {
+			last = i
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	if first < 0 {
+		return Speed{}, false
+	}
+	begins := func(i int) time.Duration {
+		if i == 0 {
+			return 0
+		}
+		return s.ends[i-1]
+	}
+	total := int64(0)
+	for i := first; i <= last; i++ {
+		total += s.bytes[i*n+series]
+	}
+	if d := s.ends[last] - begins(first); d > 0 {
+		speed.Average = float64(total) / d.Seconds()
+	}
+	speed.Slowest = -1
+	if s.ends[last]-begins(first) < leastSpells*leastSpell {
+		return speed, true
+	}
+	spell, from := int64(0), first
+	for i := first; i <= last; i++ {
+		spell += s.bytes[i*n+series]
+		for from < i && s.ends[i]-begins(from+1) >= leastSpell {
+			spell -= s.bytes[from*n+series]
+			from++
+		}
+		d := s.ends[i] - begins(from)
+		if d < leastSpell {
+			continue
+		}
+		if rate := float64(spell) / d.Seconds(); speed.Slowest < 0 || rate < speed.Slowest {
+			speed.Slowest, speed.Spell, speed.At = rate, d, begins(from)
+		}
+	}
+	return speed, true
+}
