@@ -32,26 +32,35 @@ const (
 type Plan struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
-	ID      string    `json:"id"` // 32 hexadecimal digits
+	ID      string    `json:"id"`   // 32 hexadecimal digits
+	Kind    string    `json:"kind"` // KindCopy or KindVerify
 	Created time.Time `json:"created"`
 	Sealift string    `json:"sealift"` // the version of the program
 
-	Options Options `json:"options"`
-	Source  Root    `json:"source"`
-	Targets []Root  `json:"targets"`
-	Lists   []List  `json:"lists"` // manifests in the source
+	Options Options  `json:"options"`
+	Source  Root     `json:"source"`
+	Sample  []Sample `json:"sample"` // of the source
+	Targets []Target `json:"targets"`
+	Lists   []List   `json:"lists"` // manifests in the source
+	Late    []Text   `json:"late"`  // files of the source that have names of manifests; no shard has them
 
-	Totals Totals `json:"totals"`
-	Shards []File `json:"shards"`
-	Dirs   File   `json:"dirs"`
+	Totals  Totals `json:"totals"`
+	Shards  []File `json:"shards"`
+	Dirs    File   `json:"dirs"`
+	Missing File   `json:"missing"`
 }
 
+// The kinds of plans.
+const (
+	KindCopy   = "copy"
+	KindVerify = "verify"
+)
+
 // Options are the options of the copy that decide about its result. Options about the machine,
-// such as the number of workers, belong to each run. Values are those of the flags.
+// such as the number of workers, belong to each task. Values are those of the flags.
 type Options struct {
 	Hashes         []hash.Algorithm `json:"hashes"`
 	Manifest       Text             `json:"manifest"` // "" for the usual name
-	Level          int              `json:"level"`    // of the manifest names
 	Policy         string           `json:"overwrite_policy"`
 	BackupDir      Text             `json:"backup_dir"`
 	Preserve       []string         `json:"preserve"`
@@ -60,8 +69,8 @@ type Options struct {
 	Reflink        string           `json:"reflink"`
 	Verify         string           `json:"verify"`
 	SourceManifest string           `json:"source_manifest"`
-	Rules          []Rule           `json:"rules"` // of the filters, in their order
-	FilesFrom      bool             `json:"files_from"`
+	Rules          []Rule           `json:"rules"`      // of the filters, in their order
+	FilesFrom      string           `json:"files_from"` // fingerprint of its paths in hexadecimal; "" without
 	OneFileSystem  bool             `json:"one_file_system"`
 }
 
@@ -79,7 +88,23 @@ type Root struct {
 	Ino  uint64 `json:"ino"`
 }
 
-// List is a manifest in the source.
+// Target is a destination.
+type Target struct {
+	Root
+	Level int `json:"level"` // of the names of its manifests
+}
+
+// Sample is an entry of the source by which a task recognises it.
+type Sample struct {
+	Path Text   `json:"path"`
+	Ino  uint64 `json:"ino"`
+}
+
+// maxSample is how many entries of the source are in plan.json for that.
+const maxSample = 16
+
+// List is a manifest in the source. The name is "" for all manifests of one hash that are
+// each about the one file beside them.
 type List struct {
 	Name Text           `json:"name"`
 	Hash hash.Algorithm `json:"hash"`
@@ -91,7 +116,6 @@ type Totals struct {
 	Directories int64 `json:"directories"`
 	Bytes       int64 `json:"bytes"` // of regular files; files with several names count once
 	LinkGroups  int64 `json:"link_groups"`
-	Absent      int64 `json:"absent"` // paths that manifests of the source list and the plan does not have
 }
 
 // File describes a file of the plan.
@@ -201,8 +225,17 @@ func parsePlan(r io.Reader) (*Plan, error) {
 
 // encode returns the only spelling of the plan.
 func (p *Plan) encode() ([]byte, error) {
+	p.Sample, p.Lists, p.Late = notNil(p.Sample), notNil(p.Lists), notNil(p.Late)
 	text, err := json.MarshalIndent(p, "", " ")
 	return append(text, '\n'), err
+}
+
+// notNil returns a list that JSON writes as one, also without elements.
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func (p *Plan) validate() error {
@@ -213,9 +246,11 @@ func (p *Plan) validate() error {
 		return fmt.Errorf("it has %d shards", len(p.Shards))
 	case len(p.Targets) == 0:
 		return errors.New("it has no destination")
-	case p.Options.Level < 0:
-		return errors.New("the level of its manifests is negative")
-	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0 || p.Totals.Absent < 0:
+	case len(p.Sample) > maxSample:
+		return errors.New("its sample of the source is too large")
+	case p.Kind != KindCopy && p.Kind != KindVerify:
+		return fmt.Errorf("its kind is unknown: %q", p.Kind)
+	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0:
 		return errors.New("a total is negative")
 	}
 	for i, a := range p.Options.Hashes {
@@ -224,18 +259,33 @@ func (p *Plan) validate() error {
 		}
 	}
 	for _, l := range p.Lists {
-		if !l.Hash.Known() || !isTreePath(string(l.Name)) {
+		if !l.Hash.Known() || l.Name != "" && !isTreePath(string(l.Name)) {
 			return fmt.Errorf("malformed manifest %q of the source", l.Name)
 		}
 	}
+	for _, s := range p.Sample {
+		if !isTreePath(string(s.Path)) {
+			return fmt.Errorf("malformed path %q of the sample", s.Path)
+		}
+	}
+	for _, path := range p.Late {
+		if !isTreePath(string(path)) {
+			return fmt.Errorf("malformed path %q of a late entry", path)
+		}
+	}
+	for _, t := range p.Targets {
+		if t.Level < 0 {
+			return errors.New("the level of its manifests is negative")
+		}
+	}
 	var entries int64
-	for _, f := range append(slices.Clone(p.Shards), p.Dirs) {
+	for _, f := range append(slices.Clone(p.Shards), p.Dirs, p.Missing) {
 		if f.Entries < 0 || f.Bytes < 0 || f.Cost < 0 || f.Size <= 0 || !isHex(f.SHA256, 32) {
 			return errors.New("it describes a file that cannot be")
 		}
 		entries += f.Entries
 	}
-	if entries != p.Totals.Entries+p.Totals.Directories {
+	if entries != p.Totals.Entries+p.Totals.Directories+p.Missing.Entries {
 		return errors.New("its totals are not those of its shards")
 	}
 	return nil
@@ -299,10 +349,11 @@ func fieldsOf(o Options) (map[string]json.RawMessage, error) {
 
 // The names in the directory of a plan.
 const (
-	planName   = "plan.json"
-	shardsName = "shards"
-	dirsName   = "dirs"
-	workName   = "work"
+	planName    = "plan.json"
+	shardsName  = "shards"
+	dirsName    = "dirs"
+	missingName = "missing"
+	workName    = "work"
 )
 
 // shardName returns the name of a shard in the directories "shards" and "work".
