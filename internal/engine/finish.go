@@ -63,6 +63,7 @@ func (r *run) finish() (stopped bool) {
 				r.mark(t)
 			}
 			t.abandon(r)
+		case r.task != nil: // merge writes manifests and markers
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
 			r.mark(t) // if something has failed since
@@ -70,6 +71,9 @@ func (r *run) finish() (stopped bool) {
 			r.mark(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
+	}
+	if r.task != nil && !stopped {
+		r.task.finish(r, durable)
 	}
 	return stopped
 }
@@ -107,7 +111,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.group != nil {
 		t.group.Flushed(t.group.Mark())
 	}
-	if r.opts.Verify == VerifyOff {
+	if r.opts.Verify == VerifyOff && r.task == nil {
 		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
 		err = t.log.Checkpoint(t.syncNames)
@@ -216,6 +220,9 @@ func (t *target) abandon(r *run) {
 		if err := t.checkpoint(r, false); err != nil {
 			t.dropUnwritten(r, "", err)
 		}
+	}
+	if r.task != nil {
+		return
 	}
 	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return

@@ -14,6 +14,10 @@ import (
 func (r *run) startScan() (stop func()) {
 	c := r.counters
 	c.Phase.Store(int32(counters.PhaseCopying))
+	if r.task != nil {
+		r.task.showTotals(c)
+		return func() {}
+	}
 	if !c.CountTotals {
 		return func() {}
 	}

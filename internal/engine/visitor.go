@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -84,6 +85,9 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
+	if r.task != nil && errors.Is(err, fs.ErrNotExist) {
+		err = errVanished
+	}
 	r.reportSource(p, failure.StageScan, err)
 }
 
@@ -100,6 +104,10 @@ func (r *run) warnReserved(path string) {
 // Leave completes a directory at all destinations: everything in it is done,
 // so its own metadata can be set and will stay.
 func (r *run) Leave(d *walk.Dir) {
+	if r.task != nil {
+		r.leaveTask(d)
+		return
+	}
 	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
 		r.emptyDirs.add(d.Path()) // nothing was put into it
 	}
