@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -154,6 +155,9 @@ func (t *target) openExisting(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
+		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
+			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
+		}
 		return t.probe(r)
 	}
 	if t.Name == "" {
@@ -162,15 +166,8 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	if t.journal, err = resume.OpenJournal(t.root, name); err != nil {
-		if errors.Is(err, fsys.ErrLocked) {
-			t.leaveToOther()
-			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
-		}
-		if planned, ok := errors.AsType[*resume.PlanError](err); ok {
-			return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
-		}
-		return fmt.Errorf("the journal cannot be made in it: %w", err)
+	if t.journal, err = r.openJournal(t.root, name); err != nil {
+		return t.refuseJournal(err)
 	}
 	if t.created {
 		t.rootOurs, err = true, resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone)
@@ -183,6 +180,18 @@ func (t *target) openExisting(r *run) error {
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
+}
+
+// refuseJournal makes a refusal of the error with which the journal was opened, if it is one.
+func (t *target) refuseJournal(err error) error {
+	if errors.Is(err, fsys.ErrLocked) {
+		t.leaveToOther()
+		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
+	}
+	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
+	}
+	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }
 
 // probe finds out what the root's file system can do. Those mounted below are probed
@@ -425,7 +434,12 @@ func (t *target) flush(r *run) error {
 	if err := t.root.Sync(); err != nil {
 		return err
 	}
-	for dir := t.Dir; dir != t.Anchor; { // the names of the directories that were made
+	return t.syncWay()
+}
+
+// syncWay flushes the names of the directories that were made for the destination.
+func (t *target) syncWay() error {
+	for dir := t.Dir; dir != t.Anchor; {
 		dir = parentOf(dir)
 		parent, err := t.FS.OpenRoot(dir)
 		if err != nil {
