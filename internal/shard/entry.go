@@ -184,6 +184,15 @@ func (f *fields) natural(word string, limit uint64) uint64 {
 	return n
 }
 
+// integer is natural for any number of 64 bits.
+func (f *fields) integer(word string) int64 {
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != word {
+		f.fail(errNumber)
+	}
+	return n
+}
+
 func (f *fields) time(word string) fsys.Time {
 	sec, nsec, _ := strings.Cut(word, ".")
 	var t fsys.Time

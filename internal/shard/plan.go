@@ -33,25 +33,33 @@ type Plan struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
 	ID      string    `json:"id"` // 32 hexadecimal digits
+	Kind    string    `json:"kind"` // KindCopy or KindVerify
 	Created time.Time `json:"created"`
 	Sealift string    `json:"sealift"` // the version of the program
 
-	Options Options `json:"options"`
-	Source  Root    `json:"source"`
-	Targets []Root  `json:"targets"`
-	Lists   []List  `json:"lists"` // manifests in the source
+	Options Options  `json:"options"`
+	Source  Root     `json:"source"`
+	Sample  []Sample `json:"sample"` // of the source
+	Targets []Target `json:"targets"`
+	Lists   []List   `json:"lists"` // manifests in the source
+	Late    []Text   `json:"late"`  // files of the source that have names of manifests; no shard has them
 
 	Totals Totals `json:"totals"`
 	Shards []File `json:"shards"`
 	Dirs   File   `json:"dirs"`
 }
 
+// The kinds of plans.
+const (
+	KindCopy   = "copy"
+	KindVerify = "verify"
+)
+
 // Options are the options of the copy that decide about its result. Options about the machine,
-// such as the number of workers, belong to each run. Values are those of the flags.
+// such as the number of workers, belong to each task. Values are those of the flags.
 type Options struct {
 	Hashes         []hash.Algorithm `json:"hashes"`
 	Manifest       Text             `json:"manifest"` // "" for the usual name
-	Level          int              `json:"level"`    // of the manifest names
 	Policy         string           `json:"overwrite_policy"`
 	BackupDir      Text             `json:"backup_dir"`
 	Preserve       []string         `json:"preserve"`
@@ -61,7 +69,7 @@ type Options struct {
 	Verify         string           `json:"verify"`
 	SourceManifest string           `json:"source_manifest"`
 	Rules          []Rule           `json:"rules"` // of the filters, in their order
-	FilesFrom      bool             `json:"files_from"`
+	FilesFrom      string           `json:"files_from"` // fingerprint of its paths in hexadecimal; "" without
 	OneFileSystem  bool             `json:"one_file_system"`
 }
 
@@ -79,7 +87,23 @@ type Root struct {
 	Ino  uint64 `json:"ino"`
 }
 
-// List is a manifest in the source.
+// Target is a destination.
+type Target struct {
+	Root
+	Level int `json:"level"` // of the names of its manifests
+}
+
+// Sample is an entry of the source by which a task recognises it.
+type Sample struct {
+	Path Text   `json:"path"`
+	Ino  uint64 `json:"ino"`
+}
+
+// maxSample is how many entries of the source are in plan.json for that.
+const maxSample = 16
+
+// List is a manifest in the source. The name is "" for all manifests of one hash that are
+// each about the one file beside them.
 type List struct {
 	Name Text           `json:"name"`
 	Hash hash.Algorithm `json:"hash"`
@@ -213,8 +237,10 @@ func (p *Plan) validate() error {
 		return fmt.Errorf("it has %d shards", len(p.Shards))
 	case len(p.Targets) == 0:
 		return errors.New("it has no destination")
-	case p.Options.Level < 0:
-		return errors.New("the level of its manifests is negative")
+	case len(p.Sample) > maxSample:
+		return errors.New("its sample of the source is too large")
+	case p.Kind != KindCopy && p.Kind != KindVerify:
+		return fmt.Errorf("its kind is unknown: %q", p.Kind)
 	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0 || p.Totals.Absent < 0:
 		return errors.New("a total is negative")
 	}
@@ -224,8 +250,23 @@ func (p *Plan) validate() error {
 		}
 	}
 	for _, l := range p.Lists {
-		if !l.Hash.Known() || !isTreePath(string(l.Name)) {
+		if !l.Hash.Known() || l.Name != "" && !isTreePath(string(l.Name)) {
 			return fmt.Errorf("malformed manifest %q of the source", l.Name)
+		}
+	}
+	for _, s := range p.Sample {
+		if !isTreePath(string(s.Path)) {
+			return fmt.Errorf("malformed path %q of the sample", s.Path)
+		}
+	}
+	for _, path := range p.Late {
+		if !isTreePath(string(path)) {
+			return fmt.Errorf("malformed path %q of a late entry", path)
+		}
+	}
+	for _, t := range p.Targets {
+		if t.Level < 0 {
+			return errors.New("the level of its manifests is negative")
 		}
 	}
 	var entries int64

@@ -13,10 +13,11 @@ import (
 
 // PlanOptions say what to plan.
 type PlanOptions struct {
+	Kind    string // KindCopy or KindVerify
 	Copy    Options
 	Sealift string // the version of the program
 	Source  Root
-	Targets []Root
+	Targets []Target
 	Lists   []List
 
 	Shards    int   // how many; 0 for a number that suits the source

@@ -31,9 +31,10 @@ func openTemp(t testing.TB) (*fsys.Dir, string) {
 
 func planOptions(shards int) PlanOptions {
 	return PlanOptions{
+		Kind:    KindCopy,
 		Copy:    Options{Hashes: []hash.Algorithm{hash.MD5}, Policy: "default"},
 		Source:  Root{Path: "/src", Ino: 2},
-		Targets: []Root{{Path: "/dst", Ino: 3}},
+		Targets: []Target{{Root: Root{Path: "/dst", Ino: 3}}},
 		Lists:   []List{{Name: "MD5SUMS", Hash: hash.MD5}},
 		Shards:  shards,
 		Links:   true,

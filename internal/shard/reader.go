@@ -88,8 +88,8 @@ func (l *lines) check(head string) error {
 	return err
 }
 
-// maxLine is the longest line, in bytes: a path in which every byte is escaped.
-const maxLine = 2*MaxPath + 4096
+// maxLine is the longest line, in bytes: a path in which every byte is escaped, in JSON.
+const maxLine = 6*MaxPath + 1<<20
 
 // next returns the next line without its line feed. It is valid until the next call.
 func (l *lines) next() ([]byte, error) {

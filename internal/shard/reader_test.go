@@ -29,7 +29,7 @@ func withShard(t testing.TB, text string, entries int64) (s *Store, shard string
 	shard = filepath.Join(path, shardsName, "00000")
 	require.NoError(t, os.WriteFile(shard, []byte(text), 0o600))
 	return &Store{dir: dir, Plan: &Plan{
-		ID: testID, Targets: []Root{{}}, Lists: []List{{Name: "MD5SUMS", Hash: hash.MD5}},
+		ID: testID, Kind: KindCopy, Targets: []Target{{}}, Lists: []List{{Name: "MD5SUMS", Hash: hash.MD5}},
 		Options: Options{Hashes: []hash.Algorithm{hash.MD5}},
 		Totals:  Totals{LinkGroups: 3},
 		Shards:  []File{fileOf(text, entries)},

@@ -148,7 +148,7 @@ func (s *sorter) endRun(w runWriter) error {
 }
 
 // each calls yield for all records in order. Key and value are valid during the call.
-// It may be called again, but nothing can be added any more.
+// It may be called again. What is added in between is included then, unless seal was called.
 func (s *sorter) each(yield func(key, value []byte) error) error {
 	for len(s.runs) > fanIn {
 		if err := s.mergeRuns(); err != nil {

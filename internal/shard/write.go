@@ -76,9 +76,10 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // it never returns an error
 	plan := &Plan{
-		Format: formatName, Version: formatVersion, ID: hex.EncodeToString(id),
+		Format: formatName, Version: formatVersion, ID: hex.EncodeToString(id), Kind: p.opts.Kind,
 		Created: time.Now().UTC().Truncate(time.Second), Sealift: p.opts.Sealift,
-		Options: p.opts.Copy, Source: p.opts.Source, Targets: p.opts.Targets, Lists: p.opts.Lists,
+		Options: p.opts.Copy, Source: p.opts.Source, Sample: []Sample{},
+		Targets: p.opts.Targets, Lists: p.opts.Lists, Late: []Text{},
 	}
 	if plan.Lists == nil {
 		plan.Lists = []List{}
