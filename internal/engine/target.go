@@ -167,6 +167,9 @@ func (t *target) openExisting(r *run) error {
 			t.leaveToOther()
 			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
 		}
+		if planned, ok := errors.AsType[*resume.PlanError](err); ok {
+			return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
+		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
 	if t.created {
