@@ -186,7 +186,7 @@ func (j *Journal) Remove() error {
 	j.Removed = true
 	for i := range listing.Len() {
 		name := listing.Name(i)
-		if name == lockName { // last: once it is removed, the next run begins
+		if name == lockName || name == planName { // last: once they are removed, the next run begins
 			continue
 		}
 		if j.foreign[name] || name == certifiedName && len(j.foreign) > 0 {
@@ -196,6 +196,9 @@ func (j *Journal) Remove() error {
 		if err := j.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+	}
+	if err := j.dir.Remove(planName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if stays {
 		return nil
