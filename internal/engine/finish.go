@@ -66,6 +66,7 @@ func (r *run) finish() (stopped bool) {
 				r.mark(t)
 			}
 			t.abandon(r)
+		case r.task != nil: // merge writes manifests and markers
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
 			r.mark(t) // if something has failed since
@@ -74,7 +75,11 @@ func (r *run) finish() (stopped bool) {
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
-	if r.opts.merging != nil && !stopped {
+	switch {
+	case stopped:
+	case r.task != nil:
+		r.task.finish(r, durable)
+	case r.opts.merging != nil:
 		r.opts.merging.close(r, durable)
 	}
 	return stopped
@@ -113,7 +118,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.group != nil {
 		t.group.Flushed(t.group.Mark())
 	}
-	if r.opts.Verify == VerifyOff {
+	if r.opts.Verify == VerifyOff && r.task == nil {
 		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
 		err = t.log.Checkpoint(t.syncNames)
@@ -236,7 +241,10 @@ func (t *target) abandon(r *run) {
 			t.dropUnwritten(r, "", err)
 		}
 	}
-	if t.planned || t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
+	if r.task != nil || t.planned {
+		return
+	}
+	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return
 	}
 	t.log.Close()

@@ -78,23 +78,11 @@ func (m *merging) lateIn(dir string) (names []string) {
 	return names
 }
 
-var _ walk.FedVisitor = (*run)(nil)
-
-// Fed implements walk.FedVisitor.
-func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, _ any) { r.Entry(d, name, kind) }
-
 // plannedDir returns what the plan says of a directory. It is nil for one that the plan does not
 // have, which is only on the way to another.
 func plannedDir(d *walk.Dir) *shard.Directory {
 	p, _ := d.Note.(*shard.Directory)
 	return p
-}
-
-// wasAbsent reports whether the directory was absent at the destination when the plan was made,
-// so that this copy has made it.
-func (m *merging) wasAbsent(dd *destDir) bool {
-	p := plannedDir(dd.src)
-	return p != nil && p.Absent.Of(m.targets[dd.target.index])
 }
 
 // enter is run.Enter for a merge. A worker leaves the directory.

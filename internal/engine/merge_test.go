@@ -156,7 +156,7 @@ func (c *tasked) finish(s *shard.Store, index int, o shard.AttemptOptions, faile
 	r, err := s.OpenShard(index)
 	require.NoError(c.t, err)
 	defer r.Close()
-	counts, record := shardCounts{Targets: make([]shardTargetCounts, 1)}, shard.Finished{}
+	counts, record := shardCounts{Targets: make([]targetCounts, 1)}, shard.Finished{}
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
