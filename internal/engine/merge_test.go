@@ -27,6 +27,7 @@ import (
 type tasked struct {
 	t        testing.TB
 	src      string
+	base     string // the directory of dst and plan
 	dst      string // as the tasks have left it
 	single   string // the result of one copy
 	plan     string
@@ -44,7 +45,9 @@ func splitCopy(t testing.TB, shards int, sync SyncMode) *tasked {
 		require.NoError(t, os.Chtimes(filepath.Join(src, dir), before, before))
 	}
 	dir := filepath.Dir(src)
-	c := &tasked{t: t, src: src, dst: filepath.Join(dir, "dst"), single: filepath.Join(dir, "single"), plan: filepath.Join(dir, "plan")}
+	base := filepath.Join(dir, "shared")
+	require.NoError(t, os.Mkdir(base, 0o755))
+	c := &tasked{t: t, src: src, base: base, dst: filepath.Join(base, "dst"), single: filepath.Join(dir, "single"), plan: filepath.Join(base, "plan")}
 	c.options = sweepOptions(src, []string{c.dst}, sync)
 	for _, to := range []string{c.single, c.dst} {
 		o := c.options
