@@ -197,7 +197,7 @@ func (j *Journal) Remove() error {
 			return err
 		}
 	}
-	if err := j.dir.Remove(planName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := j.removePlanMark(); err != nil {
 		return err
 	}
 	if stays {
@@ -220,6 +220,18 @@ func (j *Journal) Remove() error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return nil // the next run has begun in it
+}
+
+// removePlanMark removes the mark of a plan when everything before is on the device: without it,
+// a later merge takes the destination for complete.
+func (j *Journal) removePlanMark() error {
+	if _, err := j.dir.Lstat(planName); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := errors.Join(j.dir.Sync(), j.root.Sync()); err != nil {
+		return err
+	}
+	return j.dir.Remove(planName)
 }
 
 // Close unlocks the journal, so that other runs can begin at the destination. It may be
