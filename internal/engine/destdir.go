@@ -111,7 +111,7 @@ func (dd *destDir) prepare(r *run) destState {
 			dd.fresh = true
 			return destAbsent
 		}
-		dd.handle, dd.fresh = t.handle, t.created
+		dd.handle, dd.fresh = t.handle, t.created || r.opts.merging != nil && r.opts.merging.wasAbsent(dd)
 		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
@@ -128,6 +128,9 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	defer dd.parent.handle.Release()
 	dir, err := dd.enter(r, up)
+	if r.opts.merging != nil && err == nil && dir != nil {
+		dd.fresh = r.opts.merging.wasAbsent(dd)
+	}
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
@@ -179,7 +182,7 @@ var errIsBackup = errors.New("this directory of the destination is the backup di
 // error: it would be made, but this is a dry run.
 func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	name := dd.src.Name
-	if !dd.parent.maybeExists(name) {
+	if r.opts.merging == nil && !dd.parent.maybeExists(name) {
 		if dd.target.bag.sealed {
 			return nil, errSealed
 		}

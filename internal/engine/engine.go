@@ -344,13 +344,18 @@ func (r *run) chargeMemory() {
 func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
 	root.Hold() // until copyLate has copied the source's own manifests, which come last
-	stopScan := r.startScan()
+	stopScan := func() {}
+	if r.opts.merging == nil { // the plan has the totals
+		stopScan = r.startScan()
+	}
 	r.clock.At(timing.Idle, timing.None)
 	var workers sync.WaitGroup
 	for range r.opts.Workers {
 		workers.Go(r.worker)
 	}
-	if r.route.Name != "" {
+	if r.opts.merging != nil {
+		r.opts.merging.feed(r, root)
+	} else if r.route.Name != "" {
 		r.Enter(root)
 		root.Hold()
 		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
@@ -368,7 +373,11 @@ func (r *run) work() {
 	workers.Wait()
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
-	r.findAbsent()
+	if r.opts.merging != nil {
+		r.opts.merging.check(r)
+	} else {
+		r.findAbsent()
+	}
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
@@ -397,7 +406,7 @@ func (r *run) worker() {
 		if !more {
 			return
 		}
-		if r.ctx.Err() == nil {
+		if r.ctx.Err() == nil && j.kind != fsys.Directory { // which is only completed
 			if j.kind == fsys.Regular {
 				shown.Begin(j.dir.Join(j.name))
 			}

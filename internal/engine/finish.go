@@ -42,6 +42,9 @@ func (r *run) finish() (stopped bool) {
 		r.verify(durable)
 	}
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
+	if r.opts.merging != nil && !r.stopped() {
+		r.opts.merging.replay(r)
+	}
 	stopped = r.stopped()
 	if !stopped {
 		r.sealBags(durable)
@@ -70,6 +73,9 @@ func (r *run) finish() (stopped bool) {
 			r.mark(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
+	}
+	if r.opts.merging != nil && !stopped {
+		r.opts.merging.close(r, durable)
 	}
 	return stopped
 }
@@ -150,13 +156,26 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	if err == nil && !stays {
 		err = t.certify(written)
 	}
-	t.log.Close()
-	if err == nil && !stays {
-		err = t.journal.Remove()
-	}
 	if err != nil {
 		r.failEnd(t, failure.StageJournal, err)
 		return written
+	}
+	t.finished, t.journalStays = true, stays
+	if r.opts.merging == nil { // which closes all destinations together
+		r.closeTarget(t)
+	}
+	return written
+}
+
+// closeTarget removes the journal of a destination whose manifests are written, and sets the
+// metadata of its root.
+func (r *run) closeTarget(t *target) {
+	t.log.Close()
+	if !t.journalStays {
+		if err := t.journal.Remove(); err != nil {
+			r.failEnd(t, failure.StageJournal, err)
+			return
+		}
 	}
 	t.giveBack(r)
 	if t.rootMeta != nil {
@@ -164,7 +183,8 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		if err == nil {
 			// Windows hides the root of a drive, which must not hide its copy.
 			t.rootMeta.info.Mode = t.rootMeta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes
-			_, err = r.apply(t.system, &t.root.Object, t.rootMeta, have, t.created, !t.created)
+			isNew := t.created || t.planned && r.opts.merging.madeRoot(t)
+			_, err = r.apply(t.system, &t.root.Object, t.rootMeta, have, isNew, !isNew)
 		}
 		if err != nil {
 			r.failEnd(t, failure.StageMetadata, err)
@@ -175,7 +195,6 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 			r.failEnd(t, failure.StageSync, err)
 		}
 	}
-	return written
 }
 
 // removeLeftovers removes the temporaries of interrupted runs that this one has not
@@ -217,7 +236,7 @@ func (t *target) abandon(r *run) {
 			t.dropUnwritten(r, "", err)
 		}
 	}
-	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
+	if t.planned || t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return
 	}
 	t.log.Close()

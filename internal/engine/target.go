@@ -47,6 +47,9 @@ type target struct {
 	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
 	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
+	finished         bool        // its manifests are written, and closeTarget can close it
+	journalStays     bool        // then
+	planned          bool        // a plan is at work there, whose journal only its merge may remove
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	durables    durables
@@ -117,6 +120,8 @@ func (t *target) open(r *run) error {
 		if !t.Exists {
 			return nil
 		}
+	} else if !t.Exists && r.opts.merging != nil {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), resume.ErrNotPlanned.Error())
 	} else if !t.Exists {
 		return t.openNew(r)
 	}
@@ -162,10 +167,22 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	if t.journal, err = resume.OpenJournal(t.root, name); err != nil {
+	if r.opts.merging != nil {
+		t.planned = true
+		t.journal, err = resume.OpenPlannedJournal(t.root, r.opts.merging.store.Plan.ID)
+	} else {
+		t.journal, err = resume.OpenJournal(t.root, name)
+	}
+	if err != nil {
 		if errors.Is(err, fsys.ErrLocked) {
 			t.leaveToOther()
 			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
+		}
+		if errors.Is(err, resume.ErrNotPlanned) {
+			return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
+		}
+		if planned, ok := errors.AsType[*resume.PlanError](err); ok {
+			return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
 		}
 		return fmt.Errorf("the journal cannot be made in it: %w", err)
 	}
@@ -316,7 +333,7 @@ func (t *target) undo() {
 		t.catalog.Close()
 	}
 	if t.journal != nil {
-		if !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+		if t.planned || !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
 			return
 		}
 		_ = t.journal.Remove()

@@ -18,6 +18,9 @@ var _ walk.Visitor = (*run)(nil)
 func (r *run) Enter(d *walk.Dir) bool {
 	dirs := newDestDirs(r, d)
 	d.State = dirs
+	if r.opts.merging != nil {
+		return r.opts.merging.enter(r, d)
+	}
 	if r.isHistory(d) {
 		for _, dd := range dirs {
 			dd.state = destRefused
@@ -188,6 +191,9 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	before := dd.info
 	if dd.tookOver {
 		before.Mode = dd.originalMode
+	}
+	if r.opts.merging != nil { // the tasks have changed it
+		before.Mtime = meta.info.Mtime
 	}
 	switch {
 	case r.opts.DryRun:

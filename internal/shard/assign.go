@@ -12,18 +12,24 @@ import (
 // planned is an entry and what it shares its shard with.
 type planned struct {
 	Entry
-	sequence uint64 // its place in the order of all entries
-	cluster  uint64 // number of the set of names of its directory that are equal after folding
-	dir      uint64 // number of its directory
-	cost     int64  // without the group's
+	sequence uint64  // its place in the order of all entries
+	cluster  uint64  // number of the set of names of its directory that are equal after folding
+	dir      uint64  // number of its directory
+	absent   Absence // of its directory
+	cost     int64   // without the group's
 }
 
-// entries calls yield for the entries in order, with all that was stated about them. It counts
-// the paths that only manifests of the source name. The entry is valid during the call.
-func (p *Planner) entries(ctx context.Context, yield func(*planned) error) (absent int64, err error) {
+// entries calls yield for the entries in order, with all that was stated about them, and
+// missing, if it is not nil, for the paths that only manifests of the source have. The entry is
+// valid during the call.
+func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missing func(Missing) error) error {
 	var e planned
-	var have, counted bool
+	var have, noted bool
 	var cluster, dir, path []byte // of the record before
+	var at struct {               // the directory that was stated last
+		path   string
+		absent Absence
+	}
 	flush := func() error {
 		if !have {
 			return nil
@@ -32,7 +38,7 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error) (abse
 		e.sequence++
 		return yield(&e)
 	}
-	err = p.mu.names.each(func(key, value []byte) error {
+	err := p.mu.names.each(func(key, value []byte) error {
 		k, err := splitKey(key)
 		if err != nil {
 			return err
@@ -41,9 +47,11 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error) (abse
 			if err := flush(); err != nil {
 				return err
 			}
-			path, counted = append(path[:0], k.path...), false
+			path, noted = append(path[:0], k.path...), false
 		}
 		switch k.about {
+		case aboutDirectory:
+			at.path, at.absent = string(k.dir), Absence(value)
 		case aboutEntry:
 			if have {
 				return errTwice
@@ -57,18 +65,24 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error) (abse
 			dir, cluster = append(dir[:0], k.dir...), append(cluster[:0], k.cluster...)
 			have = true
 			e.read(k, value)
+			e.absent = ""
+			if at.path == string(k.dir) {
+				e.absent = at.absent
+			}
 		case aboutGroup:
 			e.Group, _ = binary.Uvarint(value)
 			e.cost = 0
 		case aboutExpected:
+			x := ListDigest{int(binary.BigEndian.Uint16(k.rest)), bytes.Clone(k.rest[2:])}
 			if have {
-				e.Expected = append(e.Expected, ListDigest{int(binary.BigEndian.Uint16(k.rest)), append([]byte(nil), k.rest[2:]...)})
-			} else if !counted {
-				absent, counted = absent+1, true
+				e.expect(x)
+			} else if !noted && missing != nil {
+				noted = true
+				return missing(Missing{x.List, joinPath(k.dir, k.name)})
 			}
 		case aboutPrevious:
 			if have {
-				e.Previous = append(e.Previous, LineDigest{int(binary.BigEndian.Uint16(k.rest)), int(binary.BigEndian.Uint16(k.rest[2:])), append([]byte(nil), k.rest[4:]...)})
+				e.Previous = append(e.Previous, LineDigest{int(binary.BigEndian.Uint16(k.rest)), int(binary.BigEndian.Uint16(k.rest[2:])), bytes.Clone(k.rest[4:])})
 			}
 		}
 		return ctx.Err()
@@ -76,7 +90,30 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error) (abse
 	if err == nil {
 		err = flush()
 	}
-	return absent, err
+	return err
+}
+
+// maxExpected is how many different digests of one manifest an entry has at most. Two cannot
+// be kept any more; a hostile manifest with a million of them must cost no more.
+const maxExpected = 16
+
+// expect adds an expected digest. They come in order.
+func (e *planned) expect(x ListDigest) {
+	n := len(e.Expected)
+	if n > 0 && e.Expected[n-1].List == x.List && bytes.Equal(e.Expected[n-1].Digest, x.Digest) {
+		return
+	}
+	if n >= maxExpected && e.Expected[n-maxExpected].List == x.List {
+		return
+	}
+	e.Expected = append(e.Expected, x)
+}
+
+func joinPath(dir, name []byte) string {
+	if len(dir) == 0 {
+		return string(name)
+	}
+	return string(dir) + "/" + string(name)
 }
 
 var errTwice = errors.New("a name was listed twice; does the source change its names?")
@@ -90,10 +127,7 @@ func (e *planned) read(k nameKey, value []byte) {
 	sec, n := binary.Varint(value)
 	nsec, _ := binary.Uvarint(value[n:])
 	e.Size, e.Mtime = int64(size), fsys.Time{Sec: sec, Nsec: int64(nsec)}
-	e.Path = string(k.name)
-	if len(k.dir) > 0 {
-		e.Path = string(k.dir) + "/" + e.Path
-	}
+	e.Path = joinPath(k.dir, k.name)
 	e.cost = costOf(e.Kind, e.Size)
 }
 
@@ -155,7 +189,7 @@ func (p *Planner) assign(ctx context.Context, groups []linkGroup, cost int64, sh
 			small += c.alone
 		}
 	}
-	absent, err := p.entries(ctx, func(e *planned) error {
+	err := p.entries(ctx, func(e *planned) error {
 		if e.cluster != c.id {
 			finish()
 			c.unit, c.names, c.group, c.alone = unit{id: e.cluster}, 0, 0, 0
@@ -169,14 +203,22 @@ func (p *Planner) assign(ctx context.Context, groups []linkGroup, cost int64, sh
 			c.group = e.Group
 		}
 		return nil
-	})
+	}, p.addMissing)
 	if err != nil {
 		return nil, err
 	}
 	finish()
-	p.mu.totals.Absent = absent
 	a.place(units, small)
 	return a, nil
+}
+
+// addMissing adds a path that only manifests of the source have.
+func (p *Planner) addMissing(m Missing) error {
+	if p.opts.Missing != nil && !p.opts.Missing(m.Path) {
+		return nil
+	}
+	key := binary.BigEndian.AppendUint16(nil, uint16(m.List))
+	return p.mu.missing.add(append(key, m.Path...), nil)
 }
 
 // groupUnit marks ids of units that are hard link groups.

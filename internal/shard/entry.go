@@ -45,6 +45,56 @@ type Directory struct {
 	Mtime, Ctime fsys.Time // when it was listed
 	// Implied says that the filters do not name it: it is made when something is copied into it.
 	Implied bool
+	Absent  Absence
+}
+
+// EntryDir is the directory of entries of a shard.
+type EntryDir struct {
+	Path   string // relative to the root, "" for the root itself
+	Absent Absence
+}
+
+// Absence has a byte for each destination: 'a' if the directory was absent there when the plan
+// was made, so that this copy makes it; '-' if not. It is empty for Planner where no destination
+// lacks the directory.
+type Absence string
+
+const (
+	absent  = 'a'
+	present = '-'
+)
+
+// Of reports whether the directory was absent at a destination.
+func (a Absence) Of(target int) bool { return a[target] == absent }
+
+// NewAbsence makes an Absence of a value for each destination.
+func NewAbsence(absentAt []bool) Absence {
+	text := make([]byte, len(absentAt))
+	for i, yes := range absentAt {
+		text[i] = present
+		if yes {
+			text[i] = absent
+		}
+	}
+	return Absence(text)
+}
+
+// filled returns the Absence for this number of destinations.
+func (a Absence) filled(targets int) Absence {
+	if a == "" {
+		return Absence(strings.Repeat(string(present), targets))
+	}
+	return a
+}
+
+func (a Absence) isValid(targets int) bool {
+	return len(a) == targets && strings.Trim(string(a), string(absent)+string(present)) == ""
+}
+
+// Missing is a path that a manifest of the source lists and the source lacks.
+type Missing struct {
+	List int // index in Plan.Lists
+	Path string
 }
 
 // kindWords are the first words of lines for entries.
@@ -96,9 +146,31 @@ func appendEntry(dst []byte, e *Entry) []byte {
 	return dst
 }
 
+// appendEntryDir appends the line that precedes the entries of a directory:
+//
+//	in ABSENT PATH
+func appendEntryDir(dst []byte, d EntryDir) []byte {
+	dst = append(dst, "in "...)
+	dst = append(dst, d.Absent...)
+	dst = append(dst, ' ')
+	dst = appendPath(dst, d.Path)
+	return append(dst, '\n')
+}
+
+// appendMissing appends the line of a path that only a manifest of the source has:
+//
+//	missing LIST PATH
+func appendMissing(dst []byte, m Missing) []byte {
+	dst = append(dst, "missing "...)
+	dst = strconv.AppendInt(dst, int64(m.List), 10)
+	dst = append(dst, ' ')
+	dst = appendPath(dst, m.Path)
+	return append(dst, '\n')
+}
+
 // appendDirectory appends the line of a directory:
 //
-//	dir DEV INO MTIME CTIME whole|implied PATH
+//	dir DEV INO MTIME CTIME whole|implied ABSENT PATH
 func appendDirectory(dst []byte, d *Directory) []byte {
 	dst = append(dst, "dir "...)
 	dst = strconv.AppendUint(dst, d.ID.Dev, 10)
@@ -113,6 +185,8 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 	} else {
 		dst = append(dst, " whole "...)
 	}
+	dst = append(dst, d.Absent...)
+	dst = append(dst, ' ')
 	dst = appendPath(dst, d.Path)
 	return append(dst, '\n')
 }
@@ -138,11 +212,12 @@ func appendPath(dst []byte, path string) []byte {
 }
 
 var (
-	errFields = errors.New("it has the wrong number of fields")
-	errPath   = errors.New("its path is not one of a tree")
-	errNumber = errors.New("it has a number that is malformed or out of range")
-	errDigest = errors.New("it has a malformed digest")
-	errWord   = errors.New("it begins with an unknown word")
+	errFields    = errors.New("it has the wrong number of fields")
+	errDirectory = errors.New("it is not in the directory of the line before")
+	errPath      = errors.New("its path is not one of a tree")
+	errNumber    = errors.New("it has a number that is malformed or out of range")
+	errDigest    = errors.New("it has a malformed digest")
+	errWord      = errors.New("it begins with an unknown word")
 )
 
 // fields reads the fields of one line. After an error its results mean nothing.
@@ -212,6 +287,14 @@ func (f *fields) digest(size int) []byte {
 		f.fail(errDigest)
 	}
 	return digest
+}
+
+func (f *fields) absence(targets int) Absence {
+	a := Absence(f.word())
+	if !a.isValid(targets) {
+		f.fail(errNumber)
+	}
+	return a
 }
 
 // path reads the rest of the line. The root is the empty path.

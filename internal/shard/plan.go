@@ -32,7 +32,7 @@ const (
 type Plan struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
-	ID      string    `json:"id"` // 32 hexadecimal digits
+	ID      string    `json:"id"`   // 32 hexadecimal digits
 	Kind    string    `json:"kind"` // KindCopy or KindVerify
 	Created time.Time `json:"created"`
 	Sealift string    `json:"sealift"` // the version of the program
@@ -44,9 +44,10 @@ type Plan struct {
 	Lists   []List   `json:"lists"` // manifests in the source
 	Late    []Text   `json:"late"`  // files of the source that have names of manifests; no shard has them
 
-	Totals Totals `json:"totals"`
-	Shards []File `json:"shards"`
-	Dirs   File   `json:"dirs"`
+	Totals  Totals `json:"totals"`
+	Shards  []File `json:"shards"`
+	Dirs    File   `json:"dirs"`
+	Missing File   `json:"missing"`
 }
 
 // The kinds of plans.
@@ -68,7 +69,7 @@ type Options struct {
 	Reflink        string           `json:"reflink"`
 	Verify         string           `json:"verify"`
 	SourceManifest string           `json:"source_manifest"`
-	Rules          []Rule           `json:"rules"` // of the filters, in their order
+	Rules          []Rule           `json:"rules"`      // of the filters, in their order
 	FilesFrom      string           `json:"files_from"` // fingerprint of its paths in hexadecimal; "" without
 	OneFileSystem  bool             `json:"one_file_system"`
 }
@@ -115,7 +116,6 @@ type Totals struct {
 	Directories int64 `json:"directories"`
 	Bytes       int64 `json:"bytes"` // of regular files; files with several names count once
 	LinkGroups  int64 `json:"link_groups"`
-	Absent      int64 `json:"absent"` // paths that manifests of the source list and the plan does not have
 }
 
 // File describes a file of the plan.
@@ -225,8 +225,17 @@ func parsePlan(r io.Reader) (*Plan, error) {
 
 // encode returns the only spelling of the plan.
 func (p *Plan) encode() ([]byte, error) {
+	p.Sample, p.Lists, p.Late = notNil(p.Sample), notNil(p.Lists), notNil(p.Late)
 	text, err := json.MarshalIndent(p, "", " ")
 	return append(text, '\n'), err
+}
+
+// notNil returns a list that JSON writes as one, also without elements.
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func (p *Plan) validate() error {
@@ -241,7 +250,7 @@ func (p *Plan) validate() error {
 		return errors.New("its sample of the source is too large")
 	case p.Kind != KindCopy && p.Kind != KindVerify:
 		return fmt.Errorf("its kind is unknown: %q", p.Kind)
-	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0 || p.Totals.Absent < 0:
+	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0:
 		return errors.New("a total is negative")
 	}
 	for i, a := range p.Options.Hashes {
@@ -270,13 +279,13 @@ func (p *Plan) validate() error {
 		}
 	}
 	var entries int64
-	for _, f := range append(slices.Clone(p.Shards), p.Dirs) {
+	for _, f := range append(slices.Clone(p.Shards), p.Dirs, p.Missing) {
 		if f.Entries < 0 || f.Bytes < 0 || f.Cost < 0 || f.Size <= 0 || !isHex(f.SHA256, 32) {
 			return errors.New("it describes a file that cannot be")
 		}
 		entries += f.Entries
 	}
-	if entries != p.Totals.Entries+p.Totals.Directories {
+	if entries != p.Totals.Entries+p.Totals.Directories+p.Missing.Entries {
 		return errors.New("its totals are not those of its shards")
 	}
 	return nil
@@ -340,10 +349,11 @@ func fieldsOf(o Options) (map[string]json.RawMessage, error) {
 
 // The names in the directory of a plan.
 const (
-	planName   = "plan.json"
-	shardsName = "shards"
-	dirsName   = "dirs"
-	workName   = "work"
+	planName    = "plan.json"
+	shardsName  = "shards"
+	dirsName    = "dirs"
+	missingName = "missing"
+	workName    = "work"
 )
 
 // shardName returns the name of a shard in the directories "shards" and "work".

@@ -2,9 +2,12 @@ package shard
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"strings"
 	"sync"
 
@@ -24,6 +27,13 @@ type PlanOptions struct {
 	ShardSize int64 // mean bytes of a shard; 0 for a number that suits the source
 	Links     bool  // keep hard links
 
+	// Missing reports whether a path is missing that manifests of the source list and the plan
+	// does not have: not if the filters leave it out. nil takes each one for missing.
+	Missing func(path string) bool
+	// BeforeCommit is called when the plan is complete on the device, before plan.json gets its
+	// name; nil for nothing. After an error there is no plan.
+	BeforeCommit func() error
+
 	memory int // of each sort, in bytes; 0 for sortMemory
 }
 
@@ -31,17 +41,22 @@ type PlanOptions struct {
 type Planner struct {
 	opts PlanOptions
 	plan *fsys.Dir // the directory of the plan
+	id   string
 	mu   struct {
 		sync.Mutex
-		names  *sorter // statements about names; see statement
-		links  *sorter // names of files with several names
-		dirs   *sorter
-		linked int64 // records in links
-		key    []byte
-		value  []byte
-		totals Totals
-		cost   int64 // nanoseconds
-		err    error // the first one
+		names   *sorter // statements about names; see statement
+		links   *sorter // names of files with several names
+		dirs    *sorter
+		missing *sorter
+		late    []Text
+		sample  []Sample
+		sampled int64 // entries that were candidates
+		linked  int64 // records in links
+		key     []byte
+		value   []byte
+		totals  Totals
+		cost    int64 // nanoseconds
+		err     error // the first one
 	}
 }
 
@@ -60,17 +75,23 @@ func NewPlanner(dir *fsys.Dir, o PlanOptions) (*Planner, error) {
 	if o.memory == 0 {
 		o.memory = sortMemory
 	}
-	p := &Planner{opts: o, plan: dir}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // it never returns an error
+	p := &Planner{opts: o, plan: dir, id: hex.EncodeToString(id)}
 	p.mu.names, p.mu.links, p.mu.dirs = newSorter(dir, o.memory), newSorter(dir, o.memory/4), newSorter(dir, o.memory/4)
+	p.mu.missing = newSorter(dir, o.memory/4)
 	return p, nil
 }
+
+// ID returns the id that the plan will have.
+func (p *Planner) ID() string { return p.id }
 
 // maxIndex is the largest number of destinations, manifests and hashes.
 const maxIndex = 1<<16 - 1
 
 // Close frees what Planner uses.
 func (p *Planner) Close() {
-	for _, s := range [...]*sorter{p.mu.names, p.mu.links, p.mu.dirs} {
+	for _, s := range [...]*sorter{p.mu.names, p.mu.links, p.mu.dirs, p.mu.missing} {
 		s.close()
 	}
 }
@@ -78,8 +99,9 @@ func (p *Planner) Close() {
 // A statement is a record about one name. Statements about a name follow each other, in
 // the order of their kinds.
 const (
-	aboutEntry byte = iota // kind, size, mtime
-	aboutGroup             // the number of its hard link group
+	aboutDirectory byte = iota // of a directory, which has the name "" here: where it is absent
+	aboutEntry                 // kind, size, mtime
+	aboutGroup                 // the number of its hard link group
 	aboutExpected
 	aboutPrevious
 )
@@ -121,6 +143,7 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 	p.mu.value = binary.AppendVarint(p.mu.value, e.Mtime.Sec)
 	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Mtime.Nsec))
 	p.state(e.Path, aboutEntry)
+	p.addSample(Sample{Text(e.Path), id.Ino})
 	if links > 1 && p.opts.Links {
 		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key[:0], id.Dev)
 		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key, id.Ino)
@@ -135,7 +158,8 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 
 // AddDirectory adds a directory of the source, the root included.
 func (p *Planner) AddDirectory(d Directory) error {
-	if d.Path != "" && !isTreePath(d.Path) {
+	d.Absent = d.Absent.filled(len(p.opts.Targets))
+	if d.Path != "" && !isTreePath(d.Path) || !d.Absent.isValid(len(p.opts.Targets)) {
 		return fmt.Errorf("%.100q cannot be planned", d.Path)
 	}
 	p.mu.Lock()
@@ -147,11 +171,30 @@ func (p *Planner) AddDirectory(d Directory) error {
 	}
 	p.mu.value = appendDirectory(p.mu.value[:0], &d)
 	p.note(p.mu.dirs.add(p.mu.key, p.mu.value))
+	p.mu.key = append(append(p.mu.key[:0], d.Path...), 0, 0, 0, aboutDirectory)
+	p.note(p.mu.names.add(p.mu.key, []byte(d.Absent)))
 	return p.mu.err
 }
 
-// Expect adds what manifest number x.List of the source lists for a path. Paths that are not
-// entries are counted in Totals.Absent.
+// AddLate adds a file of the source that merge copies, when everything else was copied.
+func (p *Planner) AddLate(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.late = append(p.mu.late, Text(path))
+}
+
+// addSample keeps a random sample of all entries.
+func (p *Planner) addSample(s Sample) {
+	p.mu.sampled++
+	if len(p.mu.sample) < maxSample {
+		p.mu.sample = append(p.mu.sample, s)
+	} else if i := mathrand.Int64N(p.mu.sampled); i < maxSample {
+		p.mu.sample[i] = s
+	}
+}
+
+// Expect adds what manifest number x.List of the source lists for a path. PlanOptions.Missing
+// is asked about paths that are not entries.
 func (p *Planner) Expect(path string, x ListDigest) error {
 	if path == "" || !isTreePath(path) || x.List < 0 || x.List >= len(p.opts.Lists) || len(x.Digest) != p.opts.Lists[x.List].Hash.Size() {
 		return fmt.Errorf("%.100q cannot be expected", path)

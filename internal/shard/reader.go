@@ -3,6 +3,7 @@ package shard
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -138,6 +139,7 @@ type Reader struct {
 	plan  *Plan
 	lines *lines
 	count int64
+	dir   EntryDir
 	key   []byte // of the entry before
 }
 
@@ -162,6 +164,9 @@ func (s *Store) OpenShard(index int) (*Reader, error) {
 // Close closes the file.
 func (r *Reader) Close() { r.lines.file.Close() }
 
+// Dir returns the directory of the entry that Next has returned.
+func (r *Reader) Dir() EntryDir { return r.dir }
+
 // Next returns the next entry, or io.EOF. Paths ascend by directory, folded name and name.
 func (r *Reader) Next() (*Entry, error) {
 	line, err := r.lines.next()
@@ -171,6 +176,12 @@ func (r *Reader) Next() (*Entry, error) {
 	if string(line)+"\n" == endLine {
 		return nil, r.lines.end(r.count)
 	}
+	begins := bytes.HasPrefix(line, []byte("in "))
+	if begins {
+		if line, err = r.enter(line); err != nil {
+			return nil, err
+		}
+	}
 	e, err := parseEntry(line, uint64(r.plan.Totals.LinkGroups))
 	if err != nil {
 		return nil, r.lines.failed(err)
@@ -179,9 +190,25 @@ func (r *Reader) Next() (*Entry, error) {
 	if bytes.Compare(r.key, key) >= 0 {
 		return nil, r.lines.failed(errOrder)
 	}
+	if dir, _ := splitPath(e.Path); dir != r.dir.Path || r.count == 0 && !begins {
+		return nil, r.lines.failed(errDirectory)
+	}
 	r.key = key
 	r.count++
 	return e, r.readDigests(e)
+}
+
+// enter reads the line of a directory, and returns the next one.
+func (r *Reader) enter(line []byte) ([]byte, error) {
+	d, err := parseEntryDir(line, len(r.plan.Targets))
+	if err == nil && r.count > 0 && d.Path == r.dir.Path {
+		err = errOrder
+	}
+	if err != nil {
+		return nil, r.lines.failed(err)
+	}
+	r.dir = d
+	return r.lines.next()
 }
 
 // readDigests reads the lines that follow the line of an entry.
@@ -222,6 +249,16 @@ func (r *Reader) readDigests(e *Entry) error {
 	}
 }
 
+func parseEntryDir(line []byte, targets int) (EntryDir, error) {
+	f := fields{rest: line}
+	if f.word() != "in" {
+		f.fail(errWord)
+	}
+	d := EntryDir{Absent: f.absence(targets)}
+	d.Path = f.path()
+	return d, f.err
+}
+
 func parseEntry(line []byte, groups uint64) (*Entry, error) {
 	f := fields{rest: line}
 	kind, known := kindsByWord[f.word()]
@@ -241,9 +278,10 @@ func parseEntry(line []byte, groups uint64) (*Entry, error) {
 
 // DirReader reads the table of directories.
 type DirReader struct {
-	lines *lines
-	count int64
-	key   []byte // of the directory before
+	lines   *lines
+	targets int
+	count   int64
+	key     []byte // of the directory before
 }
 
 // OpenDirs opens the table of directories. The caller must Close the reader.
@@ -252,7 +290,7 @@ func (s *Store) OpenDirs() (*DirReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("directories of the plan: %w", err)
 	}
-	return &DirReader{lines: l}, nil
+	return &DirReader{lines: l, targets: len(s.Plan.Targets)}, nil
 }
 
 // Close closes the file.
@@ -268,7 +306,7 @@ func (r *DirReader) Next() (*Directory, error) {
 	if string(line)+"\n" == endLine {
 		return nil, r.lines.end(r.count)
 	}
-	d, err := parseDirectory(line)
+	d, err := parseDirectory(line, r.targets)
 	if err != nil {
 		return nil, r.lines.failed(err)
 	}
@@ -284,7 +322,7 @@ func (r *DirReader) Next() (*Directory, error) {
 	return d, nil
 }
 
-func parseDirectory(line []byte) (*Directory, error) {
+func parseDirectory(line []byte, targets int) (*Directory, error) {
 	f := fields{rest: line}
 	if f.word() != "dir" {
 		f.fail(errWord)
@@ -301,6 +339,65 @@ func parseDirectory(line []byte) (*Directory, error) {
 	default:
 		f.fail(errWord)
 	}
+	d.Absent = f.absence(targets)
 	d.Path = f.path()
 	return d, f.err
+}
+
+// MissingReader reads what only manifests of the source have.
+type MissingReader struct {
+	lines *lines
+	lists int
+	count int64
+	last  Missing
+}
+
+// OpenMissing opens the list of the paths that manifests of the source list and the source
+// lacks. The caller must Close the reader.
+func (s *Store) OpenMissing() (*MissingReader, error) {
+	l, err := openLines(s.dir, missingName, s.Plan.Missing, missingHead(s.Plan.ID))
+	if err != nil {
+		return nil, fmt.Errorf("missing paths of the plan: %w", err)
+	}
+	return &MissingReader{lines: l, lists: len(s.Plan.Lists)}, nil
+}
+
+// Close closes the file.
+func (r *MissingReader) Close() { r.lines.file.Close() }
+
+// Next returns the next path, or io.EOF. They ascend by manifest and path.
+func (r *MissingReader) Next() (m Missing, err error) {
+	line, err := r.lines.next()
+	if err != nil {
+		return m, err
+	}
+	if string(line)+"\n" == endLine {
+		return m, r.lines.end(r.count)
+	}
+	m, err = parseMissing(line, r.lists)
+	if err == nil && r.count > 0 && cmp.Or(cmp.Compare(r.last.List, m.List), cmp.Compare(r.last.Path, m.Path)) >= 0 {
+		err = errOrder
+	}
+	if err != nil {
+		return m, r.lines.failed(err)
+	}
+	r.last = m
+	r.count++
+	return m, nil
+}
+
+func parseMissing(line []byte, lists int) (m Missing, err error) {
+	f := fields{rest: line}
+	if f.word() != "missing" {
+		f.fail(errWord)
+	}
+	m.List = int(f.natural(f.word(), maxIndex))
+	m.Path = f.path()
+	if m.List >= lists {
+		f.fail(errNumber)
+	}
+	if m.Path == "" {
+		f.fail(errPath)
+	}
+	return m, f.err
 }

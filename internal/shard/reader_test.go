@@ -66,17 +66,23 @@ func readAll(s *Store) (n int64, err error) {
 }
 
 const goodShard = "HEAD\n" +
+	"in a \n" +
 	"file 1 0.000000000 0 a\n" +
 	"expect 0 00112233445566778899aabbccddeeff\n" +
 	"line 0 0 00112233445566778899aabbccddeeff\n" +
 	"symlink 3 -1.999999999 2 b\\\\c\\n\\r\n" +
+	"in - d\n" +
+	"file 0 0.000000000 0 d/e\n" +
 	"end\n"
 
 func TestMalformedShardsAreRefused(t *testing.T) {
-	n, err := readText(t, goodShard, 2)
+	n, err := readText(t, goodShard, 3)
 	require.NoError(t, err)
-	require.EqualValues(t, 2, n)
+	require.EqualValues(t, 3, n)
 	for _, change := range [][2]string{
+		{"in a \n", ""}, {"in a ", "in b "}, {"in a ", "in aa "}, {"in a ", "in  "}, {"in a ", "in a"}, {"in a ", "in a x"},
+		{"in - d\n", ""}, {"in - d", "in - "}, {"in - d", "in - d/"}, {"in - d", "in - D"}, {" d/e", " d/e/f"}, {" d/e", " e"},
+		{"in - d\n", "in - d\nin - d\n"}, {"in - d\n", "in - d\nin - c\n"}, {"end\n", "in - f\nend\n"}, {"end\n", "in - d\nfile 0 0.000000000 0 d/f\nend\n"},
 		{"HEAD", "sealift-shard ffffffffffffffffffffffffffffffff 0"},
 		{"file", "dir"}, {"file 1", "file 01"}, {"file 1", "file -1"}, {"file 1", "file 9223372036854775808"},
 		{"0.000000000", "0.0"}, {"0.000000000", "0.-00000001"}, {"0.000000000", "-0.000000000"},
@@ -91,10 +97,10 @@ func TestMalformedShardsAreRefused(t *testing.T) {
 	} {
 		text := strings.Replace(goodShard, change[0], change[1], 1)
 		require.NotEqual(t, goodShard, text)
-		_, err := readText(t, text, 2)
+		_, err := readText(t, text, 3)
 		assert.ErrorAs(t, err, new(*LineError), "%.60q instead of %q", change[1], change[0])
 	}
-	_, err = readText(t, goodShard, 3)
+	_, err = readText(t, goodShard, 4)
 	require.ErrorIs(t, err, errChanged)
 }
 
@@ -109,7 +115,7 @@ func TestAChangedShardIsRefused(t *testing.T) {
 		"directory": func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) },
 		"missing":   os.Remove,
 	} {
-		s, path := withShard(t, goodShard, 2)
+		s, path := withShard(t, goodShard, 3)
 		require.NoError(t, change(path))
 		n, err := readAll(s)
 		require.Error(t, err, name)
@@ -119,7 +125,7 @@ func TestAChangedShardIsRefused(t *testing.T) {
 
 // A file that changes after its digest was checked does not end without an error.
 func TestAShardThatChangesWhileItIsReadIsRefused(t *testing.T) {
-	s, path := withShard(t, goodShard, 2)
+	s, path := withShard(t, goodShard, 3)
 	r, err := s.OpenShard(0)
 	require.NoError(t, err)
 	defer r.Close()
@@ -243,14 +249,25 @@ func TestDirectoriesAreListedWithTheirSubtree(t *testing.T) {
 func FuzzEntry(f *testing.F) {
 	f.Add([]byte("file 1 0.000000000 0 a"))
 	f.Add([]byte(`symlink 3 -1.999999999 2 b\\c\n\r`))
+	f.Add([]byte(`in a- d`))
+	f.Add([]byte(`missing 1 d/e`))
+	f.Add([]byte(`dir 1 2 0.000000000 0.000000001 implied -a d`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		e, err := parseEntry(line, 3)
 		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendEntry(nil, e)) {
 			t.Fatalf("%q is read as %+v", line, e)
 		}
-		d, err := parseDirectory(line)
+		d, err := parseDirectory(line, 2)
 		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendDirectory(nil, d)) {
 			t.Fatalf("%q is read as %+v", line, d)
+		}
+		in, err := parseEntryDir(line, 2)
+		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendEntryDir(nil, in)) {
+			t.Fatalf("%q is read as %+v", line, in)
+		}
+		m, err := parseMissing(line, 2)
+		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendMissing(nil, m)) {
+			t.Fatalf("%q is read as %+v", line, m)
 		}
 	})
 }

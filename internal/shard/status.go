@@ -130,6 +130,11 @@ func (p Progress) Failed() []int {
 	return p.where(func(s ShardState) bool { return s.State == Done && s.Failures+s.Mismatches > 0 })
 }
 
+// ToRun returns the indexes of the shards that are unfinished or failed.
+func (p Progress) ToRun() []int {
+	return p.where(func(s ShardState) bool { return s.State != Done || s.Failures+s.Mismatches > 0 })
+}
+
 func (p Progress) where(is func(ShardState) bool) (indexes []int) {
 	for i, s := range p {
 		if is(s) {

@@ -2,8 +2,8 @@ package shard
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -73,17 +74,14 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if p.mu.err != nil {
 		return nil, p.mu.err
 	}
-	id := make([]byte, 16)
-	_, _ = rand.Read(id) // it never returns an error
 	plan := &Plan{
-		Format: formatName, Version: formatVersion, ID: hex.EncodeToString(id), Kind: p.opts.Kind,
+		Format: formatName, Version: formatVersion, ID: p.id, Kind: p.opts.Kind,
 		Created: time.Now().UTC().Truncate(time.Second), Sealift: p.opts.Sealift,
-		Options: p.opts.Copy, Source: p.opts.Source, Sample: []Sample{},
-		Targets: p.opts.Targets, Lists: p.opts.Lists, Late: []Text{},
+		Options: p.opts.Copy, Source: p.opts.Source, Sample: p.mu.sample,
+		Targets: p.opts.Targets, Lists: p.opts.Lists, Late: p.mu.late,
 	}
-	if plan.Lists == nil {
-		plan.Lists = []List{}
-	}
+	slices.SortFunc(plan.Sample, func(a, b Sample) int { return cmp.Compare(a.Path, b.Path) })
+	slices.Sort(plan.Late)
 	groups, err := p.groupLinks(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +98,10 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if plan.Shards, err = p.writeShards(ctx, plan.ID, a); err != nil {
 		return nil, err
 	}
-	if plan.Dirs, err = p.writeDirs(ctx, plan.ID); err != nil {
+	if plan.Dirs, err = p.writeDirs(ctx); err != nil {
+		return nil, err
+	}
+	if plan.Missing, err = p.writeMissing(ctx); err != nil {
 		return nil, err
 	}
 	plan.Totals = p.mu.totals
@@ -113,7 +114,14 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 	lines := newSorter(p.plan, p.opts.memory) // of shards, by shard and sequence
 	defer lines.close()
 	counted := make([]uint64, len(a.groups)/64+1) // bits of groups whose bytes are counted
+	in := make([]uint64, len(files))              // the directory of each shard's last entry
 	var key, value []byte
+	add := func(shard int, dir, sequence uint64) error {
+		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
+		key = binary.BigEndian.AppendUint64(key, dir)
+		key = binary.BigEndian.AppendUint64(key, sequence)
+		return lines.add(key, value)
+	}
 	d := &distributor{assignment: a, yield: func(shard int, e *planned) error {
 		files[shard].Entries++
 		bit := uint64(1) << (e.Group % 64)
@@ -121,12 +129,18 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 			files[shard].Bytes = addCost(files[shard].Bytes, e.Size)
 			counted[e.Group/64] |= bit
 		}
-		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
-		key = binary.BigEndian.AppendUint64(key, e.sequence)
+		if in[shard] != e.dir { // its entries follow each other, and sequences begin with 1
+			in[shard] = e.dir
+			dir, _ := splitPath(e.Path)
+			value = appendEntryDir(value[:0], EntryDir{dir, e.absent.filled(len(p.opts.Targets))})
+			if err := add(shard, e.dir, 0); err != nil {
+				return err
+			}
+		}
 		value = appendEntry(value[:0], &e.Entry)
-		return lines.add(key, value)
+		return add(shard, e.dir, e.sequence)
 	}}
-	if _, err := p.entries(ctx, d.add); err != nil {
+	if err := p.entries(ctx, d.add, nil); err != nil {
 		return nil, err
 	}
 	if err := d.endDirectory(); err != nil {
@@ -234,6 +248,8 @@ func shardHead(id string, shard int) string { return fmt.Sprintf("sealift-shard 
 
 func dirsHead(id string) string { return "sealift-dirs " + id + "\n" }
 
+func missingHead(id string) string { return "sealift-missing " + id + "\n" }
+
 const endLine = "end\n"
 
 // planFile is a file of a plan that is being written.
@@ -277,19 +293,34 @@ func (f *planFile) commit(name string, about *File) error {
 }
 
 // writeDirs writes the table of directories.
-func (p *Planner) writeDirs(ctx context.Context, id string) (about File, err error) {
-	f, err := createFile(p.plan, dirsHead(id))
+func (p *Planner) writeDirs(ctx context.Context) (File, error) {
+	return p.writeSorted(ctx, p.mu.dirs, dirsName, dirsHead(p.id), func(dst, _, value []byte) []byte { return append(dst, value...) })
+}
+
+// writeMissing writes the list of missing paths.
+func (p *Planner) writeMissing(ctx context.Context) (File, error) {
+	return p.writeSorted(ctx, p.mu.missing, missingName, missingHead(p.id), func(dst, key, _ []byte) []byte {
+		return appendMissing(dst, Missing{int(binary.BigEndian.Uint16(key)), string(key[2:])})
+	})
+}
+
+// writeSorted writes a file with a line for each record.
+func (p *Planner) writeSorted(ctx context.Context, records *sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
+	defer records.close()
+	f, err := createFile(p.plan, head)
 	if err != nil {
 		return about, err
 	}
-	about.Entries = p.mu.totals.Directories
-	if err := p.mu.dirs.each(func(_, value []byte) error {
-		return errors.Join(f.write(value), ctx.Err())
+	var line []byte
+	if err := records.each(func(key, value []byte) error {
+		about.Entries++
+		line = appendLine(line[:0], key, value)
+		return errors.Join(f.write(line), ctx.Err())
 	}); err != nil {
 		f.file.Abort()
 		return about, err
 	}
-	err = f.commit(dirsName, &about)
+	err = f.commit(name, &about)
 	return about, err
 }
 
@@ -302,6 +333,11 @@ func (p *Planner) writePlan(plan *Plan) error {
 	}
 	if err := p.plan.Sync(); err != nil {
 		return err
+	}
+	if p.opts.BeforeCommit != nil {
+		if err := p.opts.BeforeCommit(); err != nil {
+			return err
+		}
 	}
 	file, err := p.plan.Create(false)
 	if err != nil {

@@ -17,6 +17,7 @@ type Dir struct {
 	Place   Place     // in Parent; set where Options.Found is
 	Entries int       // how many the system lists, known when d is left; set where Options.Found is
 	State   any       // the visitor's own
+	Note    any       // that Feed was given for it
 
 	handle  *fsys.Handle
 	visitor Visitor
