@@ -21,7 +21,7 @@ func (r *run) openManifests() {
 	o := catalog.SourceOptions{
 		Hashes: r.opts.Hashes,
 		File:   r.route.Name,
-		Check:  r.opts.SourceManifest != SourceManifestIgnore,
+		Check:  r.opts.SourceManifest != SourceManifestIgnore && r.task == nil, // which has a shard that says it
 		Bag:    r.validates,
 	}
 	for _, d := range r.route.Destinations {

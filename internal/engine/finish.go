@@ -66,6 +66,7 @@ func (r *run) finish() (stopped bool) {
 				r.mark(t)
 			}
 			t.abandon(r)
+		case r.task != nil: // merge writes manifests and markers
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
 			r.mark(t) // if something has failed since
@@ -74,7 +75,11 @@ func (r *run) finish() (stopped bool) {
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
-	if r.opts.merging != nil && !stopped {
+	switch {
+	case stopped:
+	case r.task != nil:
+		r.task.finish(r, durable)
+	case r.opts.merging != nil:
 		r.opts.merging.close(r, durable)
 	}
 	return stopped
@@ -113,7 +118,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.group != nil {
 		t.group.Flushed(t.group.Mark())
 	}
-	if r.opts.Verify == VerifyOff {
+	if r.opts.Verify == VerifyOff && r.task == nil {
 		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
 		err = t.log.Checkpoint(t.syncNames)
@@ -172,28 +177,38 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 func (r *run) closeTarget(t *target) {
 	t.log.Close()
 	if !t.journalStays {
+		if t.planned { // without the journal, a later merge sets no more than mode and times: see closeRoot
+			r.completeRoot(t, 0o700)
+		}
 		if err := t.journal.Remove(); err != nil {
 			r.failEnd(t, failure.StageJournal, err)
 			return
 		}
 	}
 	t.giveBack(r)
-	if t.rootMeta != nil {
-		have, err := t.root.Stat()
-		if err == nil {
-			// Windows hides the root of a drive, which must not hide its copy.
-			t.rootMeta.info.Mode = t.rootMeta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes
-			isNew := t.created || t.planned && r.opts.merging.madeRoot(t)
-			_, err = r.apply(t.system, &t.root.Object, t.rootMeta, have, isNew, !isNew)
-		}
-		if err != nil {
-			r.failEnd(t, failure.StageMetadata, err)
-		}
-	}
+	r.completeRoot(t, 0)
 	if r.opts.Sync != SyncNone {
 		if err := t.root.Sync(); err != nil {
 			r.failEnd(t, failure.StageSync, err)
 		}
+	}
+}
+
+// completeRoot sets the metadata of a root that is ours, and gives it these further permissions.
+func (r *run) completeRoot(t *target, permissions uint32) {
+	if t.rootMeta == nil {
+		return
+	}
+	have, err := t.root.Stat()
+	if err == nil {
+		meta := *t.rootMeta
+		// Windows hides the root of a drive, which must not hide its copy.
+		meta.info.Mode = meta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
+		isNew := t.created || t.planned && r.opts.merging.madeRoot(t)
+		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew, !isNew)
+	}
+	if err != nil {
+		r.failEnd(t, failure.StageMetadata, err)
 	}
 }
 
@@ -236,7 +251,10 @@ func (t *target) abandon(r *run) {
 			t.dropUnwritten(r, "", err)
 		}
 	}
-	if t.planned || t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
+	if r.task != nil || t.planned {
+		return
+	}
+	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return
 	}
 	t.log.Close()

@@ -23,7 +23,7 @@ type undoneAt struct {
 
 func (r *run) newUndone() (u undone) {
 	source, err := r.route.SourcePath()
-	if r.opts.DryRun || r.route.Name != "" || err != nil { // without its path, openLog drops every destination
+	if r.opts.DryRun || r.task != nil || r.route.Name != "" || err != nil { // without its path, openLog drops every destination
 		return nil
 	}
 	job := incomplete.Job{Source: source, Filters: incomplete.NoFilters, OpenSource: func() (*fsys.Dir, error) {

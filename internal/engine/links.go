@@ -63,7 +63,7 @@ func (r *run) processLinked(e *entry) {
 	var exchanged []*entry
 	defer func() {
 		for _, e := range exchanged {
-			r.process(job{dir: e.dir, name: e.name, kind: e.kind}, clock)
+			r.process(job{dir: e.dir, name: e.name, kind: e.kind, planned: e.planned}, clock)
 			e.dir.Done()
 		}
 	}()
@@ -270,6 +270,9 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 	}
 	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
 		return outNothing, inStage(failure.StageJournal, err)
+	}
+	if err := r.mayCommit(); err != nil {
+		return outNothing, err
 	}
 	err = from.Link(l.name, p.dir, name)
 	switch {

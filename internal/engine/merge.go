@@ -107,25 +107,19 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	defer m.drift.Close()
 	opts := *o.Copy
 	opts.Targets, opts.Only, opts.FailFast, opts.DryRun, opts.merging = nil, nil, false, false, m
-	closing, err := o.Plan.IsMerged()
-	if err != nil {
-		return fmt.Errorf("the plan cannot be read: %w", err)
+	var err error
+	if m.root, err = rootOf(o.Plan); err != nil {
+		return o.planError(ctx, err)
 	}
-	for i, given := range o.Copy.Targets {
-		if closing {
-			marked, err := hasMark(opts.FS, given, o.Plan.Plan.ID)
-			if err != nil {
-				return failure.Refuse("destination %s: %s", quoteName(given), err.Error())
-			}
-			if !marked {
-				continue // an earlier merge has completed it
-			}
-		}
-		m.targets, opts.Targets = append(m.targets, i), append(opts.Targets, given)
+	if m.targets, err = o.remaining(m.root); err != nil {
+		return err
+	}
+	for _, i := range m.targets {
+		opts.Targets = append(opts.Targets, o.Copy.Targets[i])
 	}
 	if len(opts.Targets) == 0 {
 		s.Already = true
-		return nil
+		return o.planError(ctx, o.Plan.SetClosed())
 	}
 	if err := o.Plan.SetMerging(); err != nil {
 		return failure.Refuse("the directory of the plan cannot be written: %s", err.Error())
@@ -137,15 +131,81 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	return err
 }
 
-// hasMark reports whether a destination has the mark of the plan.
-func hasMark(sys *fsys.FS, path, id string) (bool, error) {
-	root, err := sys.OpenRoot(path)
+// remaining returns the indexes of the destinations that are to be merged: not those that an
+// earlier merge has completed.
+func (o *MergeOptions) remaining(root *shard.Directory) (targets []int, err error) {
+	merged, err := o.Plan.IsMerged()
+	if err != nil {
+		return nil, fmt.Errorf("the plan cannot be read: %w", err)
+	}
+	closed, err := o.Plan.IsClosed()
+	if err != nil {
+		return nil, fmt.Errorf("the plan cannot be read: %w", err)
+	}
+	for i, given := range o.Copy.Targets {
+		if !merged {
+			targets = append(targets, i)
+			continue
+		}
+		if closed {
+			continue
+		}
+		marked, err := o.closeRoot(given, root.Absent.Of(i))
+		if err != nil {
+			return nil, failure.Refuse("destination %s: %s", quoteName(given), err.Error())
+		}
+		if marked {
+			targets = append(targets, i)
+		}
+	}
+	return targets, nil
+}
+
+// closeRoot completes a destination whose merge was killed after it had removed the mark of the
+// plan, or reports that the destination has the mark. made says that the plan has made the
+// destination: its mode and times may not be the source's yet, see closeTarget.
+func (o *MergeOptions) closeRoot(given string, made bool) (marked bool, err error) {
+	root, err := o.Copy.FS.OpenRoot(given)
 	if err != nil {
 		return false, err
 	}
 	defer root.Close()
 	mark, found, err := resume.ReadPlanMark(root)
-	return found && mark.ID == id, err
+	if err != nil || found {
+		return found && mark.ID == o.Plan.Plan.ID, err
+	}
+	journal, err := resume.OpenJournal(root, resume.JournalName(""))
+	if err != nil {
+		return false, err
+	}
+	defer journal.Close()
+	if journal.HoldsLogs() { // of a later copy
+		return false, nil
+	}
+	if err := journal.Remove(); err != nil || !made {
+		return false, err
+	}
+	source, err := o.Copy.FS.OpenRoot(o.Copy.Source)
+	if err != nil {
+		return false, err
+	}
+	defer source.Close()
+	return false, o.setModeAndTimes(source, root)
+}
+
+func (o *MergeOptions) setModeAndTimes(source, root *fsys.Dir) error {
+	from, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	have, err := root.Stat()
+	if err == nil && have.Mode != from.Mode && have.Mode == from.Mode|0o700 && o.Copy.Preserve&PreserveMode != 0 {
+		err = root.Chmod(from.Mode)
+	}
+	if err == nil && o.Copy.Preserve&PreserveTimes != 0 {
+		err = fsys.IgnoreRefusal(root.SetTimes(from.Atime, from.Mtime, from.Btime))
+	}
+	return err
 }
 
 // errPlan ends the run of a merge that cannot read the plan.
@@ -179,6 +239,12 @@ func (m *merging) close(r *run, durable []*target) {
 		if t.finished {
 			t.journalStays = !complete
 			r.closeTarget(t)
+		}
+	}
+	r.sync()
+	if complete && r.summary.Errors == 0 {
+		if err := m.store.SetClosed(); err != nil {
+			r.report(fileEvent(EventFailed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as closed: %w", err)))
 		}
 	}
 }

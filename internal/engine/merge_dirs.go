@@ -28,17 +28,10 @@ func (m *merging) feed(r *run, root *walk.Dir) {
 		return
 	}
 	defer dirs.Close()
-	first, err := dirs.Next()
-	if err == nil && first.Path != "" {
-		err = errors.New("directories of the plan: the root is not the first")
-	}
-	if err != nil {
+	if _, err := dirs.Next(); err != nil { // the root
 		m.failPlan(r, err)
-		r.Enter(root)
-		root.Done()
-		return
 	}
-	root.Note = first
+	root.Note = m.root
 	s := &mergeSteps{dirs: dirs, late: m.lateIn("")}
 	if err := walk.Feed(r.ctx, root, s.next(m)); err != nil {
 		m.failPlan(r, err)
@@ -78,11 +71,6 @@ func (m *merging) lateIn(dir string) (names []string) {
 	return names
 }
 
-var _ walk.FedVisitor = (*run)(nil)
-
-// Fed implements walk.FedVisitor.
-func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, _ any) { r.Entry(d, name, kind) }
-
 // plannedDir returns what the plan says of a directory. It is nil for one that the plan does not
 // have, which is only on the way to another.
 func plannedDir(d *walk.Dir) *shard.Directory {
@@ -90,18 +78,8 @@ func plannedDir(d *walk.Dir) *shard.Directory {
 	return p
 }
 
-// wasAbsent reports whether the directory was absent at the destination when the plan was made,
-// so that this copy has made it.
-func (m *merging) wasAbsent(dd *destDir) bool {
-	p := plannedDir(dd.src)
-	return p != nil && p.Absent.Of(m.targets[dd.target.index])
-}
-
 // enter is run.Enter for a merge. A worker leaves the directory.
 func (m *merging) enter(r *run, d *walk.Dir) bool {
-	if d.Parent == nil {
-		m.root = plannedDir(d)
-	}
 	if p := plannedDir(d); p != nil && (p.Mtime != d.Info.Mtime || p.Ctime != d.Info.Ctime) {
 		if err := m.listAgain(r, d, p); err != nil {
 			r.reportSource(d.Path(), failure.StageScan, err)
@@ -289,8 +267,20 @@ func (m *merging) reportMissing(r *run) error {
 }
 
 // madeRoot reports whether the plan has made the root of a destination.
-func (m *merging) madeRoot(t *target) bool {
-	return m.root != nil && m.root.Absent.Of(m.targets[t.index])
+func (m *merging) madeRoot(t *target) bool { return m.root.Absent.Of(m.targets[t.index]) }
+
+// rootOf reads the root of the source from a plan.
+func rootOf(s *shard.Store) (*shard.Directory, error) {
+	dirs, err := s.OpenDirs()
+	if err != nil {
+		return nil, err
+	}
+	defer dirs.Close()
+	root, err := dirs.Next()
+	if errors.Is(err, io.EOF) || err == nil && root.Path != "" {
+		err = errors.New("directories of the plan: the root is not the first")
+	}
+	return root, err
 }
 
 // targetOf returns the destination of the run that has an index in the plan, nil if that was

@@ -45,7 +45,8 @@ func (m *merging) replayShard(r *run, index int) error {
 		return fmt.Errorf("another task has begun shard %d again", index)
 	}
 	counts := &shardCounts{}
-	if err := m.replayOutcomes(r, status.Finished, counts); err != nil {
+	lost, err := m.replayOutcomes(r, status.Finished, counts)
+	if err != nil {
 		return err
 	}
 	r.sync() // from here on, what belongs to the collector is used
@@ -56,48 +57,54 @@ func (m *merging) replayShard(r *run, index int) error {
 		if at >= len(counts.Targets) {
 			return fmt.Errorf("the outcomes of shard %d lack destination %d", index, at)
 		}
-		m.addTarget(t, &counts.Targets[at])
-		if err := m.replayLines(r, status.Finished, t, counts.Targets[at].Lost); err != nil {
+		counts.Targets[at].addTo(t)
+		if lost[at] {
+			err = m.addLost(r, index, t)
+		} else {
+			err = m.replayLines(r, status.Finished, t)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addTarget adds what a task has counted at a destination.
-func (m *merging) addTarget(t *target, c *shardTargetCounts) {
-	t.counts.plus(c.Counts)
-	t.copied.plus(c.Copied)
-	t.present += c.Present
-	t.left += c.Left
-	t.verified += c.Verified
-	t.cached += c.Cached
-	if t.backup != nil {
-		t.backup.kept.Add(c.BackedUp)
+// addLost adds the entries of a shard to what is missing at a destination that its task has
+// dropped: nothing is known to be there.
+func (m *merging) addLost(r *run, index int, t *target) error {
+	entries, err := m.store.OpenShard(index)
+	if err != nil {
+		return err
 	}
+	defer entries.Close()
+	for r.ctx.Err() == nil {
+		e, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("shard %d of the plan: %w", index, err)
+		}
+		r.undone[t.index].Add(e.Path, "not copied: the destination was dropped")
+	}
+	return nil
 }
 
-// replayLines replays the lines of a shard for one destination. If its task has dropped the
-// destination, entries that failed have no outcome of their own.
-func (m *merging) replayLines(r *run, f *shard.Finished, t *target, lost bool) error {
+// replayLines replays the lines of a shard for one destination.
+func (m *merging) replayLines(r *run, f *shard.Finished, t *target) error {
 	lines, err := m.store.OpenLines(f, m.targets[t.index])
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
-	for r.ctx.Err() == nil {
+	for r.ctx.Err() == nil && t.catalog != nil {
 		l, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("lines of shard %d: %w", f.Shard, err)
-		}
-		if lost && l.Failed {
-			r.undone[t.index].Add(l.Path, "not copied: the destination was dropped")
-		}
-		if t.catalog == nil {
-			continue
 		}
 		if l.Below {
 			t.catalog.DropBelow(l.Path)
@@ -114,20 +121,22 @@ func (m *merging) replayLines(r *run, f *shard.Finished, t *target, lost bool) e
 	return nil
 }
 
-// replayOutcomes reads the counts of a shard, and reports its outcomes as the task has.
-func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts) error {
+// replayOutcomes reads the counts of a shard, and reports its outcomes as the task has. It returns
+// which destinations of the plan the task has dropped.
+func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts) (lost []bool, err error) {
 	outcomes, err := m.store.OpenOutcomes(f, counts)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	lost = make([]bool, len(m.store.Plan.Targets))
 	defer outcomes.Close()
 	for r.ctx.Err() == nil {
 		o, err := outcomes.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return lost, nil
 		}
 		if err != nil {
-			return fmt.Errorf("outcomes of shard %d: %w", f.Shard, err)
+			return nil, fmt.Errorf("outcomes of shard %d: %w", f.Shard, err)
 		}
 		e := Event{Kind: eventKinds[o.Kind], Path: string(o.Path), Err: errors.New(string(o.Cause)), Hint: o.Hint}
 		if o.Target >= 0 {
@@ -136,13 +145,14 @@ func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts)
 				continue
 			}
 			e.Target = t.Given
+			lost[o.Target] = lost[o.Target] || o.Kind == shard.OutcomeLost
 		}
 		if e.Kind == EventFailed || e.Kind == EventMismatch {
 			e.Err = &failure.FileError{Path: e.Path, Target: e.Target, Stage: failure.Stage(o.Stage), Err: e.Err}
 		}
 		r.report(e)
 	}
-	return nil
+	return lost, nil
 }
 
 // eventKinds are the events of which outcomes are records.

@@ -194,6 +194,7 @@ func (t *target) openExisting(r *run) error {
 	if err != nil {
 		return err
 	}
+	t.rootOurs = t.rootOurs || t.planned && r.opts.merging.madeRoot(t)
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -86,6 +87,9 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
+	if (r.task != nil || r.opts.merging != nil) && errors.Is(err, fs.ErrNotExist) {
+		err = errVanished
+	}
 	r.reportSource(p, failure.StageScan, err)
 }
 
@@ -99,6 +103,10 @@ func (r *run) skipReserved(d *walk.Dir, name string) {
 // Leave completes a directory at all destinations: everything in it is done,
 // so its own metadata can be set and will stay.
 func (r *run) Leave(d *walk.Dir) {
+	if r.task != nil {
+		r.leaveTask(d)
+		return
+	}
 	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
 		r.emptyDirs.add(d.Path()) // nothing was put into it
 	}
@@ -206,7 +214,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		}
 	case ours && known && r.ctx.Err() == nil:
 		have := dd.info
-		if !dd.fresh {
+		if !dd.empty {
 			var err error
 			if have, err = dir.Stat(); err != nil {
 				return err

@@ -91,6 +91,11 @@ type Attempt struct {
 	counter  uint64     // what was written last; guarded by renewing
 }
 
+// OpenEarlier opens the directory of an earlier attempt.
+func (a *Attempt) OpenEarlier(number int) (*fsys.Dir, error) {
+	return openDir(a.shard, attemptName(number))
+}
+
 // Earlier is an attempt before the current one.
 type Earlier struct {
 	Number int

@@ -9,6 +9,7 @@ import (
 const (
 	mergingName = "merging" // a merge has begun
 	mergedName  = "merged"  // the manifests are all written, and nothing has failed
+	closedName  = "closed"  // and no destination has the mark of the plan any more
 )
 
 // IsMerging reports whether a merge of the plan has begun.
@@ -23,6 +24,12 @@ func (s *Store) IsMerged() (bool, error) { return s.isMarked(mergedName) }
 
 // SetMerged records, durably, that the plan is merged.
 func (s *Store) SetMerged() error { return s.mark(mergedName) }
+
+// IsClosed reports whether the destinations of a merged plan are open to other copies.
+func (s *Store) IsClosed() (bool, error) { return s.isMarked(closedName) }
+
+// SetClosed records that they are.
+func (s *Store) SetClosed() error { return s.mark(closedName) }
 
 func (s *Store) isMarked(name string) (bool, error) {
 	file, err := openPrivate(s.dir, name)

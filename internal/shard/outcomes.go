@@ -62,8 +62,11 @@ func (a *Attempt) NewOutcomes() (*OutcomeWriter, error) {
 	return w, nil
 }
 
-// Put adds an outcome.
+// Put adds an outcome. A path that is none of a tree becomes a part of the cause.
 func (w *OutcomeWriter) Put(o Outcome) error {
+	if o.Path != "" && !isTreePath(string(o.Path)) {
+		o.Path, o.Cause = "", o.Path+": "+o.Cause
+	}
 	if len(o.Cause) > maxCause {
 		o.Cause = o.Cause[:maxCause]
 	}
