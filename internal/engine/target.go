@@ -48,6 +48,9 @@ type target struct {
 	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
 	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
+	finished         bool        // its manifests are written, and closeTarget can close it
+	journalStays     bool        // then
+	planned          bool        // a plan is at work there, whose journal only its merge may remove
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	durables    durables
@@ -118,6 +121,8 @@ func (t *target) open(r *run) error {
 		if !t.Exists {
 			return nil
 		}
+	} else if !t.Exists && r.opts.merging != nil {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), resume.ErrNotPlanned.Error())
 	} else if !t.Exists {
 		return t.openNew(r)
 	}
@@ -155,7 +160,7 @@ func (t *target) openExisting(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
-		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
+		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && r.opts.merging == nil && (found || err != nil) {
 			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
 		}
 		return t.probe(r)
@@ -166,7 +171,14 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	if t.journal, err = r.openJournal(t.root, name); err != nil {
+	open := r.openJournal
+	if r.opts.merging != nil {
+		t.planned = true
+		open = func(root *fsys.Dir, _ string) (*resume.Journal, error) {
+			return resume.OpenPlannedJournal(root, r.opts.merging.store.Plan.ID)
+		}
+	}
+	if t.journal, err = open(t.root, name); err != nil {
 		return t.refuseJournal(err)
 	}
 	if t.created {
@@ -177,6 +189,7 @@ func (t *target) openExisting(r *run) error {
 	if err != nil {
 		return err
 	}
+	t.rootOurs = t.rootOurs || t.planned && r.opts.merging.madeRoot(t)
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
@@ -190,6 +203,9 @@ func (t *target) refuseJournal(err error) error {
 	}
 	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
 		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
+	}
+	if errors.Is(err, resume.ErrNotPlanned) {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
 	}
 	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }
@@ -328,7 +344,7 @@ func (t *target) undo() {
 		t.catalog.Close()
 	}
 	if t.journal != nil {
-		if !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+		if t.planned || !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
 			return
 		}
 		_ = t.journal.Remove()
