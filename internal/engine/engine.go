@@ -17,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -33,6 +34,8 @@ type run struct {
 	sourceInfo fsys.Info   // of the directory, as it was at the start
 	targets    []*target
 	privileged bool
+	// openJournal opens the journal of a destination.
+	openJournal func(root *fsys.Dir, name string) (*resume.Journal, error)
 
 	outer       context.Context // Run's own: ends when the user stops the run
 	ctx         context.Context // also ends at the first failure with FailFast, without the source, and without any destination
@@ -125,7 +128,10 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, task: task}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, openJournal: resume.OpenJournal, task: task}
+	if opts.merging != nil {
+		r.openJournal = opts.merging.openJournal
+	}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}

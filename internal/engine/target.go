@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -159,6 +160,9 @@ func (t *target) openExisting(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
+		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
+			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
+		}
 		return t.probe(r)
 	}
 	if t.Name == "" {
@@ -167,24 +171,9 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	if r.opts.merging != nil {
-		t.planned = true
-		t.journal, err = resume.OpenPlannedJournal(t.root, r.opts.merging.store.Plan.ID)
-	} else {
-		t.journal, err = resume.OpenJournal(t.root, name)
-	}
-	if err != nil {
-		if errors.Is(err, fsys.ErrLocked) {
-			t.leaveToOther()
-			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
-		}
-		if errors.Is(err, resume.ErrNotPlanned) {
-			return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
-		}
-		if planned, ok := errors.AsType[*resume.PlanError](err); ok {
-			return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
-		}
-		return fmt.Errorf("the journal cannot be made in it: %w", err)
+	t.planned = r.opts.merging != nil
+	if t.journal, err = r.openJournal(t.root, name); err != nil {
+		return t.refuseJournal(err)
 	}
 	if t.created {
 		t.rootOurs, err = true, resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone)
@@ -198,6 +187,21 @@ func (t *target) openExisting(r *run) error {
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
+}
+
+// refuseJournal makes a refusal of the error with which the journal was opened, if it is one.
+func (t *target) refuseJournal(err error) error {
+	if errors.Is(err, fsys.ErrLocked) {
+		t.leaveToOther()
+		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
+	}
+	if errors.Is(err, resume.ErrNotPlanned) {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
+	}
+	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
+	}
+	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }
 
 // probe finds out what the root's file system can do. Those mounted below are probed
@@ -440,7 +444,12 @@ func (t *target) flush(r *run) error {
 	if err := t.root.Sync(); err != nil {
 		return err
 	}
-	for dir := t.Dir; dir != t.Anchor; { // the names of the directories that were made
+	return t.syncWay()
+}
+
+// syncWay flushes the names of the directories that were made for the destination.
+func (t *target) syncWay() error {
+	for dir := t.Dir; dir != t.Anchor; {
 		dir = parentOf(dir)
 		parent, err := t.FS.OpenRoot(dir)
 		if err != nil {

@@ -39,13 +39,14 @@ func (r *run) Enter(d *walk.Dir) bool {
 			for _, dd := range dirs {
 				dd.state = destRefused
 			}
-			err := errors.New("it is a destination of this copy, reached through the source")
-			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, err))
+			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, errReached))
 			return false
 		}
 	}
 	return true
 }
+
+var errReached = errors.New("it is a destination of this copy, reached through the source")
 
 // Entry implements walk.Visitor.
 func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
@@ -93,10 +94,13 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	r.reportSource(p, failure.StageScan, err)
 }
 
-func (r *run) skipReserved(d *walk.Dir, name string) {
+func (r *run) skipReserved(d *walk.Dir, name string) { r.warnReserved(d.Join(name)) }
+
+// warnReserved warns, once, of names that Sealift made for itself.
+func (r *run) warnReserved(path string) {
 	r.reserved.Do(func() {
 		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
-		r.report(Event{Kind: EventWarning, Path: d.Join(name), Err: err})
+		r.report(Event{Kind: EventWarning, Path: path, Err: err})
 	})
 }
 

@@ -105,6 +105,27 @@ func OpenPlannedJournal(root *fsys.Dir, id string) (*Journal, error) {
 	return tryJournal(root, JournalName(""))
 }
 
+// OpenJournalToPlan is OpenJournal of a tree for a plan that is being made. It also opens a journal
+// with the mark of this plan, which an interrupted planner has left.
+func OpenJournalToPlan(root *fsys.Dir, id string) (*Journal, error) {
+	m, found, err := ReadPlanMark(root)
+	if err != nil {
+		return nil, err
+	}
+	if found && m.ID == id {
+		return tryJournal(root, JournalName(""))
+	}
+	return OpenJournal(root, JournalName(""))
+}
+
+// RemovePlanMark removes the mark from a locked journal, on the device.
+func (j *Journal) RemovePlanMark() error {
+	if err := j.dir.Remove(planName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return j.dir.Sync()
+}
+
 // refusePlanned returns a *PlanError if a plan is at work.
 func (j *Journal) refusePlanned() error {
 	m, found, err := readMark(j.dir)

@@ -59,3 +59,26 @@ func TestADamagedMarkKeepsOtherCopiesOut(t *testing.T) {
 		require.ErrorContains(t, err, "damaged")
 	}
 }
+
+func TestAnInterruptedPlannerTakesOverItsMark(t *testing.T) {
+	root, err := fsys.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	mine, other := strings.Repeat("0a", 16), strings.Repeat("0b", 16)
+	j, err := OpenJournalToPlan(root, mine)
+	require.NoError(t, err)
+	require.NoError(t, j.MarkPlan(PlanMark{mine, "/plan"}, true))
+	j.Close()
+	_, err = OpenJournalToPlan(root, other)
+	require.ErrorAs(t, err, new(*PlanError))
+	j, err = OpenJournalToPlan(root, mine)
+	require.NoError(t, err)
+	_, err = OpenJournalToPlan(root, mine)
+	require.ErrorIs(t, err, fsys.ErrLocked)
+	require.NoError(t, j.RemovePlanMark())
+	require.NoError(t, j.RemovePlanMark())
+	j.Close()
+	j, err = OpenJournal(root, JournalName(""))
+	require.NoError(t, err)
+	j.Close()
+}

@@ -335,6 +335,9 @@ func unescape(text string) (path string, ok bool) {
 	return b.String(), true
 }
 
+// IsPath reports whether an entry of a plan can have the path.
+func IsPath(path string) bool { return path != "" && isTreePath(path) }
+
 // isTreePath reports whether path is spelled as a walk spells it: relative, and without
 // empty, "." and ".." elements.
 func isTreePath(path string) bool {

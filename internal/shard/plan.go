@@ -353,7 +353,10 @@ const (
 	shardsName  = "shards"
 	dirsName    = "dirs"
 	missingName = "missing"
-	workName    = "work"
+
+	planningName = "planning" // the id of a plan that is not complete
+	planLockName = "lock"     // of the planner
+	workName     = "work"
 )
 
 // shardName returns the name of a shard in the directories "shards" and "work".

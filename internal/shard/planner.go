@@ -2,9 +2,7 @@ package shard
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -75,15 +73,18 @@ func NewPlanner(dir *fsys.Dir, o PlanOptions) (*Planner, error) {
 	if o.memory == 0 {
 		o.memory = sortMemory
 	}
-	id := make([]byte, 16)
-	_, _ = rand.Read(id) // it never returns an error
-	p := &Planner{opts: o, plan: dir, id: hex.EncodeToString(id)}
+	id, err := claimID(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Planner{opts: o, plan: dir, id: id}
 	p.mu.names, p.mu.links, p.mu.dirs = newSorter(dir, o.memory), newSorter(dir, o.memory/4), newSorter(dir, o.memory/4)
 	p.mu.missing = newSorter(dir, o.memory/4)
 	return p, nil
 }
 
-// ID returns the id that the plan will have.
+// ID returns the id that the plan will have. It is that of an interrupted planner in the same
+// directory, so that what that one has left at the destinations is recognised.
 func (p *Planner) ID() string { return p.id }
 
 // maxIndex is the largest number of destinations, manifests and hashes.
