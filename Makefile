@@ -54,6 +54,7 @@ lint:
 	case $$found in *"Skipped 0 issues by rules"*) echo "remove that exclusion from .golangci.yml"; exit 1 ;; esac; \
 	exit $$code
 	$(ACTIONS) .github/workflows/*.yml # named, because a tree that is no checkout has none to find
+	GO=$(GO) scripts/prose
 
 # Without its database, which is on the network, nothing can be found: that is said,
 # and is no failure.

@@ -217,8 +217,8 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			"wide":  treetest.Directory(treetest.Dir{}, treetest.Mode(0o711)),
 		}},
 		"an earlier manifest": {earlier: true},
-		"policy never": {earlier: true, change: func(c *mergeCase) { c.opts.Policy = PolicyNever }},
-		"verify":       {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
+		"policy never":        {earlier: true, change: func(c *mergeCase) { c.opts.Policy = PolicyNever }},
+		"verify":              {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
 		"filters": {change: func(c *mergeCase) {
 			c.opts.Filter = &filter.List{}
 			require.NoError(c, c.opts.Filter.Include("d/**"))

@@ -58,7 +58,7 @@ func (d *Dir) syncFS() error { return errNotSupported }
 func (d *Dir) syncFSReliable() bool { return false }
 
 // createUnnamed: no other system has O_TMPFILE; Create takes a temporary name.
-func (d *Dir) createUnnamed() (*Pending, error) { return nil, errNotSupported }
+func (d *Dir) createUnnamed(uint32) (*Pending, error) { return nil, errNotSupported }
 
 // CopyRange moves bytes from a file to another without their passing through the
 // program, which is not done here: never handled, refused for the pair. macOS has

@@ -17,7 +17,7 @@ var (
 
 // createUnnamed makes a file that has no name at all: a killed run leaves no
 // litter. File systems without O_TMPFILE answer EOPNOTSUPP or EISDIR, once each.
-func (d *Dir) createUnnamed() (*Pending, error) {
+func (d *Dir) createUnnamed(mode uint32) (*Pending, error) {
 	files, err := d.unnamedFiles()
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 	if files.none.Load() {
 		return nil, unix.EOPNOTSUPP
 	}
-	o, err := d.openAt(".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
+	o, err := d.openAt(".", unix.O_TMPFILE|unix.O_RDWR, mode)
 	if err == unix.EISDIR || err == unix.EINVAL || err == unix.ENOENT && d.exists() {
 		err = unix.EOPNOTSUPP
 	}
@@ -36,7 +36,7 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 		return nil, err
 	}
 	p := d.pending(o, "(unnamed)")
-	p.temp = ""
+	p.temp, p.mode = "", mode
 	files.linkProbe.Do(func() { files.none.Store(!p.linkable()) })
 	if files.none.Load() {
 		p.Close()

@@ -88,3 +88,49 @@ func (f *File) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
 		}
 	}
 }
+
+// Window reads lines of a File, which must not change. It is used from one goroutine. Lines
+// that are asked for in about their order in the file, as a walk does, come from a window of
+// the file in memory: one system call reads a hundred of them.
+type Window struct {
+	file  *File
+	bytes []byte // of the file, from start on
+	start int64
+}
+
+// windowSize is how much of a file a Window holds at most, in bytes.
+const windowSize = 16 << 10
+
+// Window returns an empty Window.
+func (f *File) Window() *Window { return &Window{file: f} }
+
+// ReadLine is File.ReadLine.
+func (w *Window) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
+	if line, found := w.line(offset); found {
+		return append(buf[:0], line...), nil
+	}
+	end := w.start + int64(len(w.bytes))
+	if offset < w.start || offset > end+windowSize {
+		w.start, w.bytes = offset, w.bytes[:0] // the next one may be near
+		return w.file.ReadLine(buf, offset, maxLine)
+	}
+	size := int(max(min(windowSize, w.file.size-offset), 0))
+	w.bytes = slices.Grow(w.bytes[:0], size)[:size]
+	w.start = offset
+	n, _ := w.file.src.ReadAt(w.bytes, offset) // an error comes again
+	w.bytes = w.bytes[:n]
+	if line, found := w.line(offset); found {
+		return append(buf[:0], line...), nil
+	}
+	return w.file.ReadLine(buf, offset, maxLine)
+}
+
+// line returns the line at an offset if all of it, its line feed included, is in the window.
+func (w *Window) line(offset int64) (line []byte, found bool) {
+	at := offset - w.start
+	if at < 0 || at >= int64(len(w.bytes)) {
+		return nil, false
+	}
+	line, _, found = bytes.Cut(w.bytes[at:], []byte{'\n'})
+	return line, found
+}

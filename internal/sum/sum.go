@@ -10,10 +10,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
@@ -21,7 +23,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
-	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -30,7 +31,7 @@ import (
 // Options say what to hash, and how to write it.
 type Options struct {
 	Paths  []string         // directories and files as the user named them, "-" for Stdin; at least one
-	Hashes []hash.Algorithm // at least one; several need Tag
+	Hashes []hash.Algorithm // of lines: at least one; several need Tag
 	Tag    bool             // lines of BSD's style, with the algorithm
 	Zero   bool             // lines end in NUL, names are not escaped
 
@@ -41,16 +42,15 @@ type Options struct {
 	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
 	Manifest string    // the file to write, as the user named it; see catalog.File
 
-	// MediaList makes Run write a media hash list into the only directory, and no lines. It
-	// has the origin, without the times. Hashes are some of classic.Algorithms.
-	MediaList *classic.Creator
+	// MediaList makes Run write a media hash list into the only directory, and lines only
+	// to Manifest.
+	MediaList *MediaList
 
 	// Listed gets what the lines would say instead of Out, in any order, from one goroutine.
 	// It may be nil, and is for runs without Manifest.
 	Listed func(manifest.Entry)
 
-	// MHL asks for a generation instead of lines; nil for lines. Hashes are those of a
-	// history then.
+	// MHL asks for a generation, and lines only to Manifest; nil for lines alone.
 	MHL *MHL
 
 	Filter        *filter.List // nil for everything
@@ -82,17 +82,19 @@ type Summary struct {
 	Warnings int64
 	Cached   int64 // of Files, those that were to be read from the device and perhaps were not
 	Elapsed  time.Duration
-	Manifest string // as the user named it, or the media hash list; "" if none was written
+	Manifest string // as the user named it; "" if none was written
 	Lines    int
 	Dropped  int    // lines of the previous manifest for files that are gone
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
+
+	List *catalog.Written // the media hash list; nil if none was written
 
 	// With Options.MHL.
 	Generations []mhl.Written // their paths begin as the user named the directory
 	Mismatches  int64         // files with another content than their history lists
 	Missing     int64         // files and directories that a history lists and that do not exist
 	Renamed     int           // files and directories that have a new path
-	Ignored     int64         // entries that ignore patterns leave out
+	Ignored     int64         // files that ignore patterns leave out
 }
 
 // Run hashes as o says and reports through o.Report and c. The error is a
@@ -115,7 +117,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if o.BytesPerSecond > 0 {
 		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
 	}
-	r.hashes = o.Hashes
+	r.hashes = o.computed()
 	r.sets.New = func() any { return hash.NewSet(r.hashes) }
 	// Two, because the scan must not evict what the work has open.
 	for i := range r.handles {
@@ -135,8 +137,10 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.builder = manifest.NewBuilder(r.hashes, newSpill, 0)
 	defer r.builder.Close() //nolint:errcheck // a temporary that is not needed any more
 	r.builder.Named = !isTree(args)
-	if r.format = manifest.FormatOf(o.Hashes[0]); o.Tag {
+	if o.Tag {
 		r.format = manifest.BSD
+	} else if o.writesLines() {
+		r.format = manifest.FormatOf(o.Hashes[0])
 	}
 	if r.out, err = r.openOutput(ctx, args); err != nil {
 		return nil, err
@@ -148,14 +152,55 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	case err != nil:
 	case r.failed != nil:
 		err = r.failed
-	case r.history != nil:
-		err = r.history.write(r)
 	default:
-		err = r.out.write(r)
+		err = r.write()
 	}
 	c.Phase.Store(int32(counters.End(err != nil)))
 	r.summary.Elapsed = time.Since(begun)
 	return r.summary, err
+}
+
+// writesLines reports whether lines are written: to the manifest, or because nothing else is.
+func (o *Options) writesLines() bool {
+	return o.Manifest != "" || o.MHL == nil && o.MediaList == nil
+}
+
+// computed are the hashes of the lines, if there are any, and of the generation or media
+// hash list.
+func (o *Options) computed() (hashes []hash.Algorithm) {
+	add := func(more []hash.Algorithm) {
+		for _, a := range more {
+			if !slices.Contains(hashes, a) {
+				hashes = append(hashes, a)
+			}
+		}
+	}
+	if o.writesLines() {
+		add(o.Hashes)
+	}
+	if o.MHL != nil {
+		add(o.MHL.Hashes)
+	}
+	if o.MediaList != nil {
+		add(o.MediaList.Hashes)
+	}
+	return hashes
+}
+
+// write writes the lines, and then a generation or a media hash list.
+func (r *run) write() error {
+	if r.opts.writesLines() {
+		if err := r.out.write(r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.history != nil:
+		return r.history.write(r)
+	case r.out.list != nil:
+		return r.out.list.write(r)
+	}
+	return nil
 }
 
 // run is one execution of Run.
@@ -355,13 +400,11 @@ func (v *visitor) Enter(d *walk.Dir) bool {
 		return false
 	}
 	if h := v.run.history; h != nil && d.Parent != nil {
-		path := d.Path()
-		if h.hides(path, true) {
-			return false
+		if path := d.Path(); !h.hides(path, true) {
+			v.run.directory(path, d.Info.Mtime)
 		}
-		v.run.directory(path, d.Info.Mtime)
 	}
-	return true
+	return true // also a hidden directory, whose files are counted and may have lines
 }
 
 // Leave implements walk.Visitor.
@@ -369,7 +412,7 @@ func (v *visitor) Leave(*walk.Dir) {}
 
 // Entry implements walk.Visitor.
 func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
-	if v.run.history != nil && v.run.history.hides(d.Join(name), false) || kind != fsys.Regular {
+	if kind != fsys.Regular || v.hidden(d.Join(name)) {
 		return
 	}
 	d.Hold()
@@ -380,13 +423,27 @@ func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	}
 }
 
+// hidden reports whether a file is in nothing that the run writes, because the history
+// ignores it, and counts the files that it ignores.
+func (v *visitor) hidden(path string) bool {
+	h := v.run.history
+	if h == nil || path == h.own || !h.hides(path, false) {
+		return false
+	}
+	h.hidden.Add(1)
+	return !v.run.opts.writesLines()
+}
+
 // Failed implements walk.Visitor.
 func (v *visitor) Failed(d *walk.Dir, name string, err error) {
-	if name == "" {
-		v.fail(d.Path(), err)
-		return
+	path := d.Path()
+	if name != "" {
+		path = d.Join(name)
 	}
-	v.fail(d.Join(name), err)
+	if h := v.run.history; h != nil && path != "" && !v.run.opts.writesLines() && h.hides(path, true) {
+		return // it is only counted
+	}
+	v.fail(path, err)
 }
 
 func (v *visitor) fail(name string, err error) {
