@@ -50,6 +50,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		newSumCmd(sum.Run),
 		newDuCmd(usage.Run),
 		newStreamCmd(stream.Run),
+		newPlanCmd(engine.Plan),
 		newMergeCmd(engine.Merge),
 		newCompletionCmd(),
 		newManCmd(),
