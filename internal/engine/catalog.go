@@ -108,6 +108,9 @@ func (t *target) startCatalog(r *run) error {
 	if t.log != nil && t.log.Interrupted {
 		unfinished = t.log
 	}
+	if r.opts.merging != nil { // the plan has moved the manifests aside, and the parts have all changes
+		unfinished = untouched{}
+	}
 	t.catalog.Resume(unfinished)
 	if r.opts.DryRun {
 		return nil

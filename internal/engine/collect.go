@@ -292,6 +292,9 @@ func (r *run) reason(e *entry, p *transfer) string {
 }
 
 func (r *run) report(e Event) {
+	if r.opts.merging != nil && !r.opts.merging.isNew(e) {
+		return
+	}
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}

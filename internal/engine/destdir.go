@@ -113,7 +113,8 @@ func (dd *destDir) prepare(r *run) destState {
 			dd.fresh, dd.empty = true, true
 			return destAbsent
 		}
-		dd.handle, dd.fresh, dd.empty = t.handle, t.created, t.created
+		dd.handle, dd.empty = t.handle, t.created
+		dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
 		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
@@ -149,7 +150,7 @@ func (dd *destDir) prepare(r *run) destState {
 		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
-	dd.fresh = dd.empty || plannedAbsent(dd.src, t)
+	dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
 	info, err := dir.Stat()
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged

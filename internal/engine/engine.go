@@ -129,6 +129,9 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 		return nil, err
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, openJournal: resume.OpenJournal, task: task}
+	if opts.merging != nil {
+		r.openJournal = opts.merging.openJournal
+	}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
@@ -376,6 +379,8 @@ func (r *run) work() {
 	switch {
 	case r.task != nil:
 		r.task.feed(r, root)
+	case r.opts.merging != nil:
+		r.opts.merging.feed(r, root)
 	case r.route.Name != "":
 		r.Enter(root)
 		root.Hold()
@@ -394,7 +399,11 @@ func (r *run) work() {
 	workers.Wait()
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
-	r.findAbsent()
+	if r.opts.merging != nil {
+		r.opts.merging.check(r)
+	} else {
+		r.findAbsent()
+	}
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
@@ -423,7 +432,7 @@ func (r *run) worker() {
 		if !more {
 			return
 		}
-		if r.ctx.Err() == nil {
+		if r.ctx.Err() == nil && j.kind != fsys.Directory { // which is only completed
 			if j.kind == fsys.Regular {
 				shown.Begin(j.dir.Join(j.name))
 			}

@@ -30,7 +30,9 @@ func (r *run) newUndone() (u undone) {
 		dir, _, err := r.route.OpenSource() // the copy has closed it
 		return dir, err
 	}}
-	if r.opts.part() {
+	if m := r.opts.merging; m != nil && m.store.Plan.Options.FilesFrom != "" {
+		job.Filters = fmt.Sprintf("%x,%s,%t", r.opts.Filter.Fingerprint(), m.store.Plan.Options.FilesFrom, r.opts.OneFileSystem)
+	} else if r.opts.part() {
 		job.Filters = fmt.Sprintf("%x,%x,%t", r.opts.Filter.Fingerprint(), r.opts.Only.Fingerprint(), r.opts.OneFileSystem)
 	}
 	for _, d := range r.route.Destinations {

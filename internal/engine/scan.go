@@ -18,7 +18,7 @@ func (r *run) startScan() (stop func()) {
 		r.task.showTotals(c)
 		return func() {}
 	}
-	if !c.CountTotals {
+	if !c.CountTotals || r.opts.merging != nil { // which copies next to nothing
 		return func() {}
 	}
 	if r.route.Name != "" {

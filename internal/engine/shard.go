@@ -254,6 +254,10 @@ var _ walk.FedVisitor = (*run)(nil)
 // Fed implements walk.FedVisitor: note is the entry of the shard, or nil.
 func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
 	planned, _ := note.(*shard.Entry)
+	if r.opts.merging != nil { // a file that has the name of a manifest
+		r.Entry(d, name, kind)
+		return
+	}
 	d.Hold()
 	select {
 	case r.jobs <- job{dir: d, name: name, kind: kind, planned: planned}:

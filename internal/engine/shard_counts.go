@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
@@ -97,5 +98,43 @@ func (k *task) event(r *run, e Event) {
 	}
 	if err := k.outcomes.Put(o); err != nil {
 		k.fail(r, err)
+	}
+}
+
+// plus adds counts of entries.
+func (c *Counts) plus(d entryCounts) {
+	c.Created += d.Created
+	c.Replaced += d.Replaced
+	c.Updated += d.Updated
+	c.UpToDate += d.UpToDate
+	c.Kept += d.Kept
+}
+
+// addTo adds what an attempt has counted to a summary.
+func (c *shardCounts) addTo(s *Summary) {
+	s.Counts.plus(c.Entries)
+	s.Files += c.Files
+	s.Links += c.Links
+	s.Specials += c.Specials
+	s.HardLinks += c.HardLinks
+	s.Bytes = counters.Plus(s.Bytes, c.Bytes)
+	s.Skipped += c.Skipped
+	s.ResumedFiles += c.ResumedFiles
+	s.ResumedBytes = counters.Plus(s.ResumedBytes, c.ResumedBytes)
+}
+
+// addTo adds what an attempt has counted at a destination.
+func (c *targetCounts) addTo(t *target) {
+	t.counts.plus(c.Entries)
+	t.copied.Files += c.Files
+	t.copied.Bytes = counters.Plus(t.copied.Bytes, c.Bytes)
+	t.copied.ResumedFiles += c.ResumedFiles
+	t.copied.ResumedBytes = counters.Plus(t.copied.ResumedBytes, c.ResumedBytes)
+	t.present += c.Present
+	t.left += c.Left
+	t.verified += c.Verified
+	t.cached += c.Cached
+	if t.backup != nil {
+		t.backup.kept.Add(c.BackedUp)
 	}
 }

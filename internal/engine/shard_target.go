@@ -92,10 +92,15 @@ func (t *target) catalogErr() error {
 }
 
 // plannedAbsent reports whether the plan has found that the destination lacks the directory: then
-// tasks of the plan make it.
-func plannedAbsent(d *walk.Dir, t *target) bool {
-	absent, planned := d.Note.(shard.Absence)
-	return planned && absent.Of(t.index)
+// this copy makes it.
+func (r *run) plannedAbsent(d *walk.Dir, t *target) bool {
+	switch note := d.Note.(type) {
+	case shard.Absence:
+		return note.Of(t.index)
+	case *shard.Directory:
+		return note.Absent.Of(r.opts.merging.targets[t.index])
+	}
+	return false
 }
 
 // leaveTask leaves a directory. Merge completes it, when nothing more is put into it.

@@ -48,6 +48,9 @@ type target struct {
 	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
 	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
+	finished         bool        // its manifests are written, and closeTarget can close it
+	journalStays     bool        // then
+	planned          bool        // a plan is at work there, whose journal only its merge may remove
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	durables    durables
@@ -118,6 +121,8 @@ func (t *target) open(r *run) error {
 		if !t.Exists {
 			return nil
 		}
+	} else if !t.Exists && r.opts.merging != nil {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), resume.ErrNotPlanned.Error())
 	} else if !t.Exists {
 		return t.openNew(r)
 	}
@@ -166,6 +171,7 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
+	t.planned = r.opts.merging != nil
 	if t.journal, err = r.openJournal(t.root, name); err != nil {
 		return t.refuseJournal(err)
 	}
@@ -177,6 +183,7 @@ func (t *target) openExisting(r *run) error {
 	if err != nil {
 		return err
 	}
+	t.rootOurs = t.rootOurs || t.planned && r.opts.merging.madeRoot(t)
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
@@ -187,6 +194,9 @@ func (t *target) refuseJournal(err error) error {
 	if errors.Is(err, fsys.ErrLocked) {
 		t.leaveToOther()
 		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
+	}
+	if errors.Is(err, resume.ErrNotPlanned) {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
 	}
 	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
 		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
@@ -328,7 +338,7 @@ func (t *target) undo() {
 		t.catalog.Close()
 	}
 	if t.journal != nil {
-		if !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+		if t.planned || !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
 			return
 		}
 		_ = t.journal.Remove()

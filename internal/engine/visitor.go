@@ -19,6 +19,9 @@ var _ walk.Visitor = (*run)(nil)
 func (r *run) Enter(d *walk.Dir) bool {
 	dirs := newDestDirs(r, d)
 	d.State = dirs
+	if r.opts.merging != nil {
+		return r.opts.merging.enter(r, d)
+	}
 	if r.isHistory(d) {
 		for _, dd := range dirs {
 			dd.state = destRefused
@@ -85,7 +88,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
-	if r.task != nil && errors.Is(err, fs.ErrNotExist) {
+	if (r.task != nil || r.opts.merging != nil) && errors.Is(err, fs.ErrNotExist) {
 		err = errVanished
 	}
 	r.reportSource(p, failure.StageScan, err)
@@ -201,6 +204,9 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
+	if r.opts.merging != nil { // the tasks have changed it
+		before.Mtime = meta.info.Mtime
+	}
 	switch {
 	case r.opts.DryRun:
 		if ours && known && !dd.fresh && r.ctx.Err() == nil {
@@ -212,7 +218,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		}
 	case ours && known && r.ctx.Err() == nil:
 		have := dd.info
-		if !dd.fresh {
+		if !dd.empty {
 			var err error
 			if have, err = dir.Stat(); err != nil {
 				return err

@@ -186,7 +186,7 @@ func (j *Journal) Remove() error {
 	j.Removed = true
 	for i := range listing.Len() {
 		name := listing.Name(i)
-		if name == lockName { // last: once it is removed, the next run begins
+		if name == lockName || name == planName { // last: once they are removed, the next run begins
 			continue
 		}
 		if j.foreign[name] || name == certifiedName && len(j.foreign) > 0 {
@@ -196,6 +196,9 @@ func (j *Journal) Remove() error {
 		if err := j.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+	}
+	if err := j.endPlan(); err != nil {
+		return err
 	}
 	if stays {
 		return nil
@@ -217,6 +220,18 @@ func (j *Journal) Remove() error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return nil // the next run has begun in it
+}
+
+// endPlan removes the mark of a plan, if there is one, when everything before is on the device: without it,
+// a later merge takes the destination for complete.
+func (j *Journal) endPlan() error {
+	if _, err := j.dir.Lstat(planName); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := errors.Join(j.dir.Sync(), j.root.Sync()); err != nil {
+		return err
+	}
+	return j.RemovePlanMark()
 }
 
 // Close unlocks the journal, so that other runs can begin at the destination. It may be

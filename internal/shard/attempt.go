@@ -59,6 +59,16 @@ type AttemptOptions struct {
 	Clock func() time.Duration // monotonic; nil for fsys.Elapsed
 }
 
+func (o AttemptOptions) withDefaults() AttemptOptions {
+	if o.Dead == 0 {
+		o.Dead = DefaultDead
+	}
+	if o.Clock == nil {
+		o.Clock = fsys.Elapsed
+	}
+	return o
+}
+
 // Attempt is one attempt at a shard. The owner of the attempt with the highest number may commit
 // as long as it renews its counter.
 type Attempt struct {
@@ -101,12 +111,7 @@ type Earlier struct {
 // Before the owner decides about any name in a directory, it must remove the temporaries of
 // earlier attempts there. See docs/adr/0005-plan-run-merge.md for the reasons.
 func (s *Store) Begin(ctx context.Context, index int, o AttemptOptions) (*Attempt, error) {
-	if o.Dead == 0 {
-		o.Dead = DefaultDead
-	}
-	if o.Clock == nil {
-		o.Clock = fsys.Elapsed
-	}
+	o = o.withDefaults()
 	shard, err := s.openWork(index)
 	if err != nil {
 		return nil, err
@@ -137,7 +142,7 @@ func (s *Store) openWork(index int) (*fsys.Dir, error) {
 
 // claim makes the directory of the attempt when no earlier attempt is alive.
 func (a *Attempt) claim(ctx context.Context) error {
-	watch := observer{attempt: a}
+	watch := observer{shard: a.shard, opts: a.opts}
 	for {
 		last, err := lastAttempt(a.shard)
 		if err != nil {
@@ -364,9 +369,11 @@ func (a *Attempt) writeFile(name, text string) error {
 
 // observer decides whether an attempt of another process is dead.
 type observer struct {
-	attempt *Attempt // of the observer
-	number  int      // of the attempt that is observed
-	counter string   // as read
+	shard *fsys.Dir      // the directory of all attempts
+	opts  AttemptOptions // of the observer
+
+	number  int    // of the attempt that is observed
+	counter string // as read
 	since   time.Duration
 }
 
@@ -376,7 +383,7 @@ func (o *observer) isDead(last int) (bool, error) {
 	if last == 0 {
 		return true, nil
 	}
-	dir, err := openDir(o.attempt.shard, attemptName(last))
+	dir, err := openDir(o.shard, attemptName(last))
 	if err != nil {
 		return false, err
 	}
@@ -388,11 +395,11 @@ func (o *observer) isDead(last int) (bool, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was killed before it wrote one
 		return false, err
 	}
-	now := o.attempt.opts.Clock()
+	now := o.opts.Clock()
 	if last != o.number || string(counter) != o.counter {
 		o.number, o.counter, o.since = last, string(counter), now
 	}
-	return now-o.since >= o.attempt.opts.Dead, nil
+	return now-o.since >= o.opts.Dead, nil
 }
 
 // lastAttempt returns the highest number of an attempt, 0 if there is none.

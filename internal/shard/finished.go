@@ -64,31 +64,6 @@ func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
 	return f, nil
 }
 
-// Status is what is known of a shard.
-type Status struct {
-	Attempts int       // that were begun
-	Finished *Finished // nil if it is not finished
-}
-
-// Status reads the state of a shard.
-func (s *Store) Status(index int) (Status, error) {
-	dir, err := s.openWork(index)
-	if err != nil {
-		return Status{}, err
-	}
-	defer dir.Close()
-	last, err := lastAttempt(dir)
-	if err != nil {
-		return Status{}, err
-	}
-	err = s.finishedError(dir, index)
-	var finished *FinishedError
-	if errors.As(err, &finished) {
-		return Status{last, finished.Record}, nil
-	}
-	return Status{Attempts: last}, err
-}
-
 // finishedError returns a *FinishedError if the shard is finished, or else nil or why that is
 // not known.
 func (s *Store) finishedError(dir *fsys.Dir, index int) error {

@@ -102,6 +102,9 @@ func (s *sorter) flush() error {
 	return s.endRun(w)
 }
 
+// empty reports whether nothing was added.
+func (s *sorter) empty() bool { return len(s.runs) == 0 && len(s.offsets) == 0 }
+
 // seal says that nothing will be added, and frees the memory if there is a spill.
 func (s *sorter) seal() error {
 	if s.spill == nil || len(s.offsets) == 0 {
