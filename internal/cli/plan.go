@@ -34,10 +34,14 @@ A shard costs about 30 minutes of one task by default, and there are at most
 1,000. Files that are hard links of each other are in one shard. One file is
 never split.
 
-If plan is interrupted, run the same command again.`,
+If plan is interrupted, run the same command again.
+
+With --script, plan prints what runs the tasks of the plan in PLAN, and the
+merge after them, on a cluster. It makes no plan then.`,
 		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
   sealift run /shared/plan --shard 0
-  sealift merge /shared/plan`,
+  sealift merge /shared/plan
+  sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
 		Annotations:       endsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: flags.completeArgs,
 	}
@@ -48,6 +52,12 @@ If plan is interrupted, run the same command again.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.checkShards(cmd); err != nil {
 			return err
+		}
+		if err := flags.script.check(cmd, args); err != nil {
+			return err
+		}
+		if flags.script.given() {
+			return flags.script.print(cmd, flags.into.Into)
 		}
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -83,7 +93,8 @@ If plan is interrupted, run the same command again.`,
 // planFlags is the command line of plan.
 type planFlags struct {
 	copyFlags
-	into engine.PlanOptions
+	into   engine.PlanOptions
+	script scriptFlags
 }
 
 func (f *planFlags) groups() []flagGroup {
@@ -97,6 +108,7 @@ func (f *planFlags) groups() []flagGroup {
 		{groupManifest, f.manifestFlags},
 		{groupSafety, f.safetyFlags},
 		{groupSpeed, f.reflinkFlag},
+		{groupScript, f.script.define},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures")
 			f.jsonFlag(s)

@@ -147,21 +147,30 @@ func TestAKilledAttemptIsContinued(t *testing.T) {
 // it continues: its successor has removed what it would have committed.
 func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 	t.Parallel()
-	for _, stopAt := range []struct {
-		op   fsys.Op
-		name string
-	}{{fsys.OpRename, ""}, {fsys.OpLink, "2"}, {fsys.OpLink, "mate"}, {fsys.OpMkdir, "a"}} {
-		t.Run(string(stopAt.op)+stopAt.name, func(t *testing.T) {
+	replacing := func(c fsys.Call) bool { // also before a file without a name would get a temporary one
+		return c.Op == fsys.OpRename || c.Op == fsys.OpLink && strings.HasPrefix(c.Name, fsys.Reserved)
+	}
+	at := func(op fsys.Op, name string) func(fsys.Call) bool {
+		return func(c fsys.Call) bool { return c.Op == op && c.Name == name }
+	}
+	for name, stopAt := range map[string]func(fsys.Call) bool{
+		"replace a file": replacing,
+		"first file":     at(fsys.OpLink, "x"),
+		"last file":      at(fsys.OpLink, "2"),
+		"hard link":      at(fsys.OpLink, "mate"),
+		"directory":      at(fsys.OpMkdir, "a"),
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			src, dst := newShardSource(t)
 			want := wholeManifest(t, src)
 			write(t, dst, "z/3", []byte("older"), before) // is replaced
 			o := options(src, dst)
-			o.Policy = PolicyUpdate
+			o.Policy = PolicyAlways
 			c := planCopy(t, o, 1, nil)
 			first := newProcess()
 			first.stopAt = func(call fsys.Call) bool {
-				return call.Op == stopAt.op && strings.HasPrefix(call.Path, dst) && (stopAt.name == "" || call.Name == stopAt.name)
+				return strings.HasPrefix(call.Path, dst) && stopAt(call)
 			}
 			stopped := make(chan *told, 1)
 			go func() { stopped <- c.run(context.Background(), first.fs(), 0) }()
