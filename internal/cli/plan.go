@@ -20,7 +20,7 @@ type planner func(context.Context, *engine.Options, engine.PlanOptions, *counter
 func newPlanCmd(run planner) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
-		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]",
+		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]\n  sealift plan --script SYSTEM [flags] --into PLAN",
 		Short: "Split one copy into shards, for many machines",
 		Long: `Splits the copy of SRC to DST into shards that different machines copy at the
 same time. PLAN is a directory that all of them can reach, outside of SRC and
@@ -34,10 +34,15 @@ A shard costs about 30 minutes of one task by default, and there are at most
 1,000. Files that are hard links of each other are in one shard. One file is
 never split.
 
-If plan is interrupted, run the same command again.`,
+If plan is interrupted, run the same command again.
+
+With --script, plan prints what runs the tasks of an existing plan and then
+merges: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It has
+the shards that are not finished or had failures. Print it again to resubmit.`,
 		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
   sealift run /shared/plan --shard 0
-  sealift merge /shared/plan`,
+  sealift merge /shared/plan
+  sealift plan --script slurm --tasks 32 --into /shared/plan > copy.sh`,
 		Annotations:       endsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: flags.completeArgs,
 	}
@@ -48,6 +53,12 @@ If plan is interrupted, run the same command again.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.checkShards(cmd); err != nil {
 			return err
+		}
+		if err := flags.script.check(cmd, args); err != nil {
+			return err
+		}
+		if flags.script.given() {
+			return flags.script.print(cmd, flags.into.Into)
 		}
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -83,7 +94,8 @@ If plan is interrupted, run the same command again.`,
 // planFlags is the command line of plan.
 type planFlags struct {
 	copyFlags
-	into engine.PlanOptions
+	into   engine.PlanOptions
+	script scriptFlags
 }
 
 func (f *planFlags) groups() []flagGroup {
@@ -94,6 +106,7 @@ func (f *planFlags) groups() []flagGroup {
 			s.Var(newValue(&f.into.Shards, "auto", countBetween(1, shard.MaxShards, "auto"), "auto"), "shards", "make `NUMBER` shards")
 			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make as many shards as hold `SIZE` each on average")
 		}},
+		{groupTasks, f.script.define},
 		{groupManifest, f.manifestFlags},
 		{groupSafety, f.safetyFlags},
 		{groupSpeed, f.reflinkFlag},
