@@ -131,6 +131,11 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	return err
 }
 
+// openJournal opens the journal of a destination, which has the mark of the plan.
+func (m *merging) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error) {
+	return resume.OpenPlannedJournal(root, m.store.Plan.ID)
+}
+
 // remaining returns the indexes of the destinations that are to be merged: not those that an
 // earlier merge has completed.
 func (o *MergeOptions) remaining(root *shard.Directory) (targets []int, err error) {

@@ -8,19 +8,11 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
 // This file replays what the tasks have recorded, so that manifests, markers and the summary are
 // those of one copy.
-
-// nothingTouched says that no copy was interrupted.
-type nothingTouched struct{}
-
-// Touched implements catalog.Interrupted.
-func (nothingTouched) Touched(string, fsys.Info) (hash.Digests, bool) { return nil, false }
 
 // replay replays the outcomes and the lines of all shards. The catalogs sort the lines, which
 // come in the order of the shards: one part is open at a time, whatever their number is.

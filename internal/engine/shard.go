@@ -156,8 +156,8 @@ func (k *task) count() error {
 
 // showTotals shows what there is to do.
 func (k *task) showTotals(c *counters.Set) {
-	c.TotalFiles.Store(k.files)
-	c.TotalBytes.Store(k.bytes)
+	c.TotalFiles.Add(k.files) // one command may copy several shards
+	c.TotalBytes.Add(k.bytes)
 	c.ScanDone.Store(true)
 }
 

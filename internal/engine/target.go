@@ -160,7 +160,7 @@ func (t *target) openExisting(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
-		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && r.opts.merging == nil && (found || err != nil) {
+		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
 			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
 		}
 		return t.probe(r)
@@ -171,14 +171,8 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	open := r.openJournal
-	if r.opts.merging != nil {
-		t.planned = true
-		open = func(root *fsys.Dir, _ string) (*resume.Journal, error) {
-			return resume.OpenPlannedJournal(root, r.opts.merging.store.Plan.ID)
-		}
-	}
-	if t.journal, err = open(t.root, name); err != nil {
+	t.planned = r.opts.merging != nil
+	if t.journal, err = r.openJournal(t.root, name); err != nil {
 		return t.refuseJournal(err)
 	}
 	if t.created {
@@ -201,11 +195,11 @@ func (t *target) refuseJournal(err error) error {
 		t.leaveToOther()
 		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
 	}
-	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
-	}
 	if errors.Is(err, resume.ErrNotPlanned) {
 		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
+	}
+	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
 	}
 	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// mergeCase is a copy that is made twice: by one run, and by a plan, its tasks and its merge.
+type mergeCase struct {
+	*testing.T
+	base   string
+	source string
+	opts   Options // without destinations
+	events []Event // of the last step
+}
+
+func newMergeCase(t *testing.T, source treetest.Dir) *mergeCase {
+	c := &mergeCase{T: t, base: treetest.MemoryDir(t)}
+	c.source = filepath.Join(c.base, "src")
+	treetest.Create(t, c.source, source)
+	c.opts = options(c.source)
+	return c
+}
+
+// at returns the options with destinations in a directory.
+func (c *mergeCase) at(where string, targets []string) *Options {
+	o := c.opts
+	o.Targets = nil
+	for _, t := range targets {
+		o.Targets = append(o.Targets, filepath.Join(c.base, where, t))
+	}
+	c.events = nil
+	o.Report = func(e Event) { c.events = append(c.events, e) }
+	return &o
+}
+
+// store opens the plan.
+func (c *mergeCase) store() *shard.Store {
+	dir, err := fsys.OpenRoot(filepath.Join(c.base, "plan"))
+	require.NoError(c, err)
+	c.Cleanup(dir.Close)
+	s, err := shard.Open(dir)
+	require.NoError(c, err)
+	return s
+}
+
+// plan plans the copy.
+func (c *mergeCase) plan(shards int, targets []string) *shard.Store {
+	c.Helper()
+	plan, err := Plan(c.Context(), c.at("split", targets), PlanOptions{Into: filepath.Join(c.base, "plan"), Shards: shards}, &counters.Set{})
+	require.NoError(c, err)
+	require.NotNil(c, plan, "%v", c.events)
+	return c.store()
+}
+
+// task runs a shard as another process would: with the options of the plan.
+func (c *mergeCase) task(s *shard.Store, index int) *Summary {
+	c.Helper()
+	o, err := OptionsOfPlan(s.Plan)
+	require.NoError(c, err)
+	o.Workers, o.BlockSize, o.Memory = 2, c.opts.BlockSize, c.opts.Memory
+	summary, err := RunShard(c.Context(), o, s, index, shard.AttemptOptions{}, &counters.Set{})
+	require.NoError(c, err)
+	return summary
+}
+
+// merge merges the plan, as another process would.
+func (c *mergeCase) merge(s *shard.Store) *MergeSummary {
+	c.Helper()
+	o, err := OptionsOfPlan(s.Plan)
+	require.NoError(c, err)
+	o.BlockSize, o.Memory = c.opts.BlockSize, c.opts.Memory
+	c.events = nil
+	o.Report = func(e Event) { c.events = append(c.events, e) }
+	summary, err := Merge(c.Context(), &MergeOptions{Plan: s, Copy: o}, &counters.Set{})
+	require.NoError(c, err)
+	return summary
+}
+
+// split copies by a plan.
+func (c *mergeCase) split(shards int, targets []string) *MergeSummary {
+	c.Helper()
+	s := c.plan(shards, targets)
+	for i := range s.Plan.Shards {
+		c.task(s, i)
+	}
+	m := c.merge(s)
+	require.True(c, m.Merged)
+	return m
+}
+
+// single copies by one run.
+func (c *mergeCase) single(targets []string) *Summary {
+	c.Helper()
+	summary, err := Run(c.Context(), c.at("single", targets), &counters.Set{})
+	require.NoError(c, err)
+	return summary
+}
+
+// requireEqual demands that both copies have the same result: trees, manifests, messages, and the
+// counts of the summary.
+func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents []Event, split *Summary) {
+	c.Helper()
+	for _, t := range targets {
+		one, other := filepath.Join(c.base, "single", t), filepath.Join(c.base, "split", t)
+		if single.Errors+single.Mismatches > 0 { // so that failed shards can run again
+			require.FileExists(c, filepath.Join(other, ".sealift-journal", "plan"))
+			require.NoError(c, os.RemoveAll(filepath.Join(other, ".sealift-journal")))
+		}
+		c.forgetNow(one)
+		c.forgetNow(other)
+		treetest.Compare(c, one, other, treetest.Options{Root: true})
+	}
+	shown := func(events []Event) (list []string) {
+		for _, e := range badOf(events) {
+			list = append(list, fmt.Sprintf("%d %s %q: %v", e.Kind, filepath.Base(e.Target), e.Path, e.Err))
+		}
+		return list
+	}
+	assert.Equal(c, shown(singleEvents), shown(c.events))
+	a, b := *single, *split
+	for _, s := range []*Summary{&a, &b} {
+		s.Elapsed, s.Stages, s.Shares, s.Limit = 0, nil, nil, Share{}
+		s.Targets = append([]TargetSummary{}, s.Targets...)
+		for i := range s.Targets {
+			t := &s.Targets[i]
+			t.Path, t.BackupDir, t.Created = "", "", false
+			for j := range t.Manifests {
+				t.Manifests[j].Path = filepath.Base(t.Manifests[j].Path)
+			}
+		}
+	}
+	assert.Equal(c, a, b)
+}
+
+// forgetNow gives everything below root that has a time of this test the same time.
+func (c *mergeCase) forgetNow(root string) {
+	require.NoError(c, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || time.Since(info.ModTime()) > time.Hour {
+			return err
+		}
+		stamp := unix.Timespec{Sec: since.Unix()}
+		return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{stamp, stamp}, unix.AT_SYMLINK_NOFOLLOW)
+	}))
+}
+
+// planTree has what is hard for a copy, and is the same each time.
+func planTree() treetest.Dir {
+	at := treetest.Mtime(before)
+	file := func(size int, seed byte) treetest.Node {
+		return treetest.File(string(treetest.Pattern(size, seed)), at)
+	}
+	pair := treetest.Linked("pair")
+	wide := treetest.Dir{}
+	for i := range 40 {
+		wide[fmt.Sprintf("%02d", i)] = file(10*i, byte(i))
+	}
+	return treetest.Dir{
+		"a":            file(100, 1),
+		"B":            file(100, 2),
+		"new\nline \\": treetest.File("x", at, pair),
+		"\xff\xfe":     treetest.File("bytes", treetest.Mode(0o751), at),
+		"d": treetest.Directory(treetest.Dir{
+			"link": treetest.File("x", at, pair), "big": file(7*sweepBlock+1, 3), "gone": treetest.Symlink("nowhere", at),
+			"e": treetest.Directory(treetest.Dir{"deep": treetest.Directory(treetest.Dir{"z": file(0, 4)}, treetest.Mode(0o555), at)}, at),
+		}, treetest.Mode(0o2755), at),
+		"empty": treetest.Directory(treetest.Dir{"below": treetest.Directory(treetest.Dir{}, treetest.Mode(0o700), at)}, at),
+		"wide":  treetest.Directory(wide, at),
+	}
+}
+
+func TestASplitCopyIsAsOneCopy(t *testing.T) {
+	twice := []string{"one", "two"}
+	manifest := func(names ...string) treetest.Node {
+		text := ""
+		for _, name := range names {
+			text += sha(string(treetest.Pattern(100, 1))) + "  " + name + "\n"
+		}
+		return treetest.File(text, treetest.Mtime(before))
+	}
+	for name, test := range map[string]struct {
+		targets []string
+		change  func(c *mergeCase)
+		source  map[string]treetest.Node // besides planTree
+		old     treetest.Dir             // what is at the first destination
+		earlier bool                     // an earlier copy of another source has written a manifest there
+	}{
+		"one destination": {},
+		"two destinations and two hashes": {targets: twice, change: func(c *mergeCase) {
+			c.opts.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
+		}},
+		"no hash": {change: func(c *mergeCase) { c.opts.Hashes = nil }},
+		"an existing destination": {old: treetest.Dir{
+			"a":     treetest.File(string(treetest.Pattern(100, 1)), treetest.Mtime(before)),
+			"B":     treetest.File("old", treetest.Mtime(longAgo)),
+			"other": treetest.File("other"),
+			"d":     treetest.Directory(treetest.Dir{"big": treetest.File("newer", treetest.Mtime(since))}, treetest.Mode(0o700)),
+			"wide":  treetest.Directory(treetest.Dir{}, treetest.Mode(0o711)),
+		}},
+		"an earlier manifest": {earlier: true},
+		"policy never": {earlier: true, change: func(c *mergeCase) { c.opts.Policy = PolicyNever }},
+		"verify":       {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
+		"filters": {change: func(c *mergeCase) {
+			c.opts.Filter = &filter.List{}
+			require.NoError(c, c.opts.Filter.Include("d/**"))
+			require.NoError(c, c.opts.Filter.Exclude("big"))
+		}},
+		"taken levels":         {source: map[string]treetest.Node{"SHA256SUMS": manifest("a"), "sealift.sha256": treetest.File("x", treetest.Mtime(before))}},
+		"a manifest below":     {change: func(c *mergeCase) { c.opts.Manifest = "d/sums" }},
+		"absent listed files":  {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent", "also/absent")}},
+		"a mismatch":           {source: map[string]treetest.Node{"SHA256SUMS": manifest("B", "a")}},
+		"strict, with absence": {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent")}, change: func(c *mergeCase) { c.opts.SourceManifest = SourceManifestStrict }},
+		"a link in the way":    {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}},
+		"a backup directory": {old: treetest.Dir{"B": treetest.File("old", treetest.Mtime(longAgo))}, change: func(c *mergeCase) {
+			c.opts.BackupDir = "kept"
+		}},
+	} {
+		for _, shards := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s, %d shards", name, shards), func(t *testing.T) {
+				tree := planTree()
+				for path, node := range test.source {
+					tree[path] = node
+				}
+				c := newMergeCase(t, tree)
+				targets := test.targets
+				if targets == nil {
+					targets = []string{"one"}
+				}
+				for _, where := range []string{"single", "split"} {
+					dst := filepath.Join(c.base, where, targets[0])
+					if test.old != nil {
+						treetest.Create(t, dst, test.old)
+					}
+					if test.earlier {
+						o := options(filepath.Join(c.base, "earlier"), dst)
+						if where == "single" {
+							treetest.Create(t, o.Source, treetest.Dir{
+								"a": treetest.File("replaced", treetest.Mtime(longAgo)), "B": treetest.File(string(treetest.Pattern(100, 2)), treetest.Mtime(before)),
+								"other": treetest.File("stays", treetest.Mtime(longAgo)),
+							})
+						}
+						runTold(t, o, &counters.Set{})
+					}
+				}
+				if test.change != nil {
+					test.change(c)
+				}
+				single := c.single(targets)
+				events := c.events
+				split := c.split(shards, targets)
+				c.requireEqual(targets, single, events, &split.Summary)
+			})
+		}
+	}
+}
