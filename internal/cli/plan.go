@@ -20,7 +20,7 @@ type planner func(context.Context, *engine.Options, engine.PlanOptions, *counter
 func newPlanCmd(run planner) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
-		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]",
+		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]\n  sealift plan --script SYSTEM [flags] --into PLAN",
 		Short: "Split one copy into shards, for many machines",
 		Long: `Splits the copy of SRC to DST into shards that different machines copy at the
 same time. PLAN is a directory that all of them can reach, outside of SRC and
@@ -36,12 +36,13 @@ never split.
 
 If plan is interrupted, run the same command again.
 
-With --script, plan prints what runs the tasks of the plan in PLAN, and the
-merge after them, on a cluster. It makes no plan then.`,
+With --script, plan prints what runs the tasks of an existing plan and then
+merges: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It has
+the shards that are not finished or had failures. Print it again to resubmit.`,
 		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
   sealift run /shared/plan --shard 0
   sealift merge /shared/plan
-  sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
+  sealift plan --script slurm --tasks 32 --into /shared/plan > copy.sh`,
 		Annotations:       endsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: flags.completeArgs,
 	}
@@ -105,10 +106,10 @@ func (f *planFlags) groups() []flagGroup {
 			s.Var(newValue(&f.into.Shards, "auto", countBetween(1, shard.MaxShards, "auto"), "auto"), "shards", "make `NUMBER` shards")
 			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make as many shards as hold `SIZE` each on average")
 		}},
+		{groupTasks, f.script.define},
 		{groupManifest, f.manifestFlags},
 		{groupSafety, f.safetyFlags},
 		{groupSpeed, f.reflinkFlag},
-		{groupScript, f.script.define},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures")
 			f.jsonFlag(s)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,10 +25,10 @@ type scriptFlags struct {
 
 // define adds the flags to those of plan.
 func (f *scriptFlags) define(s *pflag.FlagSet) {
-	s.Var(newValue(&f.system, "", submit.Systems.Parse, submit.Systems.List()...), "script", "`SYSTEM`: print what runs an existing plan: "+inWords(submit.Systems.List()))
-	s.Var(newValue(&f.tasks, "16", countBetween(1, maxTasks, "")), "tasks", "run at most `NUMBER` tasks at once (--script)")
-	bwlimitFlag(s, &f.bytesPerSecond, "with --script: let each task copy")
-	s.Var(newValue(&f.dirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", "`SIZE`: with --script: how much each task may leave unwritten")
+	s.Var(newValue(&f.system, "", submit.Systems.Parse, submit.Systems.List()...), "script", "print what runs an existing plan with `SYSTEM`: "+strings.Join(submit.Systems.List(), ", "))
+	s.Var(newValue(&f.tasks, "16", countBetween(1, maxTasks, "")), "tasks", "run at most `NUMBER` tasks at once")
+	bwlimitFlag(s, &f.bytesPerSecond, "let each task copy")
+	s.Var(newValue(&f.dirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", "`SIZE`: how much each task may leave unwritten")
 }
 
 // maxTasks is the largest number of tasks at once, and that of all tasks of an indexed Job.
@@ -44,7 +45,7 @@ func (f *scriptFlags) check(cmd *cobra.Command, args []string) (err error) {
 	if !f.given() {
 		for _, name := range ofScript {
 			if cmd.Flags().Changed(name) {
-				err = usagef("--%s needs --script: it is about the tasks", name)
+				err = usagef("--%s belongs to each task: give it to 'sealift run', or to plan with --script", name)
 			}
 		}
 		return err
@@ -53,7 +54,7 @@ func (f *scriptFlags) check(cmd *cobra.Command, args []string) (err error) {
 		return usagef("--script prints what runs an existing plan, so it takes no SRC and DST; plan first")
 	}
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if flag.Name != "script" && flag.Name != "into" && !slices.Contains(ofScript, flag.Name) {
+		if flag.Name != "script" && flag.Name != "into" && flag.Name != "quiet" && !slices.Contains(ofScript, flag.Name) {
 			err = usagef("--%s and --script contradict each other: the plan has been made; plan first, then print the script", flag.Name)
 		}
 	})

@@ -106,8 +106,8 @@ func TestAScriptRefusesWhatThePlanHasDecided(t *testing.T) {
 	}{
 		{[]string{"--script=slurm", "/source", "/destination"}, "takes no SRC and DST"},
 		{[]string{"--script=slurm", "--verify"}, "--verify and --script contradict"},
-		{[]string{"--tasks=2"}, "--tasks needs --script"},
-		{[]string{"--bwlimit=2MB"}, "--bwlimit needs --script"},
+		{[]string{"--tasks=2"}, "--tasks belongs to each task"},
+		{[]string{"--bwlimit=2MB"}, "--bwlimit belongs to each task"},
 		{[]string{"--script=pbs"}, `unknown batch system "pbs"; known are slurm, kubernetes, parallel`},
 		{[]string{"--script=slurm", "--tasks=0"}, "out of range"},
 	} {

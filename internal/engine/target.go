@@ -161,7 +161,7 @@ func (t *target) openExisting(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
-		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && r.opts.merging == nil && (found || err != nil) {
+		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
 			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
 		}
 		return t.probe(r)
@@ -198,9 +198,6 @@ func (t *target) refuseJournal(err error) error {
 	}
 	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
 		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
-	}
-	if errors.Is(err, resume.ErrNotPlanned) {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
 	}
 	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }
