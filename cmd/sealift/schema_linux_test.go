@@ -32,7 +32,7 @@ func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 10)
+	require.Len(t, files, 11)
 	schemas := map[string]*documented{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -179,7 +179,7 @@ mkdir "$(printf 'dir \377')"; printf '%064d  missing\nnonsense\n' 0 >"$(printf '
 cp "$(printf 'dir \377/SHA256SUMS')" "$(printf 'dir \377/\376.sha256')"
 mkdir "$(printf 'mhl \377')"; echo a >"$(printf 'mhl \377/abc')"
 mkdir tagged; (cd tagged; echo a >a; sealift sum --tag --hash sha256,blake3 a >SHA256SUMS)
-printf '%064d  ../etc/passwd\n' 0 >hostile
+printf '%064d  ../etc/passwd\n' 0 >hostile; printf 'a\nno \377\n' >wanted
 cp -a src changed; (cd changed; echo other >deep/c; rm link; mkdir link; chmod 600 a; mkdir "$(printf '\376')"; touch "$(printf '\376/x')")
 mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 
@@ -243,6 +243,8 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"stream", 0, `stream --json --cache=direct /proc/version s`},   // a warning
 		{"stream", 1, `stream --json large/b 'large full ` + raw + `'`}, // see below
 		{"stream", 130, `stream --json --bwlimit 1MB large/b s`},
+		{"plan", 0, `plan --json --into 'plan ` + raw + `' --shards 2 --exclude nothing 'dir ` + raw + `' 'planned ` + raw + `'`},
+		{"plan", 1, `plan --json --into plan2 --files-from wanted src planned2`},
 		{"version", 0, `version --json`},
 		// What is refused, and command lines that make no sense.
 		{"refusal", 2, `copy --json nowhere new`},
@@ -275,6 +277,7 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"refusal", 2, `version --json now`},
 		{"refusal", 2, `sum --json --tag src`},
 		{"refusal", 2, `stream --json src/a`},
+		{"refusal", 2, `plan --json src new`},
 	}
 	if os.Geteuid() == 0 && canMount["tmpfs"]() {
 		unmount, err := mountAt("tmpfs", filepath.Join(dir, "small"))
