@@ -210,6 +210,9 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 
 // outcomeOf is what the states of the shards mean for the exit code, where nothing was merged.
 func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
+	if f.options.Abandon || s.Already {
+		return outcome{}
+	}
 	o := outcome{failed: len(s.Shards.Unfinished()) > 0}
 	for _, state := range s.Shards {
 		o = o.or(outcome{failed: state.Failures > 0, mismatched: state.Mismatches > 0, conflicts: state.Conflicts > 0})
