@@ -32,7 +32,7 @@ func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 11)
+	require.Len(t, files, 12)
 	schemas := map[string]*documented{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -243,6 +243,9 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"stream", 130, `stream --json --bwlimit 1MB large/b s`},
 		{"plan", 0, `plan --json --into 'plan ` + raw + `' --shards 2 --exclude nothing 'dir ` + raw + `' 'planned ` + raw + `'`},
 		{"plan", 1, `plan --json --into plan2 --files-from wanted src planned2`},
+		{"run", 0, `run --json 'plan ` + raw + `' --shard 0`},
+		{"run", 0, `run --json 'plan ` + raw + `' --shard 0 --of 1`}, // finished before, and another one
+		{"run", 0, `run --json 'plan ` + raw + `' --shard 5 --of 6`}, // there is none
 		{"version", 0, `version --json`},
 		// What is refused, and command lines that make no sense.
 		{"refusal", 2, `copy --json nowhere new`},
@@ -276,6 +279,8 @@ mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 		{"refusal", 2, `sum --json --tag src`},
 		{"refusal", 2, `stream --json src/a`},
 		{"refusal", 2, `plan --json src new`},
+		{"refusal", 2, `run --json nowhere --shard 1`},
+		{"refusal", 2, `run --json 'plan ` + raw + `'`},
 	}
 	if os.Geteuid() == 0 && canMount["tmpfs"]() {
 		unmount, err := mountAt("tmpfs", filepath.Join(dir, "small"))

@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -69,11 +74,11 @@ func (c *mergeCase) plan(shards int, targets []string) *shard.Store {
 }
 
 // task runs a shard as another process would: with the options of the plan.
-func (c *mergeCase) task(s *shard.Store, index int) *Summary {
+func (c *mergeCase) task(s *shard.Store, index int, sys *fsys.FS) *Summary {
 	c.Helper()
 	o, err := OptionsOfPlan(s.Plan)
 	require.NoError(c, err)
-	o.Workers, o.BlockSize, o.Memory = 2, c.opts.BlockSize, c.opts.Memory
+	o.FS, o.Workers, o.BlockSize, o.Memory = sys, 2, c.opts.BlockSize, c.opts.Memory
 	summary, err := RunShard(c.Context(), o, s, index, shard.AttemptOptions{}, &counters.Set{})
 	require.NoError(c, err)
 	return summary
@@ -97,7 +102,7 @@ func (c *mergeCase) split(shards int, targets []string) *MergeSummary {
 	c.Helper()
 	s := c.plan(shards, targets)
 	for i := range s.Plan.Shards {
-		c.task(s, i)
+		c.task(s, i, nil)
 	}
 	m := c.merge(s)
 	require.True(c, m.Merged)
@@ -122,6 +127,7 @@ func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents
 			require.FileExists(c, filepath.Join(other, ".sealift-journal", "plan"))
 			require.NoError(c, os.RemoveAll(filepath.Join(other, ".sealift-journal")))
 		}
+		c.requireEqualMarkers(one, other)
 		c.forgetNow(one)
 		c.forgetNow(other)
 		treetest.Compare(c, one, other, treetest.Options{Root: true})
@@ -146,6 +152,22 @@ func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents
 		}
 	}
 	assert.Equal(c, a, b)
+}
+
+// requireEqualMarkers demands that the markers of two destinations list the same, and removes them.
+func (c *mergeCase) requireEqualMarkers(dirs ...string) {
+	var lists []string
+	for _, dir := range dirs {
+		marker := filepath.Join(dir, "SEALIFT-INCOMPLETE-src.txt")
+		text, err := os.ReadFile(marker)
+		if !errors.Is(err, fs.ErrNotExist) {
+			require.NoError(c, err)
+			require.NoError(c, os.Remove(marker))
+		}
+		parts := strings.Split(string(text), "\n\n")
+		lists = append(lists, parts[len(parts)-1])
+	}
+	assert.Equal(c, lists[0], lists[1])
 }
 
 // forgetNow gives everything below root that has a time of this test the same time.
@@ -217,8 +239,8 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			"wide":  treetest.Directory(treetest.Dir{}, treetest.Mode(0o711)),
 		}},
 		"an earlier manifest": {earlier: true},
-		"policy never": {earlier: true, change: func(c *mergeCase) { c.opts.Policy = PolicyNever }},
-		"verify":       {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
+		"policy never":        {earlier: true, change: func(c *mergeCase) { c.opts.Policy = PolicyNever }},
+		"verify":              {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
 		"filters": {change: func(c *mergeCase) {
 			c.opts.Filter = &filter.List{}
 			require.NoError(c, c.opts.Filter.Include("d/**"))
@@ -271,4 +293,143 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A shard with failures runs again, after a first merge that writes a marker. The second merge has
+// the result of one copy.
+func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
+	targets := []string{"one", "two"}
+	c := newMergeCase(t, planTree())
+	single := c.single(targets)
+	s := c.plan(4, targets)
+	unreadable := &fsys.FS{Fault: faultfs.OnOp(faultfs.When(func(call fsys.Call) bool {
+		return call.Name == "big" || call.Name == "17"
+	}, faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}
+	for i := range s.Plan.Shards {
+		c.task(s, i, unreadable)
+	}
+	m := c.merge(s)
+	require.True(t, m.Merged)
+	require.EqualValues(t, 2, m.Summary.Errors)
+	again := m.Shards.Failed()
+	require.NotEmpty(t, again)
+	require.Less(t, len(again), len(s.Plan.Shards))
+	for _, target := range targets {
+		dst := filepath.Join(c.base, "split", target)
+		marker, err := os.ReadFile(filepath.Join(dst, "SEALIFT-INCOMPLETE-src.txt"))
+		require.NoError(t, err)
+		assert.Contains(t, string(marker), "Missing: 2\n")
+		assert.Contains(t, string(marker), "run the failed shards of its plan again")
+		lines, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+		require.NoError(t, err)
+		assert.NotContains(t, string(lines), "d/big")
+	}
+
+	for _, i := range again {
+		c.task(s, i, nil)
+	}
+	m = c.merge(s)
+	require.True(t, m.Merged)
+	require.Empty(t, badOf(c.events))
+	for _, target := range targets {
+		one, other := filepath.Join(c.base, "single", target), filepath.Join(c.base, "split", target)
+		c.forgetNow(one)
+		c.forgetNow(other)
+		treetest.Compare(t, one, other, treetest.Options{Root: true})
+	}
+	assert.Equal(t, single.Total, m.Summary.Total)
+}
+
+// After an abandoned plan, the next copy has the result of one that was never planned.
+func TestAnAbandonedPlanIsInNoWay(t *testing.T) {
+	earlier := treetest.Dir{"a": treetest.File("replaced", treetest.Mtime(longAgo)), "stays": treetest.File("stays", treetest.Mtime(longAgo))}
+	for name, test := range map[string]struct {
+		tasks  int  // that have run
+		killed bool // one more was killed
+		merge  bool // with failures
+	}{"no task": {}, "two tasks": {tasks: 2}, "a killed task": {tasks: 1, killed: true}, "a merge with failures": {tasks: 4, merge: true}} {
+		t.Run(name, func(t *testing.T) {
+			targets := []string{"one"}
+			c := newMergeCase(t, planTree())
+			for _, where := range []string{"single", "split"} {
+				o := options(filepath.Join(c.base, "earlier"), filepath.Join(c.base, where, "one"))
+				if where == "single" {
+					treetest.Create(t, o.Source, earlier)
+				}
+				runTold(t, o, &counters.Set{})
+			}
+			dst := filepath.Join(c.base, "split", "one")
+			before, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+			require.NoError(t, err)
+			s := c.plan(4, targets)
+			var broken *fsys.FS
+			if test.merge {
+				broken = &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("a", faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}
+			}
+			for i := range test.tasks {
+				c.task(s, i, broken)
+			}
+			if test.merge {
+				require.True(t, c.merge(s).Merged)
+			}
+			if test.killed {
+				a, err := s.Begin(t.Context(), 3, shard.AttemptOptions{})
+				require.NoError(t, err)
+				require.NoError(t, os.MkdirAll(filepath.Join(dst, "wide"), 0o700))
+				write(t, dst, "wide/.sealift-"+a.TempID()+"-00000000000000000000000000000001.tmp", []byte("part"), since)
+				write(t, dst, ".sealift-"+a.TempID()+"-00000000000000000000000000000002.tmp", []byte("part"), since)
+				a.Close()
+			}
+			abandon := func() (*MergeSummary, error) {
+				o, err := OptionsOfPlan(s.Plan)
+				require.NoError(t, err)
+				return Merge(t.Context(), &MergeOptions{Plan: s, Copy: o, Abandon: true, Attempts: shard.AttemptOptions{Dead: 80 * time.Millisecond}}, &counters.Set{})
+			}
+			m, err := abandon()
+			require.NoError(t, err)
+			assert.Equal(t, test.killed, m.Removed > 0, "%d", m.Removed)
+			require.NoFileExists(t, filepath.Join(dst, ".sealift-journal"))
+			if test.tasks == 0 {
+				text, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+				require.NoError(t, err)
+				assert.Equal(t, before, text, "the previous manifest has its name again")
+				names, err := os.ReadDir(dst)
+				require.NoError(t, err)
+				assert.Len(t, names, 3, "%v", names)
+			}
+			_, err = abandon()
+			require.NoError(t, err, "it was abandoned before")
+
+			single := c.single(targets)
+			events := c.events
+			after, err := Run(t.Context(), c.at("split", targets), &counters.Set{})
+			require.NoError(t, err)
+			assert.Equal(t, len(badOf(events)), len(badOf(c.events)), "%v", c.events)
+			assert.Equal(t, single.Total, after.Total)
+			one := filepath.Join(c.base, "single", "one")
+			c.forgetNow(one)
+			c.forgetNow(dst)
+			treetest.Compare(t, one, dst, treetest.Options{Root: true})
+		})
+	}
+}
+
+// A plan is not abandoned while one of its tasks is at work.
+func TestAPlanAtWorkIsNotAbandoned(t *testing.T) {
+	c := newMergeCase(t, planTree())
+	s := c.plan(2, []string{"one"})
+	options := shard.AttemptOptions{Dead: 400 * time.Millisecond}
+	a, err := s.Begin(t.Context(), 1, options)
+	require.NoError(t, err)
+	defer a.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- a.Keep(ctx) }()
+	o, err := OptionsOfPlan(s.Plan)
+	require.NoError(t, err)
+	_, err = Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: o, Abandon: true, Attempts: options}, &counters.Set{})
+	stop()
+	require.NoError(t, <-ended)
+	require.ErrorContains(t, err, "a task is at work on shard 1")
+	require.FileExists(t, filepath.Join(c.base, "split", "one", ".sealift-journal", "plan"))
 }

@@ -195,9 +195,6 @@ func (t *target) refuseJournal(err error) error {
 		t.leaveToOther()
 		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
 	}
-	if errors.Is(err, resume.ErrNotPlanned) {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
-	}
 	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
 		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
 	}
