@@ -49,7 +49,7 @@ def make(root, files):
         os.chdir(here)
     # Content: empty, with holes, larger than a block.
     write(at(b"content", b"empty"), b"")
-    write(at(b"content", b"large"), data * 8)
+    write(at(b"content", b"large"), data * 2)
     with open(at(b"content", b"holes"), "wb") as f:
         f.truncate(8 << 20)
         f.seek(4 << 20)

@@ -55,6 +55,8 @@ var notRun = map[string]string{
 	"CONTRIBUTING.md: make snapshot":                                                  "builds for all systems",
 	"CONTRIBUTING.md: make torture":                                                   "takes an hour",
 	"CONTRIBUTING.md: make bench":                                                     "takes an hour",
+	"docs/scaling.md: kubectl apply -f copy.yaml":                                     "needs a cluster",
+	"docs/scaling.md: bash copy-here.sh --sshloginfile nodes.txt":                     "needs other machines",
 	"docs/report.md: chromium ...":                                                    "is not everywhere",
 	"docs/releasing.md: make snapshot":                                                "builds for all systems; .ci/run does it",
 	"docs/releasing.md: make snapshot TWICE=1":                                        "builds for all systems, twice",

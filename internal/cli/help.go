@@ -83,7 +83,7 @@ func flagSections(cmd *cobra.Command) (sections []flagSection) {
 // are named by what the command does.
 const (
 	groupShards   = "Shards"
-	groupTasks    = "Tasks (with --script)"
+	groupScript   = "Script"
 	groupManifest = "Manifest"
 	groupSafety   = "Safety"
 	groupSpeed    = "Speed and memory"

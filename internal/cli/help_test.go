@@ -116,7 +116,7 @@ func TestHelpOfFormatsIsShort(t *testing.T) {
 // Each flag stands under a heading that says what it is about, and the headings of
 // all commands are the same, but for the first.
 func TestFlagsHaveTheSameHeadingsInEveryCommand(t *testing.T) {
-	order := []string{groupShards, groupTasks, groupManifest, groupSafety, groupSpeed, groupOutput, "Sizes in the output"}
+	order := []string{groupShards, groupManifest, groupSafety, groupSpeed, groupScript, groupOutput, "Sizes in the output"}
 	for _, c := range rootThat(runs{}).Commands() {
 		sections := flagSections(c)
 		for _, f := range sections[len(sections)-1].flags {

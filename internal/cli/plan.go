@@ -42,7 +42,7 @@ the shards that are not finished or had failures. Print it again to resubmit.`,
 		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
   sealift run /shared/plan --shard 0
   sealift merge /shared/plan
-  sealift plan --script slurm --tasks 32 --into /shared/plan > copy.sh`,
+  sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
 		Annotations:       endsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: flags.completeArgs,
 	}
@@ -106,10 +106,10 @@ func (f *planFlags) groups() []flagGroup {
 			s.Var(newValue(&f.into.Shards, "auto", countBetween(1, shard.MaxShards, "auto"), "auto"), "shards", "make `NUMBER` shards")
 			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make as many shards as hold `SIZE` each on average")
 		}},
-		{groupTasks, f.script.define},
 		{groupManifest, f.manifestFlags},
 		{groupSafety, f.safetyFlags},
 		{groupSpeed, f.reflinkFlag},
+		{groupScript, f.script.define},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures")
 			f.jsonFlag(s)
