@@ -30,9 +30,9 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 }
 
 // CreateUnnamed is Create(false) of a file that has the permission bits of mode from the
-// start, except those that the umask takes away: no other process can open it before it has a
-// name. If the system has no files without a name, the file has a temporary name and mode
-// 0600; Mode tells.
+// start, except those that the umask clears. No other process can open it before it has a
+// name. If the system has no unnamed files, the file has a temporary name and mode 0600; Mode
+// returns it.
 func (d *Dir) CreateUnnamed(mode uint32) (*Pending, error) {
 	if err := d.fault(OpCreate, ""); err != nil {
 		return nil, err

@@ -89,9 +89,9 @@ func (f *File) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
 	}
 }
 
-// Window reads lines of a File, which must not change. It is used from one goroutine. Lines
-// that are asked for in about their order in the file, as a walk does, come from a window of
-// the file in memory: one system call reads a hundred of them.
+// Window reads lines of a File, which must not change. Use it from one goroutine. Window keeps
+// a part of the file in memory. If the lines are requested in about their order in the file,
+// as by a walk, one system call reads a hundred of them.
 type Window struct {
 	file  *File
 	bytes []byte // of the file, from start on
