@@ -183,13 +183,7 @@ func (f *copyFlags) groups() []flagGroup {
 			s.BoolVar(&o.FailFast, "fail-fast", false, "stop at the first failure")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "use buffers of `SIZE`")
-			s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "queue `NUMBER` buffers between two stages")
-			workersFlag(s, &o.Workers, "copy `NUMBER` files at once")
-			s.Var(newValue(&o.Memory, "auto", sizeBetween("1", "", "auto"), "auto"), "memory", "use at most `SIZE` for all buffers")
-			bwlimitFlag(s, &o.BytesPerSecond, "copy")
-			s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", windowHelp)
-			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp("the file system supports it"))
+			f.speedFlags(s)
 			f.reflinkFlag(s)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
@@ -228,6 +222,18 @@ func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
 	s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 	s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
 	s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", syncHelp)
+}
+
+// speedFlags are those that each task of a plan has.
+func (f *copyFlags) speedFlags(s *pflag.FlagSet) {
+	o := &f.options
+	s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "use buffers of `SIZE`")
+	s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "queue `NUMBER` buffers between two stages")
+	workersFlag(s, &o.Workers, "copy `NUMBER` files at once")
+	s.Var(newValue(&o.Memory, "auto", sizeBetween("1", "", "auto"), "auto"), "memory", "use at most `SIZE` for all buffers")
+	bwlimitFlag(s, &o.BytesPerSecond, "copy")
+	s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", windowHelp)
+	s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp("the file system supports it"))
 }
 
 func (f *copyFlags) reflinkFlag(s *pflag.FlagSet) {

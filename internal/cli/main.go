@@ -51,6 +51,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		newDuCmd(usage.Run),
 		newStreamCmd(stream.Run),
 		newPlanCmd(engine.Plan),
+		newRunCmd(engine.RunShard),
 		newMergeCmd(engine.Merge),
 		newCompletionCmd(),
 		newManCmd(),

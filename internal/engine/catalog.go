@@ -109,7 +109,7 @@ func (t *target) startCatalog(r *run) error {
 		unfinished = t.log
 	}
 	if r.opts.merging != nil { // the plan has moved the manifests aside, and the parts have all changes
-		unfinished = nothingTouched{}
+		unfinished = untouched{}
 	}
 	t.catalog.Resume(unfinished)
 	if r.opts.DryRun {

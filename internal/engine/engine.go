@@ -129,6 +129,9 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 		return nil, err
 	}
 	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, openJournal: resume.OpenJournal, task: task}
+	if opts.merging != nil {
+		r.openJournal = opts.merging.openJournal
+	}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}

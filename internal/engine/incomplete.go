@@ -35,8 +35,9 @@ func (r *run) newUndone() (u undone) {
 	} else if r.opts.part() {
 		job.Filters = fmt.Sprintf("%x,%x,%t", r.opts.Filter.Fingerprint(), r.opts.Only.Fingerprint(), r.opts.OneFileSystem)
 	}
+	missing := incomplete.Missing{Planned: r.opts.merging != nil}
 	for _, d := range r.route.Destinations {
-		u = append(u, &undoneAt{given: d.Given, Job: job})
+		u = append(u, &undoneAt{given: d.Given, Job: job, Missing: missing})
 	}
 	return u
 }

@@ -5,22 +5,15 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
 // This file replays what the tasks have recorded, so that manifests, markers and the summary are
 // those of one copy.
-
-// nothingTouched says that no copy was interrupted.
-type nothingTouched struct{}
-
-// Touched implements catalog.Interrupted.
-func (nothingTouched) Touched(string, fsys.Info) (hash.Digests, bool) { return nil, false }
 
 // replay replays the outcomes and the lines of all shards. The catalogs sort the lines, which
 // come in the order of the shards: one part is open at a time, whatever their number is.
@@ -51,6 +44,7 @@ func (m *merging) replayShard(r *run, index int) error {
 	}
 	r.sync() // from here on, what belongs to the collector is used
 	counts.addTo(r.summary)
+	m.span(counts.Begun, counts.Begun.Add(counts.Elapsed))
 	r.seen += counts.Total
 	for i, t := range r.targets {
 		at := m.targets[i]
@@ -68,6 +62,16 @@ func (m *merging) replayShard(r *run, index int) error {
 		}
 	}
 	return nil
+}
+
+// span adds the time of a task.
+func (m *merging) span(begun, ended time.Time) {
+	if m.first.IsZero() || begun.Before(m.first) {
+		m.first = begun
+	}
+	if ended.After(m.last) {
+		m.last = ended
+	}
 }
 
 // addLost adds the entries of a shard to what is missing at a destination that its task has

@@ -156,8 +156,8 @@ func (k *task) count() error {
 
 // showTotals shows what there is to do.
 func (k *task) showTotals(c *counters.Set) {
-	c.TotalFiles.Store(k.files)
-	c.TotalBytes.Store(k.bytes)
+	c.TotalFiles.Add(k.files) // one command may copy several shards
+	c.TotalBytes.Add(k.bytes)
 	c.ScanDone.Store(true)
 }
 
@@ -209,16 +209,26 @@ func (r *run) mayCommit() error {
 
 // feed passes the entries of the shard on to the workers, as work does with what a walk finds.
 func (k *task) feed(r *run, root *walk.Dir) {
+	next := func() (walk.Step, error) { return walk.Step{}, io.EOF }
 	reader, err := k.store.OpenShard(k.index)
+	if err == nil {
+		defer reader.Close()
+		next = steps(reader)
+	}
+	if torn := walk.Feed(r.ctx, root, next); torn != nil {
+		err = fmt.Errorf("shard %d of the plan: %w", k.index, torn)
+	}
 	if err != nil {
 		k.fail(r, err)
-		root.Done()
-		return
 	}
-	defer reader.Close()
+}
+
+// steps returns the function that walk.Feed calls for the entries of a shard, and for each
+// directory before its first entry.
+func steps(reader *shard.Reader) func() (walk.Step, error) {
 	var waiting *shard.Entry // for its directory
 	dir, entered := "", false
-	err = walk.Feed(r.ctx, root, func() (walk.Step, error) {
+	return func() (walk.Step, error) {
 		e := waiting
 		waiting = nil
 		if e == nil {
@@ -236,9 +246,6 @@ func (k *task) feed(r *run, root *walk.Dir) {
 			name = e.Path[len(dir)+1:]
 		}
 		return walk.Step{Dir: dir, Name: name, Kind: e.Kind, Note: e}, nil
-	})
-	if err != nil {
-		k.fail(r, fmt.Errorf("shard %d of the plan: %w", k.index, err))
 	}
 }
 

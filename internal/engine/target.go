@@ -171,14 +171,8 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	open := r.openJournal
-	if r.opts.merging != nil {
-		t.planned = true
-		open = func(root *fsys.Dir, _ string) (*resume.Journal, error) {
-			return resume.OpenPlannedJournal(root, r.opts.merging.store.Plan.ID)
-		}
-	}
-	if t.journal, err = open(t.root, name); err != nil {
+	t.planned = r.opts.merging != nil
+	if t.journal, err = r.openJournal(t.root, name); err != nil {
 		return t.refuseJournal(err)
 	}
 	if t.created {

@@ -197,7 +197,7 @@ func (j *Journal) Remove() error {
 			return err
 		}
 	}
-	if err := j.removePlanMark(); err != nil {
+	if err := j.endPlan(); err != nil {
 		return err
 	}
 	if stays {
@@ -222,16 +222,16 @@ func (j *Journal) Remove() error {
 	return nil // the next run has begun in it
 }
 
-// removePlanMark removes the mark of a plan when everything before is on the device: without it,
+// endPlan removes the mark of a plan, if there is one, when everything before is on the device: without it,
 // a later merge takes the destination for complete.
-func (j *Journal) removePlanMark() error {
+func (j *Journal) endPlan() error {
 	if _, err := j.dir.Lstat(planName); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err := errors.Join(j.dir.Sync(), j.root.Sync()); err != nil {
 		return err
 	}
-	return j.dir.Remove(planName)
+	return j.RemovePlanMark()
 }
 
 // Close unlocks the journal, so that other runs can begin at the destination. It may be

@@ -57,6 +57,8 @@ type AttemptOptions struct {
 	Again bool                 // begin although the shard is finished
 	Dead  time.Duration        // 0 for DefaultDead; the same for all attempts
 	Clock func() time.Duration // monotonic; nil for fsys.Elapsed
+	// Waiting is called once if another attempt may be alive; nil for nothing.
+	Waiting func()
 }
 
 func (o AttemptOptions) withDefaults() AttemptOptions {
@@ -158,6 +160,10 @@ func (a *Attempt) claim(ctx context.Context) error {
 			return err
 		}
 		if !dead {
+			if a.opts.Waiting != nil {
+				a.opts.Waiting()
+				a.opts.Waiting = nil
+			}
 			if err := sleep(ctx, a.opts.Dead/renewals); err != nil {
 				return err
 			}
