@@ -4,24 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"io/fs"
 	"iter"
-	"path"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // Options say what the manifests of a run at one destination are to be.
 type Options struct {
+	FS     *fsys.FS // that opens Outside; nil is the system
 	Hashes []hash.Algorithm
 	File   string // the name at the destination of the single file that is copied; "" for a tree
 	Usual  string // the path of --manifest, relative to the destination; "" for the default
@@ -33,7 +28,9 @@ type Options struct {
 	KeepTimes bool   // directories below the destination keep their times
 	Memory    int    // bytes that the lines of the run may use; 0 for the default
 	Bag       *BagOptions
-	History   *History // nil without histories
+	History   *History   // nil without histories
+	MediaList *MediaList // nil without a media hash list
+	Unlined   int        // how many of the hashes, the last ones, have no line manifest
 	Spill     func() (manifest.Spill, error)
 }
 
@@ -96,228 +93,6 @@ type Interrupted interface {
 // leastMemory is what the lines of a run may use however many destinations there are, in bytes.
 const leastMemory = 2 << 20
 
-// Open decides which names the manifests of a run have at the destination root, and
-// opens those of earlier runs. It writes nothing. The error is a
-// *failure.RefusedError if the rules do not allow a manifest there.
-func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
-	c := &Catalog{
-		opts: o, root: root, source: source, top: -1, arrived: map[string]bool{},
-		names: names{hashes: o.lineHashes(), usual: o.Usual},
-	}
-	c.changes.lines = make([]lookup.Set, len(o.Hashes))
-	memory := max(cmp.Or(o.Memory, manifest.DefaultMemory), leastMemory)
-	defer func() {
-		if err != nil {
-			c.Close()
-		}
-	}()
-	if o.History != nil {
-		if err := c.openHistory(); err != nil {
-			return nil, err
-		}
-	}
-	for slot, a := range c.names.hashes {
-		c.lists = append(c.lists, &list{algorithm: a, slot: slot})
-	}
-	switch {
-	case len(o.Hashes) == 0:
-		return c, nil
-	case len(c.lists) == 0:
-	case o.Bag != nil:
-		err = c.openBag()
-	case o.Outside != "":
-		err = c.openOutside()
-	case c.single():
-		err = c.openSingle()
-	default:
-		err = c.openTree()
-	}
-	if err == nil && o.History != nil {
-		err = c.refuseHidden()
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.builder = manifest.NewBuilder(o.Hashes, o.Spill, memory)
-	return c, nil
-}
-
-// lineHashes returns those of the hashes that have line manifests, which are the first.
-func (o *Options) lineHashes() []hash.Algorithm {
-	if o.History == nil {
-		return o.Hashes
-	}
-	return o.Hashes[:o.History.Lines]
-}
-
-// openTree applies rules 2 and 3.
-func (c *Catalog) openTree() (err error) {
-	if c.opts.File == "" {
-		if c.claims, err = c.source.claims(c.names); err != nil {
-			return err
-		}
-		for _, claim := range c.claims {
-			if claim.level == 0 && strings.Count(claim.path, "/") < strings.Count(c.opts.Usual, "/") {
-				why := "the source has a " + claim.kind.String() + " in place of its directory, " + quoteName(claim.path)
-				return c.refuse(c.opts.Usual, &notOwnError{why})
-			}
-		}
-		taken := taken(c.claims)
-		c.top = highest(taken)
-		present, err := c.present(firstFree(taken))
-		if err != nil {
-			return err
-		}
-		c.level = levelFor(taken, present)
-	}
-	for _, l := range c.lists {
-		l.path = c.names.at(c.level, l.algorithm)
-		if err := c.findPrevious(l, c.names.places(c.level, c.claims, l.slot)); err != nil {
-			return c.refuse(l.path, err)
-		}
-	}
-	c.joined = c.top >= 0
-	for _, l := range c.lists {
-		at := c.names.at(max(c.top, 0), l.algorithm)
-		if !c.joined || c.claimed(at) {
-			continue
-		}
-		o, err := c.find(place{at, false}, l.algorithm)
-		if ignoreNotOwn(err) != nil {
-			return err
-		}
-		c.joined = err == nil && (o == nil || l.prev != nil && l.prev.path == at)
-		o.close()
-	}
-	return nil
-}
-
-// present finds the levels after first at which the destination has a manifest of
-// Sealift's form, also one that was moved aside.
-func (c *Catalog) present(first int) (map[int]bool, error) {
-	type candidate struct {
-		slotAt
-		place
-	}
-	var found []candidate
-	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		file, aside := strings.CutPrefix(string(name), wasPrefix)
-		for _, m := range c.names.matches(file) {
-			if m.level > first && file == c.names.at(m.level, c.names.hashes[m.slot]) {
-				found = append(found, candidate{m, place{file, aside}})
-			}
-		}
-		return true
-	})
-	present := map[int]bool{}
-	for _, f := range found {
-		o, findErr := c.find(f.place, c.names.hashes[f.slot])
-		err = cmp.Or(err, ignoreNotOwn(findErr))
-		if o != nil {
-			present[f.level] = true
-			o.close()
-		}
-	}
-	return present, err
-}
-
-// findPrevious opens the manifest of an earlier run whose lines the run's own takes
-// over: the first in order. Later ones that were moved aside are left from killed runs.
-func (c *Catalog) findPrevious(l *list, order []place) error {
-	for i, p := range order {
-		if l.prev != nil && !p.aside {
-			continue
-		}
-		o, err := c.find(p, l.algorithm)
-		if i > 0 { // only what has the name of the run's own manifest has to be one
-			err = ignoreNotOwn(err)
-		}
-		switch {
-		case err != nil:
-			return err
-		case o == nil:
-		case l.prev == nil:
-			l.prev = o
-		default:
-			o.close()
-			c.leftover = append(c.leftover, o)
-		}
-	}
-	return nil
-}
-
-// openOutside applies rule 6: only the place of the manifest matters.
-func (c *Catalog) openOutside() error {
-	l := c.lists[0]
-	dir, err := c.root.FS().OpenRoot(filepath.Dir(c.opts.Outside))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return failure.Refuse("--manifest %s: %s", quoteName(c.opts.Outside), quote.Text(err.Error()))
-	}
-	c.homes = append(c.homes, dir)
-	l.prev, err = openOwn(dir, filepath.Base(c.opts.Outside), l.algorithm)
-	return c.refuse("", err)
-}
-
-// find opens the manifest of hash a at a place of the destination: nil if there is
-// none. The error is a *notOwnError if something else has the name.
-func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
-	home, err := openHome(c.root, p.path, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		if fsys.IsSymlinkRefusal(err) {
-			err = &notOwnError{"its directory is reached through something that is not a directory"}
-		}
-		return nil, err
-	}
-	if home != c.root {
-		c.homes = append(c.homes, home)
-	}
-	name := path.Base(p.path)
-	if p.aside {
-		name = wasName(name)
-	}
-	o, err := openOwn(home, name, a)
-	if o != nil {
-		o.path, o.aside, o.killed = p.path, p.aside, p.aside
-	}
-	return o, err
-}
-
-// refuse turns a *notOwnError about the manifest at a path into a refusal of the run.
-func (c *Catalog) refuse(file string, err error) error {
-	var other *notOwnError
-	if !errors.As(err, &other) {
-		return err
-	}
-	hint := "name another one with --manifest"
-	if c.opts.Usual != "" || c.opts.Outside != "" {
-		hint = "choose another name"
-	}
-	return failure.Refuse("no manifest can be written to %s: %s; %s", quoteName(c.shown(file)), other.why, hint)
-}
-
-func ignoreNotOwn(err error) error {
-	if other := (*notOwnError)(nil); errors.As(err, &other) {
-		return nil
-	}
-	return err
-}
-
-// claimed reports whether the source has an entry of the manifest's name at a path.
-func (c *Catalog) claimed(file string) bool {
-	for _, claim := range c.claims {
-		if strings.EqualFold(claim.path, file) {
-			return true
-		}
-	}
-	return false
-}
-
 // Resume says what unfinished runs have left: nil if there is no journal of one. It is
 // called after Open.
 func (c *Catalog) Resume(i Interrupted) {
@@ -342,9 +117,13 @@ func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 				digests[slot] = d
 			}
 		}
-		return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
+		return digests, isComplete(digests)
 	}
 	return c.keptInLines(file)
+}
+
+func isComplete(digests hash.Digests) bool {
+	return !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
 }
 
 // keptInLines is Kept for line manifests alone.
@@ -352,12 +131,14 @@ func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool)
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
-	digests, complete = make(hash.Digests, len(c.lists)), true
+	digests = make(hash.Digests, len(c.opts.Hashes))
 	for _, l := range c.lists {
 		if l.prev != nil && l.prev.path != file { // none can list itself
 			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports what cannot be read
 		}
-		complete = complete && digests[l.slot] != nil
+	}
+	complete = isComplete(digests)
+	for _, l := range c.lists {
 		if l.given != nil { // nothing has read what is here and found it to be that
 			digests[l.slot] = l.given
 		}
@@ -386,152 +167,6 @@ func (c *Catalog) EachPrevious(yield func(io.Reader) error) error {
 		}
 	}
 	return nil
-}
-
-// BeforeChange is called before a file gets a name at the destination. If a manifest
-// in place lists the name, all of them are moved aside first.
-func (c *Catalog) BeforeChange(file string) error {
-	for _, l := range c.lists {
-		if l.prev != nil && l.prev.index.MayList(file) {
-			return c.MoveAside()
-		}
-	}
-	return nil
-}
-
-// movable reports whether the previous manifest has the name of the run's own, or one
-// that the source uses. One that has another name stays: it is not this run's.
-func (c *Catalog) movable(l *list) bool {
-	return l.prev != nil && c.opts.Outside == "" && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
-}
-
-// MoveAside renames the previous manifests, so that none of them has its name while
-// files that it lists are being replaced. One that another process has changed since
-// Open is left alone, and Write reports it.
-func (c *Catalog) MoveAside() error {
-	c.aside.Do(func() {
-		for _, l := range c.lists {
-			if c.movable(l) && c.asideErr == nil {
-				c.asideErr = c.moveAside(l.prev)
-			}
-		}
-	})
-	return c.asideErr
-}
-
-func (c *Catalog) moveAside(prev *own) error {
-	if prev.aside || !prev.isInPlace() {
-		return nil
-	}
-	name := wasName(prev.name)
-	if err := prev.home.Rename(prev.name, name); err != nil {
-		return err
-	}
-	prev.aside, prev.name = true, name
-	if c.opts.Durable {
-		return prev.home.Sync()
-	}
-	return nil
-}
-
-// Unsettled reports whether a manifest is aside: the journal is needed then, to know
-// which of its lines are still right.
-func (c *Catalog) Unsettled() bool {
-	for _, l := range c.lists {
-		if l.prev != nil && l.prev.aside {
-			return true
-		}
-	}
-	return false
-}
-
-// Start is called when nothing refuses the run any more and the source is open. It finds
-// out which of the previous manifests are files of the source as well: these stay where
-// they are. It moves manifests aside whose names the source uses for something other
-// than a file.
-func (c *Catalog) Start() error {
-	for _, l := range c.lists {
-		for _, claim := range c.claims {
-			switch {
-			case l.prev == nil || l.prev.aside || !c.collides(l.prev, claim.path):
-			case claim.kind != fsys.Regular:
-				if err := c.moveAside(l.prev); err != nil {
-					return err
-				}
-			default:
-				l.copied = l.copied || c.equalsSource(l.prev, claim.path)
-			}
-		}
-	}
-	return nil
-}
-
-// collides reports whether an entry of the source would get the name of a previous manifest,
-// also if only because the destination folds names.
-func (c *Catalog) collides(prev *own, file string) bool {
-	if prev.path == file || !strings.EqualFold(prev.path, file) {
-		return prev.path == file
-	}
-	finder := fsys.NewFinder(c.root, 1)
-	defer finder.Close()
-	info, err := finder.Lstat(file)
-	return err == nil && info.ID == prev.info.ID
-}
-
-// Late reports whether an entry of the source has the name of a manifest, so that it is
-// copied after all others.
-func (c *Catalog) Late(file string) bool {
-	for _, claim := range c.claims {
-		if claim.path == file && claim.kind == fsys.Regular {
-			return true
-		}
-	}
-	return false
-}
-
-// MakeWay moves those of the previous manifests aside that have the names of files of the
-// source and are not equal to them. It is called before the first entry of which Late
-// reports true is copied.
-func (c *Catalog) MakeWay() error {
-	for _, l := range c.lists {
-		for _, claim := range c.claims {
-			if c.movable(l) && claim.kind == fsys.Regular && c.collides(l.prev, claim.path) {
-				if err := c.moveAside(l.prev); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// equalsSource reports whether a previous manifest is byte for byte an entry of the
-// source. It is not if one of them cannot be read, which copying and Write report.
-func (c *Catalog) equalsSource(prev *own, file string) bool {
-	finder := fsys.NewFinder(c.source.root, 1)
-	defer finder.Close()
-	dir, name, err := finder.Parent(file)
-	if err != nil {
-		return false
-	}
-	f, info, err := dir.OpenRegular(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if info.Size != prev.info.Size {
-		return false
-	}
-	_, digest, err := equals(f, info.Size, func(w io.Writer) (manifest.Counts, error) {
-		_, err := io.Copy(w, prev.lines())
-		return manifest.Counts{}, err
-	})
-	return err == nil && digest != ""
-}
-
-// lines reads the manifest.
-func (o *own) lines() *io.SectionReader {
-	return io.NewSectionReader(fsys.ReaderAt{File: o.file}, 0, o.info.Size)
 }
 
 // Outcome is what a run has done with one entry at the destination.

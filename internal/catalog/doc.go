@@ -20,7 +20,8 @@
 //     lists are being replaced (Catalog.BeforeChange, write.go).
 //
 // A bag has other manifests, which are written once, when its payload is complete (bag.go);
-// those of a source that is a bag are checked completely (bag_source.go).
+// those of a source that is a bag are checked completely (bag_source.go). Generations of ASC
+// MHL histories (history.go) and media hash lists (medialist.go) are added to what is there.
 //
 // A line is the expected content of a file: the digest of bytes that Sealift read when
 // it copied or compared the file. No time stamp makes a line appear, change or

@@ -27,11 +27,13 @@ type FileOptions struct {
 	// Base is the directory that the names of the lines are relative to; "" for the
 	// working directory.
 	Base string
-	// Builder has the lines, which have the digests of Hashes and are written as Format,
-	// which is BSD for several hashes.
+	// Builder has the lines, which have the digests of Hashes, some of the Builder's, and are
+	// written as Format, which is BSD for several hashes.
 	Builder *manifest.Builder
 	Hashes  []hash.Algorithm
 	Format  manifest.Sums
+	// Omit reports the paths of the Builder that get no line; may be nil.
+	Omit func(path string) bool
 	// Hint says how the user can go on after a refusal.
 	Hint string
 	// Refuse returns an error if an existing file must not be replaced for a reason of
@@ -136,7 +138,9 @@ func (f *File) Write() (Written, error) {
 		return w, fmt.Errorf("another process has changed it meanwhile: %w", err)
 	}
 	compose := func(to io.Writer) (manifest.Counts, error) {
-		return f.opts.Builder.Write(to, manifest.Document{Format: f.opts.Format, Previous: f.blocks, Keep: f.keep})
+		return f.opts.Builder.Write(to, manifest.Document{
+			Format: f.opts.Format, Hashes: f.opts.Hashes, Previous: f.blocks, Keep: f.keep, Omit: f.opts.Omit,
+		})
 	}
 	if f.prev != nil {
 		n, digest, err := equals(f.prev.file, f.prev.info.Size, compose)

@@ -21,7 +21,6 @@ import (
 // History makes a catalog write generations of ASC MHL histories.
 type History struct {
 	Order  mhl.Order // without the hashes that are computed, and what depends on the destination
-	Lines  int       // how many of Options.Hashes, the first ones, have line manifests as well
 	Source *mhl.Tree // histories of the source, which are copied
 	Dest   *mhl.Tree // histories of the destination when the run began; nil if it did not exist
 }
@@ -75,10 +74,16 @@ func (h *history) listed(file string, hashes int) hash.Digests {
 	return digests
 }
 
+// InHistory reports whether the histories of the destination list a file.
+func (c *Catalog) InHistory(file string) bool {
+	return c.history != nil && slices.ContainsFunc(c.history.listed(file, len(c.opts.Hashes)), func(d []byte) bool { return d != nil })
+}
+
 // Contradicts reports whether the histories of the destination list a file with another
-// digest than one of these: its content must not be recorded as that file's.
+// digest than one of these: its content must not be recorded as that file's. Without
+// digests it does not.
 func (c *Catalog) Contradicts(file string, digests hash.Digests) bool {
-	if c.history == nil {
+	if c.history == nil || digests == nil {
 		return false
 	}
 	for slot, known := range c.history.listed(file, len(digests)) {

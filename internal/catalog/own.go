@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -116,4 +117,9 @@ func openHome(root *fsys.Dir, file string, create bool) (*fsys.Dir, error) {
 		d = next
 	}
 	return d, nil
+}
+
+// lines reads the manifest.
+func (o *own) lines() *io.SectionReader {
+	return io.NewSectionReader(fsys.ReaderAt{File: o.file}, 0, o.info.Size)
 }

@@ -23,6 +23,9 @@ func (c *Catalog) single() bool {
 // openSingle applies rule 7: the manifest of a single file is beside it, and may have
 // been there before the file.
 func (c *Catalog) openSingle() error {
+	if c.root == nil {
+		return nil
+	}
 	_, err := c.root.Lstat(c.opts.File)
 	c.exists = err == nil
 	if err != nil && !fsys.NoSuchFile(err) {

@@ -278,7 +278,7 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 			return nil, "", err
 		}
 	}
-	home, err := c.root.FS().OpenRoot(filepath.Dir(file))
+	home, err := c.opts.FS.OpenRoot(filepath.Dir(file))
 	return home, filepath.Base(file), err
 }
 

@@ -35,7 +35,7 @@ system of DST, which must have hard links.
 A SRC that is a bag is validated in the same read and copied unchanged.
 
 ` + mhlHelp + `
-The comment is "Copy of SRC to DST" by default.
+The comment of a generation is "Copy of SRC to DST" by default.
 
 ` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.
@@ -327,14 +327,11 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	return &f.options, err
 }
 
-// useMHL makes the run write histories: in place of line manifests, or beside them if
-// --hash or --manifest asks for these.
+// useMHL makes the run write histories or media hash lists: in place of line manifests, or
+// beside them if --hash or --manifest asks for these.
 func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	if err := f.mhl.check(); err != nil || !f.mhl.given() {
 		return err
-	}
-	if f.mhl.kind.classic {
-		return usagef("copy writes no media hash list of version 1; run \"sealift sum --mhl=classic DST\" after it")
 	}
 	if f.bag {
 		return usagef("--mhl and --bag cannot be combined: a bag has manifests of its own")
@@ -344,9 +341,14 @@ func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("hash") || cmd.Flags().Changed("manifest") {
 		lines = o.Hashes
 	}
-	o.MHL = &engine.MHL{Creator: f.mhl.creator(""), Hashes: f.mhl.kind.hashes, Lines: len(lines)}
+	hashes := f.mhl.kind.hashes
+	if f.mhl.kind.classic {
+		o.MediaList = &engine.MediaList{Creator: *mhlCreator(), Hashes: hashes, Lines: len(lines)}
+	} else {
+		o.MHL = &engine.MHL{Creator: f.mhl.creator(""), Hashes: hashes, Lines: len(lines)}
+	}
 	o.Hashes = slices.Clone(lines)
-	for _, a := range o.MHL.Hashes {
+	for _, a := range hashes {
 		if !slices.Contains(o.Hashes, a) {
 			o.Hashes = append(o.Hashes, a)
 		}

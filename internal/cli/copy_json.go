@@ -62,6 +62,7 @@ type targetJSON struct {
 	Manifests []manifestJSON `json:"manifests"`
 
 	Generations []generationJSON `json:"generations"`            // with --mhl
+	Ignored     int64            `json:"ignored"`                // files that they leave out
 	Backup      *backupJSON      `json:"backup"`                 // null without --backup-dir
 	Verified    int64            `json:"verified"`               // files read back
 	Cached      int64            `json:"verified_through_cache"` // of those, perhaps from memory
@@ -135,6 +136,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 			copiedJSON: copiedJSON(t.Copied),
 			Present:    t.Present,
 			Manifests:  []manifestJSON{}, Generations: []generationJSON{},
+			Ignored:  t.Ignored,
 			Verified: t.Verified,
 			Cached:   t.Cached,
 		}

@@ -48,6 +48,8 @@ func (r *copyReporter) conflict(e engine.Event) {
 		text += ": " + e.Err.Error()
 	}
 	switch {
+	case e.Next != "":
+		hint = e.Next
 	case r.flags.options.Policy == engine.PolicyProtect:
 		hint = "copy this source into another directory"
 	case e.Hint != "":
@@ -188,6 +190,9 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		for i, digest := range target.Digests {
 			t.row(string(o.Hashes[i]), hex.EncodeToString(digest)) // of the single file
 		}
+	}
+	if target.Ignored > 0 {
+		t.row("ignored", plural(target.Ignored, "file")+" not in the history")
 	}
 	for _, m := range target.Manifests {
 		switch {

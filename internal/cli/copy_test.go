@@ -248,6 +248,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
         }
       ],
       "generations": [],
+      "ignored": 0,
       "backup": null,
       "verified": 20000,
       "verified_through_cache": 12
@@ -272,6 +273,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "lost": "no space left on device",
       "manifests": [],
       "generations": [],
+      "ignored": 0,
       "backup": null,
       "verified": 0,
       "verified_through_cache": 0

@@ -59,7 +59,7 @@ and lines for directories only with --max-depth, --all or --top.
 		default:
 			out = newDuLines(stdout, r.results, flags)
 		}
-		options.Tell = out.entry
+		options.Emit = out.entry
 		options.Report = func(path string, err error) {
 			r.failure("", "", &failure.FileError{Path: path, Stage: failure.StageScan, Err: err})
 		}

@@ -21,7 +21,7 @@ func measures(entries ...usage.Entry) runDu {
 	return func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
 		s := &usage.Summary{}
 		for _, e := range entries {
-			o.Tell(e)
+			o.Emit(e)
 			if e.Depth == 0 {
 				s.Bytes += e.Bytes
 			}
@@ -40,11 +40,11 @@ func file(path string, bytes uint64, depth int) usage.Entry {
 
 // eventfulDu tells of two paths, and fails in between.
 func eventfulDu(_ context.Context, o *usage.Options) (*usage.Summary, error) {
-	o.Tell(directory("d/e\n", 4096, 1))
+	o.Emit(directory("d/e\n", 4096, 1))
 	o.Report("d/it's", errors.New("permission \u202edenied"))
-	o.Tell(directory("d", 1_536_000, 0))
+	o.Emit(directory("d", 1_536_000, 0))
 	o.Report("gone", errors.New("no such file or directory"))
-	o.Tell(file("\xff", 731, 0))
+	o.Emit(file("\xff", 731, 0))
 	return &usage.Summary{Bytes: 1_536_731, Errors: 2}, nil
 }
 
@@ -76,7 +76,7 @@ func TestLinesAndMessagesOfDu(t *testing.T) {
 func TestExitCodesOfDu(t *testing.T) {
 	ends := func(s *usage.Summary, err error) runDu {
 		return func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
-			o.Tell(file("f", 1, 0))
+			o.Emit(file("f", 1, 0))
 			return s, err
 		}
 	}
@@ -108,8 +108,8 @@ func TestDuEndsWithItsStandardOutput(t *testing.T) {
 			if ctx.Err() != nil {
 				return &usage.Summary{}, context.Cause(ctx)
 			}
-			o.Tell(file(fmt.Sprint("a/", i), 1, 1))
-			o.Tell(file("a", 1, 0))
+			o.Emit(file(fmt.Sprint("a/", i), 1, 1))
+			o.Emit(file("a", 1, 0))
 		}
 		t.Error("no error")
 		return &usage.Summary{}, nil
@@ -126,10 +126,10 @@ func TestDuEndsWithItsStandardOutput(t *testing.T) {
 
 func TestDefaultsOfDu(t *testing.T) {
 	o := duCommand(t, measures()).options
-	if o == nil || o.Report == nil || o.Tell == nil {
+	if o == nil || o.Report == nil || o.Emit == nil {
 		t.Fatalf("options %+v", o)
 	}
-	o.Report, o.Tell = nil, nil
+	o.Report, o.Emit = nil, nil
 	if want := (usage.Options{Paths: []string{"."}}); !reflect.DeepEqual(*o, want) {
 		t.Errorf("\n got %+v\nwant %+v", *o, want)
 	}
@@ -257,7 +257,7 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 
 	// What is below a path of which the size is not known is left out.
 	interrupted := func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
-		o.Tell(file("a/b", 1, 1))
+		o.Emit(file("a/b", 1, 1))
 		return &usage.Summary{}, Interrupt{os.Interrupt}
 	}
 	r = duCommand(t, interrupted, "--json", "-a")

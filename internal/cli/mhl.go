@@ -45,7 +45,10 @@ func (f *mhlFlags) asc() bool { return f.given() && !f.kind.classic }
 var mhlHelp = `--mhl writes a generation of an ASC MHL history to the directory ascmhl. LIST is
 a list of digests with commas: ` + inWords(namesOf(mhl.Algorithms())) + `.
 AUTHOR is "NAME[,email=...][,phone=...][,role=...]". PATTERN is one of
-.gitignore; later generations do not record these paths either.`
+.gitignore; later generations do not record these paths either.
+
+--mhl=classic writes a media hash list (MHL 1.1) into the directory, named after
+it and the time. --mhl=classic,md5 chooses its digests (default ` + string(classic.Algorithms()[0]) + `).`
 
 // define defines the flags. kinds is what --mhl can write in this command.
 func (f *mhlFlags) define(s *pflag.FlagSet, kinds string) {

@@ -165,11 +165,18 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 		number("metadata updated", t.Counts.Updated, key+"metadata_updated"),
 		number("up to date", t.Counts.UpToDate, key+"up_to_date"),
 		number("kept", t.Counts.Kept, key+"kept"))...)
-	for k, m := range t.Manifests {
-		facts = append(facts, report.Fact{
+	generations := 0
+	for k, m := range t.Manifests { // the generations are the last ones
+		fact := report.Fact{
 			Label: "manifest", Text: quote.Name(m.Path) + ", " + lines(m),
 			Key: fmt.Sprintf("targets.%d.manifests.%d.lines", i, k), Value: fmt.Sprint(m.Lines),
-		})
+		}
+		if m.Generation {
+			fact.Label, fact.Text = "generation", quote.Name(m.Path)+", "+plural(int64(m.Lines), "file")
+			fact.Key = fmt.Sprintf("targets.%d.generations.%d.files", i, generations)
+			generations++
+		}
+		facts = append(facts, fact)
 		if m.SHA256 != "" {
 			facts = append(facts, report.Fact{Label: "its sha256", Text: m.SHA256, Name: true})
 		}

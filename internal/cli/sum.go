@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
@@ -30,9 +29,6 @@ control characters in names are printed as escapes.
 itself. Its lines for other files stay while these files exist.
 
 ` + mhlHelp + `
---mhl=classic writes a media hash list (MHL 1.1) of the directory into it, named
-after it and the time. --mhl=classic,md5 chooses its digests (default ` + string(classic.Algorithms()[0]) + `).
-
 ` + filterHelp + ` A path in --files-from that is a directory means everything
 below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
@@ -145,7 +141,7 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	switch {
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
-	case len(o.Hashes) > 1 && !o.Tag && !f.mhl.given() && (!f.json || o.Manifest != ""):
+	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
 		return nil, usagef("several hashes need --tag, so that each line says which is its own")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
@@ -178,15 +174,16 @@ func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
 	if err := f.mhl.check(); err != nil || !f.mhl.given() {
 		return err
 	}
-	for _, name := range []string{"hash", "manifest", "tag", "zero"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("--mhl and --%s cannot be combined: run sum once for each; the digests of a media hash list are named behind it (--mhl=md5)", name)
+	o := &f.options
+	if o.Manifest == "" {
+		for _, name := range []string{"hash", "tag", "zero"} {
+			if cmd.Flags().Changed(name) {
+				return usagef("with --mhl, --%s is about the lines of --manifest, which is missing; the digests of --mhl are named after it (--mhl=md5)", name)
+			}
 		}
 	}
-	o := &f.options
-	o.Hashes = f.mhl.kind.hashes
 	if f.mhl.kind.classic {
-		o.MediaList = mhlCreator()
+		o.MediaList = &sum.MediaList{Creator: *mhlCreator(), Hashes: f.mhl.kind.hashes}
 	}
 	return nil
 }
@@ -200,9 +197,8 @@ func (f *sumFlags) useMHL() (err error) {
 	case o.Only != nil:
 		return usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
 	}
-	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), DetectRenames: f.mhl.detectRenames}
+	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), Hashes: f.mhl.kind.hashes, DetectRenames: f.mhl.detectRenames}
 	o.MHL.Ignore, err = f.mhl.patterns(o.Filter)
-	o.Filter = nil // the patterns have its rules
 	return err
 }
 
@@ -254,6 +250,10 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("its sha256", s.SHA256)
+	}
+	if s.List != nil {
+		t.row("manifest", quote.Name(s.List.Path)+", "+lines(*s.List))
+		t.row("its sha256", s.List.SHA256)
 	}
 	for _, g := range s.Generations {
 		t.row("generation", quote.Name(g.Path)+", "+plural(int64(g.Files), "file"))

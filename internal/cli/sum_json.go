@@ -16,10 +16,11 @@ type sumJSON struct {
 	Counts   sumCountsJSON    `json:"counts"`
 	Bytes    int64            `json:"bytes"`
 	Seconds  float64          `json:"seconds"`
-	Rate     float64          `json:"rate"`     // bytes per second
-	Files    []sumFileJSON    `json:"files"`    // empty with --manifest
-	Manifest *sumManifestJSON `json:"manifest"` // null if none was written
-	History  *sumHistoryJSON  `json:"history"`  // null without --mhl
+	Rate     float64          `json:"rate"`       // bytes per second
+	Files    []sumFileJSON    `json:"files"`      // empty with --manifest
+	Manifest *sumManifestJSON `json:"manifest"`   // null if none was written
+	List     *listJSON        `json:"media_list"` // null without --mhl=classic
+	History  *sumHistoryJSON  `json:"history"`    // null without --mhl
 	Failures []failureJSON    `json:"failures"`
 	Warnings []warningJSON    `json:"warnings"`
 	ExitCode int              `json:"exit_code"`
@@ -48,6 +49,13 @@ type sumManifestJSON struct {
 	Lines   int    `json:"lines"`
 	Dropped int    `json:"dropped"` // lines of the previous manifest for files that are gone
 	SHA256  string `json:"sha256"`  // of the manifest
+}
+
+// listJSON is a media hash list that was written.
+type listJSON struct {
+	nameJSON
+	Files  int    `json:"files"`  // that it lists
+	SHA256 string `json:"sha256"` // of the list
 }
 
 type sumHistoryJSON struct {
@@ -90,6 +98,9 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	}
 	if s.Manifest != "" {
 		report.Manifest = &sumManifestJSON{newNameJSON(s.Manifest), s.Lines, s.Dropped, s.SHA256}
+	}
+	if s.List != nil {
+		report.List = &listJSON{newNameJSON(s.List.Path), s.List.Lines, s.List.SHA256}
 	}
 	if o.MHL != nil {
 		report.History = &sumHistoryJSON{s.Mismatches, s.Missing, s.Renamed, s.Ignored, newGenerationsJSON(s.Generations)}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// manifestNames lists names of manifests, one of each kind, in lines that fit the help.
+// manifestNames returns a sentence with the names of manifests, one of each kind, in lines that fit the help.
 func manifestNames() string {
 	const columns = 78
 	text, used := "", 0
@@ -27,7 +28,7 @@ func manifestNames() string {
 		}
 		text += name
 	}
-	return text
+	return strings.TrimSuffix(text, ",") + "."
 }
 
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
@@ -38,13 +39,15 @@ func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
 		Short:      "Check trees against their manifests",
 		Long: `Reads the files that manifests list, and compares their digests. PATH is a
 directory (default: the current one), or a manifest, which lists files of its
-directory. The manifests of a directory are files such as
+directory. Files that do not match are printed on standard output, in the order
+of the manifests.
+
+These files in a directory are its manifests, also with other algorithms:
 ` + manifestNames() + `
-or the same with other algorithms, and the ASC MHL history in ascmhl, with those
-below the directory. Directories on different devices are checked
-at the same time. Files that do not match are printed on standard output, in the
-order of the manifests. Nothing outside the directory is opened, whatever a
-manifest lists.
+So is the ASC MHL history in ascmhl, with those below the directory.
+
+Directories on different devices are checked at the same time. Nothing outside a
+directory is opened, whatever a manifest lists.
 
 Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies in a
 directory are reported, and the exit code is 3.

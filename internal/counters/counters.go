@@ -46,14 +46,14 @@ type Work struct {
 // Set holds the counters of one run. Every field may be read at any time.
 type Set struct {
 	Phase        atomic.Int32 // a Phase
-	Work                      // its totals are counted by a scan that runs ahead, and final when ScanDone
-	Unread       atomic.Int64 // of Bytes, those that the run did not read: of files that were skipped or failed, or that an interrupted run has copied
-	ResumedFiles atomic.Int64 // of Files, those that an interrupted run has copied
+	Work                      // A scan ahead of the work counts its totals. They are final when ScanDone is set.
+	Unread       atomic.Int64 // The part of Bytes that the run did not read: files that were skipped, failed, or copied by an interrupted run.
+	ResumedFiles atomic.Int64 // The part of Files that an interrupted run has copied.
 	ScanDone     atomic.Bool
-	Unwritten    atomic.Int64 // of Bytes, those that the slowest destination's device does not have yet
-	DeviceRate   atomic.Int64 // bytes per second of that device, 0 while unknown
-	BytesOnly    atomic.Bool  // there are no files to count
-	ReadBack     Work         // of a copy: what --verify reads, once at each destination; totals of 0 before it begins
+	Unwritten    atomic.Int64 // The part of Bytes that the slowest destination's device does not have yet.
+	DeviceRate   atomic.Int64 // Bytes per second of that device, 0 while unknown.
+	BytesOnly    atomic.Bool  // There are no files to count.
+	ReadBack     Work         // Of a copy: what --verify reads, once at each destination. Totals are 0 before it begins.
 
 	workers      workers
 	destinations atomic.Pointer[[]*Destination]
@@ -64,10 +64,10 @@ type Set struct {
 
 // Destination holds the counters of one of several destinations.
 type Destination struct {
-	Name      string                 // as the user named it
-	Unwritten atomic.Int64           // of Bytes, those that its device does not have yet
-	Dropped   atomic.Pointer[string] // why nothing more is written there; nil if it is not so
-	ReadBack  Work                   // what is read there, of Set.ReadBack
+	Name      string                 // The name that the user gave.
+	Unwritten atomic.Int64           // The part of Bytes that its device does not have yet.
+	Dropped   atomic.Pointer[string] // Why nothing more is written there; nil if it is not dropped.
+	ReadBack  Work                   // The part of Set.ReadBack that is read there.
 }
 
 // Destinations returns the destinations of a copy to several, in their order.
@@ -81,8 +81,8 @@ func (c *Set) Destinations() []*Destination {
 // SetDestinations is called once, when there is more than one.
 func (c *Set) SetDestinations(list []*Destination) { c.destinations.Store(&list) }
 
-// Grow adds n, which is not negative, to a counter of bytes. What is more than it can
-// hold stays the most that it can: files may be 8 EiB long, of which nothing is there.
+// Grow adds n, which is not negative, to a counter of bytes. The counter stops at its
+// largest value, because sparse files can have a size of 8 EiB each.
 func Grow(c *atomic.Int64, n int64) {
 	if c.Add(n) < 0 {
 		c.Store(math.MaxInt64)

@@ -66,7 +66,7 @@ func (o *Options) bagModeOf() bagMode {
 func (o *Options) refuseBagOptions(mode bagMode) error {
 	switch {
 	case mode == bagNone:
-	case o.MHL != nil:
+	case o.MHL != nil || o.MediaList != nil:
 		return failure.Refuse("--mhl cannot be used with --bag: a bag has its own manifests")
 	case o.BackupDir != "":
 		return failure.Refuse("--backup-dir cannot be used with --bag: nothing in a bag is replaced, and each file in it would have to be listed")

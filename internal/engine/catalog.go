@@ -52,9 +52,11 @@ func (r *run) linesMemory() int {
 	return manifest.DefaultMemory
 }
 
-// openCatalog finds out which manifests the run writes at the destination.
+// openCatalog finds out which manifests the run writes at the destination. A dry run into
+// a directory that does not exist yet only finds out whether that is refused.
 func (t *target) openCatalog(r *run) (err error) {
 	o := catalog.Options{
+		FS:        t.FS,
 		Hashes:    r.opts.Hashes[:r.listed],
 		File:      t.Name,
 		Shown:     t.Shown,
@@ -62,6 +64,8 @@ func (t *target) openCatalog(r *run) (err error) {
 		KeepTimes: r.opts.Preserve&PreserveTimes != 0,
 		Memory:    r.linesMemory() / len(r.route.Destinations),
 		Spill:     t.newSpill,
+		MediaList: r.mediaListOf(t),
+		Unlined:   r.listed - min(r.opts.lines(), r.listed),
 	}
 	if r.histories != nil {
 		o.History = r.histories.of(r, t)
@@ -69,9 +73,15 @@ func (t *target) openCatalog(r *run) (err error) {
 	if o.Bag = t.bagOptions(r); o.Bag == nil {
 		o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)
 	}
-	if t.catalog, err = catalog.Open(t.root, r.manifests, o); err != nil {
+	c, err := catalog.Open(t.root, r.manifests, o)
+	if err != nil {
 		return err
 	}
+	if t.root == nil {
+		c.Close()
+		return nil
+	}
+	t.catalog = c
 	if t.catalog.NeedsDigests() && r.opts.Policy != PolicyNever {
 		return r.checkGiven(t)
 	}
@@ -81,7 +91,7 @@ func (t *target) openCatalog(r *run) (err error) {
 // checkGiven refuses to replace a single file if a manifest beside it, which Sealift has
 // not written, would be wrong then. Both files are read for that, once more than usual.
 func (r *run) checkGiven(t *target) error {
-	src, digests, err := r.digestFile(r.source, r.route.Name)
+	src, digests, err := r.digestFile(r.source, r.route.Name, r.clock)
 	if err != nil {
 		return nil //nolint:nilerr // copying the file reports it
 	}
@@ -94,7 +104,7 @@ func (r *run) checkGiven(t *target) error {
 		return nil
 	}
 	if d.act == actCompare {
-		if _, old, err := r.digestFile(t.root, t.Name); err != nil || digests.Equal(old) {
+		if _, old, err := r.digestFile(t.root, t.Name, r.clock); err != nil || digests.Equal(old) {
 			return nil //nolint:nilerr // the same
 		}
 	}
@@ -119,13 +129,13 @@ func (t *target) startCatalog(r *run) error {
 }
 
 // digestFile reads a regular file.
-func (r *run) digestFile(dir *fsys.Dir, name string) (fsys.Info, hash.Digests, error) {
+func (r *run) digestFile(dir *fsys.Dir, name string, clock *timing.Clock) (fsys.Info, hash.Digests, error) {
 	f, info, err := dir.OpenRegular(name)
 	if err != nil {
 		return info, nil, err
 	}
 	defer f.Close()
-	r.clock.At(timing.Read, timing.Source)
+	clock.At(timing.Read, timing.Source)
 	set := hash.NewSet(r.opts.Hashes)
 	_, err = io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), make([]byte, r.opts.BlockSize))
 	return info, set.Digests(), err
@@ -156,7 +166,7 @@ func (r *run) copyLate() {
 	slices.SortFunc(r.late.jobs, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
 	for _, j := range r.late.jobs {
 		if r.ctx.Err() == nil {
-			r.process(j, r.clock)
+			r.process(r.newEntry(j, r.clock))
 		}
 		j.dir.Done()
 	}

@@ -43,6 +43,7 @@ type targetResult struct {
 	done     outcome
 	existed  bool           // something had the name
 	conflict *conflictError // for outConflict
+	ignored  bool           // a file that the history of the destination leaves out
 	reason   string         // for people; "" where it is plain
 	content                 // that the manifest and the journal list
 	name     string         // how the manifest lists the file
@@ -67,6 +68,7 @@ func (r *run) collect() {
 			r.countPayload(m.result)
 			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
+			r.results.Put(m.result)
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
 			if m.file != "" { // an earlier manifest may list what the name leads to
@@ -216,6 +218,9 @@ func (r *run) countPresent(f *result) {
 		default:
 			t.target.present++
 			t.target.presentBytes.Add(f.size)
+			if t.ignored {
+				t.target.ignored++
+			}
 		}
 		if t.done == outCreated {
 			t.target.createdBytes.Add(f.size)
@@ -246,15 +251,20 @@ func (r *run) addToLog(f *result, t targetResult) {
 // sendResult sends the result of an entry to the collector and completes the progress
 // counters, which count a file whatever its outcome is, unless the run was stopped.
 func (r *run) sendResult(e *entry) {
-	f := &result{
+	f, _ := r.results.Get().(*result)
+	if f == nil {
+		f = &result{targets: make([]targetResult, 0, len(r.targets))}
+	}
+	*f = result{
 		path: e.path, kind: e.kind, size: e.meta.info.Size, mtime: e.meta.info.Mtime, ctime: e.meta.info.Ctime, resumed: e.resumed,
+		targets: f.targets[:0],
 	}
 	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
-	f.targets = make([]targetResult, len(e.transfers))
 	cut := r.stopped() // in the middle of the file
-	for i, p := range e.transfers {
+	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
+		t.ignored = e.kind == fsys.Regular && r.histories.ignores(p.target, e.path)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
 		switch t.done {
 		case outConflict:
@@ -266,7 +276,7 @@ func (r *run) sendResult(e *entry) {
 			}
 		}
 		cut = cut && t.done == outNothing
-		f.targets[i] = t
+		f.targets = append(f.targets, t)
 	}
 	select {
 	case r.messages <- message{result: f}:
@@ -360,5 +370,5 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {
-	r.report(Event{Kind: EventConflict, Path: path, Target: t.Given, Err: c, Hint: c.policy()})
+	r.report(Event{Kind: EventConflict, Path: path, Target: t.Given, Err: c, Hint: c.policy(), Next: c.next})
 }

@@ -15,6 +15,9 @@ import (
 // beside it every destination's file until that differs. No file counts as equal if the
 // source does not match its manifests. The error is the source's.
 func (r *run) compare(e *entry) error {
+	if !e.has(stateComparing) {
+		return nil
+	}
 	var open []*comparison
 	for p := range e.in(stateComparing) {
 		e.clock.At(timing.Read, p.target.place())

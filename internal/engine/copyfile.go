@@ -151,7 +151,7 @@ func (r *run) prepareSource(e *entry) error {
 	} else if !r.opts.DryRun {
 		r.openCache(e)
 	}
-	return r.readXattrs(&e.file.Object, e.path, e.meta)
+	return r.readXattrs(&e.file.Object, e.path, &e.meta)
 }
 
 // unshareKept gives the transfers a file of their own where bringing the metadata up to
@@ -191,6 +191,12 @@ func (r *run) move(e *entry) error {
 	}
 	for _, p := range movers {
 		if r.opts.DryRun {
+			if other, err := r.contradicts(e, p, e.digests); err != nil {
+				return err
+			} else if other {
+				p.finish(targetResult{done: outConflict, conflict: errListed})
+				continue
+			}
 			_ = r.keepOld(p) // counts it
 			p.finish(targetResult{done: p.created()})
 			continue
@@ -276,11 +282,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if err := e.agree(set.Digests()); err != nil {
 		return err
 	}
-	if total != e.meta.info.Size { // files in /proc have the size 0, those in sysfs a page
-		meta := *e.meta
-		meta.info.Size = total
-		e.meta = &meta
-	}
+	e.meta.info.Size = total // files in /proc have the size 0, those in sysfs a page
 	return nil
 }
 
@@ -370,7 +372,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 	}
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
-		_, err = r.apply(p.dd.system, &s.File.Object, e.meta, fresh, true, p.dd.inherits)
+		_, err = r.apply(p.dd.system, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
 		return inStage(failure.StageMetadata, err)
@@ -462,17 +464,37 @@ func (r *run) keepAll(e *entry, group *linkGroup) {
 }
 
 // freshInfo returns the owner, group and mode that a new file in the directory has before
-// any are set. It stats only the first new file: the others have the same.
+// any are set. It stats only the first one that was created with a mode: the others have the
+// same.
 func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
-	if !dd.ownerSet {
+	if !dd.ownerSet || dd.askedMode != f.Mode() {
 		info, err := f.Stat()
 		if err != nil {
 			return info, err
 		}
 		dd.owner = fsys.Info{Kind: fsys.Regular, UID: info.UID, GID: info.GID, Mode: info.Mode}
-		dd.ownerSet = true
+		dd.ownerSet, dd.askedMode = true, f.Mode()
 	}
 	return dd.owner, nil
+}
+
+// firstMode returns the mode with which a file without a name is created: the final one
+// if the file has the right owner from the start, no ACL changes what the mode grants, and
+// the umask masks nothing; else one that grants others nothing.
+func (r *run) firstMode(e *entry, p *transfer) uint32 {
+	const private = 0o600
+	p.dd.mu.Lock()
+	owner, known := p.dd.owner, p.dd.ownerSet
+	p.dd.mu.Unlock()
+	src := e.meta.info
+	if !known || r.ownerDiffers(p.dd.system, src, owner) || p.dd.inherits || len(e.meta.xattrs) > 0 {
+		return private
+	}
+	mode := r.modeFor(src, owner, true, sameOwner(src, owner))
+	if mode&^0o777 != 0 || mode&fsys.Umask() != 0 {
+		return private
+	}
+	return mode
 }

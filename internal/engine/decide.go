@@ -77,6 +77,7 @@ type content struct {
 type conflictError struct {
 	why  string
 	hint Policy // PolicyDefault: no policy would
+	next string // what the user can do instead; "" where moving away what is there helps
 }
 
 func (e *conflictError) Error() string { return e.why }
@@ -109,7 +110,7 @@ func decide(o observation) decision {
 }
 
 // errSealed is a difference between the source and a complete bag.
-var errSealed = &conflictError{why: "the bag is complete, and Sealift does not change it; copy into another destination"}
+var errSealed = &conflictError{why: "the bag is complete, and Sealift does not change it", next: "make a new bag in another destination"}
 
 func decideUnsealed(o observation) decision {
 	switch {

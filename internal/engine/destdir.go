@@ -37,8 +37,9 @@ type destDir struct {
 	// refreshed: its metadata was not the source's before the run, and is now.
 	refreshed string // the metadata that was updated, for people; "" for none
 
-	owner     fsys.Info // owner and group that new files get here
+	owner     fsys.Info // owner, group and mode that new files get here
 	ownerSet  bool
+	askedMode uint32            // with which the file was created that has shown owner
 	inherits  bool              // new entries get an ACL from its default ACL
 	appeared  map[string]bool   // names that another process has made during the run
 	claimedBy map[string]string // existing name → the source's name that folds to it

@@ -46,6 +46,8 @@ type run struct {
 	clock     *timing.Clock // of the goroutine that Run is called in
 	pipe      *pipe.Pipe
 	sets      sync.Pool // of *hash.Set
+	entries   sync.Pool // of *entry, to be used again
+	results   sync.Pool // of *result, the same
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
@@ -112,7 +114,7 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 		return nil, err
 	}
 	places := route.Options{
-		Source: o.Source, Targets: o.Targets, Hashes: o.lineHashes(), Manifest: o.Manifest,
+		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes[:o.lines()], Manifest: o.Manifest,
 		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
 	}
 	if bagMode == bagMake {
@@ -152,7 +154,11 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	if err := r.recognizeBag(); err != nil {
+	err = r.recognizeBag()
+	if err == nil {
+		err = r.refuseNames()
+	}
+	if err != nil {
 		r.source.Close()
 		return nil, err
 	}
@@ -302,7 +308,7 @@ func (r *run) openTargets() error {
 		if err == nil {
 			err = t.openBag()
 		}
-		if err == nil && t.root != nil {
+		if err == nil {
 			err = t.openCatalog(r)
 		}
 		if err == nil {
@@ -433,10 +439,11 @@ func (r *run) worker() {
 			return
 		}
 		if r.ctx.Err() == nil && j.kind != fsys.Directory { // which is only completed
+			e := r.newEntry(j, clock)
 			if j.kind == fsys.Regular {
-				shown.Begin(j.dir.Join(j.name))
+				shown.Begin(e.path)
 			}
-			r.process(j, clock)
+			r.process(e)
 			shown.End()
 		}
 		j.dir.Done()

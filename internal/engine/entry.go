@@ -28,6 +28,8 @@ type entry struct {
 	planned   *shard.Entry        // what the shard says of it; nil without one
 	expected  catalog.Expectation // what the source's own manifests list for it
 	broken    bool                // it does not match them, which was reported
+	memory    []transfer          // what transfers points to
+	tracked   bool                // a checkpoint may still read its transfers when it is done
 
 	description
 }
@@ -36,7 +38,7 @@ type entry struct {
 // turns out to be another one or to have changed, the entry gets a new description, and
 // every destination is judged anew.
 type description struct {
-	meta    *metadata      // of the source
+	meta    metadata       // of the source
 	file    *fsys.File     // open while a regular file is worked on
 	link    string         // a symbolic link's target
 	digests hash.Digests   // nil until the file was read to its end
@@ -51,20 +53,36 @@ type description struct {
 // of an attempt, in which other processes take the name.
 const maxAttempts = 3
 
+// newEntry makes an entry for a worker, whose clock it gets. It uses the memory of an entry
+// that is done: a tree of small files would leave 1 KB of garbage for each otherwise.
+func (r *run) newEntry(j job, clock *timing.Clock) *entry {
+	e, _ := r.entries.Get().(*entry)
+	if e == nil {
+		e = &entry{memory: make([]transfer, len(r.targets)), transfers: make([]*transfer, 0, len(r.targets))}
+	}
+	*e = entry{
+		clock: clock, dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind,
+		memory: e.memory, transfers: e.transfers[:0], planned: j.planned,
+	}
+	return e
+}
+
 // process takes one entry of the source to all destinations. The entry's
-// directory is held by the caller.
-func (r *run) process(j job, clock *timing.Clock) {
-	e := &entry{clock: clock, dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind, planned: j.planned}
+// directory is held by the caller, who does not use the entry afterwards.
+func (r *run) process(e *entry) {
 	if err := r.openSource(e); err != nil {
 		r.failSource(e, failure.StageOpen, err)
 		return
 	}
 	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" {
-		r.processLinked(e)
+		r.processLinked(e) // its group may keep it
 		return
 	}
 	r.copyEntry(e, nil)
 	e.close()
+	if !e.tracked {
+		r.entries.Put(e)
+	}
 }
 
 // openSource opens and describes the entry, which may have been exchanged since
@@ -72,19 +90,17 @@ func (r *run) process(j job, clock *timing.Clock) {
 func (r *run) openSource(e *entry) error {
 	open := e.kind == fsys.Regular && !r.mayBeUpToDate(e)
 	e.clock.At(timing.Read, timing.Source)
-	e.meta = &metadata{}
+	e.meta = metadata{}
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return err
 	}
 	defer e.dir.Release()
-	meta := &metadata{}
 	if open {
-		e.file, meta.info, err = dir.Open(e.name)
+		e.file, e.meta.info, err = dir.Open(e.name)
 	} else {
-		meta.info, err = dir.Lstat(e.name)
+		e.meta.info, err = dir.Lstat(e.name)
 	}
-	e.meta = meta
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errVanished
@@ -177,18 +193,19 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		r.reportBroken(e, fmt.Errorf("%w, by another name of the same file", errBroken))
 		return
 	}
+	defer e.release()
 	for i, dd := range e.dir.State.(destDirs) {
 		e.clock.At(timing.Create, dd.target.place())
 		dir, ok := dd.acquire(r)
 		if !ok {
 			continue
 		}
-		defer dd.release(dir)
 		name := e.name
 		if r.route.Name != "" {
 			name = dd.target.Name
 		}
-		p := &transfer{target: r.targets[i], dd: dd, dir: dir, name: name}
+		p := &e.memory[i]
+		*p = transfer{target: r.targets[i], dd: dd, dir: dir, name: name}
 		e.transfers = append(e.transfers, p)
 	}
 	for {
@@ -206,6 +223,13 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 	}
 	if group != nil {
 		r.afterLinked(e, group)
+	}
+}
+
+// release releases the directories of the transfers.
+func (e *entry) release() {
+	for _, p := range e.transfers {
+		p.dd.release(p.dir)
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 		return false, err
 	}
 	defer o.Close()
-	return r.outdated(p.dd.system, o, e.meta, have)
+	return r.outdated(p.dd.system, o, &e.meta, have)
 }
 
 // outdated reports whether o at the destination, which have describes, lacks metadata that
@@ -90,7 +90,7 @@ func (r *run) timeDiffers(s *fileSystem, src, have fsys.Info) bool {
 func (r *run) keep(e *entry, p *transfer, group *linkGroup) error {
 	res := targetResult{done: outUpToDate, content: p.content}
 	e.clock.At(timing.Commit, p.target.place())
-	changed, err := r.refresh(p, e.meta)
+	changed, err := r.refresh(p, &e.meta)
 	if err != nil {
 		return inStage(failure.StageMetadata, err)
 	}

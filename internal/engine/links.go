@@ -63,7 +63,7 @@ func (r *run) processLinked(e *entry) {
 	var exchanged []*entry
 	defer func() {
 		for _, e := range exchanged {
-			r.process(job{dir: e.dir, name: e.name, kind: e.kind, planned: e.planned}, clock)
+			r.process(r.newEntry(job{dir: e.dir, name: e.name, kind: e.kind, planned: e.planned}, clock))
 			e.dir.Done()
 		}
 	}()
@@ -202,6 +202,13 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		}
 		if !shown { // every run would link anew
 			return targetResult{}, nil
+		}
+	}
+	if p.have.ID != primary.id || !p.exists {
+		if other, err := r.contradicts(e, p, primary.digests); err != nil {
+			return targetResult{}, err
+		} else if other {
+			return targetResult{done: outConflict, conflict: errListed}, nil
 		}
 	}
 	done, err := r.link(e, p, g, act)

@@ -24,17 +24,10 @@ type MHL struct {
 	Lines int
 }
 
-// lineHashes returns those of the hashes that have line manifests.
-func (o *Options) lineHashes() []hash.Algorithm {
-	if o.MHL == nil {
-		return o.Hashes
-	}
-	return o.Hashes[:o.MHL.Lines]
-}
-
 // histories are those of the source and of the destinations when a run begins.
 type histories struct {
-	order   mhl.Order // without what depends on the destination
+	order   mhl.Order   // without what depends on the destination
+	ignore  *mhl.Ignore // the patterns of order
 	source  *mhl.Tree
 	dests   []*mhl.Tree // by index; nil where there is no directory yet
 	roots   []*fsys.Dir // of dests, to be closed
@@ -102,8 +95,18 @@ func (r *run) openHistories() error {
 		Creator: o.MHL.Creator, Process: mhl.Transfer, Hashes: o.MHL.Hashes,
 		Ignore: append(patterns[:len(patterns):len(patterns)], hidden...),
 	}
+	h.ignore = mhl.NewIgnore(h.order.Ignore...)
 	o.Hashes = computed
 	return nil
+}
+
+// ignores reports whether the history of a destination leaves out a file.
+func (h *histories) ignores(t *target, path string) bool {
+	if h == nil {
+		return false
+	}
+	dest := h.dests[t.index]
+	return h.ignore.Hides(path, false) || h.source.Hides(path, false) || dest != nil && dest.Hides(path, false)
 }
 
 // openDestination reads the histories of a destination.
@@ -162,7 +165,7 @@ func (h *histories) of(r *run, t *target) *catalog.History {
 			c.Comment = ""
 		}
 	}
-	return &catalog.History{Order: order, Lines: r.opts.MHL.Lines, Source: h.source, Dest: h.dests[t.index]}
+	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.index]}
 }
 
 // isHistory reports whether a directory of the source holds a history, which is copied when
@@ -172,19 +175,44 @@ func (r *run) isHistory(d *walk.Dir) bool {
 }
 
 // errListed is about content that a history must not get.
-var errListed = &conflictError{why: "the history of the destination lists it with other content"}
+var errListed = &conflictError{
+	why:  "the history of the destination lists it with other content",
+	next: "copy this source into another directory",
+}
 
-// writeManifests writes the manifests of a destination, and then the generations of its
-// histories. An incomplete copy gets no generation.
-func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
-	written, err := t.catalog.Write()
-	if r.histories == nil || err != nil {
-		return written, err
+// contradicts reports whether a history of the transfer's destination lists its name with
+// other content than the source's, which has these digests. A dry run, which may not know
+// them, reads the source.
+func (r *run) contradicts(e *entry, p *transfer, digests hash.Digests) (bool, error) {
+	c, file := p.target.catalog, e.manifestPath(p)
+	if c == nil || e.kind != fsys.Regular { // nothing is there in a dry run
+		return false, nil
 	}
-	r.sync()
-	if r.undone == nil || !r.undone[t.index].Complete() {
-		return written, nil
+	if digests == nil && r.opts.DryRun && c.InHistory(file) {
+		if e.digests == nil {
+			if err := r.readDigests(e); err != nil {
+				return false, err
+			}
+		}
+		digests = e.digests
 	}
-	generations, err := t.catalog.WriteHistory()
-	return append(written, generations...), err
+	return c.Contradicts(file, digests), nil
+}
+
+// readDigests reads the source for a dry run.
+func (r *run) readDigests(e *entry) error {
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return err
+	}
+	defer e.dir.Release()
+	info, digests, err := r.digestFile(dir, e.name, e.clock)
+	if err == nil && !sameState(e.meta.info, info) {
+		err = errSourceChanged
+	}
+	if err != nil {
+		return inStage(failure.StageRead, err)
+	}
+	e.digests = digests
+	return nil
 }

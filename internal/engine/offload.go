@@ -60,7 +60,13 @@ func (r *run) create(e *entry, p *transfer) error {
 			pair.noClone.Store(true)
 		}
 	}
-	f, err := p.dir.Create(named)
+	var f *fsys.Pending
+	var err error
+	if named {
+		f, err = p.dir.Create(true)
+	} else {
+		f, err = p.dir.CreateUnnamed(r.firstMode(e, p))
+	}
 	if err != nil {
 		return err
 	}

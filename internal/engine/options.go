@@ -17,9 +17,11 @@ type Options struct {
 	Source  string   // a directory or a regular file
 	Targets []string // at least one destination
 
-	Hashes   []hash.Algorithm // empty: copy without hashing or manifest
-	MHL      *MHL             // write ASC MHL histories; nil for manifests alone
-	Manifest string           // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
+	Hashes []hash.Algorithm // empty: copy without hashing or manifest
+	MHL    *MHL             // write ASC MHL histories; nil for manifests alone
+	// MediaList makes the run write media hash lists of version 1; not with MHL.
+	MediaList *MediaList
+	Manifest  string // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
 
 	Bag *BagOptions // each destination becomes a bag; nil for plain directories
 

@@ -190,8 +190,13 @@ func (p *transfer) keepPartial(total int64, states [][]byte) error {
 	return f.Keep(total, states)
 }
 
-// track lets checkpoints follow the transfer's temporary, which has start bytes already.
+// track lets checkpoints follow the transfer's temporary, which has start bytes already, if
+// the file is large.
 func (p *transfer) track(e *entry, start int64) (err error) {
+	if e.meta.info.Size <= resume.LeastPartial {
+		return nil
+	}
+	e.tracked = true
 	p.inFlight, err = p.target.log.Track(resume.LargeFile{
 		Path:       e.manifestPath(p),
 		Source:     e.meta.info,

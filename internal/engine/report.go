@@ -37,6 +37,7 @@ type Event struct {
 	Digests hash.Digests // of the file's content, one for each of Options.Hashes; nil if they are unknown
 	Err     error        // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
 	Hint    string       // EventConflict: the name of the policy that would replace it, "" if none would
+	Next    string       // EventConflict: what the user can do where no policy helps, "" for moving away what is there
 }
 
 // Entry is an entry of the source with its outcome at each destination.
@@ -205,6 +206,7 @@ type TargetSummary struct {
 	Manifests []catalog.Written
 	Present   int64        // regular files that are there as in the source, copied by this run or earlier
 	Left      int64        // regular files that are conflicts
+	Ignored   int64        // of Present, files that ignore patterns leave out of the history
 	Digests   hash.Digests // of the file, in a copy of a single file; one for each of Options.Hashes
 	Verified  int64        // files read back and found equal
 	BackupDir string       // where replaced files are kept; "" if none are

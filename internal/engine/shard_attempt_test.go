@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,11 +71,10 @@ func (c *plannedCopy) pass() {
 	}
 	var calls atomic.Int64
 	c.clock = func() time.Duration { // the second call is that of an observer
-		now := fsys.Elapsed()
 		if calls.Add(1) > 1 {
-			now += dead
+			return dead
 		}
-		return now
+		return 0
 	}
 }
 
@@ -255,7 +255,7 @@ func TestAnInterruptedAttemptIsContinuedAtOnce(t *testing.T) {
 	require.ErrorIs(t, out.err, context.Canceled)
 	require.FileExists(t, filepath.Join(c.path, "work/00000/000001/ended"))
 
-	c.clock = func() time.Duration { return 0 } // no time passes: nothing is taken for dead
+	c.clock = nil // no time passes: nothing is taken for dead
 	out = c.run(context.Background(), nil, 0)
 	require.NoError(t, out.err)
 	require.Empty(t, out.bad())
@@ -290,4 +290,45 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	close(first.resume)
 	running.Wait()
 	c.requireComplete(wholeManifest(t, src))
+}
+
+// An operation that fails is reported, or the shard is complete. The next attempt completes it in
+// any case.
+func TestFailedOperationsOfATask(t *testing.T) {
+	t.Parallel()
+	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+		t.Run(sync.String(), func(t *testing.T) {
+			t.Parallel()
+			src, base := newShardSource(t)
+			want := wholeManifest(t, src)
+			reported := 0
+			for n := int64(1); ; n += sweepStride(19) {
+				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
+				c := planCopy(t, o, 1, nil)
+				var calls atomic.Int64
+				failing := &fsys.FS{Fault: func(fsys.Call) error {
+					if calls.Add(1) == n {
+						return syscall.EIO
+					}
+					return nil
+				}}
+				out := c.run(context.Background(), failing, 0)
+				if calls.Load() < n {
+					break
+				}
+				if out.anything() {
+					reported++
+					c.pass()
+					out = c.run(context.Background(), nil, 0)
+				}
+				if !errors.As(out.err, new(*shard.FinishedError)) {
+					require.NoError(t, out.err, "operation %d: %s", n, out)
+					require.Empty(t, out.bad(), "operation %d: %s", n, out)
+				}
+				c.requireComplete(want)
+				require.NoError(t, os.RemoveAll(o.Targets[0]))
+			}
+			require.Greater(t, reported, 5)
+		})
+	}
 }

@@ -29,7 +29,7 @@ type plannedCopy struct {
 	path   string // of the plan
 	opts   Options
 	shards int
-	clock  func() time.Duration // of the attempts; nil for the real one
+	clock  func() time.Duration // of the attempts; nil for one that stands still
 }
 
 // planCopy plans a copy as sealift plan does, without its refusals.
@@ -135,7 +135,11 @@ func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *told {
 		out.err = err
 		return out
 	}
-	out.summary, out.err = RunShard(ctx, &o, s, index, shard.AttemptOptions{Dead: dead, Clock: c.clock}, &counters.Set{})
+	clock := c.clock
+	if clock == nil { // however slow the machine is, an attempt keeps its right
+		clock = func() time.Duration { return 0 }
+	}
+	out.summary, out.err = RunShard(ctx, &o, s, index, shard.AttemptOptions{Dead: dead, Clock: clock}, &counters.Set{})
 	return out
 }
 

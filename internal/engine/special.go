@@ -32,7 +32,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 		}
 		return err
 	}
-	return r.readXattrs(o, e.path, e.meta)
+	return r.readXattrs(o, e.path, &e.meta)
 }
 
 // makeSpecial creates an entry that has no data: a symbolic link under its name; under a
@@ -121,7 +121,7 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 	if follows, err := r.linksFollowed(p, have); follows || err != nil {
 		return err
 	}
-	_, err = r.apply(p.dd.system, o, e.meta, have, true, p.dd.inherits)
+	_, err = r.apply(p.dd.system, o, &e.meta, have, true, p.dd.inherits)
 	return err
 }
 

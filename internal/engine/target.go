@@ -66,6 +66,7 @@ type target struct {
 	bag     targetBag
 
 	present, left    int64        // regular files that are there, and that are conflicts; the collector's
+	ignored          int64        // of those that are there, those that its history leaves out; the collector's
 	toVerify         amount       // what verifying will read; the collector's
 	digests          hash.Digests // of the file, in a copy of a single file; the collector's
 	verified, cached int64        // files read back and found equal; those of them that perhaps came from memory

@@ -120,6 +120,14 @@ func (e *entry) in(s state) iter.Seq[*transfer] {
 	}
 }
 
+// has reports whether in would yield a transfer.
+func (e *entry) has(s state) bool {
+	for range e.in(s) {
+		return true
+	}
+	return false
+}
+
 func anyOpen(transfers []*transfer) bool { return slices.ContainsFunc(transfers, (*transfer).open) }
 
 // created is the outcome of a transfer that gives its name to new content.

@@ -1,5 +1,5 @@
-// Package failure holds the errors that every command tells in the same way: what
-// befell a file, and why nothing was done at all.
+// Package failure has the errors that every command reports in the same way: failures of
+// single files, and refusals of the complete command.
 package failure
 
 import (
@@ -34,8 +34,8 @@ var (
 	ErrExchanged = errors.New("it was exchanged meanwhile")
 )
 
-// FileError is the one error type for what befell a file. It is made where the
-// path is known, once.
+// FileError is the only error type for a failure of a file. The code that knows the path
+// creates it, once.
 type FileError struct {
 	Path   string // relative to the source's root, raw bytes; "" for the root itself
 	Target string // the destination concerned as the user named it; "" when it is the source

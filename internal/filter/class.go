@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A class is a bracket expression. A slash may stand in one, as in git, but
-// has nothing to match there: names hold none.
+// A class is a bracket expression. It may contain a slash, as in git, but
+// the slash never matches: names contain none.
 type class struct {
 	negated bool
 	ranges  []charRange

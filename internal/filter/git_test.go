@@ -90,9 +90,9 @@ func drawLine(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(linePieces), 1, 5).Draw(t, "pieces"), "")
 }
 
-// differsByIntent reports lines that are left out of the comparison: git reads
-// an escaped slash in several ways, and takes the "**" of "a**/b" for one that
-// stands alone, against its own manual (it strips the literal "a" first).
+// differsByIntent reports whether line is excluded from the comparison. Git reads an
+// escaped slash in several ways. It treats the "**" of "a**/b" as a separate component,
+// against its own manual, because it strips the literal "a" first.
 func differsByIntent(line string) bool {
 	return strings.Contains(line, `\/`) || gluedStars.MatchString(line)
 }

@@ -26,9 +26,8 @@
 // byte that is not is a character of its own, equal only to itself. (Git
 // counts bytes throughout, so there "?" does not match "é".)
 //
-// Where git silently lets a pattern match nothing ("[a", "a//b", "./a"), the
-// constructors return an error: for a copy, a rule that does nothing is a
-// mistake that shows too late.
+// For a pattern that git silently ignores ("[a", "a//b", "./a"), the constructors return
+// an error. In a copy, the user would notice a rule without effect too late.
 package filter
 
 import (
@@ -49,7 +48,7 @@ const (
 	// is visited; as in gitignore, no rule can bring it back.
 	Excluded
 	// Traverse: a directory that no rule names while the default is
-	// exclusion. It is visited, but created only when something inside it is
+	// exclusion. The walk visits it, but creates it only when something inside it is
 	// copied. Files never get this verdict.
 	Traverse
 )
@@ -75,7 +74,7 @@ func (v Verdict) String() string {
 // used from several goroutines.
 type List struct {
 	rules []rule
-	paths bool // some rule looks at more than the base name
+	paths bool // some rule matches more than the base name
 }
 
 // Include appends a rule that includes what pattern matches. A malformed
@@ -126,10 +125,10 @@ func (l *List) Each(yield func(include bool, pattern string)) {
 }
 
 // ExcludeFrom appends the rules of a file in the format of .gitignore: one
-// pattern per line; blank lines and lines that begin with "#" are skipped; a
-// leading "!" makes the pattern an include; "\#" and "\!" stand for a name
-// that begins so; trailing spaces are stripped unless escaped, as are a CR at
-// the end of a line and a byte order mark at the start of the file.
+// pattern per line. It ignores blank lines and lines that begin with "#". A leading "!"
+// makes the pattern an include; "\#" and "\!" match names that begin with these
+// characters. It strips trailing spaces unless they are escaped, a CR at the end of a
+// line, and a byte order mark at the start of the file.
 //
 // The "!" rule counts like any include: if it is the first rule of the whole
 // list, everything else is excluded.
@@ -208,9 +207,8 @@ func (l *List) LooksAtPaths() bool { return l != nil && l.paths }
 // other.
 //
 // Below an excluded directory everything is excluded. Otherwise the last rule
-// that matches the entry decides; where none does, the entry shares the fate
-// of its parent, except that a file in a directory that is merely traversed
-// is excluded. Thus an included directory includes what lies below it.
+// that matches the entry decides. If no rule matches, the entry has the verdict of its
+// parent, except that a file in a directory that is only traversed is excluded. Thus an included directory includes what lies below it.
 //
 // Match does not allocate. It remembers which rules match; see [List.Unmet].
 func (l *List) Match(path string, isDir bool, parent Verdict) Verdict {

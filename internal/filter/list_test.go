@@ -246,8 +246,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Where a list does not look at paths, a walker asks about the base name only.
-func TestLooksAtPaths(t *testing.T) {
+// If no rule of a list matches paths, a walker asks about the base name only.
+func TestMatchesPaths(t *testing.T) {
 	for rules, want := range map[string]bool{
 		"*.o": false, "**": false, "a/": false, "**/a": false, "!a\nb*": false,
 		"/a": true, "a/b": true, "**/a/b": true, "a/**": true, "a\n/b\nc": true,

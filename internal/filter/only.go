@@ -44,8 +44,8 @@ var everything = &Node{all: true}
 // nulSeparated, each ended by a NUL byte. Nothing else is special: there are
 // no comments, no patterns and no quotes, and spaces and a CR belong to the
 // name. Empty lines are ignored; "." components and surplus slashes are
-// dropped; a listed directory stands for its whole subtree, and "." for the
-// whole source.
+// dropped; a listed directory includes its complete subtree, and "." is the
+// complete source.
 //
 // Absolute paths, paths with a ".." component and those with names that nothing can
 // have are refused with an error that names the line (or entry) number and quotes the
@@ -152,7 +152,7 @@ func (n *Node) All() bool {
 }
 
 // Names returns the names of the wanted children in byte order. It is empty
-// where [Node.All] holds: there the directory itself tells.
+// if [Node.All] is true: then the caller lists the directory itself.
 func (n *Node) Names() []string {
 	if n == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// outline writes a trie as one line, such as {"a"{"b"!}}, with a "!" behind
-// what is wanted as a whole.
+// outline writes a trie as one line, such as {"a"{"b"!}}, with a "!" after
+// each node that is wanted completely.
 func outline(n *Node) string {
 	if n.All() {
 		return "!"

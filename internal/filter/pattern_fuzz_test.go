@@ -150,7 +150,7 @@ var (
 
 // modelOfClass translates the bracket expression that s starts with.
 func modelOfClass(s string) (expression string, size int) {
-	// Bytes and characters differ in length, so what is left tells the size.
+	// Bytes and characters differ in length, so the rest of the string gives the size.
 	negated := len(s) > 1 && (s[1] == '!' || s[1] == '^')
 	rest := s[1:]
 	if negated {
@@ -193,8 +193,8 @@ func modelOfClass(s string) (expression string, size int) {
 	return "[" + set.String() + "]", size
 }
 
-// A pattern as long as a line may be is compiled in one pass: the half million
-// brackets here, each looking for its end by itself, take many seconds.
+// A pattern of the maximum length is compiled in one pass. If each of the half million
+// brackets searched for its end separately, the test would need many seconds.
 func TestManyBrackets(t *testing.T) {
 	r, err := compile("[" + strings.Repeat("[:", maxRecord/2-2) + "x]")
 	require.NoError(t, err)

@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// maxRecord bounds one line of a rule file or path list, in bytes: far more
-// than any usable path (Linux: 4096 in one call), and little enough that
-// reading a disk image by mistake ends at once.
+// maxRecord limits one line of a rule file or path list, in bytes. The limit is far above
+// any usable path (Linux: 4096 in one call). It is small enough that reading a disk image by
+// mistake ends at once.
 const maxRecord = 1 << 20
 
 // A recordScanner reads records that each end in a separator byte, which the
@@ -21,7 +21,7 @@ type recordScanner struct {
 
 func newRecordScanner(r io.Reader, sep byte) recordScanner {
 	sc := bufio.NewScanner(r)
-	sc.Buffer(make([]byte, 0, 64<<10), maxRecord+1) // the separator needs room, too
+	sc.Buffer(make([]byte, 0, 64<<10), maxRecord+1) // the separator needs space, too
 	sc.Split(func(data []byte, atEOF bool) (int, []byte, error) {
 		if i := bytes.IndexByte(data, sep); i >= 0 {
 			return i + 1, data[:i], nil

@@ -54,7 +54,7 @@ func firstChar(s string) (rune, int) {
 }
 
 // parseSegment parses the first segment of s and returns what follows its
-// slash; more tells whether there was one. An escaped slash is a slash.
+// slash; more reports whether there was one. An escaped slash is a slash.
 func parseSegment(s string) (seg segment, rest string, more bool, err error) {
 	var b segmentBuilder
 	i := 0

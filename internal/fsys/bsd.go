@@ -35,9 +35,9 @@ func Memory() int64 {
 	return int64(n)
 }
 
-// chmodAsLinux calls chmod with what of mode the caller may set. Linux drops
-// setgid for a group that the caller is not in, and takes the sticky bit of a
-// file from anybody; these systems refuse the call, EPERM and EFTYPE: chmod(2).
+// chmodAsLinux calls chmod with the bits of mode that the caller may set. Linux drops
+// setgid for a group that the caller is not in, and accepts the sticky bit of a file from
+// every user. These systems refuse the call with EPERM and EFTYPE: chmod(2).
 func chmodAsLinux(mode uint32, chmod func(mode uint32) error) error {
 	err := chmod(mode)
 	if err == unix.EFTYPE && mode&ModeSticky != 0 {

@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// DirectAlignment is what offsets, lengths and addresses of reads after
-// SetDirect are multiples of, in bytes, and those of writes for it to have an
-// effect: the sector of disks with the largest ones in use (4Kn).
+// DirectAlignment is the alignment of direct I/O, in bytes. Offsets, lengths and addresses of
+// reads after SetDirect must be multiples of it. Writes bypass the cache only if theirs are,
+// too. It is the largest sector size in use (4Kn).
 const DirectAlignment = 4096
 
-// AlignedBuffer makes a buffer of size bytes at an address that SetDirect asks
-// for. Its memory is in place already: into memory that was never used, btrfs
-// reads through the page cache even if told to bypass it.
+// AlignedBuffer makes a buffer of size bytes at an address that SetDirect requires. Its
+// memory was used before: into unused memory, btrfs reads through the page cache even with
+// O_DIRECT.
 func AlignedBuffer(size int) []byte {
 	b := make([]byte, size+DirectAlignment)
 	for i := 0; i < len(b); i += DirectAlignment {
@@ -23,12 +23,11 @@ func AlignedBuffer(size int) []byte {
 	return b[skip : skip+size : skip+size]
 }
 
-// readAligned is ReadAt past the page cache. A read that ends between two
-// multiples of DirectAlignment has come to the end of the file: size tells, as
-// the next read, from there, may be refused (EINVAL) or go through the page
-// cache. Where the file goes on nevertheless, as on a file system that answers
-// in pieces, it is repeated from the last multiple; the error lost stands for a
-// read that gets no further.
+// readAligned is ReadAt past the page cache. A read that ends between two multiples of
+// DirectAlignment has probably reached the end of the file. readAligned checks that with
+// size, because the next read, from there, may be refused (EINVAL) or use the page cache. A
+// file system may also return short reads: if the file continues, readAligned repeats the
+// read from the last multiple. It returns lost if a read makes no progress.
 func readAligned(p []byte, off int64, pread func([]byte, int64) (int, error), size func() (int64, error), lost error) (int, error) {
 	for total, furthest := 0, 0; ; {
 		n, err := pread(p[total:], off+int64(total))

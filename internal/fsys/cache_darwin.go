@@ -3,8 +3,8 @@ package fsys
 import "golang.org/x/sys/unix"
 
 // SetDirect makes further reads leave nothing in memory, or not any more
-// (F_NOCACHE of fcntl(2)). What is in memory already answers them all the same,
-// so fromDevice is always false.
+// (F_NOCACHE of fcntl(2)). Reads still return data that is already in memory, so
+// fromDevice is always false.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	arg := 0
 	if on {

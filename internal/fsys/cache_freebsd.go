@@ -2,9 +2,9 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// SetDirect asks for further reads past the buffer cache, or not any more: a
-// wish (O_DIRECT of open(2)), which ZFS and most others need not grant, so
-// fromDevice is always false.
+// SetDirect requests further reads past the buffer cache, or ends that (O_DIRECT of
+// open(2)). ZFS and most other file systems may ignore the request, so fromDevice is always
+// false.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	err = setFlag(f.fd, unix.O_DIRECT, on)
 	if err == unix.EINVAL {

@@ -6,17 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DropCache forces what is not yet written of the file's data to the device and
-// removes the file from the page cache. fromDevice reports whether what is read
-// next has to come from a local block device: nothing of the file is left in
-// memory, and its file system keeps no copy elsewhere (see DeviceBacked). It is
-// false where that is so, or where it cannot be told: pages that another program
-// has mapped stay, and of a file that is neither ours nor writable for us the
-// kernel does not say (since Linux 5.2 and 6.14, see below). An error is one of
-// writing: the file's data may be lost.
+// DropCache flushes the file's unwritten data to the device and removes the file from the
+// page cache. fromDevice reports whether the next read must come from a local block device:
+// nothing of the file is in memory, and its file system keeps no copy elsewhere (see
+// DeviceBacked). It is false if something stays, or if the kernel does not report it. Pages
+// that another program has mapped stay. For a file that the caller neither owns nor may
+// write to, the kernel does not report cached pages (since Linux 5.2 and 6.14, see below).
+// An error is a write error: the file's data may be lost.
 //
-// The descriptor may be one for reading. What the device itself keeps in memory
-// (its own cache, that of a host, the file behind a loop device) is beyond reach.
+// A descriptor for reading is sufficient. DropCache does not affect caches below the file
+// system: the device's own, that of a host, or the file behind a loop device.
 func (f *File) DropCache() (fromDevice bool, err error) {
 	if err := f.fault(OpDropCache, ""); err != nil {
 		return false, err
@@ -30,8 +29,8 @@ func (f *File) DropCache() (fromDevice bool, err error) {
 		return false, nil
 	}
 	if f.resident() {
-		// A page can be in use for an instant, which one file of 1,000 just written
-		// was on XFS; or somebody writes. Waiting for an fsync is worth one more try.
+		// A page can be in use for an instant, as for one of 1,000 new files on XFS, or
+		// another process writes. After an fsync, a second try is worthwhile.
 		if err := retry(func() error { return fsyncFD(f.fd) }); err != nil {
 			return false, err
 		}
@@ -43,11 +42,10 @@ func (f *File) DropCache() (fromDevice bool, err error) {
 	return !f.inMetadata(kind), nil
 }
 
-// writeBack writes the dirty pages and waits for them: those cannot be dropped.
-// Without a transaction and without a flush of the device's cache, as fsync
-// makes them, it costs next to nothing for a clean file (0.4 µs against 60 to
-// 140 on ext4 and xfs) and a third of it or less for others. It takes a write
-// error from the descriptor, as fsync does.
+// writeBack writes the dirty pages and waits for them, because dirty pages cannot be
+// dropped. Unlike fsync, it needs no transaction and no flush of the device's cache. A clean
+// file needs 0.4 µs (fsync on ext4 and xfs: 60 to 140), other files at most a third of the
+// time of fsync. It consumes a write error of the descriptor, as fsync does.
 func (f *File) writeBack() error {
 	err := f.syncFileRange(0, 0, writeAndWait)
 	if Unsupported(err) {
@@ -56,37 +54,35 @@ func (f *File) writeBack() error {
 	return err
 }
 
-// DropCacheBehind removes what has just been read of the n bytes at off, as far
-// as it is clean, from the page cache: whole pages only, but the file's last one
-// counts as whole. The kernel drops what it holds in larger units (2 MiB, where
-// pages have 4 KiB) only if all of it is meant: multiples of 4 MiB leave nothing.
+// DropCacheBehind removes the clean pages of the n bytes at off from the page cache, after
+// they were read. It drops only complete pages; the file's last page counts as complete. The
+// kernel drops larger units (2 MiB, if pages have 4 KiB) only as one. Multiples of 4 MiB
+// leave nothing.
 func (f *File) DropCacheBehind(off, n int64) {
 	if n > 0 { // 0 means to the end of the file
 		f.dontNeed(off, n)
 	}
 }
 
-// dontNeed is advice: whether it was heard, resident tells. The kernel tries
-// pages that other processors are still adding a second time by itself.
+// dontNeed is advice; resident reports whether the kernel followed it. The kernel
+// automatically tries pages again that other processors are still adding.
 func (f *File) dontNeed(off, n int64) { _ = unix.Fadvise(f.fd, off, n, unix.FADV_DONTNEED) }
 
 // SetDirect makes further reads bypass the page cache (O_DIRECT), or not any
 // more. Their offsets, lengths and buffers are multiples of DirectAlignment
 // then; ReadAt needs nothing else at the end of a file. fromDevice reports
-// whether they all come from a local block device, whatever the page cache
-// holds, as ext4 and XFS say of a file. Where it is false they may go through
-// the page cache nevertheless, as on btrfs for compressed extents and into
-// buffers whose memory was never used, or are answered from memory, as on tmpfs:
-// only DropCache before them knows. An error
+// whether they all come from a local block device, whatever is in the page cache. ext4
+// and XFS guarantee that for a file. If it is false, reads may go through the page cache:
+// on btrfs for compressed extents, and into buffers whose memory was never used. On tmpfs
+// they come from memory. Then only DropCache before the read gives certainty. An error
 // for which Unsupported holds says that they cannot bypass it.
 //
-// Of a file that is open for writing, WriteAt then writes past the page cache
-// what is aligned in the file and in memory alike, and the rest, as at the end of
-// a file, through it: the flag is off for that while, and what is read then goes
-// through it too. So writes of one file follow one another. A write past the
-// cache leaves nothing dirty in memory, but only Datasync or Sync make it
-// durable. A file system that refuses such a write (EINVAL) although it took the
-// flag gets all further ones of the file through the page cache.
+// For a file that is open for writing, WriteAt then writes data past the page cache that is
+// aligned both in the file and in memory. It writes the rest, as at the end of a file,
+// through the cache: the flag is off meanwhile, so reads go through the cache, too. So writes
+// of one file must follow one another. A direct write leaves nothing dirty in memory,
+// but only Datasync or Sync make it durable. A file system may accept the flag and refuse
+// a direct write (EINVAL). All further writes of the file then use the page cache.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	if !on {
 		f.direct.Store(false)
@@ -182,13 +178,12 @@ func splitAligned(p []byte, off int64) (rest, direct int) {
 	return rest, (len(p) - rest) &^ (DirectAlignment - 1)
 }
 
-// SetUncached makes further ReadAt and WriteAt take the pages that they bring
-// into the page cache out of it again, when they are read or written, or not any
-// more (RWF_DONTCACHE, Linux 6.14). Pages that were there stay, and on ext4 those
-// that overwrite blocks which the file has already. supported reports whether
-// kernel and file system do so for reading, which is tried; where one of them
-// refuses later, as for writing, the file goes on through the page cache as
-// usual. Turning it off says false. SetDirect goes before it.
+// SetUncached makes further ReadAt and WriteAt remove the pages that they bring into the
+// page cache, after they are read or written, or ends that (RWF_DONTCACHE, Linux 6.14).
+// Existing pages stay, and on ext4 also pages that overwrite existing blocks of the file.
+// supported reports whether kernel and file system do so for reading, which SetUncached
+// tries. If one of them refuses later, for example for writing, the file uses the page cache
+// as usual. Turning it off returns false. SetDirect has priority.
 func (f *File) SetUncached(on bool) (supported bool) {
 	f.uncached.Store(false)
 	if !on {
@@ -198,16 +193,16 @@ func (f *File) SetUncached(on bool) (supported bool) {
 	if err != nil {
 		return false
 	}
-	// Of an empty buffer the kernel asks nobody; at the end nothing is read.
+	// For an empty buffer the kernel does not ask the file system; at the end nothing is read.
 	var one [1]byte
 	_, err = retryN(func() (int, error) { return unix.Preadv2(f.fd, [][]byte{one[:]}, size, unix.RWF_DONTCACHE) })
 	f.uncached.Store(err == nil)
 	return err == nil
 }
 
-// uncachedRefused tells a refusal of RWF_DONTCACHE from an answer, and remembers
-// it. EINVAL, and EPERM of a filter of system calls, can have other reasons, which
-// the plain call tells of then.
+// uncachedRefused reports whether err is a refusal of RWF_DONTCACHE, and remembers it.
+// EINVAL, and EPERM of a system call filter, can have other causes. The plain call then
+// returns these.
 func (f *File) uncachedRefused(err error) bool {
 	if !Unsupported(err) && err != unix.EINVAL && err != unix.EPERM {
 		return false
@@ -289,10 +284,10 @@ func (f *File) resident() bool {
 }
 
 // Cached reports whether pages of the n bytes at off are in the page cache; n == 0
-// means to the end. known is false where the kernel does not say: before Linux
-// 6.5, since 6.14 of files that one neither owns nor may write to, and on file
-// systems whose pages may belong to another file. Where it finds none it asks the
-// file system, which on FUSE and over a network is a round trip.
+// means to the end. known is false if the kernel does not report it: before Linux 6.5,
+// and since 6.14 for files that the caller neither owns nor may write to. It is also false on
+// file systems whose pages may belong to another file. If Cached finds no page, it queries the
+// file system. On FUSE and over a network that is a round trip.
 func (f *File) Cached(off, n int64) (some, known bool) {
 	var st unix.Cachestat_t
 	err := f.calls().cachestat(uint(f.fd), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
@@ -312,8 +307,8 @@ func (f *File) Cached(off, n int64) (some, known bool) {
 // mincoreWindow is how much of a file is mapped at a time, in bytes.
 const mincoreWindow = 16 << 20
 
-// residentByMapping looks with mincore, which since Linux 5.2 tells those whom
-// cachestat refuses that all is resident. Nothing of the mapping is touched.
+// residentByMapping queries mincore. Since Linux 5.2, mincore reports all pages as resident
+// to callers that cachestat refuses. residentByMapping does not touch the mapping.
 func (f *File) residentByMapping() bool {
 	size, err := f.size()
 	if err != nil {

@@ -103,8 +103,8 @@ func (d *disk) costs(t *testing.T, f func()) int64 {
 	return d.bytesRead(t) - before
 }
 
-// cachedCosts is costs of what is in memory, which f can do again and again:
-// whoever else looks at a new device, as udev does, has a few tries to be done.
+// cachedCosts is costs for data in memory, for an f that can be repeated. After a few tries,
+// other programs such as udev have finished reading the new device.
 func (d *disk) cachedCosts(t *testing.T, f func()) int64 {
 	t.Helper()
 	least := d.costs(t, f)
@@ -115,7 +115,7 @@ func (d *disk) cachedCosts(t *testing.T, f func()) int64 {
 	return least
 }
 
-// file writes a file, dirty until somebody forces it, and opens it for reading.
+// file writes a file, which is dirty until it is synced, and opens it for reading.
 func (d *disk) file(t *testing.T, name string, content []byte) *File {
 	t.Helper()
 	put(t, filepath.Join(d.path, name), string(content))
@@ -139,7 +139,7 @@ func (d *disk) withoutCachestat(f func()) {
 	f()
 }
 
-func TestWhatIsReadComesFromTheDevice(t *testing.T) {
+func TestReadsComeFromTheDevice(t *testing.T) {
 	for _, kind := range []string{"ext4", "ext4, 1 KiB", "xfs", "btrfs", "btrfs, zstd"} {
 		t.Run(kind, func(t *testing.T) {
 			d := newDisk(t, kind, t.TempDir())
@@ -249,7 +249,7 @@ func (d *disk) overwrite(t *testing.T, old, with []byte) {
 	require.Equal(t, 1, found, "copies on the device")
 }
 
-func TestDropCacheOfWhatIsNotWrittenYet(t *testing.T) {
+func TestDropCacheOfUnwrittenData(t *testing.T) {
 	for _, kind := range []string{"ext4", "ext4, 1 KiB", "xfs", "btrfs", "btrfs, zstd"} {
 		t.Run(kind, func(t *testing.T) {
 			d := newDisk(t, kind, t.TempDir())
@@ -282,7 +282,7 @@ func TestDropCacheReportsErrorsOfWriting(t *testing.T) {
 
 func TestDropCacheOfAMappedFile(t *testing.T) {
 	d := newDisk(t, "ext4", t.TempDir())
-	const last = 2 * mincoreWindow // in the third window that mincore looks at
+	const last = 2 * mincoreWindow // in the third window that mincore reads
 	f := d.file(t, "f", noise(1, last+100))
 	for _, look := range []func(func()){func(f func()) { f() }, d.withoutCachestat} {
 		look(func() {
@@ -440,7 +440,7 @@ func TestFuseHasACacheOfItsOwn(t *testing.T) {
 }
 
 // The kernel does not tell strangers what is in memory, but it drops it for them.
-func TestDropCacheOfAFileOfSomebodyElse(t *testing.T) {
+func TestDropCacheOfAFileOfAnotherUser(t *testing.T) {
 	d := newDisk(t, "ext4", t.TempDir())
 	want := noise(1, 100_000)
 	put(t, filepath.Join(d.path, "theirs"), string(want))
@@ -449,7 +449,7 @@ func TestDropCacheOfAFileOfSomebodyElse(t *testing.T) {
 	require.NoError(t, os.Chown(filepath.Join(d.path, "ours"), nobody, nobody))
 	require.NoError(t, d.SyncFS())
 
-	asNobody(t, nobody, func() {
+	asOtherUser(t, nobody, func() {
 		_, err := os.OpenFile(filepath.Join(d.path, "theirs"), os.O_WRONLY, 0)
 		require.ErrorIs(t, err, os.ErrPermission, "or this tests nothing")
 		f, _, err := d.Open("theirs")
@@ -458,7 +458,7 @@ func TestDropCacheOfAFileOfSomebodyElse(t *testing.T) {
 		for _, look := range []func(func()){func(f func()) { f() }, d.withoutCachestat} {
 			look(func() {
 				if dropped(t, f) {
-					require.Less(t, unixRelease(t), 614, "told nevertheless")
+					require.Less(t, unixRelease(t), 614, "reported nevertheless")
 				}
 			})
 			cost := d.costs(t, func() { require.True(t, bytes.Equal(want, readAll(t, f, 128<<10))) })
@@ -480,9 +480,9 @@ func TestDropCacheOfAFileOfSomebodyElse(t *testing.T) {
 	})
 }
 
-// asNobody runs f in a thread that has another user's rights to files
+// asOtherUser runs f in a thread that has another user's rights to files
 // (setfsuid is a thread's own), which ends with it.
-func asNobody(t *testing.T, uid int, f func()) {
+func asOtherUser(t *testing.T, uid int, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {

@@ -45,7 +45,7 @@ var (
 	errLost = errors.New("lost")
 )
 
-func TestReadAlignedNeverGoesOnBetweenTwoSectors(t *testing.T) {
+func TestReadAlignedNeverContinuesBetweenTwoSectors(t *testing.T) {
 	const most = 1 << 30
 	data := noise(1, 3*4096+100)
 	for _, c := range []struct {
@@ -84,8 +84,8 @@ func TestReadAlignedNeverGoesOnBetweenTwoSectors(t *testing.T) {
 
 var directSizes = []int{0, 1, 100, 4095, 4096, 4097, 8192, 3*4096 + 1, 128 << 10, 1<<20 + 1}
 
-// testDirect reads files of all sorts of ends past the page cache, just written
-// and forced to the device.
+// testDirect reads files with various ends past the page cache, just written and after a
+// sync.
 func testDirect(t *testing.T, d *Dir, path string) {
 	for i, size := range directSizes {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {

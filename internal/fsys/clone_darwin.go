@@ -6,23 +6,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CreateClone is Create of a file that shares all blocks of src, from which it
-// parts where either is written: content and size are src's at this instant, all
-// else that of a new file. It costs no room and next to no time, on APFS, between
-// files of one volume (fclonefileat of clonefile(2)). The blocks were neither read
-// nor checked. The file always has a temporary name.
+// CreateClone is Create of a file that shares all blocks of src until one of the two is
+// written. Content and size are src's at this instant; everything else is that of a new
+// file. It uses no space and almost no time, on APFS, between files of one volume
+// (fclonefileat of clonefile(2)). The blocks are neither read nor checked. The file always
+// has a temporary name.
 //
-// The call makes the file with the source's permissions, times and extended
-// attributes, which are taken away after it. A source with a permission that the
-// umask takes from new files, or with setuid, setgid or the sticky bit, is refused
-// for itself, so that the clone is at no instant open to anybody whom a new file
-// is not open to. So is one with flags: an immutable clone could not be removed,
-// and the content of a compressed file is in attributes.
+// The call creates the file with the source's permissions, times and extended attributes.
+// CreateClone removes these afterwards. It refuses a source with a permission that the umask
+// masks, or with setuid, setgid or the sticky bit. So the clone never has wider
+// permissions than a new file. It also refuses a source with flags: an immutable clone could
+// not be removed, and the content of a compressed file is in attributes.
 //
-// After an error there is no file; RefusalOf tells which ones leave Create and
-// writing open, and for how many files.
+// After an error there is no file. RefusalOf reports for how many files the caller should
+// use Create and write instead.
 //
-// This was compiled and vetted, not run.
+// The code was compiled and vetted, not run.
 func (d *Dir) CreateClone(src *File, _ bool) (*Pending, error) {
 	if err := d.fault(OpClone, ""); err != nil {
 		return nil, refused(err, reachOf(err))
@@ -56,7 +55,7 @@ func (d *Dir) CreateClone(src *File, _ bool) (*Pending, error) {
 	return nil, refused(err, RefusedFile)
 }
 
-// cloneNamed makes the clone under a temporary name that nobody has.
+// cloneNamed makes the clone under a new temporary name.
 func (d *Dir) cloneNamed(src *File) (name string, err error) {
 	for {
 		name = d.TempName()
@@ -95,9 +94,8 @@ func (d *Dir) openClone(name string) (*Pending, error) {
 	return p, nil
 }
 
-// plain takes from a clone what it has of its source besides content: permissions,
-// times, and extended attributes, as far as they are listed. What the system keeps
-// to itself stays (com.apple.provenance and the like).
+// plain removes the permissions, times and listed extended attributes that a clone has from
+// its source. Attributes that the system hides stay (for example com.apple.provenance).
 func (p *Pending) plain() error {
 	if err := retry(func() error { return unix.Fchmod(p.fd, 0o600) }); err != nil {
 		return err

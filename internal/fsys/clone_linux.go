@@ -6,15 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CreateClone is Create of a file that shares all blocks of src, holes and
-// unwritten data included, from which it parts where either is written: content
-// and size are src's at this instant, all else that of a new file. It costs no
-// room and next to no time, on btrfs, XFS, bcachefs, ZFS and some others, between
-// files of one file system (FICLONE of ioctl_ficlone(2)). The blocks were
-// neither read nor checked.
+// CreateClone is Create of a file that shares all blocks of src until one of the two is
+// written, holes and unwritten data included. Content and size are src's at this instant;
+// everything else is that of a new file. It uses no space and almost no time, on btrfs, XFS,
+// bcachefs, ZFS and some others, between files of one file system (FICLONE of
+// ioctl_ficlone(2)). The blocks are neither read nor checked.
 //
-// After an error there is no file; RefusalOf tells which ones leave Create and
-// writing open, and for how many files.
+// After an error there is no file. RefusalOf reports for how many files the caller should
+// use Create and write instead.
 func (d *Dir) CreateClone(src *File, named bool) (*Pending, error) {
 	p, err := d.Create(named)
 	if err != nil {

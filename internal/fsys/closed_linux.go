@@ -11,9 +11,9 @@ var stdoutAtEntry int
 
 // KeepStdoutClosed makes writes to a standard output that was closed when the program
 // began fail with EBADF, as they do in other programs. The Go runtime opens /dev/null
-// for reading and writing there (runtime/fds_unix.go), and all that is written would be
-// lost. Afterwards that cannot be told from a /dev/null that Python's subprocess or
-// Node.js passes, so the question is asked at the program's entry.
+// for reading and writing there (runtime/fds_unix.go), and all output would be lost. After
+// that, it looks the same as a /dev/null that Python's subprocess or Node.js passes. So the
+// check is at the program's entry.
 func KeepStdoutClosed() error {
 	if stdoutAtEntry != -int(unix.EBADF) {
 		return nil

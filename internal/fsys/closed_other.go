@@ -2,7 +2,7 @@
 
 package fsys
 
-// KeepStdoutClosed does nothing: what the Go runtime opens in the place of a closed
-// standard output cannot be told from a /dev/null that the user gave. Windows opens
-// nothing there, and writes fail.
+// KeepStdoutClosed does nothing. The Go runtime opens /dev/null in the place of a closed
+// standard output, which looks the same as a /dev/null that the user gave. On Windows it
+// opens nothing, and writes fail.
 func KeepStdoutClosed() error { return nil }

@@ -58,7 +58,7 @@ func (d *Dir) Readlink(name string) (string, error) {
 }
 
 // Open opens the file name for reading and describes it. It does not follow a
-// link and does not wait for a writer of a fifo; the caller looks at the kind.
+// link and does not wait for a writer of a fifo; the caller checks the kind.
 func (d *Dir) Open(name string) (*File, Info, error) {
 	if err := d.fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
@@ -101,8 +101,8 @@ func (d *Dir) Symlink(target, name string) error {
 }
 
 // Mknod creates a fifo, socket or device like info with mode 0600; EEXIST if
-// the name is taken. exFAT through FUSE makes a regular file instead, of which the
-// kernel tells EIO; that is removed, so name must be one that is nobody else's.
+// the name exists. exFAT through FUSE creates a regular file instead, and the kernel returns
+// EIO. Mknod removes that file, so no other process may use the name.
 func (d *Dir) Mknod(name string, info Info) error {
 	err := d.do(OpMknod, name, func() error { return d.mknod(name, info) })
 	return d.made(err, OpMknod, name, "")
@@ -161,8 +161,8 @@ func (d *Dir) Sync() error { return d.flush(Flush{Op: OpSync}, d.sync) }
 // opened are reported (Linux 5.8).
 func (d *Dir) SyncFS() error { return d.flush(Flush{Op: OpSyncFS}, d.syncFS) }
 
-// SyncFSReliable reports whether SyncFS reaches the device and reports errors. Where it
-// does not, every file is to be forced to the device by itself.
+// SyncFSReliable reports whether SyncFS reaches the device and reports errors. If not,
+// every file needs a separate sync.
 func (d *Dir) SyncFSReliable() bool {
 	if disk := d.disk(); disk != nil {
 		return disk.FlushesAll()

@@ -49,8 +49,8 @@ func bare(err error) error {
 	return err
 }
 
-// openObject: O_SYMLINK opens a link itself. What is not opened (fifos, sockets,
-// devices, anything unreadable) is reached through its directory by its one name.
+// openObject: O_SYMLINK opens a link itself. Objects that it does not open (fifos, sockets,
+// devices, unreadable ones) are reached through their directory by their name.
 func (d *Dir) openObject(name string) (Object, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
@@ -92,8 +92,8 @@ func renameNoReplace(dirfd int, oldName, newName string) error {
 	return unix.RenameatxNp(dirfd, oldName, dirfd, newName, unix.RENAME_EXCL)
 }
 
-// preallocate is F_PREALLOCATE of fcntl(2): all of it or nothing, in as many pieces as it
-// takes. What stays unused is given back when the file is truncated.
+// preallocate is F_PREALLOCATE of fcntl(2): all of it or nothing, in any number of
+// extents. Truncating the file frees the unused part.
 func (f *File) preallocate(size int64) error {
 	return unix.FcntlFstore(uintptr(f.fd), unix.F_PREALLOCATE, &unix.Fstore_t{
 		Flags:   unix.F_ALLOCATEALL,

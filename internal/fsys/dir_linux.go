@@ -26,8 +26,8 @@ func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	}
 }
 
-// eachDirent reads linux_dirent64 records: ino, offset, record length, type, name. What
-// is none is the error of a damaged file system.
+// eachDirent reads linux_dirent64 records: ino, offset, record length, type, name. A
+// malformed record is the error of a damaged file system.
 func eachDirent(rest []byte, yield func(name []byte, ino uint64, kind Kind) (more bool)) (more bool, err error) {
 	const header = 19
 	for len(rest) > 0 {

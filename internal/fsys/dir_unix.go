@@ -209,8 +209,8 @@ func (d *Dir) renameExclusively(oldName, newName string) error {
 	if !Unsupported(err) && err != unix.EPERM {
 		return err
 	}
-	// Neither an exclusive rename nor hard links: look, then rename. Somebody
-	// else's file that appears in between is replaced, but none of ours.
+	// Neither an exclusive rename nor hard links: check, then rename. This replaces a file
+	// that another process creates in between, but none of this process.
 	d.caps.look.Lock()
 	defer d.caps.look.Unlock()
 	var st unix.Stat_t

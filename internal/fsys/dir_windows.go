@@ -67,7 +67,7 @@ func (d *Dir) openDir(name string) (Object, error) {
 }
 
 // openThing opens the file or directory name: itself, not what a link there
-// leads to (ELOOP). A reparse point that stands for nothing else (deduplicated
+// leads to (ELOOP). A reparse point that is no link (deduplicated
 // data, a file in a cloud) is opened a second time, through its driver, and
 // must be the same object.
 func (d *Dir) openThing(name string, access uint32) (windows.Handle, Info, error) {

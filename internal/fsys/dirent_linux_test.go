@@ -20,7 +20,7 @@ func dirent(ino uint64, kind byte, name string) []byte {
 	return append(append(b, kind), append([]byte(name), make([]byte, size-19-len(name))...)...)
 }
 
-// What a file system lists cannot lead anywhere else, nor past what was read.
+// Names of a hostile listing cannot lead out of the directory, nor past the read bytes.
 func TestHostileDirents(t *testing.T) {
 	good := slices.Concat(dirent(1, unix.DT_DIR, "."), dirent(2, unix.DT_DIR, ".."), dirent(3, unix.DT_REG, "a"))
 	short, long, torn := dirent(4, 0, "b"), dirent(4, 0, "b"), dirent(4, 0, "b")
@@ -47,7 +47,7 @@ func TestHostileDirents(t *testing.T) {
 	}
 }
 
-// FuzzDirents reads anything as a listing: what is told is one name each.
+// FuzzDirents reads anything as a listing: each result is a single name.
 func FuzzDirents(f *testing.F) {
 	f.Add(slices.Concat(dirent(1, unix.DT_DIR, "."), dirent(3, unix.DT_LNK, "...")), "a\n")
 	f.Add(dirent(4, 77, "../b"), strings.Repeat("x", 255))
@@ -63,7 +63,7 @@ func FuzzDirents(f *testing.F) {
 		if err != nil || len(name) > 255 {
 			return
 		}
-		// A record behind them is read, and one that was read ends the work if told so.
+		// A record after them is read, and yield can stop the listing.
 		name, _, _ = strings.Cut(name, "\x00")
 		last := ""
 		_, err = eachDirent(slices.Concat(records, dirent(9, unix.DT_SOCK, name)), func(name []byte, _ uint64, _ Kind) bool {

@@ -1,8 +1,8 @@
 // Package fsys is the narrow seam between Sealift and operating systems.
 //
-// Everything below a tree's root is reached through the descriptor of its
-// parent directory by a single name, never by a path: a symlink swapped into a
-// tree cannot lead an operation outside it. Opening never follows a link,
+// Every object below a tree's root is reached through the descriptor of its parent
+// directory by a single name, never by a path. So a symlink that is swapped into a tree
+// cannot lead an operation outside it. Opening never follows a link,
 // creating never replaces, and metadata is set by descriptor. Only OpenRoot
 // takes a path, the one the user typed.
 //

@@ -14,7 +14,7 @@ func (d *Dir) SyncToDrive() error {
 	return d.flush(Flush{Op: OpSync, ToDrive: true}, func() error { return unlessRefused(unix.Fsync(d.fd)) })
 }
 
-// SyncDrive makes what SyncToDrive has forced durable, of all files and directories on
-// the directory's drive: fcntl(2) has it that F_FULLFSYNC of one file does that for all
-// for which fsync was called before.
+// SyncDrive makes all data durable that SyncToDrive has written to the directory's drive.
+// According to fcntl(2), F_FULLFSYNC of one file does that for all files with an earlier
+// fsync.
 func (d *Dir) SyncDrive() error { return d.flush(Flush{Op: OpSyncDrive}, d.sync) }

@@ -10,21 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unsupported reports whether err says that the file system or the system
-// cannot do such a thing at all, as opposed to having failed to do it.
+// Unsupported reports whether err means that the file system or the system does not have
+// the operation, as opposed to a failure of the operation.
 func Unsupported(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || is(err, unix.ENOTTY) // ENOTSUP, EOPNOTSUPP and ENOSYS
 }
 
-// LinkRefused reports whether a hard link cannot be made here, for reasons that
-// do not keep the file from being copied: none on this file system, too many
-// links of one file, another device.
+// LinkRefused reports whether a hard link is not possible here, although a copy is. The file
+// system has no hard links, the file has too many of them, or the device is another.
 func LinkRefused(err error) bool {
 	return Unsupported(err) || is(err, unix.EPERM, unix.EMLINK, unix.EXDEV)
 }
 
-// DestinationLost reports whether err concerns a destination as a whole: it is
-// full, read-only, or gone. Trying the next file there makes no sense.
+// DestinationLost reports whether err concerns the complete destination: it is full,
+// read-only, or gone. The next file would fail there, too.
 func DestinationLost(err error) bool {
 	// A disk that was unplugged is EIO, ENODEV or ESHUTDOWN on Linux, and ENXIO elsewhere:
 	// "Device not configured", intro(2).
@@ -40,9 +39,9 @@ func NotPermitted(err error) bool {
 	return is(err, unix.EPERM, unix.EACCES)
 }
 
-// NameRefused reports whether err, from making name in a directory that is there,
-// is about the name: too long for the file system, no text in its character set, or
-// with characters that it does not take, for which exFAT through FUSE has ENOENT.
+// NameRefused reports whether err, from creating name in an existing directory, is about the
+// name. It may be too long for the file system, not valid in its character set, or have
+// characters that it refuses. For those, exFAT through FUSE returns ENOENT.
 func NameRefused(name string, err error) bool {
 	return is(err, unix.EINVAL, unix.EILSEQ, unix.ENAMETOOLONG) ||
 		is(err, unix.ENOENT) && strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || strings.ContainsRune(`"*:<>?\|`, c) })
@@ -68,8 +67,8 @@ func XattrTooBig(err error) bool {
 // may be about one sector of it.
 func DeviceFailed(err error) bool { return is(err, unix.EIO) }
 
-// InUse reports whether err says that somebody else has a device for himself, a
-// mounted file system for instance.
+// InUse reports whether err means that another user of a device has exclusive access, for
+// example a mounted file system.
 func InUse(err error) bool { return is(err, unix.EBUSY) }
 
 func nameTooLong(err error) bool { return is(err, unix.ENAMETOOLONG) }

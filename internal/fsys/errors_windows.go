@@ -14,23 +14,22 @@ import (
 // fs.ErrNotExist.
 const errNotDirectory = windows.ERROR_DIRECTORY
 
-// Unsupported reports whether err says that the file system or the system
-// cannot do such a thing at all, as opposed to having failed to do it.
+// Unsupported reports whether err means that the file system or the system does not have
+// the operation, as opposed to a failure of the operation.
 func Unsupported(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) ||
 		is(err, windows.ERROR_NOT_SUPPORTED, windows.ERROR_INVALID_FUNCTION, windows.ERROR_CALL_NOT_IMPLEMENTED)
 }
 
-// LinkRefused reports whether a hard link cannot be made here, for reasons that
-// do not keep the file from being copied: none on this file system, too many
-// links of one file, another device.
+// LinkRefused reports whether a hard link is not possible here, although a copy is. The file
+// system has no hard links, the file has too many of them, or the device is another.
 func LinkRefused(err error) bool {
 	return Unsupported(err) || is(err, windows.ERROR_NOT_SAME_DEVICE, windows.ERROR_TOO_MANY_LINKS,
 		windows.ERROR_PRIVILEGE_NOT_HELD, windows.ERROR_ACCESS_DENIED)
 }
 
-// DestinationLost reports whether err concerns a destination as a whole: it is
-// full, read-only, or gone. Trying the next file there makes no sense.
+// DestinationLost reports whether err concerns the complete destination: it is full,
+// read-only, or gone. The next file would fail there, too.
 func DestinationLost(err error) bool {
 	return is(err,
 		windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL, windows.ERROR_DISK_QUOTA_EXCEEDED,
@@ -77,8 +76,8 @@ func DeviceFailed(err error) bool {
 	return is(err, windows.ERROR_IO_DEVICE, windows.ERROR_CRC)
 }
 
-// InUse reports whether err says that somebody else has a file or a device for
-// himself.
+// InUse reports whether err means that another process has exclusive access to a file or a
+// device.
 func InUse(err error) bool {
 	return is(err, windows.ERROR_SHARING_VIOLATION, windows.ERROR_LOCK_VIOLATION)
 }

@@ -455,7 +455,7 @@ func TestRotational(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What is to leave nothing in the page cache is not copied through it.
+// A file that must leave nothing in the page cache is not copied through it.
 func TestCopyRangeIsRefusedWithoutTheCache(t *testing.T) {
 	d := newDisk(t, "ext4", t.TempDir())
 	src := d.file(t, "f", noise(1, 100_000))

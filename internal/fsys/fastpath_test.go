@@ -22,7 +22,7 @@ func TestRefusalIsPartOfTheError(t *testing.T) {
 	}
 }
 
-// Where a clone can be had, nothing but its blocks comes from the source.
+// If the file system has clones, a clone has only the blocks of the source.
 func TestCloneIsAsANewFile(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		d, path := tempRoot(t)

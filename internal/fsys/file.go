@@ -43,7 +43,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return total, nil
 }
 
-// ReadSomeAt is one read: fewer bytes than p has room for are no sign of the end.
+// ReadSomeAt is one read: fewer bytes than len(p) do not mean the end of the file.
 func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
 	if err := f.fault(OpRead, ""); err != nil {
 		return 0, err
@@ -77,17 +77,17 @@ func (f *File) WriteAt(p []byte, off int64) error {
 	return nil
 }
 
-// Truncate sets the file's size in bytes; what it adds is a hole, and on Windows takes
-// up room on the device.
+// Truncate sets the file's size in bytes; an extension is a hole, and on Windows uses
+// space on the device.
 func (f *File) Truncate(size int64) error {
 	return f.changed(f.do(OpTruncate, "", func() error { return f.truncate(size) }), Change{Op: OpTruncate, Offset: size})
 }
 
-// Preallocate reserves room on the device for a file that will have size bytes, in few
-// and long extents where there are some, and leaves the size that it has. What stays
-// unused is held until the file is truncated or removed, or closed on Windows. An error
-// for which Unsupported holds says that the file system cannot; that of a full device is
-// the usual one, and may have taken a part.
+// Preallocate reserves space on the device for a file that will have size bytes, in few and
+// long extents if possible. It does not change the file's size. The unused part stays
+// reserved until the file is truncated or removed, or closed on Windows. An error for which
+// Unsupported holds means that the file system cannot preallocate. On a full device the
+// error is the usual one, and a part may be reserved.
 func (f *File) Preallocate(size int64) error {
 	return f.do(OpPreallocate, "", func() error {
 		if size <= 0 {
@@ -108,9 +108,9 @@ func (f *File) Datasync() error {
 	return f.flush(Flush{Op: OpSync, DataOnly: true, ToDrive: datasyncToDrive}, f.datasync)
 }
 
-// Dup returns a second descriptor of the same open file, with a life of its own.
-// An error of writing is told to one of the two only, and SetDirect acts on both
-// but is known to one: call it before.
+// Dup returns a second descriptor of the same open file, which is closed
+// separately. Only one of the two gets a write error. SetDirect affects both, but only one
+// records it: call it before Dup.
 func (f *File) Dup() (*File, error) {
 	if err := f.fault(OpOpen, ""); err != nil {
 		return nil, err

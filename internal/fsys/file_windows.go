@@ -49,8 +49,8 @@ func (f *File) preallocate(size int64) error {
 		(*byte)(unsafe.Pointer(&size)), uint32(unsafe.Sizeof(size)))
 }
 
-// sync: FlushFileBuffers demands the right to write, which nobody gets on a read-only
-// file: it is writable for the instant of opening then.
+// sync calls FlushFileBuffers, which needs the right to write. No process gets that for a
+// read-only file, so sync makes the file writable while it opens it.
 func (f *File) sync() error {
 	const access = writeAttributes | windows.FILE_WRITE_DATA
 	err := f.with(access, windows.FlushFileBuffers)

@@ -40,9 +40,9 @@ func (o *Object) fileSystem() uint32 {
 type dataPlace int
 
 const (
-	elsewhere       dataPlace = iota // in memory, behind a network or a daemon, or not known
+	elsewhere       dataPlace = iota // in memory, behind a network or a daemon, or unknown
 	inBlocks                         // in blocks of a device, read into the file's pages only
-	inBlocksOrInode                  // that of small files in metadata, which FIEMAP tells
+	inBlocksOrInode                  // that of small files in metadata, which FIEMAP reports
 	inBlocksOrEntry                  // that of small files in metadata, which have no blocks then
 )
 
@@ -53,14 +53,19 @@ const (
 	ntfs3SuperMagic   = 0x7366746e
 )
 
-// keepsData knows the file systems of which something can be said. Not among
-// them: tmpfs and ramfs, which are memory; overlay, whose layers may be anything
-// and whose pages are those of the layers, so that cachestat sees none; network
-// file systems and 9p, with the server's cache; FUSE, whose daemon reads through
-// the cache of the block device, or answers from its own; ZFS with its ARC;
-// squashfs and erofs, which cache what they have not unpacked yet; bcachefs and
-// reiserfs, which put ends of files of any size into their trees. A compressed
-// file of iso9660 (zisofs, which hardly anybody uses) is the exception to it.
+// keepsData returns where a file system keeps data, for the known file systems. These are
+// not among them:
+//
+//   - tmpfs and ramfs, which are memory;
+//   - overlay, whose layers may be anything, and whose pages are those of the layers, so
+//     that cachestat sees none;
+//   - network file systems and 9p, with the server's cache;
+//   - FUSE, whose daemon reads through the cache of the block device or its own;
+//   - ZFS with its ARC;
+//   - squashfs and erofs, which cache compressed data;
+//   - bcachefs and reiserfs, which store ends of files of any size in their trees.
+//
+// The result is wrong for compressed files of iso9660 (zisofs), which are rare.
 func keepsData(fileSystem uint32) dataPlace {
 	switch fileSystem {
 	case unix.XFS_SUPER_MAGIC, unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC, unix.ISOFS_SUPER_MAGIC,
@@ -124,10 +129,10 @@ func (s *Stream) WritesBehind() bool {
 	return s.Info.Kind == BlockDevice || s.Info.Kind == Regular && writesBehind(s.fileSystem())
 }
 
-// PreallocatesWell reports whether preallocation makes long extents on the
-// directory's file system and costs nothing: ext4, where it turned 28 extents of 256
-// MiB, written four at a time, into one. XFS makes 3 to 7 by itself and got slower;
-// btrfs stops compressing what was preallocated; others were not measured.
+// PreallocatesWell reports whether preallocation makes long extents on the directory's file
+// system and costs nothing. That is so on ext4: 28 extents of a file of 256 MiB, one of four
+// written at a time, became one. XFS makes 3 to 7 without it and was slower with it. btrfs
+// does not compress preallocated files. Others were not measured.
 func (d *Dir) PreallocatesWell() bool { return d.fileSystem() == unix.EXT4_SUPER_MAGIC }
 
 // noDevices reports whether the directory's file system is mounted so that its

@@ -23,15 +23,14 @@ type KindError struct{ Kind Kind }
 
 func (e *KindError) Error() string { return fmt.Sprintf("it is a %s, not a regular file", e.Kind) }
 
-// NoSuchFile reports whether err says that there is no file of a name, be it that
-// there can be none: the name is too long for the file system.
+// NoSuchFile reports whether err means that no file has the name, also because the name is
+// too long for the file system.
 func NoSuchFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || nameTooLong(err) }
 
-// Finder reaches what is below a directory by paths that somebody else has
-// written, in a manifest for instance: name by name, and never out of the
-// directory, whatever the paths say and whatever is exchanged meanwhile. It
-// keeps the directories of the last path open for the next one, which is near
-// where paths come sorted. It is used from one goroutine.
+// Finder opens files below a directory by untrusted paths, for example of a manifest. It
+// resolves them name by name and never leaves the directory, whatever the paths contain and
+// whichever objects are exchanged meanwhile. It keeps the directories of the last path open
+// for the next one, which is near in sorted lists. Use it from one goroutine.
 type Finder struct {
 	root  *Dir
 	limit int
@@ -73,10 +72,9 @@ func (f *Finder) Parent(path string) (dir *Dir, name string, err error) {
 	return dir, parts[len(parts)-1], err
 }
 
-// Open opens the regular file at path for reading. Symbolic links are followed
-// as far as they stay in the directory: the error is ErrOutside if one does not,
-// and a *KindError if there is something else than a regular file, which is not
-// opened.
+// Open opens the regular file at path for reading. It follows symbolic links that stay in
+// the directory. The error is ErrOutside if one leads out, and a *KindError if the object is
+// not a regular file. Open does not open that object.
 func (f *Finder) Open(path string) (*File, Info, error) {
 	parts, err := elements(path)
 	if err != nil {
@@ -96,14 +94,14 @@ func (f *Finder) Open(path string) (*File, Info, error) {
 	return file, info, err
 }
 
-// OpenRegular is Open of a regular file that somebody else may have put there: the
-// error is a *KindError if there is something else, which is not opened.
+// OpenRegular is Open of a regular file from an untrusted source. The error is a *KindError
+// if the object is not a regular file; it is not opened then.
 func (d *Dir) OpenRegular(name string) (*File, Info, error) { return d.openRegular(name, true) }
 
-// openRegular opens name if it is a regular file. Where it could be a device it
-// looks first, because opening a device can have effects; only somebody who can
-// make devices could put one in place in between. Elsewhere that would cost a
-// tenth of the time that a small file takes.
+// openRegular opens name if it is a regular file. If it could be a device, it
+// checks the kind first, because opening a device can have effects. Only a process that may
+// create devices could put one there in between. For other files, the check would cost a
+// tenth of the time of a small file.
 func (d *Dir) openRegular(name string, devices bool) (*File, Info, error) {
 	if devices {
 		info, err := d.Lstat(name)

@@ -45,12 +45,12 @@ const (
 // are set before the first operation; their functions are called concurrently.
 type FS struct {
 	// Fault, when not nil, is called before every operation, which fails with its
-	// error. It is not asked about the removal of a temporary by Pending.Abort:
-	// a temporary that cannot be removed is a leftover, not a loss.
+	// error. The removal of a temporary by Pending.Abort is excepted: a
+	// temporary that cannot be removed is a leftover, not a loss.
 	Fault func(Call) error
-	// Disk, when not nil, stands in for the device.
+	// Disk, when not nil, replaces the device.
 	Disk Disk
-	// Tracker, when not nil, is told of every descriptor.
+	// Tracker, when not nil, gets every descriptor.
 	Tracker Tracker
 
 	calls *systemCalls // other than those of the system, for the tests of this package
@@ -69,9 +69,8 @@ type Tracker interface {
 	Closed(*Descriptor)
 }
 
-// A Disk is told of every change of a tree after it was made, and is asked to flush
-// instead of the device. So a test can forget what was never flushed. It is not told
-// what a Stream does.
+// A Disk gets every change of a tree after it was made, and the flushes that would go to the
+// device. So a test can lose unflushed data. It does not get the changes of a Stream.
 type Disk interface {
 	Changed(Change)
 	// done is false for what is not its own, which the device flushes.
@@ -85,7 +84,7 @@ type Change struct {
 	// Op is OpCreate, OpMkdir, OpSymlink, OpMknod (a new Object), OpLink, OpRename,
 	// OpRemove, OpWrite, OpTruncate, OpChown, OpChmod, OpTimes or OpSetXattr.
 	Op      Op
-	Object  Info   // of what was made, written or set, after the operation
+	Object  Info   // of the object that was created, written or set, after the operation
 	Dir     ID     // the directory of Name
 	Name    string // the entry that was made, replaced or removed; "" for a file without a name
 	FromDir ID     // the directory of From
@@ -186,7 +185,7 @@ func (o *Object) calls() *systemCalls {
 	return o.descriptor.sys.calls
 }
 
-// disk is what stands in for the device; nil if nothing does.
+// disk returns the replacement of the device; nil if there is none.
 func (o *Object) disk() Disk {
 	if o.descriptor == nil {
 		return nil
@@ -194,8 +193,8 @@ func (o *Object) disk() Disk {
 	return o.descriptor.sys.Disk
 }
 
-// changed tells the disk what was changed about the object, or that it is new and has no
-// name, unless err says otherwise, and returns err.
+// changed reports to the disk that the object has changed, or that it is new and has no
+// name, if err is nil, and returns err.
 func (o *Object) changed(err error, c Change) error {
 	disk := o.disk()
 	if disk == nil || err != nil {
@@ -207,7 +206,7 @@ func (o *Object) changed(err error, c Change) error {
 	return err
 }
 
-// wrote tells the disk that p is at off in the file now.
+// wrote reports to the disk that p is at off in the file now.
 func (f *File) wrote(p []byte, off int64) error {
 	if f.disk() == nil {
 		return nil
@@ -233,7 +232,7 @@ func (f *File) filled(off, n int64) error {
 	return nil
 }
 
-// made tells the disk that d has a new entry, unless err says otherwise, and returns err.
+// made reports to the disk that d has a new entry, if err is nil, and returns err.
 func (d *Dir) made(err error, op Op, name, target string) error {
 	if d.disk() == nil || err != nil {
 		return err
@@ -242,8 +241,8 @@ func (d *Dir) made(err error, op Op, name, target string) error {
 	return d.entryChanged(err, Change{Op: op, Name: name, Target: target, Object: info})
 }
 
-// moved tells the disk that an entry of d was renamed or linked to to, unless err says
-// otherwise, and returns err.
+// moved reports to the disk that an entry of d was renamed or linked to to, if err is nil,
+// and returns err.
 func (d *Dir) moved(err error, op Op, name string, to *Dir, newName string) error {
 	if to.disk() == nil || err != nil {
 		return err
@@ -252,8 +251,8 @@ func (d *Dir) moved(err error, op Op, name string, to *Dir, newName string) erro
 	return to.entryChanged(err, Change{Op: op, Name: newName, FromDir: info.ID, From: name})
 }
 
-// linked tells the disk that a file without a name got one in d, unless err says
-// otherwise, and returns err.
+// linked reports to the disk that a file without a name got one in d, if err is nil, and
+// returns err.
 func (d *Dir) linked(err error, file *Object, name string) error {
 	if d.disk() == nil || err != nil {
 		return err
@@ -262,14 +261,13 @@ func (d *Dir) linked(err error, file *Object, name string) error {
 	return d.entryChanged(err, Change{Op: OpLink, Name: name, Object: info})
 }
 
-// removed tells the disk that d has lost an entry, unless err says otherwise, and
-// returns err.
+// removed reports to the disk that d has lost an entry, if err is nil, and returns err.
 func (d *Dir) removed(err error, name string) error {
 	return d.entryChanged(err, Change{Op: OpRemove, Name: name})
 }
 
-// entryChanged tells the disk what was changed about an entry of d, unless err says
-// otherwise, and returns err.
+// entryChanged reports a change of an entry of d to the disk, if err is nil, and returns
+// err.
 func (d *Dir) entryChanged(err error, c Change) error {
 	disk := d.disk()
 	if disk == nil || err != nil {
@@ -283,7 +281,7 @@ func (d *Dir) entryChanged(err error, c Change) error {
 	return err
 }
 
-// flush makes changes durable: by the call of the system, or by what stands in for the
+// flush makes changes durable: by the system call, or by the replacement of the
 // device.
 func (o *Object) flush(f Flush, call func() error) error {
 	if err := o.fault(f.Op, ""); err != nil {

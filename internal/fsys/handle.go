@@ -5,16 +5,15 @@ import (
 	"sync"
 )
 
-// ErrMoved says that a directory is no longer the one that was there before:
-// somebody exchanged it while it was not open.
+// ErrMoved means that a directory is no longer the earlier one: another process exchanged it
+// while it was not open.
 var ErrMoved = errors.New("the directory was exchanged while in use")
 
-// Handles keeps the directories of all trees of a run open, but no more than a
-// limit of them, so that neither a deep nor a wide tree runs out of
-// descriptors. A directory that is not in use may be closed at any time; it is
-// then reopened name by name from its nearest open ancestor, never following a
-// link, and must have the same identity. That whole way is not gone for each step
-// out of a deep tree: a directory that is closed for good leaves its parent open.
+// Handles keeps directories of all trees of a run open, up to a limit. So neither a deep nor
+// a wide tree runs out of descriptors. A directory that is not in use may be closed at any time. It is
+// then reopened name by name from its nearest open ancestor, without following a link, and
+// must have the same identity. A step out of a deep tree does not need that complete way:
+// when a directory is closed for good, its parent stays open.
 type Handles struct {
 	limit int // open directories, in use or idle; exceeded only by those in use
 	mu    struct {
@@ -31,7 +30,7 @@ func NewHandles(limit int) *Handles {
 	return s
 }
 
-// Handle is one directory of a tree, open only while somebody needs it.
+// Handle is one directory of a tree, open only while it is in use.
 type Handle struct {
 	set        *Handles
 	parent     *Handle // nil for a root, which stays open
@@ -74,7 +73,7 @@ func (h *Handle) Acquire() (*Dir, error) {
 	}
 	h.opening.Lock()
 	defer h.opening.Unlock()
-	if d := h.use(); d != nil { // somebody else has just opened it
+	if d := h.use(); d != nil { // another goroutine has just opened it
 		return d, nil
 	}
 	up, err := h.parent.Acquire()
@@ -149,8 +148,8 @@ func (h *Handle) Close() {
 }
 
 // openParent opens the parent of h, which is left next, through "..", where h is open
-// and the parent is not. What is found there must be the parent. If that fails, Acquire
-// goes the whole way, and tells why.
+// and the parent is not. The opened directory must be the parent. If that fails,
+// Acquire reopens it from an ancestor, and reports the error.
 func (h *Handle) openParent() {
 	p := h.parent
 	if p == nil || p.parent == nil || !p.opening.TryLock() {

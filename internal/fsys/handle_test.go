@@ -98,7 +98,7 @@ func TestHandlesOfADeepChain(t *testing.T) {
 	}
 }
 
-// What is above a directory that was moved is not its parent.
+// The directory above a moved directory is not its parent.
 func TestTheParentOfAMovedDirectory(t *testing.T) {
 	root, path := tempRoot(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "a", "c"), 0o700))

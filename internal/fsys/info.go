@@ -30,7 +30,7 @@ func (k Kind) String() string {
 	}[min(k, Irregular)]
 }
 
-// ID tells two objects apart: device and inode, or volume and file index.
+// ID identifies an object: device and inode, or volume and file index.
 type ID struct{ Dev, Ino uint64 }
 
 // Time is a file's time stamp. Unlike time.Time it covers every value that a
@@ -62,7 +62,7 @@ func (t Time) Within(u Time, granularity int64) bool {
 	return sec <= 4 && int64(sec)*1e9+t.Nsec-u.Nsec < granularity
 }
 
-// Info is what one stat call tells of an object.
+// Info is the result of one stat call.
 type Info struct {
 	ID     ID
 	Kind   Kind

@@ -19,9 +19,9 @@ type listed struct {
 	kind Kind
 }
 
-// partSize is how many bytes of names are packed into one string, and partEntries
-// how many entries are collected at once: what grows by doubling would leave as much
-// garbage as it has.
+// partSize is the number of bytes of names in one string, and partEntries the number of
+// entries that are collected at once. Buffers that grow by doubling would leave as much
+// garbage as they have data.
 const (
 	partSize    = 64 << 10
 	partEntries = 8 << 10
@@ -52,7 +52,7 @@ func (l *Listing) name(e listed) string { return l.names[e.part][e.off:][:e.size
 // Kind returns the kind of entry i, or Unknown.
 func (l *Listing) Kind(i int) Kind { return l.entries[i].kind }
 
-// SetKind records what a later look at entry i has found.
+// SetKind records the kind that a later check of entry i has found.
 func (l *Listing) SetKind(i int, k Kind) { l.entries[i].kind = k }
 
 // SortForManifest puts the entries in the order in which a depth-first walk

@@ -59,7 +59,7 @@ func TestManifestOrderIsByteOrderOfPaths(t *testing.T) {
 }
 
 // Names and entries are packed in parts: none is lost or cut where one ends.
-func TestListingKeepsWhatItIsGiven(t *testing.T) {
+func TestListingKeepsItsEntries(t *testing.T) {
 	var want []string
 	kind := func(i int) Kind { return Kind(i % 5) }
 	for i := range 3*partEntries + 1 {

@@ -55,6 +55,6 @@ func (d *Dir) leadsTo(name string, o *Object) (bool, error) {
 	return err == nil && a.ID == b.ID, err
 }
 
-// Unlock releases the lock. Remove the file first, so that nobody locks a file
-// that has no name.
+// Unlock releases the lock. Remove the file first, so that no other process locks
+// a file without a name.
 func (l *Lock) Unlock() { l.file.Close() }

@@ -47,7 +47,7 @@ func TestLockExcludesASecondHolder(t *testing.T) {
 	f, _, err := d.Open("lock")
 	require.NoError(t, err)
 	n, err := f.ReadAt(make([]byte, 8), 0)
-	require.NoError(t, err, "the lock keeps nobody from reading")
+	require.NoError(t, err, "the lock prevents no reads")
 	require.Equal(t, 4, n)
 	f.Close()
 	require.NoError(t, d.Remove("lock"))
@@ -57,9 +57,9 @@ func TestLockExcludesASecondHolder(t *testing.T) {
 	l.Unlock()
 }
 
-// What cannot be looked at any more was not removed: Lock tells instead of trying
-// for ever.
-func TestLockOfWhatCannotBeDescribed(t *testing.T) {
+// If the file cannot be read any more, it was not removed: Lock reports that instead of
+// trying for ever.
+func TestLockOfAnUnreadableFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the fault hook is not asked here")
 	}

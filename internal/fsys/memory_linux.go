@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory returns how many bytes of memory the process may use: what the machine
-// has, or less where a control group of the process or one above it sets a limit
-// (cgroups(7)); 0 where it is not known.
+// Memory returns the number of bytes of memory that the process may use; 0 if it is unknown.
+// That is the memory of the machine, or the limit of a control group of the process or above
+// it, if that is less (cgroups(7)).
 func Memory() int64 {
 	var total int64
 	var info unix.Sysinfo_t
@@ -29,7 +29,7 @@ func Memory() int64 {
 // /proc/self/cgroup lists, below where their hierarchies are mounted; 0 if there
 // is none. A line is "0::/path" in version 2, "4:memory:/path" in version 1. In a
 // container of version 1 the path is one outside it and its own group is mounted
-// at the top; so all ancestors that are there are looked at.
+// at the top. So cgroupLimit reads all existing ancestors.
 func cgroupLimit(groups, mounted string) int64 {
 	var limit int64
 	for line := range strings.Lines(groups) {
@@ -65,7 +65,7 @@ func limitIn(file string) int64 {
 	return n
 }
 
-// lower returns the lesser of two numbers of which 0 stands for none.
+// lower returns the lesser of two numbers, where 0 means none.
 func lower(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

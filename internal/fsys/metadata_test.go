@@ -116,7 +116,7 @@ func TestTimesOfEveryKind(t *testing.T) {
 }
 
 // File systems differ in what they hold: ext4 from 1901 to 2446, XFS to 2486,
-// NTFS from 1601, FAT from 1980. What is held must come back as it was set.
+// NTFS from 1601, FAT from 1980. Times in the range must be returned unchanged.
 func TestTimesFarAway(t *testing.T) {
 	d, _ := tempRoot(t)
 	p, err := d.Create(false)

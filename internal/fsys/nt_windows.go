@@ -162,17 +162,18 @@ func renameHandle(h, dir windows.Handle, name string) error {
 	return bare(setName(h, windows.FileRenameInformation, 0, dir, name))
 }
 
-// replaceTries is how often a file that somebody has open is asked for, and
-// replaceWait what lies before the second time; each wait is twice the one before, in
-// sum 0.3 s. Scanners and indexers let go in moments.
+// replaceTries is the number of attempts to replace a file that another process has open,
+// and replaceWait the wait before the second one. Each wait is twice the one before, in sum
+// 0.3 s. Scanners and indexers release files quickly.
 const (
 	replaceTries = 6
 	replaceWait  = 10 * time.Millisecond
 )
 
 // replaceHandle names the object behind h, replacing what has the name, as
-// rename of Unix: it may be open elsewhere, by who allows that, and may be read-only.
-// ERROR_SHARING_VIOLATION if somebody who does not allow it has it open.
+// rename of Unix: it may be open elsewhere, by processes that allow that, and may be
+// read-only. It returns ERROR_SHARING_VIOLATION if a process that does not allow it has it
+// open.
 func replaceHandle(h, dir windows.Handle, name string) error {
 	letGo := false
 	for try, wait := 1, replaceWait; ; try, wait = try+1, 2*wait {
@@ -232,9 +233,9 @@ func replaceOnce(h, dir windows.Handle, name string) error {
 	return bare(err)
 }
 
-// deleteHandle removes the object behind h, opened with DELETE and
-// FILE_READ_ATTRIBUTES, at once where the file system can, else with the last
-// handle; a read-only one too, as unlink of Unix.
+// deleteHandle removes the object behind h, which was opened with DELETE and
+// FILE_READ_ATTRIBUTES. The removal is immediate if the file system supports that, otherwise
+// it comes with the last handle. It also removes a read-only object, as unlink of Unix.
 func deleteHandle(h windows.Handle) error {
 	flags := uint32(windows.FILE_DISPOSITION_DELETE | windows.FILE_DISPOSITION_POSIX_SEMANTICS |
 		windows.FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE)

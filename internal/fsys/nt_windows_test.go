@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// emulated tells Wine, which cannot set creation times on Linux and is bound to
-// its host's PATH_MAX.
+// emulated reports whether the system is Wine, which cannot set creation times on Linux and
+// has its host's PATH_MAX.
 var emulated = windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 
 func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
@@ -83,9 +83,9 @@ func TestKindOfReparsePoint(t *testing.T) {
 	require.Equal(t, Socket, kindOfReparsePoint(0x80000023, Regular))
 }
 
-// A name whose file somebody holds for a moment, and has not shared, is taken when it
-// is let go; if that takes longer, the error says why.
-func TestReplacingWhatIsHeld(t *testing.T) {
+// A file that another process has open exclusively for a moment is replaced when that ends.
+// If it lasts longer, the error has the cause.
+func TestReplacingAFileInUse(t *testing.T) {
 	d, path := tempRoot(t)
 	held := filepath.Join(path, "held")
 	put(t, held, "old")
@@ -155,7 +155,7 @@ func TestAttributesAreKept(t *testing.T) {
 	chmod("f", 0o444)
 	require.Equal(t, uint32(windows.FILE_ATTRIBUTE_READONLY|windows.FILE_ATTRIBUTE_ARCHIVE), attributes("f"))
 	chmod("d", 0o555)
-	require.Zero(t, attributes("d"), "nobody is kept from writing there by that")
+	require.Zero(t, attributes("d"), "that does not prevent writes")
 }
 
 func TestStreamsAreFound(t *testing.T) {

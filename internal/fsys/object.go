@@ -47,10 +47,10 @@ func (o *Object) SetTimes(atime, mtime, btime Time) error {
 }
 
 // Xattrs returns the extended attributes whose names keep accepts, ACLs
-// included. A file system that has none: an error for which Unsupported holds; where
-// they must not be listed, one for which NotPermitted holds. If the values of some are
-// refused, ErrUnread comes with the others. What a file of Windows has that is not kept
-// is a NotKeptError.
+// included. On a file system without them, Unsupported holds for the error. If listing
+// them is not permitted, NotPermitted holds. If the values of some are refused, the error is
+// ErrUnread, with the others. On Windows, a NotKeptError lists the parts of a file that are
+// not kept.
 func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 	if err := o.fault(OpGetXattr, ""); err != nil {
 		return nil, err
@@ -80,11 +80,11 @@ func (o *Object) RemoveXattr(name string) error {
 	return o.changed(err, Change{Op: OpSetXattr, Xattr: Xattr{Name: name}})
 }
 
-// Close gives the descriptor back. What was written is committed by other means,
-// so there is nothing to report.
+// Close closes the descriptor. Other calls commit written data, so Close has nothing to
+// report.
 func (o *Object) Close() { _ = o.close() }
 
-// close reports what only close tells of lost writes, as NFS does.
+// close returns errors of lost writes that only close reports, as on NFS.
 func (o *Object) close() error {
 	o.descriptor.closed()
 	return o.release()

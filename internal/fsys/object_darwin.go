@@ -54,8 +54,8 @@ func (o *Object) setTimes(atime, mtime, btime Time) error {
 }
 
 // setAttributes is fsetattrlist or setattrlistat: setattrlist(2). The times
-// stand in the order of their bits. x/sys/unix only has the call that takes a
-// path, and futimes, which cuts nanoseconds off.
+// are in the order of their bits. x/sys/unix has only the call with a path, and futimes,
+// which truncates nanoseconds.
 func (o *Object) setAttributes(which uint32, times ...unix.Timespec) error {
 	const sysSetattrlistat, noFollow = 524, 1 // sys/syscall.h, FSOPT_NOFOLLOW of sys/attr.h
 	list := unix.Attrlist{Bitmapcount: unix.ATTR_BIT_MAP_COUNT, Commonattr: which}
@@ -82,9 +82,8 @@ func errOrNil(e unix.Errno) error {
 }
 
 // xattrs lists names as they are: macOS has no name spaces. ACLs are no
-// attributes here; they are not copied. Nor is what the system writes by itself
-// and lets nobody set: where a file came from, who was allowed to read it, and
-// what protects the system's own.
+// attributes here and are not copied. xattrs also leaves out attributes that only the system
+// sets: the origin of a file, its read permissions, and the protection of system files.
 func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	if o.entry != "" {
 		return nil, unix.ENOTSUP // no call takes a directory and a name

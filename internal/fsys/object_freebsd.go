@@ -30,8 +30,8 @@ func (o *Object) chmod(mode uint32) error {
 	return chmodAsLinux(mode, func(mode uint32) error { return unix.Fchmodat(o.fd, "", mode, atEmptyPath) })
 }
 
-// setTimes sets btime as utimensat(2) tells to: a modification time before the
-// creation time moves the creation time to it, so two calls set both. A
+// setTimes sets btime as utimensat(2) describes. A modification time before the creation
+// time moves the creation time to it, so two calls set both. A
 // creation time after the modification time cannot be set.
 func (o *Object) setTimes(atime, mtime, btime Time) error {
 	if btime != (Time{}) && btime.Compare(mtime) < 0 {
@@ -127,7 +127,7 @@ func (o *Object) removexattr(name string) error {
 	return o.withXattrs(func(fd int) error { return unix.Fremovexattr(fd, name) })
 }
 
-// knownSpace tells names that x/sys/unix can map. For others its Fsetxattr
+// knownSpace reports whether x/sys/unix can map a name. For others its Fsetxattr
 // loses the error and reports success.
 func knownSpace(name string) bool {
 	for _, prefix := range [...]string{"user.", "system."} {

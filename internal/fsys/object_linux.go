@@ -13,7 +13,7 @@ const errNoXattr = unix.ENODATA
 
 const maxXattr = 64 << 10 // bytes in a value, XATTR_SIZE_MAX of linux/limits.h
 
-// errNoProc is a refusal: what /proc/self/fd stands for cannot be reached.
+// errNoProc is a refusal: the objects in /proc/self/fd are not available.
 var errNoProc = fmt.Errorf("/proc is not mounted: %w", unix.EPERM)
 
 func (o *Object) procPath() string { return o.calls().procFD + strconv.Itoa(o.fd) }

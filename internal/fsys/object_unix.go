@@ -17,7 +17,7 @@ const errNotSupported = unix.ENOTSUP
 type Object struct {
 	fd int
 	// pathOnly marks a descriptor opened with O_PATH (Linux), on which the
-	// f-calls fail with EBADF; /proc/self/fd/N stands for the object then.
+	// f-calls fail with EBADF; Sealift uses /proc/self/fd/N instead.
 	pathOnly bool
 	// entry, if not empty, is the object's name in the directory fd: macOS has
 	// no O_PATH, and not everything there can be opened.

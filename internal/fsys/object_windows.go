@@ -31,9 +31,8 @@ const (
 	attributesKnown = 1 << 31
 )
 
-// modeOf makes a mode of attributes. Of a file, read-only is the owner's right to
-// write; of a directory it keeps nobody from writing there and is one more
-// attribute.
+// modeOf converts attributes to a mode. For a file, read-only clears the owner's right to
+// write. For a directory it prevents no writes and is one more attribute.
 func modeOf(attributes uint32) uint32 {
 	kept, mode := uint32(keptAttributes), uint32(0o644)
 	switch {
@@ -199,9 +198,8 @@ func infoOf(h windows.Handle) (Info, error) {
 	return info, nil
 }
 
-// kindOfReparsePoint tells what stands for something else (a link, a junction)
-// from what is a file all the same, only stored in another way (deduplicated,
-// compressed, in a cloud): IsReparseTagNameSurrogate of ntifs.h.
+// kindOfReparsePoint distinguishes links and junctions from files that are stored in another
+// way (deduplicated, compressed, in a cloud): IsReparseTagNameSurrogate of ntifs.h.
 func kindOfReparsePoint(tag uint32, otherwise Kind) Kind {
 	const surrogate, afUnix = 0x20000000, 0x80000023
 	switch {

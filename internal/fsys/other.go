@@ -26,7 +26,7 @@ func (o *Object) DeviceBacked() bool { return false }
 // SetUncached is not possible: there is no such wish for a single call.
 func (f *File) SetUncached(bool) (supported bool) { return false }
 
-// Cached is not known: no call tells without a mapping.
+// Cached is unknown: no call reports it without a mapping.
 func (f *File) Cached(_, _ int64) (some, known bool) { return false, false }
 
 // StartWriteback is not supported: no call begins to write a part of a file.
@@ -54,11 +54,11 @@ func (s *Stream) punch(_, _ int64) error { return errNotSupported }
 // Unix, and flushing a volume of Windows takes an administrator.
 func (d *Dir) syncFS() error { return errNotSupported }
 
-// syncFSReliable is false: every file is forced to the device by itself.
+// syncFSReliable is false: every file needs a separate sync.
 func (d *Dir) syncFSReliable() bool { return false }
 
 // createUnnamed: no other system has O_TMPFILE; Create takes a temporary name.
-func (d *Dir) createUnnamed() (*Pending, error) { return nil, errNotSupported }
+func (d *Dir) createUnnamed(uint32) (*Pending, error) { return nil, errNotSupported }
 
 // CopyRange moves bytes from a file to another without their passing through the
 // program, which is not done here: never handled, refused for the pair. macOS has
@@ -74,9 +74,9 @@ func (f *File) CopyRange(_ *File, _, _ int64) (moved int64, handled bool, err er
 // help, which was not measured here.
 func (d *Dir) PreallocatesWell() bool { return false }
 
-// Rotational reports whether the directory's file system lies on a disk that
-// spins: it is not asked here. Windows tells it of a volume
-// (StorageDeviceSeekPenaltyProperty), whose name a handle does not.
+// Rotational reports whether the directory's file system is on a spinning disk. It does not
+// check that here. Windows reports it for a volume (StorageDeviceSeekPenaltyProperty), and a
+// handle does not have the name of its volume.
 func (d *Dir) Rotational() bool { return false }
 
 // InMemory is false: it is not asked here, and Windows has no such file system.

@@ -4,27 +4,52 @@ import "syscall"
 
 // Pending is a file that is being written. It has no name, or a temporary one,
 // with mode 0600, until Commit or CommitReplacing; Abort leaves nothing behind,
-// Keep the temporary.
+// Keep the temporary. See CreateUnnamed for another mode.
 type Pending struct {
 	File
 	dir    *Dir   // nil when all is done
 	temp   string // "" while the file has no name
+	mode   uint32 // that it was created with
 	closed bool
 }
+
+// privateMode is the mode of a file that is not complete: only its owner may open it.
+const privateMode = 0o600
 
 // Create begins a new file in d, which must stay open until the end of it.
 // named asks for a temporary name from the start, where it would otherwise have
 // none: a file that a later run is to find needs one.
 func (d *Dir) Create(named bool) (*Pending, error) {
+	if !named {
+		return d.CreateUnnamed(privateMode)
+	}
 	if err := d.fault(OpCreate, ""); err != nil {
 		return nil, err
 	}
-	if !named {
-		p, err := d.createUnnamed()
-		if err == nil || !Unsupported(err) {
-			return p, err
-		}
+	return d.createNamed()
+}
+
+// CreateUnnamed is Create(false) of a file that has the permission bits of mode from the
+// start, except those that the umask clears. No other process can open it before it has a
+// name. If the system has no unnamed files, the file has a temporary name and mode 0600; Mode
+// returns it.
+func (d *Dir) CreateUnnamed(mode uint32) (*Pending, error) {
+	if err := d.fault(OpCreate, ""); err != nil {
+		return nil, err
 	}
+	p, err := d.createUnnamed(mode)
+	if err == nil || !Unsupported(err) {
+		return p, err
+	}
+	return d.createNamed()
+}
+
+// Mode returns the mode that the file was created with. The umask and the file system may
+// have given it another one.
+func (p *Pending) Mode() uint32 { return p.mode }
+
+// createNamed begins a new file that has a temporary name.
+func (d *Dir) createNamed() (*Pending, error) {
 	for {
 		name := d.TempName()
 		o, err := d.createTemp(name)
@@ -45,7 +70,7 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 
 func (d *Dir) pending(o Object, name string) *Pending {
 	o.descriptor = d.opened(name)
-	return &Pending{File: File{Object: o}, dir: d, temp: name}
+	return &Pending{File: File{Object: o}, dir: d, temp: name, mode: privateMode}
 }
 
 // Reopen takes up the temporary name that an interrupted run has left in d, for

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whether the kernel has a call and lets us make it, asked with a descriptor that
-// there is not: a filter of system calls, as containers have them, answers ENOSYS or
-// EPERM before anybody looks at that.
+// These variables report whether the kernel has a call and permits it. They try it with an
+// invalid descriptor: a system call filter of a container returns ENOSYS or EPERM before
+// the kernel checks the descriptor.
 var (
 	hasSyncRange   = sync.OnceValue(func() bool { return unix.SyncFileRange(-1, 0, 0, 0) == unix.EBADF })
 	hasSyncFS      = sync.OnceValue(func() bool { return unix.Syncfs(-1) == unix.EBADF })
@@ -17,7 +17,7 @@ var (
 
 // createUnnamed makes a file that has no name at all: a killed run leaves no
 // litter. File systems without O_TMPFILE answer EOPNOTSUPP or EISDIR, once each.
-func (d *Dir) createUnnamed() (*Pending, error) {
+func (d *Dir) createUnnamed(mode uint32) (*Pending, error) {
 	files, err := d.unnamedFiles()
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 	if files.none.Load() {
 		return nil, unix.EOPNOTSUPP
 	}
-	o, err := d.openAt(".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
+	o, err := d.openAt(".", unix.O_TMPFILE|unix.O_RDWR, mode)
 	if err == unix.EISDIR || err == unix.EINVAL || err == unix.ENOENT && d.exists() {
 		err = unix.EOPNOTSUPP
 	}
@@ -36,7 +36,7 @@ func (d *Dir) createUnnamed() (*Pending, error) {
 		return nil, err
 	}
 	p := d.pending(o, "(unnamed)")
-	p.temp = ""
+	p.temp, p.mode = "", mode
 	files.linkProbe.Do(func() { files.none.Store(!p.linkable()) })
 	if files.none.Load() {
 		p.Close()
@@ -68,8 +68,8 @@ func (d *Dir) unnamedFiles() (*unnamedFiles, error) {
 // older kernel knows no way. "." is always taken, so nothing is made.
 func (p *Pending) linkable() bool { return p.linkUnnamed(".") == unix.EEXIST }
 
-// exists tells a file system without O_TMPFILE that answers ENOENT from a
-// directory that was removed.
+// exists distinguishes a file system without O_TMPFILE that returns ENOENT from a removed
+// directory.
 func (d *Dir) exists() bool {
 	var st unix.Stat_t
 	return unix.Fstat(d.fd, &st) == nil && st.Nlink > 0

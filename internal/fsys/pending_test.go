@@ -250,7 +250,7 @@ func TestKeepAndReopen(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestReopenRefusesWhatIsNotItsOwn(t *testing.T) {
+func TestReopenRefusesForeignFiles(t *testing.T) {
 	d, path := tempRoot(t)
 	require.NoError(t, d.Mkdir("dir"))
 	_, _, err := d.Reopen("dir", me())
@@ -276,7 +276,7 @@ func TestReopenRefusesWhatIsNotItsOwn(t *testing.T) {
 	require.Equal(t, "x", content(t, filepath.Join(path, "f")), "untouched")
 }
 
-func TestKeepOfWhatHasNoNameOrDoesNotClose(t *testing.T) {
+func TestKeepOfAnUnnamedFileOrAFailingClose(t *testing.T) {
 	d, _ := ownRoot(t)
 	p := begin(t, d, false, "x")
 	if p.Name() == "" {

@@ -55,9 +55,9 @@ func (p *Pending) Place(name string) error {
 	return err
 }
 
-// Commit gives the complete file its name and closes it; EEXIST if the name is
-// taken. After an error only Abort is left to do. What only close tells of lost
-// writes, as NFS does, is known before the name appears, or takes it back.
+// Commit gives the complete file its name and closes it; EEXIST if the name
+// exists. After an error, call Abort. Errors of lost writes that only close reports, as on
+// NFS, are known before the name appears, or remove it.
 func (p *Pending) Commit(name string) error {
 	if err := p.fault(OpLink, name); err != nil {
 		return err

@@ -85,8 +85,8 @@ func (p *Pending) Abort() (left bool) {
 	return left
 }
 
-// finish renames the file, by its handle, and closes it. Closing tells of no
-// lost writes here; what FS.Fault makes of it comes before the name, as on Unix.
+// finish renames the file, by its handle, and closes it. Closing reports no lost
+// writes here. FS.Fault is called before the name appears, as on Unix.
 func (p *Pending) finish(rename func() error) error {
 	if err := p.fault(OpCloseFile, ""); err != nil {
 		return err

@@ -9,20 +9,19 @@ import (
 // maxRange is what one call moves at most, in bytes: MAX_RW_COUNT of the kernel.
 const maxRange = 0x7ffff000
 
-// CopyRange moves at most n bytes from the offset off of src to the same offset
-// of f inside the kernel, or on a server, by one call of copy_file_range(2). moved
-// is how many; it may be fewer than asked for, 2,147,479,552 at most. Neither
-// file's position plays a part. What is moved goes through the page cache, or
-// becomes a clone where the file system likes to make one.
+// CopyRange moves at most n bytes from the offset off of src to the same offset of f by one
+// call of copy_file_range(2). The kernel or a server moves them. moved is their number. It may be less than requested, at most 2,147,479,552. The positions of
+// the files have no effect. The data goes through the page cache, or the file system may
+// make a clone.
 //
-// handled is false, with 0 bytes moved by this call, where the way is closed:
-// RefusalOf(err) tells for how many files. Only before the first byte of a file
-// is that harmless: EIO over SMB counts as a refusal and may be an error of what
-// earlier calls have moved. Any other error is one of copying.
+// handled is false, with 0 bytes moved by this call, if the call is refused:
+// RefusalOf(err) returns for how many files. That is safe only before the first byte of a
+// file. EIO over SMB counts as a refusal, and may be an error of data that earlier calls
+// have moved. Any other error is one of copying.
 //
-// 0 bytes without an error are the end of src, or what a file system says that
-// cannot do it: FUSE, procfs and sysfs, before Linux 5.19 even if there is
-// content. The caller knows which, by the size. After SetDirect or SetUncached of
+// 0 bytes without an error mean the end of src, or a file system that does not support the
+// call. These are FUSE, procfs and sysfs, before Linux 5.19 even if there is content. The
+// caller distinguishes them by the size. After SetDirect or SetUncached of
 // either file it is refused for this file.
 func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, err error) {
 	if err := f.fault(OpCopyRange, ""); err != nil {

@@ -2,13 +2,13 @@ package fsys
 
 import "errors"
 
-// Refusal tells how far it reaches that a fast path (CreateClone, CopyRange) was
-// refused, so that a tree costs one refused call and not one per file.
+// Refusal is the scope of a refused fast path (CreateClone, CopyRange), so that a tree costs
+// one refused call and not one for each file.
 type Refusal uint8
 
 // The reaches. A refusal has moved and changed nothing: another way is open.
 const (
-	NotRefused  Refusal = iota // no error, or one of doing it: no other way makes it good
+	NotRefused  Refusal = iota // no error, or one that any other way has, too
 	RefusedFile                // for this file only: the next one may be taken
 	RefusedPair                // for every file from the one device to the other
 )
@@ -22,8 +22,8 @@ func RefusalOf(err error) Refusal {
 	return NotRefused
 }
 
-// refusedError is an error of the system that stands for a refusal. What it
-// means depends on the call and the file system, so they say it with it.
+// refusedError is a system error that means a refusal. Its meaning depends on the call and
+// the file system, so it has both.
 type refusedError struct {
 	err   error
 	reach Refusal

@@ -18,7 +18,7 @@ func reachOf(err error) Refusal {
 		unix.ENOENT,  // CIFS
 		unix.EBADF,   // open for appending only
 		unix.ETXTBSY, // in use for swapping
-		unix.EFBIG,   // over a limit of size: writing tells
+		unix.EFBIG,   // over a limit of size: a write reports it
 		unix.EAGAIN:  // ZFS: what was just written has no place on the device yet
 		return RefusedFile
 	}

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rotational reports whether the kernel takes the disk that the directory's file
-// system lies on, or one of several, for one that spins, so that moving its head
-// costs time (queue/rotational in sysfs). It says so of many a virtual disk and USB
-// stick, too, because it cannot know: the speed has to tell. false is also said
-// where that is not known: of a disk behind a network or FUSE.
+// Rotational reports whether the kernel treats the disk of the directory's file system, or
+// one of several, as spinning, so that moving its head costs time (queue/rotational in
+// sysfs). The kernel also reports many virtual disks and USB sticks as spinning: only the
+// measured speed is certain. The result is false if the disk is unknown, as behind a network
+// or FUSE.
 func (d *Dir) Rotational() bool {
 	var st unix.Stat_t
 	if err := retry(func() error { return d.fstat(&st) }); err != nil {
@@ -65,13 +65,13 @@ func mountSource(mounts string, id uint64) string {
 	return ""
 }
 
-// rotates looks at a block device in sysfs: the path of its directory, which may
-// be a link, so ".." is the kernel's to follow.
+// rotates reads the properties of a block device in sysfs. dir is the path of its directory,
+// which may be a link, so the kernel must resolve "..".
 func rotates(dir string) bool {
 	if _, err := os.Stat(dir + "/partition"); err == nil {
 		dir += "/.."
 	}
-	// What lies on others, as of the device mapper and md, is what they are.
+	// A device on top of others (device mapper, md) has the property of those.
 	if below, err := os.ReadDir(dir + "/slaves"); err == nil && len(below) > 0 {
 		for _, b := range below {
 			if rotates(dir + "/slaves/" + b.Name()) {

@@ -9,7 +9,7 @@ import (
 
 // OpenFile opens the file that a user named for reading and describes it.
 // Symbolic links in path are followed: the path is the user's own. It does not
-// wait for a writer of a fifo; the caller looks at the kind.
+// wait for a writer of a fifo; the caller checks the kind.
 func (sys *FS) OpenFile(path string) (*File, Info, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestOpenFile(t *testing.T) {
 	_, _, err = sys.OpenFile(path + ".missing")
 	require.ErrorIs(t, err, os.ErrNotExist)
 
-	// What a shell gives for <(command): a link whose text is no path.
+	// A shell passes this for <(command): a link whose text is no path.
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()

@@ -17,7 +17,7 @@ type Stream struct {
 	File
 	Info    Info
 	Size    int64 // bytes, of a regular file and of a block device; -1 for others
-	Start   int64 // where an inherited descriptor stands, in bytes; 0 for others
+	Start   int64 // the position of an inherited descriptor, in bytes; 0 for others
 	Seeks   bool  // reads and writes are at offsets; else they follow one another
 	Records bool  // a read or a write is a record: a tape, a terminal
 	Memory  bool  // a device that is the system's memory: /dev/null, /dev/zero, /dev/random
@@ -47,7 +47,7 @@ func (s *Stop) Raise() {
 	})
 }
 
-// Close gives the descriptors back. Nobody may be waiting any more.
+// Close closes the descriptors. No goroutine may wait any more.
 func (s *Stop) Close() {
 	s.Raise()
 	s.close()
@@ -70,10 +70,10 @@ func (sys *FS) OpenInput(path string, stop *Stop) (*Stream, error) {
 	return sys.openInput(path, stop)
 }
 
-// OpenOutput opens what the user named for writing in place. What is not there is
-// created with mode 0666, of which the umask takes its share: created says so. A
-// block device is opened for this process alone: EBUSY where it is mounted. A fifo
-// waits for its reader, or for the Stop.
+// OpenOutput opens the output that the user named for writing in place. It creates a missing
+// file with mode 0666 and the umask, and then created is true. It opens a block device
+// exclusively: EBUSY if that is mounted. For a fifo it waits for the reader, or for the
+// Stop.
 func (sys *FS) OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 	if err := sys.fault(OpOpen, path); err != nil {
 		return nil, false, err
@@ -118,9 +118,9 @@ func (s *Stream) WriteAll(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// Zero makes zeros of n bytes at off without writing them, where the file or the
-// device can: Unsupported, or InvalidArgument for a range that fits no block, mean
-// that they have to be written.
+// Zero makes zeros of n bytes at off without writing them, if the file or the device
+// supports that. Unsupported, or InvalidArgument for a range that fits no block, mean that
+// the caller has to write them.
 func (s *Stream) Zero(off, n int64) error {
 	if err := s.streamFault(OpPunch); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (s *Stream) Zero(off, n int64) error {
 	return s.punch(off, n)
 }
 
-// CloseWritten closes the stream and reports what only closing tells of lost
-// writes, as NFS does.
+// CloseWritten closes the stream and returns errors of lost writes that only close reports,
+// as on NFS.
 func (s *Stream) CloseWritten() error {
 	err := s.close()
 	if err == nil {

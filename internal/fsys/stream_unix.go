@@ -11,7 +11,7 @@ import (
 
 // streamSystem is what a Stream needs here besides.
 type streamSystem struct {
-	waits   bool // it may keep a read or a write waiting for ever
+	waits   bool // a read or a write may wait for ever
 	nowait  bool // a call that does not wait is worth a try
 	portion int  // bytes that a write may have which was preceded by poll; 0 for any
 }
@@ -48,7 +48,7 @@ func (sys *FS) openOutput(path string, stop *Stop) (s *Stream, created bool, err
 	case err == unix.ENOENT:
 		fd, err = retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o666) })
 		created = err == nil
-		if err == unix.EEXIST { // a link that leads nowhere yet, or somebody was faster
+		if err == unix.EEXIST { // a link without a target, or another process was faster
 			link, _ := os.Readlink(path)
 			fd, err = sys.openStream(path, flags|unix.O_CREAT, stop)
 			created = err == nil && link != ""
@@ -84,7 +84,7 @@ func (sys *FS) InheritStream(f *os.File, stop *Stop, output bool) (*Stream, erro
 		return nil, unix.EBUSY
 	}
 	if flags, err := unix.FcntlInt(uintptr(s.fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 && output {
-		s.Seeks = false // wherever it is told to write, it appends
+		s.Seeks = false // it appends, whatever offset a write has
 	} else if s.Start, err = unix.Seek(s.fd, 0, unix.SEEK_CUR); err != nil {
 		s.Close()
 		return nil, err
@@ -92,8 +92,8 @@ func (sys *FS) InheritStream(f *os.File, stop *Stop, output bool) (*Stream, erro
 	return s, nil
 }
 
-// mounted reports whether somebody else has the block device for himself. Whoever
-// opened it for this process, a shell, did not ask.
+// mounted reports whether another user of the block device has exclusive access. The shell
+// that opened it for this process did not check that.
 func mounted(fd int) bool {
 	again, err := retryN(func() (int, error) {
 		return unix.Open(fmt.Sprintf("/dev/fd/%d", fd), unix.O_WRONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
@@ -124,8 +124,8 @@ func (sys *FS) openStream(path string, flags int, stop *Stop) (int, error) {
 		return o.fd, o.err
 	case <-stop.raised:
 	}
-	// Who opens a fifo for both directions waits for nobody, and is the other end
-	// that the call above waits for.
+	// Opening a fifo for both directions does not wait, and provides the other end that the
+	// call above waits for.
 	other, err := retryN(func() (int, error) { return unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return -1, ErrStopped // it cannot be helped: one direction is forbidden
@@ -171,9 +171,9 @@ func (sys *FS) newStream(fd int, name string, stop *Stop, output bool) (*Stream,
 	return s, nil
 }
 
-// Skip moves a stream that has no offsets forward by n bytes, without reading or
-// writing them, and reports whether that is possible: memory devices are the same
-// everywhere, and some other devices have a position.
+// Skip moves a stream without offsets forward by n bytes, without reading or writing them,
+// and reports whether that is possible. Memory devices have the same content everywhere, and
+// some other devices have a position.
 func (s *Stream) Skip(n int64) bool {
 	if s.Memory || n == 0 {
 		return true
@@ -235,7 +235,7 @@ func (s *Stream) unlessStopped(ready int16, p []byte, portion int, call, nowait 
 			continue
 		}
 		n, err = retryN(func() (int, error) { return call(s.fd, p[:portion]) })
-		if err != unix.EAGAIN { // else somebody else was faster
+		if err != unix.EAGAIN { // otherwise another process was faster
 			return n, err
 		}
 	}

@@ -15,15 +15,14 @@ var (
 )
 
 // TempName returns a fresh name for a temporary: ".sealift-<16 hex>.tmp".
-// Creation is always exclusive, so a guess by somebody else only makes it fail.
+// Creation is always exclusive, so a guess by another process only makes it fail.
 func TempName() string {
 	return fmt.Sprintf("%s%016x%s", Reserved, rand.Uint64(), tempSuffix)
 }
 
-// SetTempID makes the temporaries of d's whole tree, of every Dir opened from
-// the same root, bear the id of a run, so that a later run can tell whose they
-// are. id is 16 hexadecimal digits in lower case; "" takes it back. Temporaries
-// that have a name already keep it.
+// SetTempID adds the id of a run to the names of temporaries of d's complete tree, that is,
+// of every Dir opened from the same root. A later run recognizes them by the id. It has 16
+// hexadecimal digits in lower case; "" removes it. Existing temporaries keep their names.
 func (d *Dir) SetTempID(id string) { d.caps.tempID.Store(&id) }
 
 // TempName returns a fresh name for a temporary in d's tree: with an id (see

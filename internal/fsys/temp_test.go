@@ -9,7 +9,7 @@ import (
 
 const runID = "0123456789abcdef"
 
-func TestTempIDTakesTheExactFormOnly(t *testing.T) {
+func TestTempIDAcceptsTheExactFormOnly(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ok   bool

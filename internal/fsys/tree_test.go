@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestListTellsNamesAndKinds(t *testing.T) {
+func TestListReturnsNamesAndKinds(t *testing.T) {
 	d, path := tempRoot(t)
 	put(t, filepath.Join(path, "file"), "x")
 	require.NoError(t, os.Mkdir(filepath.Join(path, "dir"), 0o755))

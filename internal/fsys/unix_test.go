@@ -101,7 +101,7 @@ func TestRenameNewAndItsFallbacks(t *testing.T) {
 	}
 }
 
-func TestInfoIsWhatStatSays(t *testing.T) {
+func TestInfoEqualsStat(t *testing.T) {
 	d, path := tempRoot(t)
 	put(t, filepath.Join(path, "f"), "12345")
 	require.NoError(t, unix.Chmod(filepath.Join(path, "f"), 0o4751))
@@ -116,7 +116,7 @@ func TestInfoIsWhatStatSays(t *testing.T) {
 	require.NotZero(t, info.Ctime)
 }
 
-func TestReopenNeitherWaitsForAFifoNorTakesStrangers(t *testing.T) {
+func TestReopenNeitherWaitsForAFifoNorOpensOtherFiles(t *testing.T) {
 	d, path := tempRoot(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0o600))
 	done := make(chan error, 1)
@@ -155,8 +155,8 @@ func TestValuesThatAreRefusedDoNotHideTheOthers(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// Where no call goes without waiting, a write to a pipe that nobody reads takes no more than
-// the pipe does, so that the Stop ends it.
+// If every call may wait, a write to a pipe without a reader writes no more than the pipe
+// accepts, so that the Stop ends it.
 func TestStopEndsAWriteToAFullPipe(t *testing.T) {
 	for _, nowait := range []bool{canNowait, false} {
 		r, w, err := os.Pipe()

@@ -10,17 +10,17 @@ func (f *File) StartWriteback(off, n int64) error {
 }
 
 // WaitWriteback writes the dirty pages of the n bytes at off to the device and
-// waits for them and for those under way; n == 0 means to the end. That bounds
-// memory and promises nothing: neither what is needed to find the data nor the
-// device's own cache is written. An error of writing is taken from the descriptor,
-// as Sync takes it, and never told again: it is to be treated as one of Sync.
+// waits for them and for those under way; n == 0 means to the end. That limits
+// memory and does not make data durable: it writes neither the metadata that is needed to
+// find the data nor the device's own cache. It consumes a write error of the descriptor, as
+// Sync does, and the system never returns that error again. Treat it as an error of Sync.
 func (f *File) WaitWriteback(off, n int64) error {
 	return f.syncRange(off, n, writeAndWait)
 }
 
-// WritebackError waits for what of the file is under way to the device, without
-// sending anything, and returns an error of writing that no descriptor of the file
-// was told. A new one is told of those before it was opened.
+// WritebackError waits for the pages of the file under writeback, without starting any, and
+// returns a write error that no descriptor of the file has returned yet. A new descriptor
+// also returns errors from before it was opened.
 func (f *File) WritebackError() error { return f.syncRange(0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE) }
 
 const writeAndWait = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
@@ -41,10 +41,10 @@ func (f *File) syncFileRange(off, n int64, flags int) error {
 	return retry(func() error { return unix.SyncFileRange(f.fd, off, n, flags) })
 }
 
-// SyncPart forces the n bytes at off to the device, and what is needed to find
-// them, while more may be written behind them. fdatasync would wait for that, too:
-// it looks for pages under way from the beginning to the end of the file, and a
-// writer that is fast enough stays ahead of it. msync of a mapping forces a range.
+// SyncPart flushes the n bytes at off to the device, and the metadata that is needed to find
+// them, while more may be written behind them. fdatasync would wait for that, too: it waits
+// for pages under writeback from the beginning to the end of the file, and a fast writer
+// stays ahead of it. msync of a mapping flushes a range.
 func (f *File) SyncPart(off, n int64) error {
 	return f.flush(Flush{Op: OpSync, DataOnly: true, Part: true, Offset: off, N: n}, func() error { return f.syncPart(off, n) })
 }
@@ -54,7 +54,7 @@ func (f *File) syncPart(off, n int64) error {
 	if err != nil && !Unsupported(err) {
 		return err
 	}
-	// The data is written; the last page of it stands for all in the second step.
+	// The data is written; in the second step, its last page is sufficient.
 	page := int64(unix.Getpagesize())
 	last := max(off+n-1, 0) &^ (page - 1)
 	m, err := unix.Mmap(f.fd, last, int(page), unix.PROT_READ, unix.MAP_SHARED)

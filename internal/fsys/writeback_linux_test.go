@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pagesOf tells what the page cache holds of a range, or skips the test.
+// pagesOf returns the statistics of the page cache for a range, or skips the test.
 func pagesOf(t *testing.T, f *File, off, n int64) unix.Cachestat_t {
 	t.Helper()
 	var st unix.Cachestat_t
@@ -59,8 +59,8 @@ func TestWritebackLeavesNothingDirty(t *testing.T) {
 	}
 }
 
-// An error of writing is told once: to who waited, not to Sync after it.
-func TestWaitWritebackTakesTheError(t *testing.T) {
+// A write error is returned once: to the caller that waited, not to Sync after it.
+func TestWaitWritebackConsumesTheError(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
 	}
@@ -132,7 +132,7 @@ func TestCached(t *testing.T) {
 	})
 	const nobody = 65534
 	put(t, filepath.Join(d.path, "theirs"), "x")
-	asNobody(t, nobody, func() {
+	asOtherUser(t, nobody, func() {
 		g, _, err := d.Open("theirs")
 		require.NoError(t, err)
 		defer g.Close()
@@ -367,8 +367,8 @@ func TestUncached(t *testing.T) {
 			require.True(t, bytes.Equal(noise(0, 128<<10), got[:128<<10]))
 			require.Zero(t, pagesOf(t, &p.File, 0, 0).Cache, "read and gone")
 
-			// What was there stays, read and written; not each page of it, where the
-			// system needs some at that moment.
+			// Earlier data stays, read and written. The system may evict some pages if it needs
+			// memory at that moment.
 			require.False(t, p.SetUncached(false))
 			n, err := p.ReadAt(buf, 1<<20)
 			require.NoError(t, err)

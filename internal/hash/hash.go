@@ -1,6 +1,6 @@
 // Package hash names the digests that Sealift can compute and feeds several of
-// them from one read. What differs between algorithms is in one table, in
-// registry.go; everything that lists, names, writes or reads digests derives from it.
+// them from one read. One table, in registry.go, has the properties of each algorithm.
+// All code that lists, names, writes or reads digests derives from it.
 package hash
 
 import (

@@ -121,7 +121,7 @@ func (a Algorithm) entry() *entry {
 var unknown entry
 
 // must is entry for callers that cannot go on without an algorithm. No default
-// stands in for an unknown one: its digests would be listed under a wrong name.
+// replaces an unknown one: its digests would be listed under a wrong name.
 func (a Algorithm) must() *entry {
 	e, ok := byName[a]
 	if !ok {

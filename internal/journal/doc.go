@@ -1,6 +1,5 @@
-// Package journal is the log of an unfinished copy: what has been done at one
-// destination, so that the same command continues after it was killed or the
-// power was cut.
+// Package journal is the log of an unfinished copy. It records the completed work at one
+// destination, so that the same command continues after a kill or a power cut.
 //
 // # Format
 //
@@ -9,10 +8,9 @@
 //	checksum SP rest LF
 //
 // The checksum is the CRC-32C, as eight hexadecimal digits, of an id followed by
-// rest. In the header the id is left out; a "run" line takes the header's id; all
-// other lines take that of the last run line above, or the header's where there
-// is none. The rest is a letter and its fields, with one space between them; the
-// header begins with a word:
+// rest. The header has no id there. A "run" line uses the header's id. All other lines use the
+// id of the last run line above, or the header's if there is no run line. The rest is a
+// letter and its fields, with one space between them. The header begins with a word:
 //
 //		sealift-journal 1 ID BEGUN OPTIONS SOURCE
 //		f SIZE MTIME CTIME DIGESTS PATH
@@ -49,45 +47,44 @@
 //
 //	grep ' f .* some/file$'
 //
-// finds what is known of a file.
+// finds the records of a file.
 //
-// # What is trusted
+// # Which lines a reader trusts
 //
-// The destination may be anybody's disk. Lines are taken from the first on up to
-// one that is torn, damaged, or says what no Writer says; from there on nothing
-// is. As well as a wrong checksum that is: another spelling, a number out of its
-// range, an offset of 0 or beyond the size, a checkpoint of lines that come after
-// it or of fewer than the one before, a path that is empty, absolute, longer than
-// MaxPath, or has an empty, "." or ".." component or a NUL, a temporary that is
-// not named ".sealift-*.tmp" with letters, digits, ".", "-" and "_", a line that
-// is too long, an unknown letter, more than 65,536 partials in force or 64 MiB of
-// their lines.
+// The destination may be the disk of a stranger. A reader accepts lines from the first one
+// up to one that is torn, damaged, or different from everything that a Writer writes. It
+// ignores all lines from there on. A line is damaged if it has one of these:
 //
-// A file line holds only when a checkpoint covers it. It is written as soon as
-// the file has its name, when the data may be in the page cache only; after a
-// power cut such a file can have the right size and times and hold zeros. The
-// lines reach the log in the order of writing, so where the checkpoint is
-// readable, all that it covers is.
+//   - a wrong checksum, another spelling, an unknown letter, or too many bytes;
+//   - a number out of its range, or an offset of 0 or beyond the size;
+//   - a checkpoint of lines that come after it, or of fewer than the one before;
+//   - a path that is empty, absolute, longer than MaxPath, or has a NUL or an empty, "." or
+//     ".." component;
+//   - a temporary whose name is not ".sealift-*.tmp" with letters, digits, ".", "-" and "_";
+//   - more than 65,536 partials in force, or 64 MiB of their lines.
 //
-// File lines that no checkpoint covers, and written lines, are no proof but can be
-// proved: by reading what stands at the destination, from the device, and comparing
-// its digests or their states with those of the line. So a run that was killed while
-// the device was behind does not have to read the source again.
+// A file line is valid only if a checkpoint covers it. The Writer writes the line as soon as
+// the file has its name, when the data may be only in the page cache. After a power cut the
+// file can have the right size and times and contain zeros. The lines reach the log in
+// the order of writing. So if the checkpoint is readable, all lines that it covers are, too.
 //
-// A partial or done line holds by itself: it is written when what it says is
-// true already. A partial that is lost costs time, never data.
+// File lines that no checkpoint covers, and written lines, prove nothing. The next run can
+// prove them: it reads the file at the destination, from the device, and compares the digests
+// or their states with those of the line. So it does not have to read the source again if
+// the killed run was ahead of the device.
 //
-// A run line parts what a killed run had not covered from what follows. Otherwise the first
-// checkpoint of the next run would cover those lines too, although nobody forced
-// these files to the device: a cut between the two runs may have emptied them.
+// A partial or done line is valid without a checkpoint, because its statement is already
+// true when it is written. A lost partial costs time, never data.
 //
-// The ids in the checksums keep stale lines out. After a crash the end of a log
-// can lie in blocks that were allocated but not written, which hold what was in
-// them before: lines of another log, or of this one before it was cut short and
-// continued. They carry another id.
+// A run line separates lines of a killed run that no checkpoint covers from later lines.
+// Otherwise the first checkpoint of the next run would cover them, too, although no run
+// flushed these files. A power cut between the two runs may have emptied them.
 //
-// Checksums keep out accidents. They do not keep out somebody who writes lines on
-// purpose: what the log says must be compared with the source and the
-// destination before it is used, and no name in it is to be followed out of the
-// destination.
+// The ids in the checksums exclude stale lines. After a crash the end of a log can be in
+// blocks that were allocated but not written. They contain older lines: those of another
+// log, or of this one before it was truncated and continued. These lines have another id.
+//
+// Checksums detect accidents. They do not detect lines that a person writes on purpose.
+// So compare the log with the source and the destination before you use it, and never
+// follow a name in it out of the destination.
 package journal

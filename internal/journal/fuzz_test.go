@@ -11,8 +11,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/lookup"
 )
 
-// FuzzRead reads anything as a log. What is read can be written again, byte for
-// byte, and the Log says what its lines say. With sealed, the lines of text get
+// FuzzRead reads anything as a log. The records can be written again, byte for
+// byte, and the Log agrees with its lines. With sealed, the lines of text get
 // their right checksums first, which no fuzzer finds.
 func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, sealed bool) {

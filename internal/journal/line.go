@@ -155,8 +155,8 @@ func validPath[T string | []byte](path T) bool {
 	return true
 }
 
-// validTemp says whether name is that of a temporary. What other systems take
-// for a separator is not in it either.
+// validTemp says whether name is that of a temporary. It contains no separators of other systems
+// either.
 func validTemp[T string | []byte](name T) bool {
 	if len(name) < len(fsys.Reserved)+len(tempSuffix) ||
 		string(name[:len(fsys.Reserved)]) != fsys.Reserved || string(name[len(name)-len(tempSuffix):]) != tempSuffix {

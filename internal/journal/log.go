@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// What partials in force may take. A run has as many as large files under
-	// way; more are not from us.
+	// Limits of the partials in force. A run has one for each large file in
+	// progress. More are not from Sealift.
 	maxPartials     = 1 << 16
 	maxPartialBytes = 64 << 20 // of their lines
 )
@@ -37,7 +37,7 @@ type Log struct {
 	Why    error // what is wrong with the first line of them; nil unless Torn
 
 	lines       *lookup.File
-	entries     []lookup.Entry     // file records that are covered; paths are escaped
+	entries     []lookup.Entry     // file records that a checkpoint covers; paths are escaped
 	covered     int                // of entries, while the log is read
 	upto        int64              // of the last checkpoint
 	checkpoints []checkpoint       // those that cover more than the ones before
@@ -222,9 +222,9 @@ func (l *Log) Partial(path string) (Partial, bool) {
 	return p.Partial, ok
 }
 
-// WrittenPartial returns the last record of what was written of path and need not
-// be on the device. Only reading it there tells, with the States as the proof. They
-// are not to be changed.
+// WrittenPartial returns the last record of data that was written for path and may not be
+// on the device. To find out, read the data there and compare it with the States. Do not
+// change the States.
 func (l *Log) WrittenPartial(path string) (Partial, bool) {
 	p, ok := l.written[path]
 	return p.Partial, ok
@@ -263,8 +263,8 @@ func (l *Log) File(path string) (f File, at fsys.Time, ok bool, err error) {
 }
 
 // Written returns the last file record of path that no checkpoint covers: the file
-// was there, but need not be on the device. Only reading it there tells, with the
-// digests as the proof.
+// existed, but may not be on the device. To find out, read it there and compare the
+// digests.
 func (l *Log) Written(path string) (f File, ok bool, err error) {
 	f, _, ok, err = l.find(l.loose, path)
 	return f, ok, err

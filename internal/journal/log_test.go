@@ -120,8 +120,8 @@ func TestFlipAnywhere(t *testing.T) {
 	}
 }
 
-// What a killed run had not covered is not covered by the next run's
-// checkpoints, unless that recorded it again.
+// The checkpoints of the next run do not cover lines that a killed run had not covered,
+// unless the next run recorded them again.
 func TestContinue(t *testing.T) {
 	s := newScribe(t)
 	s.file(testFile("covered", 1))
@@ -159,7 +159,7 @@ func TestContinue(t *testing.T) {
 	require.Equal(t, int64(2), l.Files())
 }
 
-func TestContinueWhatWasNotRead(t *testing.T) {
+func TestContinueAnUnreadLog(t *testing.T) {
 	for _, w := range []*Writer{Continue(io.Discard, Header{}, 100), Continue(io.Discard, testHeader, 0)} {
 		require.ErrorIs(t, w.File(testFile("a", 1)), ErrUnfit)
 		require.ErrorIs(t, w.Flush(), ErrUnfit)
@@ -444,7 +444,7 @@ func TestLookupsAfterTheTornEndIsCutOff(t *testing.T) {
 	require.True(t, ok)
 }
 
-// What a record takes in memory is what it should be.
+// A record has the expected size in memory.
 func TestIndexSize(t *testing.T) {
 	const files = 10000
 	require.LessOrEqual(t, int(unsafe.Sizeof(lookup.Entry(0))), 8)
@@ -562,7 +562,7 @@ func TestConcurrentLookups(t *testing.T) {
 	group.Wait()
 }
 
-// What a checkpoint covers is not loose, whatever was written after it.
+// Lines that a checkpoint covers are not loose, whatever was written after it.
 func TestLoose(t *testing.T) {
 	var b bytes.Buffer
 	w, err := Create(&b, Header{ID: NewID(), Options: "o", Source: "/src"})

@@ -10,9 +10,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// Whatever was written, by however many runs, of which each was cut anywhere: the
-// part that is left says what was written there and what a checkpoint in it
-// covers, no more and no less; so does a log with a byte that is wrong.
+// Any number of runs write a log, and each is cut anywhere. The rest has exactly the records
+// that were written there, and those that a checkpoint in it covers. The same is true for a
+// log with one wrong byte.
 func TestPropertyLog(t *testing.T) {
 	paths := nastyPaths()
 	rapid.Check(t, func(t *rapid.T) {

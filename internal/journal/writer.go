@@ -31,9 +31,9 @@ func NewID() string {
 // Writer appends to a log. Records are collected and written some lines at a
 // time, always whole ones. It is not safe for concurrent use.
 //
-// Methods that record something return ErrUnfit if it cannot be recorded, or else
-// the error of the underlying writer, which all later calls return, too: what has
-// reached the log is unknown from then on.
+// Methods that record something return ErrUnfit if it cannot be recorded. Otherwise they
+// return the error of the underlying writer. All later calls return that error, too,
+// because the content of the log is unknown from then on.
 type Writer struct {
 	w    io.Writer
 	sum  uint32 // checksum of the id
@@ -95,8 +95,8 @@ func newWriter(w io.Writer) *Writer {
 	return &Writer{w: w, buf: make([]byte, 0, bufferSize+4<<10)}
 }
 
-// File records a file that stands at the destination. It counts when a checkpoint
-// covers it.
+// File records a file at the destination. The record counts when a checkpoint covers
+// it.
 func (w *Writer) File(f *File) error {
 	switch {
 	case w.err != nil:
@@ -217,7 +217,7 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// begin leaves room for the checksum of a line, which begins at start.
+// begin leaves space for the checksum of a line, which begins at start.
 func (w *Writer) begin() (start int) {
 	start = len(w.buf)
 	w.buf = append(w.buf, "00000000 "...)

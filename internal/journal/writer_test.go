@@ -94,8 +94,8 @@ func TestUnfitHeaders(t *testing.T) {
 	}
 }
 
-// What a reader would take for damage is not written, and does not spoil what
-// is.
+// The Writer does not write a record that a reader would treat as damage, and its other
+// records stay valid.
 func TestUnfit(t *testing.T) {
 	s := newScribe(t)
 	s.file(testFile("a", 1))
@@ -225,7 +225,7 @@ func TestWriteErrors(t *testing.T) {
 		require.EqualError(t, err, want.Error(), "callers say that it is about the journal")
 		require.ErrorIs(t, err, want)
 		require.Greater(t, records, 100, "buffered")
-		f.left = 1 << 20 // there is room again, but nobody knows what was written
+		f.left = 1 << 20 // there is space again, but the written part is unknown
 		require.ErrorIs(t, w.File(testFile("a", 1)), want)
 		require.ErrorIs(t, w.Partial(testPartial("a", 1)), want)
 		require.ErrorIs(t, w.Done("a"), want)

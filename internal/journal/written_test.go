@@ -17,7 +17,7 @@ func reread(t *testing.T, log []byte) *Log {
 	return l
 }
 
-// What no checkpoint covers is told as that, also after further runs.
+// Written returns files that no checkpoint covers, also after further runs.
 func TestWrittenFiles(t *testing.T) {
 	s := newScribe(t)
 	s.file(testFile("covered", 1))

@@ -13,8 +13,8 @@ import (
 )
 
 // Entry is the highest bits of the hash of a line's path, above the offset of the line.
-// A file of a million lines leaves 37 bits or so to the hash, so that a path that is in
-// no line costs the reading of one in 100,000 times. Entries sort by hash, then by offset.
+// A file of a million lines leaves about 37 bits for the hash. So a search for a path
+// without a line reads a wrong line once in 100,000 times. Entries sort by hash, then by offset.
 type Entry uint64
 
 // File makes the entries of one file, and reads its lines.
@@ -65,9 +65,9 @@ func (f *File) From(offset int64) io.Reader { return io.NewSectionReader(f.src, 
 // shorter than 250.
 const firstRead = 512
 
-// ReadLine reads the line at an offset into buf, without its line feed: all of it, or as
-// much as there is of a line that is longer than maxLine or ends with the file. The error
-// is that of reading the file, io.ErrUnexpectedEOF if the file is shorter than it was.
+// ReadLine reads the line at an offset into buf, without its line feed. Of a line that is
+// longer than maxLine or ends with the file, it reads the existing part. The error is that of
+// reading the file, io.ErrUnexpectedEOF if the file is shorter than it was.
 func (f *File) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
 	for buf = buf[:0]; ; {
 		n := len(buf)
@@ -87,4 +87,50 @@ func (f *File) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
 			return buf, nil
 		}
 	}
+}
+
+// Window reads lines of a File, which must not change. Use it from one goroutine. Window keeps
+// a part of the file in memory. If the lines are requested in about their order in the file,
+// as by a walk, one system call reads a hundred of them.
+type Window struct {
+	file  *File
+	bytes []byte // of the file, from start on
+	start int64
+}
+
+// windowSize is how much of a file a Window holds at most, in bytes.
+const windowSize = 16 << 10
+
+// Window returns an empty Window.
+func (f *File) Window() *Window { return &Window{file: f} }
+
+// ReadLine is File.ReadLine.
+func (w *Window) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
+	if line, found := w.line(offset); found {
+		return append(buf[:0], line...), nil
+	}
+	end := w.start + int64(len(w.bytes))
+	if offset < w.start || offset > end+windowSize {
+		w.start, w.bytes = offset, w.bytes[:0] // the next one may be near
+		return w.file.ReadLine(buf, offset, maxLine)
+	}
+	size := int(max(min(windowSize, w.file.size-offset), 0))
+	w.bytes = slices.Grow(w.bytes[:0], size)[:size]
+	w.start = offset
+	n, _ := w.file.src.ReadAt(w.bytes, offset) // an error comes again
+	w.bytes = w.bytes[:n]
+	if line, found := w.line(offset); found {
+		return append(buf[:0], line...), nil
+	}
+	return w.file.ReadLine(buf, offset, maxLine)
+}
+
+// line returns the line at an offset if all of it, its line feed included, is in the window.
+func (w *Window) line(offset int64) (line []byte, found bool) {
+	at := offset - w.start
+	if at < 0 || at >= int64(len(w.bytes)) {
+		return nil, false
+	}
+	line, _, found = bytes.Cut(w.bytes[at:], []byte{'\n'})
+	return line, found
 }

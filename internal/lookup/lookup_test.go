@@ -71,6 +71,54 @@ func TestReadLine(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
+// counting counts the reads of what it reads.
+type counting struct {
+	io.ReaderAt
+	reads int
+}
+
+func (c *counting) ReadAt(p []byte, off int64) (int, error) {
+	c.reads++
+	return c.ReaderAt.ReadAt(p, off)
+}
+
+// A Window returns the lines that File.ReadLine returns, in any order, with few reads where
+// they are asked for in the order of the file.
+func TestWindow(t *testing.T) {
+	var text strings.Builder
+	var offsets []int64
+	for i := range 2000 {
+		offsets = append(offsets, int64(text.Len()))
+		text.WriteString(strings.Repeat("x", i%100*(1+i%900/899*300)) + "\n") // some are longer than a window
+	}
+	offsets = append(offsets, int64(text.Len()))
+	text.WriteString("the last has no line feed")
+	src := &counting{ReaderAt: strings.NewReader(text.String())}
+	f := New(src, int64(text.Len()), nil)
+	window := f.Window()
+	check := func(offset int64, maxLine int) {
+		want, err := f.ReadLine(nil, offset, maxLine)
+		require.NoError(t, err)
+		src.reads = 0
+		have, err := window.ReadLine([]byte("old"), offset, maxLine)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(have), offset)
+	}
+	reads := 0
+	for _, offset := range offsets {
+		check(offset, 1<<20)
+		reads += src.reads
+	}
+	require.Less(t, reads, 100, "%d lines", len(offsets))
+	for i := range offsets { // to and fro
+		check(offsets[i*7919%len(offsets)], 1<<20)
+	}
+
+	f.src = strings.NewReader("short")
+	_, err := f.Window().ReadLine(nil, offsets[100], 10)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
 func TestSet(t *testing.T) {
 	var s Set
 	require.False(t, s.Has(""))

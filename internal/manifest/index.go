@@ -131,9 +131,13 @@ func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
 
 // find calls yield for each entry of path, in the order of the file, until it
 // returns false. The fields are valid during the call.
-func (ix *Index) find(path string, yield func(i int, f fields) (more bool)) error {
+func (ix *Index) find(path string, yield func(i int, f fields) (more bool)) (err error) {
 	r := ix.again.Get().(*reread)
-	defer ix.again.Put(r)
+	defer func() {
+		if err == nil { // else what it has in memory may be what is wrong
+			ix.again.Put(r)
+		}
+	}()
 	r.path = append(r.path[:0], path...)
 	first, end := ix.file.Find(ix.entries, r.path)
 	for i := first; i < end; i++ {

@@ -181,9 +181,10 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // again implements entries. The first lines have decided how all are to be read.
 func (l *lineReader) again(file *lookup.File) func(offset int64) (fields, error) {
 	p := l.parser.clone()
+	window := file.Window()
 	var line []byte
 	return func(offset int64) (_ fields, err error) {
-		if line, err = file.ReadLine(line, offset, l.max); err != nil {
+		if line, err = window.ReadLine(line, offset, l.max); err != nil {
 			return fields{}, err
 		}
 		return l.parse(p, line, offset)

@@ -63,10 +63,10 @@ type Behind struct {
 	dropped  int64 // end of what was dropped from the page cache
 }
 
-// Behind makes a Behind for f, which must stay open until Finish. failed is
-// called at most once, with the error of writing something of the file back: the file's
-// data may be lost, and no other call may return the error, because the system reports it
-// once for each open file, which duplicates share. The bytes count as confirmed
+// Behind makes a Behind for f, which must stay open until Finish. It calls
+// failed at most once, with a writeback error: data of the file may be lost. No other call
+// may return the error, because the system reports it once for each open file, which
+// duplicates share. The bytes count as confirmed
 // nevertheless. failed is called before that, from the device's goroutine, so that all
 // errors have been reported after Finish and Drain. It must not wait for the device. Until
 // then the file may still be open, even under its final name.

@@ -7,10 +7,10 @@ type CacheMode uint8
 
 // The cache modes. Verifying has no CacheKeep: its CacheAuto never drops a file.
 const (
-	CacheAuto   CacheMode = iota // as CacheKeep, but a copy of more than half of the memory as CacheDrop
+	CacheAuto   CacheMode = iota // CacheDrop for a copy of more than half of the memory, otherwise CacheKeep
 	CacheKeep                    // the system default
-	CacheDrop                    // a copy leaves nothing there that was not there before; verifying drops a file before and after reading it
-	CacheDirect                  // bypassed (O_DIRECT) where file systems and devices support it
+	CacheDrop                    // a copy leaves only earlier data there; verifying drops a file before and after reading it
+	CacheDirect                  // bypass it (O_DIRECT) where file systems and devices support that
 )
 
 // CacheModes are the values of --cache.

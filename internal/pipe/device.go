@@ -26,15 +26,15 @@ const (
 // fsys.File.DropCacheBehind.
 const dropAlignment = 4 << 20
 
-// Device bounds what has been written to files of one device and is not there
-// yet, so that a copy neither fills the memory nor ends long after it seems to. A Behind
+// Device limits the unwritten data of files on one device, so that a copy neither fills the
+// memory nor ends long after it seems complete. A Behind
 // follows one large file while it is written; a Group counts small files that are closed.
 //
 // Bytes count as unwritten from Wrote or Add until they are confirmed. A writer that exceeds
 // the window waits in Wrote or Add, so at most the window and one block of each writer are
-// unwritten. Files are written in a sliding window of chunks: their writers submit them,
-// which starts writeback, and one goroutine waits for one after the other, so that the
-// device always has the next ones to write.
+// unwritten. Files are written in a sliding window of chunks. Writers submit chunks, which
+// starts writeback, and one goroutine waits for them one after the other. So the device
+// always has the next chunks to write.
 //
 // The measured speed is that of confirmed bytes while there was something to
 // wait for: a chunk from before it was submitted, a Group's bytes from Mark to
@@ -140,8 +140,8 @@ func (d *Device) Rate() int64 {
 
 // Hold keeps files that are being written from submitting more, until Release.
 // Flushing a file system waits for pages under writeback from the beginning to the
-// end of each file, so a writer that continues could keep it waiting. What is submitted
-// already keeps the device busy meanwhile.
+// end of each file, so a writer that continues could delay it. Chunks that are already
+// submitted keep the device busy meanwhile.
 func (d *Device) Hold() {
 	d.mu.Lock()
 	d.mu.held++

@@ -24,8 +24,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// disk is a device in virtual time: what is submitted is written in turn. It
-// keeps an account of its own of what is unwritten.
+// disk is a device in virtual time. It writes submitted chunks in order, and counts
+// unwritten bytes separately.
 type disk struct {
 	mu      sync.Mutex
 	speed   float64       // bytes per second
@@ -126,7 +126,7 @@ func (f *diskFile) Close() {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
 	if !f.isDup || f.closed {
-		panic("closed by somebody who does not own it, or twice")
+		panic("closed by a goroutine that does not own it, or twice")
 	}
 	f.closed = true
 	f.disk.open--
@@ -225,7 +225,7 @@ func (f *diskFile) DropCacheBehind(off, n int64) {
 	i.drops = append(i.drops, [2]int64{off, off + n})
 }
 
-// mount is a file system of small files on the disk, with somebody who flushes it.
+// mount is a file system of small files on the disk, and a goroutine that flushes it.
 type mount struct {
 	disk  *disk
 	group *Group
@@ -276,8 +276,8 @@ func (m *mount) write(n int64) {
 // noFailure is for files of which nothing fails.
 func noFailure(t *testing.T) func(error) { return func(err error) { assert.NoError(t, err) } }
 
-// bubble runs a test in virtual time. Whoever waits for ever makes it fail, with
-// a list of all goroutines.
+// bubble runs a test in virtual time. The test fails with a list of all goroutines if one
+// of them waits for ever.
 func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
@@ -296,9 +296,9 @@ func modes(t *testing.T, test func(t *testing.T, ranges bool)) {
 
 const mib = 1 << 20
 
-// Whatever the window, the blocks and the number of writers, no more is
-// unwritten than the window and a block for each writer; in the end, nothing.
-func TestDeviceBoundsWhatIsUnwritten(t *testing.T) {
+// For each window, block size and number of writers, at most the window and one block for
+// each writer are unwritten. In the end, nothing is.
+func TestDeviceLimitsUnwrittenData(t *testing.T) {
 	for _, ranges := range []bool{true, false} {
 		for _, writers := range []int{1, 3, 40} {
 			for _, window := range []int64{1, 100_000, mib, 10 * mib, 64 * mib} {
@@ -515,7 +515,7 @@ func TestDeviceMeasuresBusyTime(t *testing.T) {
 }
 
 // Small files: each of two file systems is flushed when it has its share of the
-// window, or when somebody waits.
+// window, or when a writer waits.
 func TestDeviceFlushesSmallFilesOfEachFileSystem(t *testing.T) {
 	bubble(t, "shares", func(t *testing.T) {
 		disk := &disk{speed: 40e6, latency: 10 * time.Millisecond}
@@ -540,7 +540,7 @@ func TestDeviceFlushesSmallFilesOfEachFileSystem(t *testing.T) {
 		a.group.Leave()
 		require.NotZero(t, pendingOf(b.group))
 		b.group.Leave()
-		require.Zero(t, d.Unwritten()) // nobody waits for it, since nobody flushes it
+		require.Zero(t, d.Unwritten()) // no goroutine waits for it, since none flushes it
 		d.Close()
 	})
 	bubble(t, "ceiling", func(t *testing.T) {
@@ -677,7 +677,7 @@ func TestDeviceBesideStuckWriters(t *testing.T) {
 		d.mu.Lock()
 		d.mu.window = mib
 		d.mu.Unlock()
-		require.Greater(t, d.Unwritten(), int64(2*mib), "nobody was stuck with much")
+		require.Greater(t, d.Unwritten(), int64(2*mib), "no writer waited with much data")
 		_, _ = stream(t, disk, d, 3*mib)
 		for range 100 {
 			m.write(20_000)
@@ -759,8 +759,8 @@ func TestDeviceStopEndsAllWaiting(t *testing.T) {
 	})
 }
 
-// An error is told once for each file, before its bytes are confirmed, and is
-// the end of nothing.
+// An error is reported once for each file, before its bytes are confirmed. It stops
+// nothing.
 func TestDeviceReportsAnErrorOnceForEachFile(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 40e6}
@@ -814,8 +814,8 @@ func TestDeviceReportsAnErrorOnceForEachFile(t *testing.T) {
 	})
 }
 
-// Without a descriptor to spare, the bound holds and errors are told.
-func TestDeviceBoundHoldsWithoutDescriptors(t *testing.T) {
+// Without a free descriptor, the limit holds and errors are reported.
+func TestDeviceLimitHoldsWithoutDescriptors(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: ranges, Drop: func() bool { return true }})
@@ -843,7 +843,7 @@ func TestDeviceBoundHoldsWithoutDescriptors(t *testing.T) {
 
 // All of a file is dropped from the page cache once it is written, in ranges
 // that the kernel drops whole.
-func TestDeviceDropsWhatIsWritten(t *testing.T) {
+func TestDeviceDropsWrittenData(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		var wanted atomic.Bool
 		disk := &disk{speed: 40e6}
@@ -867,7 +867,7 @@ func TestDeviceDropsWhatIsWritten(t *testing.T) {
 			drops := write(size, func(int64) {})
 			dropped, sum := int64(0), int64(0)
 			for i, r := range drops {
-				// What a Datasync took along while it was being submitted is dropped twice.
+				// Data that a Datasync included while it was submitted is dropped twice.
 				require.LessOrEqual(t, r[0], dropped, "%d bytes", size)
 				require.Greater(t, r[1], r[0], "%d bytes", size)
 				if i < len(drops)-1 {
@@ -881,7 +881,7 @@ func TestDeviceDropsWhatIsWritten(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, int64(len(drops)), size/(10*mib))
 		}
-		// What was kept before is dropped with the rest, and somebody may change his mind.
+		// Data that was kept before is dropped with the rest, and the answer may change.
 		drops := write(60e6, func(off int64) { wanted.Store(off > 20e6 && off < 40e6) })
 		require.Zero(t, drops[0][0])
 		require.Less(t, drops[len(drops)-1][1], int64(42e6))
@@ -913,7 +913,7 @@ func TestDeviceDropsWhatIsWritten(t *testing.T) {
 }
 
 // Files and file systems of all kinds at once, with pauses and errors; in some
-// rounds the run is stopped. Whoever waits for ever makes it fail.
+// rounds the run is stopped. A goroutine that waits for ever makes it fail.
 func TestDeviceNeverWaitsForEver(t *testing.T) {
 	for seed := range uint64(300) {
 		bubble(t, fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -1108,7 +1108,7 @@ func TestDeviceHoldKeepsWritersFromSubmitting(t *testing.T) {
 			b.Finish()
 		})
 		last.Wrote(short.write(1000), 1000)
-		last.Finish() // nobody waits for the end of a file
+		last.Finish() // no goroutine waits for the end of a file
 		time.Sleep(time.Hour)
 		d.Drain()
 		d.Release()

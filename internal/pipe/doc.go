@@ -6,12 +6,15 @@
 //   - lane: a channel and the goroutine behind it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole, on their way
 //
-// To follow a block, read Move and read in stream.go, send in flow.go, the loop of a lane in
-// (*lanes).add, and take in sink.go. Device, Behind and Group bound what is unwritten on a
-// device.
+// To follow a block, begin with Move and read (stream.go) and send (flow.go). The loop of a
+// lane is in (*lanes).add, and a sink gets the block in take (sink.go). Device, Behind and
+// Group limit the unwritten data of a device.
 //
-// The rules of the channels are those of the engine: the sender closes its channel, once,
-// on every path; only the reader watches the context, lanes drain until close and release
-// every block; a block has one writer until it is sent and is read-only from then on; no
-// goroutine waits for a second block while holding one; no goroutine outlives the call.
+// The rules of the channels are those of the engine:
+//
+//   - The sender closes its channel, once, on every path.
+//   - Only the reader watches the context. Lanes drain until close and release every block.
+//   - A block has one writer until it is sent and is read-only from then on.
+//   - No goroutine waits for a second block while holding one.
+//   - No goroutine outlives the call.
 package pipe

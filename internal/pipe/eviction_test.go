@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Nobody asks of each window of a file that is nothing but one hole.
+// Eviction does not query each window of a file that is a single hole.
 func TestEvictionOfAHugeFile(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	path := filepath.Join(dir, "f")
@@ -39,9 +39,9 @@ func TestEvictionOfAHugeFile(t *testing.T) {
 	require.Equal(t, info.Size, v.dropped)
 }
 
-// What was cached before stays, window by window, also in a second reading and in
+// Data that was cached before stays, window by window, also in a second reading and in
 // one that begins between two windows.
-func TestEvictionLeavesWhatWasThere(t *testing.T) {
+func TestEvictionLeavesEarlierPages(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	require.NoError(t, os.WriteFile(path, treetest.Pattern(4*evictWindow+5000, 1), 0o600))
@@ -66,7 +66,7 @@ func TestEvictionLeavesWhatWasThere(t *testing.T) {
 		}
 		return windows
 	}
-	_, err = f.ReadAt(buf[:4096], evictWindow+4096) // somebody has a page of the second window
+	_, err = f.ReadAt(buf[:4096], evictWindow+4096) // another program has a page of the second window
 	require.NoError(t, err)
 	before := cached()
 	require.True(t, before[1])

@@ -11,11 +11,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// flow sends the pieces of one file to its digests and sinks. With as many files under way
-// as there are cores it works sequentially, in the reader's goroutine and one buffer, which
-// costs the least. If a core would be idle, because there are fewer files or because this
-// one waits for a device, each digest and each sink has a lane, so that reading, hashing
-// and writing overlap.
+// flow sends the pieces of one file to its digests and sinks. If at least as many files as cores are in progress, it
+// works sequentially, in the reader's goroutine and one buffer, which costs the least. If
+// a core would be idle, each digest and each sink has a lane, so that reading, hashing and
+// writing overlap. A core is idle if there are fewer files, or this one waits for a device.
 type flow struct {
 	pipe       *Pipe
 	set        *hash.Set
@@ -29,8 +28,8 @@ type flow struct {
 	round round
 }
 
-// taker receives the pieces, besides the digests: a Sink, or an Output. It is used by one
-// goroutine at a time, whose clock it gets and sets to writing.
+// taker receives the pieces, besides the digests: a Sink, or an Output. One
+// goroutine at a time calls it. It gets the clock of that goroutine and sets it to writing.
 type taker interface {
 	take(q piece, c *timing.Clock)
 	failed() bool // it takes no more pieces
@@ -50,8 +49,8 @@ type round struct {
 // otherwise.
 const sequentialBlocks = 8
 
-// slowest is how long a byte may take to be read and written before the file is
-// taken to wait for a device (250 MB/s); from memory and into it that is 1 ns.
+// slowest is the time to read and write a byte above which flow assumes that the file waits
+// for a device (250 MB/s). From memory to memory a byte needs 1 ns.
 const slowest = 4 * time.Nanosecond
 
 // newFlow begins a flow. It sets the clock, which may be nil, to reading the file until the

@@ -84,8 +84,8 @@ func bubbled() int {
 // consumers are the lanes of a file in flowing.
 const consumers = 2 + 2
 
-// With as many files under way as cores, a file is taken in turn to its end.
-func TestFilesAreTakenInTurnWhileNoCoreIsIdle(t *testing.T) {
+// With as many files in progress as cores, the flow stays sequential to the end of a file.
+func TestFlowIsSequentialWhileNoCoreIsIdle(t *testing.T) {
 	lanes, _ := flowing(t, int64(runtime.GOMAXPROCS(0))-1, nil)
 	require.Zero(t, lanes)
 }
@@ -133,9 +133,9 @@ func TestFilesGetLanesWhereADeviceWaits(t *testing.T) {
 	}
 }
 
-// A mark in turn is what it is through lanes: the digests can go on from there, and
-// the sinks have all that is before it. In turn nothing is behind it.
-func TestMarksInTurnAreThoseOfLanes(t *testing.T) {
+// A mark in a sequential flow is the same as through lanes: the digests can continue from
+// there, and the sinks have all data before it. A sequential flow has no data after it.
+func TestSequentialMarksAreThoseOfLanes(t *testing.T) {
 	const size, every = 41*testBlock + 99, 4 * testBlock
 	cores := int64(runtime.GOMAXPROCS(0))
 	dir := treetest.MemoryDir(t)
@@ -190,8 +190,8 @@ func TestMarksInTurnAreThoseOfLanes(t *testing.T) {
 	require.Equal(t, marks[0], marks[1])
 }
 
-// A sink that fails is given nothing more, in turn and through lanes, and the other
-// gets all.
+// A sink that fails gets no more data, in a sequential flow and through lanes, and the
+// other sink gets everything.
 func TestASinkFailsAlone(t *testing.T) {
 	cores := int64(runtime.GOMAXPROCS(0))
 	dir := treetest.MemoryDir(t)
@@ -236,7 +236,7 @@ func TestASinkFailsAlone(t *testing.T) {
 				if all {
 					require.Zero(t, whole)
 					require.EqualValues(t, 2, failed.Load())
-					require.Less(t, reads.Load(), int64(40), "nobody wants the rest")
+					require.Less(t, reads.Load(), int64(40), "no lane needs the rest")
 				} else {
 					require.Equal(t, 1, whole)
 				}

@@ -69,7 +69,7 @@ func (g *Gauge) run() {
 		}
 		var most, rate int64
 		for _, d := range g.devices {
-			// What is written twice to one device counts once, as it is read.
+			// Data that is written twice to one device counts once, as it is read.
 			n := d.Unwritten() / d.Copies
 			d.show(n)
 			if n >= most {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-// The counters tell of the device that has most unwritten, and what is written twice
-// to one counts once; when the context ends, nobody waits for a device any more.
+// The counters are those of the device with most unwritten data. Data that is written
+// twice to one device counts once. When the context ends, no goroutine waits for a device.
 func TestGaugeCountsTheDeviceWithMostUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, speed = 64 << 20, 4 << 20

@@ -6,8 +6,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// Group counts the bytes of small files on one file system. They are closed, and
-// unwritten until the file system is flushed.
+// Group counts the bytes of small files on one file system. The files are closed,
+// and their data is unwritten until the file system is flushed.
 type Group struct {
 	device *Device
 	flush  chan<- struct{}
@@ -59,9 +59,9 @@ func (g *Group) ask(least int64) {
 	}
 }
 
-// Mark returns the bytes added so far. It is called before a flush begins, and
-// every flush must end with Flushed, even if it fails: the group does not ask again for a
-// flush of the same bytes.
+// Mark returns the bytes added so far. Call it before a flush, and
+// end every flush with Flushed, even if it fails: the group does not request another flush
+// of the same bytes.
 func (g *Group) Mark() int64 {
 	d := g.device
 	d.mu.Lock()

@@ -24,8 +24,8 @@ func (s *Sink) step() int64 {
 	return min(offloadStep, d.chunkSize())
 }
 
-// offloads reports whether the system may copy the file by itself: no byte of it
-// has to be seen, or to wait.
+// offloads reports whether the system may copy the file without Sealift reading it: no
+// digest, limit or transformation needs its bytes.
 func (f *flow) offloads(sinks []*Sink) bool {
 	if f.set.Len() > 0 || len(sinks) != 1 || f.pipe.Limiter != nil {
 		return false
@@ -34,11 +34,11 @@ func (f *flow) offloads(sinks []*Sink) bool {
 	return !s.Clone && !s.Sparse && s.Refused != nil && !s.Refused.Load()
 }
 
-// offload lets the system copy src to the flow's only sink s from start on, and
-// returns how far it has come: to the end, or to where reading and writing has to
+// offload lets the system copy src to the flow's only sink s from start on, and returns the
+// offset that it has reached. That is the end, or the point where reading and writing has to
 // continue. They continue after every refusal and at every end that comes too early,
 // because only reading shows whether the file has shrunk or cannot be copied in this way.
-// The bytes that were copied until then are right.
+// The bytes before that offset are correct.
 func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start int64, holes bool, read func(off int64)) (off int64, err error) {
 	dataEnd := size
 	if holes {

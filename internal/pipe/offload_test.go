@@ -117,7 +117,7 @@ func rangeSource(t *testing.T, sys *fsys.FS, dir string, parts ...stretch) (d *f
 	return d, src, info, content
 }
 
-// rangeSink may be written by the system. The device is told, where there is one.
+// rangeSink may be written by the system. The device, if any, is informed.
 func rangeSink(t *testing.T, d *fsys.Dir, device *Device) (*Sink, *watchedFile) {
 	t.Helper()
 	s := sinks(t, d, 1)[0]
@@ -144,8 +144,8 @@ func skipWithoutRanges(t *testing.T, d *fsys.Dir, src *fsys.File) {
 	}
 }
 
-// What the system copies is the file, with its holes, and is seen while it grows:
-// it is counted, the device is told, and marks say how far it has come.
+// The system copies the file with its holes. Progress is visible meanwhile: bytes are
+// counted, the device is informed, and marks have the offset.
 func TestOffloadCopiesDataAndHoles(t *testing.T) {
 	const unit = offloadUnit
 	files := map[string][]stretch{
@@ -200,7 +200,7 @@ func TestOffloadCopiesDataAndHoles(t *testing.T) {
 						require.Greater(t, m.Off, info.Size-4*unit)
 						end := start
 						for _, chunk := range watched.chunks {
-							require.Equal(t, end, chunk[0], "the device is told of all that is written")
+							require.Equal(t, end, chunk[0], "the device gets all written data")
 							end = chunk[1]
 						}
 						require.Equal(t, info.Size, end)
@@ -214,7 +214,7 @@ func TestOffloadCopiesDataAndHoles(t *testing.T) {
 }
 
 // Refused, whenever that is, the file is read and written from there on.
-func TestOffloadRefusedGoesOnByReadingAndWriting(t *testing.T) {
+func TestRefusedOffloadContinuesByReadingAndWriting(t *testing.T) {
 	for _, refusal := range []struct {
 		err  error
 		pair bool
@@ -249,7 +249,7 @@ func TestOffloadRefusedGoesOnByReadingAndWriting(t *testing.T) {
 				s.Behind.Finish()
 				require.True(t, string(content) == string(written(t, s)))
 
-				// The next file is told.
+				// The next file reports it.
 				next, _ := rangeSink(t, d, nil)
 				next.Refused = s.Refused
 				before := c.ranges
@@ -298,8 +298,8 @@ func TestOffloadOfAFileThatShrinks(t *testing.T) {
 	}
 }
 
-// What says that it ends at once may have content.
-func TestOffloadOfWhatTheSystemCannotTell(t *testing.T) {
+// A file that reports a size of 0 may have content.
+func TestOffloadOfFilesWithoutASize(t *testing.T) {
 	want, err := os.ReadFile("/proc/version")
 	require.NoError(t, err)
 	sys := new(fsys.FS)
@@ -391,7 +391,7 @@ func TestOffloadStoppedHasAllThatWasCounted(t *testing.T) {
 	}
 }
 
-// Whoever has to see the bytes, or to bound them, keeps the system from it.
+// The system does not copy files whose bytes a digest needs or a limit counts.
 func TestOffloadIsNotForAll(t *testing.T) {
 	sys := new(fsys.FS)
 	d, src, info, content := rangeSource(t, sys, treetest.MemoryDir(t), dense(3))
@@ -420,7 +420,7 @@ func TestOffloadIsNotForAll(t *testing.T) {
 			c := count(sys, p, nil)
 			n, err := p.Move(t.Context(), src, info, set, out, MoveOptions{})
 			require.NoError(t, err)
-			if name != "direct write" { // which the seam refuses by itself
+			if name != "direct write" { // which the offload refuses itself
 				require.Zero(t, c.ranges)
 			}
 			require.Positive(t, c.writes)

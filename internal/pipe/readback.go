@@ -8,9 +8,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// dropUnit is how much of a file is read before it is dropped from the page
-// cache: a multiple of what DropCacheBehind asks for, and little beside what a
-// page cache holds.
+// dropUnit is the part of a file that is read before it is dropped from the page cache. It
+// is a multiple of the unit of DropCacheBehind, and small compared with a page cache.
 const dropUnit = 8 << 20 // bytes
 
 // ReadBack computes the digests of src, as Move does without sinks. The cache mode says

@@ -59,8 +59,8 @@ func TestReadBackDigestsInEveryMode(t *testing.T) {
 	}
 }
 
-// What is read from the device cannot have come from memory: it is told for a
-// disk, with and without bypassing the cache.
+// For a disk, ReadBack reports that data came from the device and not from memory, with and
+// without bypassing the cache.
 func TestReadBackReportsTheDevice(t *testing.T) {
 	dir := t.TempDir()
 	d := openDir(t, dir)
@@ -115,8 +115,8 @@ func TestReadBackOfAMappedFile(t *testing.T) {
 	}
 }
 
-// A file that is not as long as it was: what was read is said, and is what the
-// digest is of. Whoever compares it with what should be there finds out.
+// A file has another size than before. The digest is that of the bytes that were read,
+// and their number is returned, so the caller can compare it with the expected size.
 func TestReadBackOfAFileOfAnotherSize(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, dir := range []string{treetest.MemoryDir(t), t.TempDir()} {
@@ -220,8 +220,8 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 	}
 }
 
-// Whatever fails, and whenever it is stopped, all blocks come home and no
-// goroutine stays; an error is told, and nothing is read after it.
+// After any failure and any stop, all blocks are released and no goroutine stays. An error
+// is returned, and nothing is read after it.
 func TestReadBackGivesAllBlocksBack(t *testing.T) {
 	for _, dir := range []string{treetest.MemoryDir(t), t.TempDir()} {
 		for name, size := range map[string]int{"inline": 3000, "big": 40 * testBlock} {
@@ -286,7 +286,7 @@ func TestReadBackWithAnEndedContextReadsNothing(t *testing.T) {
 			src, info, err := d.Open("f")
 			require.NoError(t, err)
 			p := mover(testBlock, 1, testBlock, false)
-			busy, err := p.Pool.Get(t.Context()) // the only one: nobody can take it
+			busy, err := p.Pool.Get(t.Context()) // the only one: no other goroutine can get it
 			require.NoError(t, err)
 			_, _, err = p.ReadBack(ctx, src, info, freshSet(), cache, nil, timing.None)
 			require.ErrorIs(t, err, context.Canceled)

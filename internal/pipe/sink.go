@@ -118,9 +118,8 @@ func (s *Sink) Finish(size int64) {
 // also the block size of most file systems.
 const sparseUnit = 4096 // bytes
 
-// EachRun takes data, which is at the offset off of a file, apart into the longest
-// runs that are zeros, and worth a hole, and those that are not, until yield
-// returns false.
+// EachRun splits data, which is at the offset off of a file, into the longest runs of zeros
+// that are worth a hole, and the runs between them. It stops when yield returns false.
 func EachRun(data []byte, off int64, yield func(part []byte, off int64, zero bool) (more bool)) {
 	for len(data) > 0 {
 		n := min(len(data), sparseUnit-int(off%sparseUnit))

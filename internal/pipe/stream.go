@@ -88,7 +88,7 @@ func (p *Pipe) Move(ctx context.Context, src *fsys.File, info fsys.Info, set *ha
 	if err != nil || !more {
 		return total, err
 	}
-	// It is longer than info.Size, as in /proc, or it has grown. It is written again.
+	// It is longer than info.Size, as in /proc, or it has grown. Sealift writes it again.
 	set.Reset()
 	return p.stream(ctx, src, info, false, set, sinks, MoveOptions{Read: o.Read, Clock: o.Clock, From: o.From})
 }

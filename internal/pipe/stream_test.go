@@ -171,7 +171,7 @@ func TestTransferWithHoles(t *testing.T) {
 
 // Where the system does not tell where holes are, a file that has some is read as a
 // whole, and its zeros become holes.
-func TestTransferWhereHolesAreNotTold(t *testing.T) {
+func TestTransferWithoutReportedHoles(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	const hole, size = 1 << 20, 3 << 20
@@ -224,7 +224,7 @@ func TestTransferOfAHugeHole(t *testing.T) {
 	require.LessOrEqual(t, blocksOf(t, out[0]), int64(8192))
 }
 
-// Whatever fails, and whenever the run is stopped, all blocks come home.
+// After any failure and any stop, all blocks are released.
 func TestTransferGivesAllBlocksBack(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "inline"), treetest.Pattern(3000, 1), 0o600))

@@ -57,7 +57,7 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 		want        seconds    // of the source, the CPU, what was asked for, the destination
 		queue       int        // seconds that the reader waits for the lane of the destination
 	}{
-		// Eight blocks are taken in turn, then reading and writing overlap.
+		// Eight blocks are sequential, then reading and writing overlap.
 		"slow source":              {"long", true, 3, 1, 9, 0, seconds{blocks * 3, 0, 0, sequential + 1}, 1},
 		"slow destination":         {"long", true, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
 		"the lane has all blocks":  {"long", true, 1, 3, 2, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
@@ -186,8 +186,8 @@ func TestTheSlowestLaneIsToBlame(t *testing.T) {
 	}
 }
 
-// Whoever waits for a block that others have waits for what those wait for.
-func TestWaitingForOthersBlocksIsNobodys(t *testing.T) {
+// A wait for a block of another goroutine has no place: the other goroutine is measured.
+func TestWaitingForOthersBlocksHasNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := mover(testBlock, 2, testBlock, false)
 		busy, err := p.Pool.Get(t.Context())
@@ -213,7 +213,7 @@ func TestWaitingForOthersBlocksIsNobodys(t *testing.T) {
 	})
 }
 
-// Waiting for the window is the destination's, whoever waits.
+// Waiting for the window is charged to the destination, whichever goroutine waits.
 func TestTheWindowIsTheDestinations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := NewDevice(DeviceOptions{Window: 1 << 20, Ranges: true})
@@ -238,9 +238,9 @@ func TestTheWindowIsTheDestinations(t *testing.T) {
 	})
 }
 
-// What the system copies by itself is charged to the destination, or to the source if
-// nothing of it was in memory and unwritten data is waited for elsewhere.
-func TestWhoAnOffloadedTransferWaitsFor(t *testing.T) {
+// An offloaded transfer is charged to the destination, or to the source if nothing of it was
+// in memory and another place waits for unwritten data.
+func TestPlaceOfAnOffloadedTransfer(t *testing.T) {
 	const size = 3*offloadStep + 1
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), treetest.Pattern(size, 1), 0o600))

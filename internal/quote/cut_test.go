@@ -52,8 +52,8 @@ func TestTheHeadOfATextIsWholeCharacters(t *testing.T) {
 	}
 }
 
-// FuzzCut shortens names: what is left is as wide as there is room for, or nearly, and
-// is whole characters of the beginning and the end.
+// FuzzCut shortens names: the rest fills the available width, or nearly, and
+// consists of complete characters of the beginning and the end.
 func FuzzCut(f *testing.F) {
 	f.Add("home/ann/\U0001f468\u200d\U0001f469\u200d\U0001f467/film.mkv", uint8(9), true)
 	f.Add("x"+strings.Repeat("\u0301", 100)+"\u0c15\u0c4d\u0c37\x1b\xff", uint8(0), false)

@@ -1,11 +1,10 @@
 // Package quote makes names and messages from elsewhere fit for terminals and
 // logs: nothing in the result moves the cursor, reorders the line, or hides.
 //
-// Escaped are control characters (C0, DEL, C1), bytes that are not UTF-8, and
-// every rune that is invisible or not printable: format characters with the
-// bidirectional and zero-width ones among them, line and paragraph
-// separators, spaces other than U+0020, fillers, variation selectors, and
-// private or unassigned code points.
+// It escapes control characters (C0, DEL, C1), bytes that are not UTF-8, and every rune
+// that is invisible or not printable. These are format characters (also bidirectional and
+// zero-width ones), line and paragraph separators, and spaces other than U+0020. Fillers,
+// variation selectors, and private or unassigned code points are escaped as well.
 package quote
 
 import (
@@ -83,12 +82,11 @@ func appendEscaped(out []byte, b byte) []byte {
 	return fmt.Appendf(out, `\x%02x`, b)
 }
 
-// Text returns free text, such as an error message from elsewhere, with
-// dangerous characters escaped and nothing else changed: control characters
-// below 0x80 and invalid bytes as \xNN, other runes as \uNNNN or \UNNNNNNNN.
-// It is for people: backslashes and quotes stay as they are, so the escapes
-// cannot be told from the same text written out. Text that holds nothing
-// dangerous is returned as it is, without allocation.
+// Text returns free text, for example an error message from elsewhere, with dangerous
+// characters escaped and nothing else changed. Control characters below 0x80 and invalid
+// bytes become \xNN, other runes \uNNNN or \UNNNNNNNN. The result is for people:
+// backslashes and quotes are unchanged, so an escape looks like the same text
+// written out. Text that contains nothing dangerous is returned as it is, without allocation.
 func Text(s string) string {
 	i := safePart(s)
 	if i == len(s) {
@@ -138,10 +136,10 @@ func scan(s string) (size int, safe bool) {
 	return n, visible(c)
 }
 
-// visible reports whether a rune beyond ASCII shows. [unicode.IsPrint] rules
-// out Cc, Cf, Zl, Zp, Co, Cn and all spaces; the two tables hold the
-// characters that are letters or marks by category and yet draw nothing, and
-// U+2800 is the symbol that is blank by design.
+// visible reports whether a rune beyond ASCII shows. [unicode.IsPrint] excludes
+// Cc, Cf, Zl, Zp, Co, Cn and all spaces. The two tables have the characters that are
+// letters or marks by category and draw nothing. U+2800 is a symbol that is blank by
+// design.
 func visible(c rune) bool {
 	return unicode.IsPrint(c) &&
 		!unicode.Is(unicode.Other_Default_Ignorable_Code_Point, c) &&

@@ -130,8 +130,8 @@ func unquote(t testing.TB, s string) string {
 	return string(out)
 }
 
-// firstByte reads the first byte that s stands for inside $'...', and how
-// much of s it takes.
+// firstByte returns the first byte that s encodes inside $'...', and the number of
+// bytes of s that encode it.
 func firstByte(s string) (b byte, size int, ok bool) {
 	if s[0] != '\\' {
 		return s[0], 1, s[0] != '\''

@@ -27,7 +27,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// faults makes operations fail; rule is told how many of the kind came before, for
+// faults makes operations fail; rule gets the number of earlier operations of the kind, for
 // this name.
 func faults(rule func(op fsys.Op, name string, nth int) error) *fsys.FS {
 	var mu sync.Mutex
@@ -93,8 +93,8 @@ func TestAllOutputsFail(t *testing.T) {
 	require.Empty(t, o.summary.Digests)
 }
 
-// An error of forcing is told once, and not asked for again.
-func TestForcingFails(t *testing.T) {
+// A sync error is reported once, and the sync is not retried.
+func TestSyncFails(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in, out := write(t, filepath.Join(dir, "in"), []byte("content")), write(t, filepath.Join(dir, "out"), nil)
@@ -114,8 +114,8 @@ func TestForcingFails(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "m"))
 }
 
-// What is new is forced with its name, what stood there without, and nothing twice.
-func TestForcing(t *testing.T) {
+// A new file is synced with its name, an existing one without, and nothing twice.
+func TestSync(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	in := write(t, filepath.Join(dir, "in"), []byte("content"))
@@ -194,7 +194,7 @@ func TestReadingIsRepeated(t *testing.T) {
 }
 
 // The reader of standard output goes away.
-func TestNobodyReads(t *testing.T) {
+func TestOutputWithoutAReader(t *testing.T) {
 	r, w := pair(t)
 	ended := make(chan outcome, 1)
 	go func() {
@@ -209,7 +209,7 @@ func TestNobodyReads(t *testing.T) {
 	require.Contains(t, o.texts(), "'-': write: broken pipe after ")
 }
 
-// Whatever it waits for, a stop ends it, and what has been copied is told.
+// A stop ends every wait, and the run reports the copied data.
 func TestStopped(t *testing.T) {
 	stopped := fmt.Errorf("stopped by a test")
 	dir := t.TempDir()
@@ -282,7 +282,7 @@ func TestFlagsStay(t *testing.T) {
 	}
 }
 
-// Fifos are opened after everything else was looked at, and both ends wait.
+// Fifos are opened after everything else was checked, and both ends wait.
 func TestFifos(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -347,7 +347,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// The input has changed while it was read: nobody knows what the digest is of.
+// The input has changed while it was read: the digest has no known content.
 func TestManifestOfAnInputThatChanges(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -389,8 +389,8 @@ func TestManifestOfAnOutputThatIsReplaced(t *testing.T) {
 	}
 }
 
-// While a fifo keeps the run waiting, others use its outputs: nothing of theirs goes
-// with a run that ends before it has begun, and nothing stays below one that begins.
+// While the run waits for a fifo, other processes use its outputs. A run that ends before it
+// begins removes nothing of theirs. A run that begins leaves no old data below its own.
 func TestOutputsChangeWhileAFifoWaits(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	fifo, out := filepath.Join(dir, "fifo"), filepath.Join(dir, "out")
@@ -472,8 +472,7 @@ func TestManifestIsMerged(t *testing.T) {
 	require.Equal(t, []any{"m", 3, 1}, []any{s.Manifest, s.Lines, s.Dropped})
 }
 
-// Every operation that can fail is told of when it does, or the run has done all
-// that it was asked for without it.
+// The run reports each operation that fails, or completes the request without it.
 func TestFaultSweep(t *testing.T) {
 	mayBeSilent := []string{
 		"stream.(*run).isFifo(", "fsys.(*FS).openStream(", // opening itself meets it again
@@ -530,8 +529,8 @@ func TestFaultSweep(t *testing.T) {
 				require.True(t, bytes.Equal(content, read(t, "a")), "%s#%d", op, nth)
 				continue
 			}
-			require.False(t, quiet, "%s#%d was not told:\n%s", op, nth, stack)
-			if !strings.Contains(stack, "fsys.(*Dir).Sync(") { // else it is there, and told not to be safe
+			require.False(t, quiet, "%s#%d was not reported:\n%s", op, nth, stack)
+			if !strings.Contains(stack, "fsys.(*Dir).Sync(") { // else it exists, and is reported as not durable
 				require.NoFileExists(t, "m", "%s#%d", op, nth)
 			}
 			if _, refused := o.err.(*failure.RefusedError); refused {

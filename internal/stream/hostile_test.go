@@ -17,9 +17,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Somebody exchanges a name that the user has given, before each operation in turn.
-// Whatever is opened then, an output that nobody has touched holds what the digest is
-// of, the manifest lists nothing else, and nothing is removed.
+// Another process exchanges a name that the user has given, before each operation. An
+// output that it has not touched has the content of the digest, the manifest lists nothing
+// else, and nothing is removed.
 func TestExchanged(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	t.Chdir(dir)

@@ -27,7 +27,7 @@ func (r *run) checkManifest() error {
 		possible = possible || out.canBeListed(r.seek)
 	}
 	if !possible {
-		return refuse(errors.New("there is nothing to list: no output is a file or a device that will hold the stream and nothing else, and the input is not read as a whole"))
+		return refuse(errors.New("there is nothing to list: no output is a file or a device that will hold the stream and nothing else, and the input is not read completely"))
 	}
 	format := manifest.FormatOf(r.opts.Hashes[0])
 	if len(r.opts.Hashes) > 1 {
@@ -79,8 +79,8 @@ func (r *run) leadsTo(name string, s *fsys.Stream) (bool, error) {
 	return now.ID == s.Info.ID, err
 }
 
-// isStream reports whether the output holds the stream and nothing else. It is asked
-// before the output is closed.
+// isStream reports whether the output holds the stream and nothing else. Call it before
+// the output is closed.
 func (o *output) isStream() (bool, error) {
 	if o.failed || !o.canBeListed(o.base) {
 		return false, nil
@@ -141,7 +141,7 @@ func (r *run) list() error {
 		}
 	}
 	if len(names) == 0 {
-		return errors.New("it was not written, since there is nothing to list: no output holds the stream and nothing else, and the input was not read as a whole")
+		return errors.New("it was not written, since there is nothing to list: no output holds the stream and nothing else, and the input was not read completely")
 	}
 	for _, name := range names {
 		entry := manifest.Entry{Path: filepath.ToSlash(name), Digests: r.set.Digests(), Size: r.in.total, Mtime: r.in.Info.Mtime.Sec}

@@ -13,8 +13,8 @@ import (
 // standard is the name of standard input and output.
 const standard = "-"
 
-// open opens the input and the outputs and refuses what makes no sense, before
-// anything is written. What it has created goes with undo.
+// open opens the input and the outputs and refuses invalid combinations, before anything is
+// written. undo removes the files that it has created.
 func (r *run) open() error {
 	o := r.opts
 	var ok [3]bool
@@ -29,7 +29,7 @@ func (r *run) open() error {
 		return failure.Refuse("so many blocks are more bytes than 64 bits can count")
 	}
 	r.outputs = make([]*output, len(o.Outputs))
-	// A fifo waits for whoever opens its other end: it comes when nothing else is left.
+	// Opening a fifo waits for the other end, so fifos are opened last.
 	for _, fifos := range []bool{false, true} {
 		if err := r.openKind(fifos); err != nil {
 			return err
@@ -215,8 +215,8 @@ func (o *output) place(seek int64) error {
 	return nil
 }
 
-// undo removes the files that were created, since nothing was written. Somebody else
-// may have filled or replaced them while a fifo kept the run waiting.
+// undo removes the files that were created, since nothing was written. Another
+// process may have filled or replaced them while the run waited for a fifo.
 func (r *run) undo() {
 	for _, out := range r.outputs {
 		if out != nil && out.created {

@@ -30,7 +30,7 @@ type Options struct {
 
 	NoTruncate bool // what an output holds behind the stream stays
 	Sparse     bool // zeros become holes
-	Unsynced   bool // nothing is forced to a device
+	Unsynced   bool // nothing is flushed to a device
 	Cache      pipe.CacheMode
 
 	Hashes   []hash.Algorithm

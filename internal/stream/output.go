@@ -33,12 +33,12 @@ type output struct {
 
 	mu struct {
 		sync.Mutex
-		unsafe error // of writing back, told by the device's goroutine
+		unsafe error // a writeback error, reported by the device's goroutine
 	}
 }
 
-// prepare truncates the file. A fifo may have kept the run waiting since it was
-// opened: what stands in it is looked at again.
+// prepare truncates the file. The run may have waited for a fifo since the file
+// was opened, so prepare reads its state again.
 func (o *output) prepare() error {
 	if o.to.Info.Kind != fsys.Regular || !o.to.Seeks {
 		return nil
@@ -55,8 +55,8 @@ func (o *output) prepare() error {
 	return o.to.Truncate(o.base)
 }
 
-// Put implements pipe.Output. What fails is told at once, with what is safe of it:
-// the others may go on for hours.
+// Put implements pipe.Output. It reports a failure at once, with the number of
+// durable bytes, because the other outputs may continue for hours.
 func (o *output) Put(data []byte, off int64) error {
 	err := o.put(data, off)
 	if err == nil && o.behind != nil {
@@ -98,7 +98,7 @@ func (o *output) write(data []byte, at int64) error {
 	return err
 }
 
-// hole leaves zeros out. What stands there already must not be seen instead.
+// hole leaves zeros out. Old content at their place must not become visible.
 func (o *output) hole(zeros []byte, at int64) error {
 	if o.to.Info.Kind == fsys.BlockDevice && int64(len(zeros)) > o.to.Size-at {
 		return o.write(zeros, at) // a range that leads beyond the end is cut off without an error
@@ -128,14 +128,14 @@ func (o *output) complete() error {
 	return o.to.Truncate(size)
 }
 
-// syncs reports whether there is a device that what was written can be forced to.
+// syncs reports whether the output has a device that can be flushed.
 func (o *output) syncs() bool {
 	return !o.run.opts.Unsynced && (o.to.Info.Kind == fsys.Regular || o.to.Info.Kind == fsys.BlockDevice)
 }
 
-// force forces everything to the device, once. The error of writing back counts
-// even if forcing succeeds: the system tells it once only.
-func (o *output) force() error {
+// flush flushes everything to the device, once. A writeback error counts even if the sync
+// succeeds: the system reports it only once.
+func (o *output) flush() error {
 	if o.behind != nil {
 		o.behind.Finish()
 		o.device.Drain()
@@ -176,7 +176,7 @@ func (o *output) fail(err error) {
 	if o.syncs() {
 		err := o.complete()
 		if err == nil {
-			err = o.force()
+			err = o.flush()
 		}
 		if err == nil {
 			told = fmt.Errorf("%w; %d bytes are on the device", told, o.written)
@@ -193,7 +193,7 @@ func (o *output) finish() {
 		o.fail(err)
 		return
 	}
-	if err := o.force(); err != nil {
+	if err := o.flush(); err != nil {
 		o.failed = true
 		o.run.fail(o.name, failure.StageSync, fmt.Errorf("%w; it is not known what of the %d bytes is on the device", err, o.written))
 	}
@@ -207,7 +207,7 @@ func (o *output) leave() {
 	}
 	if o.name == standard && o.to.Seeks {
 		if o.run.opts.Cache == pipe.CacheDirect {
-			_, _ = o.to.SetDirect(false) // whoever shares the descriptor wants it as it was
+			_, _ = o.to.SetDirect(false) // other processes that share the descriptor expect the old state
 		}
 		if err := o.to.Leave(o.base + o.written); err != nil && !o.failed {
 			o.failed = true

@@ -30,10 +30,9 @@ const (
 	sectorStep = 512  // bytes
 )
 
-// fill reads the next buffer: whole unless the input ends or is at its limit. What
-// comes out of a pipe is passed on as soon as it is whole blocks, as its writer may
-// take his time. An error comes with the bytes before it; no bytes without an error
-// are the end.
+// fill reads the next buffer. It is full unless the input ends or reaches its limit. Data of
+// a pipe is passed on as soon as it has complete blocks, because its writer may be slow. An
+// error comes with the bytes before it; no bytes without an error are the end.
 func (in *input) fill(b []byte, limit int64) (n int, err error) {
 	if limit >= 0 {
 		b = b[:min(int64(len(b)), limit)]
@@ -110,8 +109,8 @@ func (in *input) some(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// restore gives an inherited descriptor back as it was: whoever shares it may write
-// what is not aligned.
+// restore restores the state of an inherited descriptor: other processes that share it may
+// write unaligned data.
 func (in *input) restore() {
 	if in.direct.on {
 		_, _ = in.SetDirect(false) // it was possible to set it
@@ -192,7 +191,7 @@ func (r *run) readError(err error) error {
 	return fmt.Errorf("%w after %d bytes", err, r.in.off)
 }
 
-// warnRepeated tells that all was read in the end.
+// warnRepeated warns that a read failed once and succeeded later.
 func (r *run) warnRepeated(off int64, err error) {
-	r.tell(Event{Warning: true, Err: fmt.Errorf("%s: reading at offset %d was repeated: %w", quote.Name(r.opts.Input), off, err)})
+	r.report(Event{Warning: true, Err: fmt.Errorf("%s: reading at offset %d was repeated: %w", quote.Name(r.opts.Input), off, err)})
 }

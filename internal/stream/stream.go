@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// unitSize is how much is moved at once, in bytes. With a single stream there are
-	// fewer buffers than with the many files of a tree, and larger ones stay in the L2
-	// cache: 512 KiB took a seventh less processor time than 128 KiB.
+	// unitSize is the size of a buffer, in bytes. A single stream has fewer buffers than the
+	// many files of a tree, so larger ones stay in the L2 cache. 512 KiB needed a seventh less
+	// processor time than 128 KiB.
 	unitSize  = 512 << 10
 	queueSize = 4 // buffers that may wait in a lane
 
@@ -59,11 +59,11 @@ type run struct {
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
-// *failure.RefusedError if nothing was written because it makes no sense, the cause
-// of ctx's end if the run was stopped, or else one that has ended the copy early;
-// the summary tells what was done until then, and of everything that went wrong.
-// When Run returns, all its goroutines have ended, but for one that waits for a
-// fifo's other end where the user may open the fifo in one direction only.
+// *failure.RefusedError if Run refused the request and wrote nothing. It is the cause of
+// ctx's end if the run was stopped. Any other error has ended the copy early. The summary
+// has the work until then, and all failures. When Run returns, all its goroutines have
+// ended. The exception is one that waits for the other end of a fifo that the user may open
+// in one direction only.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	stop, err := fsys.NewStop()
@@ -122,7 +122,7 @@ func (r *run) setBuffers() {
 	}
 }
 
-// setTotals tells how much there is to copy, where that is known.
+// setTotals sets the number of bytes to copy, if it is known.
 func (r *run) setTotals() {
 	total := r.left
 	if r.in.Seeks && r.in.Size > 0 {
@@ -183,7 +183,7 @@ func (r *run) bypass(name string, s *fsys.Stream) bool {
 // warnDirect says once that the page cache is not bypassed.
 func (r *run) warnDirect(name string, err error) {
 	r.noDirect.Do(func() {
-		r.tell(Event{Warning: true, Err: fmt.Errorf("the page cache cannot be bypassed at %s: %w", quote.Name(name), err)})
+		r.report(Event{Warning: true, Err: fmt.Errorf("the page cache cannot be bypassed at %s: %w", quote.Name(name), err)})
 	})
 }
 
@@ -263,7 +263,7 @@ func (r *run) move() error {
 	return r.ctx.Err()
 }
 
-// finish completes the outputs, side by side: each may wait for its own device.
+// finish completes the outputs at the same time: each may wait for its own device.
 func (r *run) finish() {
 	var group sync.WaitGroup
 	for _, out := range r.outputs {
@@ -298,7 +298,7 @@ func (r *run) leaveInput() {
 	}
 }
 
-// judge tells what has ended the reading. The error is for the caller to tell.
+// judge finds the reason for the end of the reading. The caller reports the error.
 func (r *run) judge(read error) error {
 	r.complete = read == nil
 	switch cause := context.Cause(r.ctx); {
@@ -325,10 +325,10 @@ func (r *run) safe() string {
 
 func (r *run) fail(name string, stage failure.Stage, err error) {
 	r.errors.Add(1)
-	r.tell(Event{Err: &failure.FileError{Path: name, Stage: stage, Err: err}})
+	r.report(Event{Err: &failure.FileError{Path: name, Stage: stage, Err: err}})
 }
 
-func (r *run) tell(e Event) {
+func (r *run) report(e Event) {
 	if r.opts.Report != nil {
 		r.opts.Report(e)
 	}

@@ -73,7 +73,7 @@ func streamIn(ctx context.Context, sys *fsys.FS, in string, outs []string, chang
 	return o
 }
 
-// succeeds demands a run that has nothing to tell.
+// succeeds demands a run that has nothing to report.
 func succeeds(t require.TestingT, o outcome) *Summary {
 	require.NoError(t, o.err)
 	require.Empty(t, o.events)
@@ -98,8 +98,8 @@ func digest(b []byte) []byte {
 	return sum[:]
 }
 
-// Whatever is counted, skipped and sought, in blocks or bytes, the files are those
-// of dd, and so are the records.
+// For each count, skip and seek, in blocks or bytes, the files and the records equal those
+// of dd.
 func TestLikeDD(t *testing.T) {
 	if out, err := exec.Command("dd", "--version").Output(); err != nil || !bytes.Contains(out, []byte("coreutils")) {
 		t.Skip("this compares with GNU dd")
@@ -195,7 +195,7 @@ func pair(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// What comes in pieces is whole blocks, and a block does not wait for the next one.
+// Short reads become full blocks, and a block does not wait for the next one.
 func TestPipesAreFilled(t *testing.T) {
 	inR, inW := pair(t)
 	outR, outW := pair(t)
@@ -225,7 +225,7 @@ func TestPipesAreFilled(t *testing.T) {
 	require.Equal(t, digest(content), s.Digests[0])
 }
 
-// Somebody else reads the rest.
+// Another process reads the rest.
 func TestNothingIsReadBeyondTheCount(t *testing.T) {
 	r, w := pair(t)
 	content := treetest.Pattern(50_000, 1)
@@ -280,7 +280,7 @@ func TestStandardOutputIsContinued(t *testing.T) {
 			succeeds(t, stream(t.Context(), in, []string{"-"}, func(o *Options) {
 				o.Stdout, o.Seek = f, Amount{N: c.seek, Bytes: true}
 			}))
-			_, err = f.WriteString("!") // whoever has the descriptor, too
+			_, err = f.WriteString("!") // another process with the descriptor
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
 			require.Equal(t, c.want, string(read(t, out)))
@@ -288,7 +288,7 @@ func TestStandardOutputIsContinued(t *testing.T) {
 	}
 }
 
-// What is appended is written back where it is.
+// Appended data is written back at its place.
 func TestAppendedIsFollowed(t *testing.T) {
 	out := write(t, filepath.Join(t.TempDir(), "out"), []byte("1234567890"))
 	f, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
@@ -305,8 +305,8 @@ func TestAppendedIsFollowed(t *testing.T) {
 	require.EqualValues(t, 10, o.base)
 }
 
-// What makes no sense is refused before anything is written or truncated, and
-// leaves no file behind.
+// Invalid requests are refused before anything is written or truncated, and leave no file
+// behind.
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -335,8 +335,8 @@ func TestRefusals(t *testing.T) {
 		{"in", []string{"old", "-"}, func(o *Options) { o.Seek.N, o.Stdout = 1, w }, "'-': --seek is not possible"},
 		{"in", []string{"old", "-"}, func(o *Options) { o.Seek.N, o.Stdout = 1, appended }, "'-': --seek is not possible"},
 		{"appended", []string{"old", "-"}, func(o *Options) { o.Stdout = appended }, "'appended' and '-' are the same regular file"},
-		{"fifo", []string{"old", "no/such"}, nil, "'no/such': no such file or directory"}, // nobody writes
-		{"in", []string{"fifo", "in"}, nil, "'in' and 'in' are the same regular file"},    // nobody reads
+		{"fifo", []string{"old", "no/such"}, nil, "'no/such': no such file or directory"}, // no process writes
+		{"in", []string{"fifo", "in"}, nil, "'in' and 'in' are the same regular file"},    // no process reads
 		{"in", []string{"old", "/dev/tty0/x"}, nil, "'/dev/tty0/x': "},
 		{"in", []string{"old"}, func(o *Options) { o.Skip.N, o.BlockSize = 1<<40, 1<<30 }, "so many blocks"},
 		{"in", []string{"old"}, func(o *Options) { o.Count, o.BlockSize = &Amount{N: 1 << 40}, 1<<30 }, "so many blocks"},
@@ -351,7 +351,7 @@ func TestRefusals(t *testing.T) {
 		{"in", []string{"old"}, func(o *Options) { o.Manifest, o.Seek.N, o.Skip.N = "m", 1, 1 }, "--manifest 'm': there is nothing to list"},
 		{"-", []string{"/dev/null"}, func(o *Options) { o.Manifest, o.Stdin = "m", r }, "--manifest 'm': there is nothing to list"},
 	} {
-		files := map[string]string{"in": "input, and long enough", "old": "what stands there", "text": "no manifest"}
+		files := map[string]string{"in": "input, and long enough", "old": "old content", "text": "no manifest"}
 		for name, content := range files {
 			write(t, name, []byte(content))
 		}
@@ -532,8 +532,8 @@ func TestRecords(t *testing.T) {
 	require.Equal(t, "one\r\nlonger than a block\r\n", string(seen))
 }
 
-// Past the page cache or not, whoever shares a descriptor finds it as it was.
-func TestDirectIsTakenBack(t *testing.T) {
+// Other processes that share a descriptor find its old state, also after direct I/O.
+func TestDirectIsRestored(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	content := treetest.Pattern(3*unitSize+123, 1)
 	in, err := os.Open(write(t, filepath.Join(dir, "in"), content))

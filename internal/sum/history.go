@@ -10,13 +10,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// MHL asks for a generation of the ASC MHL history of a directory instead of lines.
+// MHL asks for a generation of the ASC MHL history of a directory.
 type MHL struct {
 	Creator       mhl.Creator
+	Hashes        []hash.Algorithm
 	Ignore        []string // patterns besides those that the history has
 	DetectRenames bool     // find out which files were renamed since the last generation
 }
@@ -30,7 +32,8 @@ type history struct {
 	added  []string     // patterns of this run
 	ignore *mhl.Ignore  // the same, to match
 	others int          // entries that have a pattern of their own
-	hidden atomic.Int64 // entries that the patterns leave out
+	own    string       // the path of Options.Manifest in the tree; "" outside
+	hidden atomic.Int64 // files that the patterns leave out
 }
 
 // openHistory reads the histories of the tree, and refuses what they cannot list. It sets
@@ -70,8 +73,56 @@ func (r *run) openHistory(args []argument) (err error) {
 		r.opts.Report(Event{Warning: true, Path: h.given, Err: err})
 	}
 	h.ignore = mhl.NewIgnore(h.added...)
-	r.hashes, err = h.tree.Formats(r.opts.Hashes)
+	if err := h.ignoreManifest(r.opts.Manifest); err != nil {
+		return failure.Refuse("%s: %s", quote.Name(h.given), err)
+	}
+	r.hashes, err = h.tree.Formats(r.hashes)
 	return err
+}
+
+// ignoreManifest adds a pattern for the manifest, if it is in the tree.
+func (h *history) ignoreManifest(file string) error {
+	if file == "" {
+		return nil
+	}
+	root, err := realPath(h.given)
+	if err != nil {
+		return err
+	}
+	dir, err := realPath(filepath.Dir(file))
+	if err != nil {
+		return nil //nolint:nilerr // opening the manifest reports it
+	}
+	path, err := filepath.Rel(root, filepath.Join(dir, filepath.Base(file)))
+	if err != nil || !filepath.IsLocal(path) {
+		return nil //nolint:nilerr // it is outside
+	}
+	h.own = filepath.ToSlash(path)
+	if !mhl.Representable(h.own) {
+		return fmt.Errorf("the history cannot ignore the manifest %s, because XML cannot hold the name; choose another name with --manifest", quote.Name(h.own))
+	}
+	pattern := mhl.PatternFor(h.own)
+	found, err := h.tree.FirstHidden(mhl.NewIgnore(pattern), func(path string, isDir bool) bool {
+		return path == h.own || h.ignore.Hides(path, isDir)
+	})
+	if err != nil {
+		return err
+	}
+	if found != "" {
+		return fmt.Errorf("%s has the name of the manifest that the history ignores, so the history would not list it; choose another name with --manifest, or leave it out with --mhl-ignore", quote.Name(found))
+	}
+	h.added = append(h.added, pattern)
+	h.ignore = mhl.NewIgnore(h.added...)
+	return nil
+}
+
+// realPath is the absolute path of a directory without symbolic links.
+func realPath(dir string) (string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(dir)
 }
 
 func count(n int) string {
@@ -81,13 +132,21 @@ func count(n int) string {
 	return fmt.Sprintf("%d are", n)
 }
 
-// hides reports whether the history leaves out an entry, and counts those.
+// hides reports whether the history leaves out an entry.
 func (h *history) hides(path string, isDir bool) bool {
-	hidden := h.ignore.Hides(path, isDir) || h.tree.Hides(path, isDir)
-	if hidden && !(isDir && filepath.Base(path) == mhl.Folder) {
-		h.hidden.Add(1)
+	return h.ignore.Hides(path, isDir) || h.tree.Hides(path, isDir)
+}
+
+// recorded are the entries of a builder that the history does not leave out.
+func (h *history) recorded(all mhl.Entries) mhl.Entries {
+	return func(yield func(manifest.Entry) error) error {
+		return all(func(e manifest.Entry) error {
+			if !strings.HasSuffix(e.Path, "/") && h.hides(e.Path, false) {
+				return nil
+			}
+			return yield(e)
+		})
 	}
-	return hidden
 }
 
 func (h *history) close() error {
@@ -115,11 +174,12 @@ func (h *history) write(r *run) (err error) {
 	}
 	o := &mhl.Order{
 		Creator: h.opts.Creator, Process: mhl.InPlace, Name: filepath.Base(path), Ignore: h.added,
-		Hashes: r.opts.Hashes, Computed: r.hashes, Durable: true, NewSpill: newSpill,
+		Hashes: h.opts.Hashes, Computed: r.hashes, Durable: true, NewSpill: newSpill,
 		Report: func(path string, finding mhl.Finding) { r.compared(strings.TrimSuffix(path, "/"), finding) },
 	}
+	entries := h.recorded(r.builder.Each)
 	if h.opts.DetectRenames {
-		if o.Renamed, err = h.tree.Renames(r.builder.Each, r.hashes); err != nil {
+		if o.Renamed, err = h.tree.Renames(entries, r.hashes); err != nil {
 			return err
 		}
 		r.summary.Renamed = len(o.Renamed)
@@ -129,7 +189,7 @@ func (h *history) write(r *run) (err error) {
 		}
 	}
 	r.summary.Ignored = h.hidden.Load()
-	r.summary.Generations, err = h.tree.Write(o, r.builder.Each)
+	r.summary.Generations, err = h.tree.Write(o, entries)
 	for i, g := range r.summary.Generations {
 		r.summary.Generations[i].Path = filepath.Join(h.given, filepath.FromSlash(g.Path))
 	}

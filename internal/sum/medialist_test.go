@@ -32,8 +32,8 @@ func TestMediaListIsCompleteOrAbsent(t *testing.T) {
 		treetest.Create(t, dir, treetest.Dir{"a": treetest.File("a"), "d": treetest.Dir{"b": treetest.File("b")}})
 		var done atomic.Int64
 		o := &sum.Options{
-			Paths: []string{dir}, Hashes: []hash.Algorithm{hash.XXH64}, Workers: 1,
-			MediaList: &classic.Creator{User: "u", Host: "h", Tool: "t"},
+			Paths: []string{dir}, Workers: 1,
+			MediaList: &sum.MediaList{Creator: classic.Creator{User: "u", Host: "h", Tool: "t"}, Hashes: []hash.Algorithm{hash.XXH64}},
 			FS: faultfs.New(func(fsys.Op, string) error {
 				if done.Add(1) == nth {
 					return broken
@@ -56,7 +56,7 @@ func TestMediaListIsCompleteOrAbsent(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, int64(2), s.Files)
 			require.Equal(t, 2, strings.Count(string(content), "<xxhash64be>"))
-			require.Equal(t, 2, s.Lines)
+			require.Equal(t, 2, s.List.Lines)
 			continue
 		}
 		if content != nil {
@@ -73,7 +73,7 @@ func TestMediaListIsForOneDirectory(t *testing.T) {
 	dir := filepath.Join(treetest.MemoryDir(t), "card")
 	treetest.Create(t, dir, treetest.Dir{"a": treetest.File("a"), "d": treetest.Dir{"b": treetest.File("b")}})
 	for _, paths := range [][]string{{dir, dir}, {filepath.Join(dir, "a")}, {filepath.Join(dir, "gone")}, {"-"}} {
-		o := &sum.Options{Paths: paths, Hashes: []hash.Algorithm{hash.XXH64}, MediaList: &classic.Creator{}, Stdin: strings.NewReader("")}
+		o := &sum.Options{Paths: paths, MediaList: &sum.MediaList{Hashes: []hash.Algorithm{hash.XXH64}}, Stdin: strings.NewReader("")}
 		_, err := sum.Run(context.Background(), o, &counters.Set{})
 		var refused *failure.RefusedError
 		require.ErrorAs(t, err, &refused, paths)

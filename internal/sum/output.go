@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -13,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// output is where the lines go: Options.Out, a manifest, or a media hash list.
+// output is where the lines go, Options.Out or a manifest, and the media hash list.
 type output struct {
 	fs   *fsys.FS
 	file *catalog.File // nil without one
@@ -26,8 +27,12 @@ func (r *run) openOutput(ctx context.Context, args []argument) (*output, error) 
 	o := &output{fs: r.opts.FS}
 	if r.opts.MediaList != nil {
 		var err error
-		o.list, err = r.openMediaList(ctx, args)
-		return o, err
+		if o.list, err = r.openMediaList(ctx, args); err != nil {
+			return o, err
+		}
+	}
+	if !r.opts.writesLines() {
+		return o, nil
 	}
 	if r.opts.Manifest == "" {
 		if r.opts.OutFile != nil {
@@ -44,6 +49,7 @@ func (r *run) openOutput(ctx context.Context, args []argument) (*output, error) 
 	var err error
 	o.file, err = catalog.OpenFile(catalog.FileOptions{
 		FS: r.opts.FS, Path: r.opts.Manifest, Base: base, Hashes: r.opts.Hashes, Builder: r.builder, Format: r.format,
+		Omit: func(path string) bool { return strings.HasSuffix(path, "/") }, // a directory, for the history
 		Hint: "choose another name, or leave --manifest out to print the lines",
 	})
 	return o, err
@@ -94,8 +100,6 @@ func (o *output) write(r *run) error {
 	switch {
 	case r.opts.Listed != nil:
 		return nil
-	case o.list != nil:
-		return o.list.write(r)
 	case o.file == nil:
 		n, err := r.builder.Write(r.opts.Out, manifest.Document{Format: r.format, Zero: r.opts.Zero})
 		r.summary.Lines = n.Lines

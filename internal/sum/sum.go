@@ -6,14 +6,15 @@ package sum
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
@@ -21,16 +22,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
-	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // Options say what to hash, and how to write it.
 type Options struct {
 	Paths  []string         // directories and files as the user named them, "-" for Stdin; at least one
-	Hashes []hash.Algorithm // at least one; several need Tag
+	Hashes []hash.Algorithm // of lines: at least one; several need Tag
 	Tag    bool             // lines of BSD's style, with the algorithm
 	Zero   bool             // lines end in NUL, names are not escaped
 
@@ -41,16 +40,15 @@ type Options struct {
 	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
 	Manifest string    // the file to write, as the user named it; see catalog.File
 
-	// MediaList makes Run write a media hash list into the only directory, and no lines. It
-	// has the origin, without the times. Hashes are some of classic.Algorithms.
-	MediaList *classic.Creator
+	// MediaList makes Run write a media hash list into the only directory, and lines only
+	// to Manifest.
+	MediaList *MediaList
 
 	// Listed gets what the lines would say instead of Out, in any order, from one goroutine.
 	// It may be nil, and is for runs without Manifest.
 	Listed func(manifest.Entry)
 
-	// MHL asks for a generation instead of lines; nil for lines. Hashes are those of a
-	// history then.
+	// MHL asks for a generation, and lines only to Manifest; nil for lines alone.
 	MHL *MHL
 
 	Filter        *filter.List // nil for everything
@@ -82,17 +80,19 @@ type Summary struct {
 	Warnings int64
 	Cached   int64 // of Files, those that were to be read from the device and perhaps were not
 	Elapsed  time.Duration
-	Manifest string // as the user named it, or the media hash list; "" if none was written
+	Manifest string // as the user named it; "" if none was written
 	Lines    int
 	Dropped  int    // lines of the previous manifest for files that are gone
 	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
+
+	List *catalog.Written // the media hash list; nil if none was written
 
 	// With Options.MHL.
 	Generations []mhl.Written // their paths begin as the user named the directory
 	Mismatches  int64         // files with another content than their history lists
 	Missing     int64         // files and directories that a history lists and that do not exist
 	Renamed     int           // files and directories that have a new path
-	Ignored     int64         // entries that ignore patterns leave out
+	Ignored     int64         // files that ignore patterns leave out
 }
 
 // Run hashes as o says and reports through o.Report and c. The error is a
@@ -115,7 +115,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if o.BytesPerSecond > 0 {
 		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
 	}
-	r.hashes = o.Hashes
+	r.hashes = o.computed()
 	r.sets.New = func() any { return hash.NewSet(r.hashes) }
 	// Two, because the scan must not evict what the work has open.
 	for i := range r.handles {
@@ -135,8 +135,10 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.builder = manifest.NewBuilder(r.hashes, newSpill, 0)
 	defer r.builder.Close() //nolint:errcheck // a temporary that is not needed any more
 	r.builder.Named = !isTree(args)
-	if r.format = manifest.FormatOf(o.Hashes[0]); o.Tag {
+	if o.Tag {
 		r.format = manifest.BSD
+	} else if o.writesLines() {
+		r.format = manifest.FormatOf(o.Hashes[0])
 	}
 	if r.out, err = r.openOutput(ctx, args); err != nil {
 		return nil, err
@@ -148,14 +150,55 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	case err != nil:
 	case r.failed != nil:
 		err = r.failed
-	case r.history != nil:
-		err = r.history.write(r)
 	default:
-		err = r.out.write(r)
+		err = r.write()
 	}
 	c.Phase.Store(int32(counters.End(err != nil)))
 	r.summary.Elapsed = time.Since(begun)
 	return r.summary, err
+}
+
+// writesLines reports whether lines are written: to the manifest, or because nothing else is.
+func (o *Options) writesLines() bool {
+	return o.Manifest != "" || o.MHL == nil && o.MediaList == nil
+}
+
+// computed are the hashes of the lines, if there are any, and of the generation or media
+// hash list.
+func (o *Options) computed() (hashes []hash.Algorithm) {
+	add := func(more []hash.Algorithm) {
+		for _, a := range more {
+			if !slices.Contains(hashes, a) {
+				hashes = append(hashes, a)
+			}
+		}
+	}
+	if o.writesLines() {
+		add(o.Hashes)
+	}
+	if o.MHL != nil {
+		add(o.MHL.Hashes)
+	}
+	if o.MediaList != nil {
+		add(o.MediaList.Hashes)
+	}
+	return hashes
+}
+
+// write writes the lines, and then a generation or a media hash list.
+func (r *run) write() error {
+	if r.opts.writesLines() {
+		if err := r.out.write(r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.history != nil:
+		return r.history.write(r)
+	case r.out.list != nil:
+		return r.out.list.write(r)
+	}
+	return nil
 }
 
 // run is one execution of Run.
@@ -332,68 +375,4 @@ func (r *run) walk(ctx context.Context, handles *fsys.Handles, a argument, v wal
 	o.Filter, o.Only, o.OneFileSystem = r.opts.Filter, r.opts.Only, r.opts.OneFileSystem
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), o)
 	return nil
-}
-
-func (v *visitor) skipReserved(d *walk.Dir, name string) {
-	v.run.reserved.Do(func() {
-		err := errors.New("leftovers of an unfinished copy (" + quote.Name(fsys.Reserved+"*") + ") are not listed")
-		v.run.results <- result{event: &Event{Warning: true, Path: v.prefix + d.Join(name), Err: err}}
-	})
-}
-
-// visitor makes jobs of the regular files of a tree.
-type visitor struct {
-	run    *run
-	ctx    context.Context //nolint:containedctx // a walk's visitor lives as long as the walk
-	given  string
-	prefix string
-}
-
-// Enter implements walk.Visitor.
-func (v *visitor) Enter(d *walk.Dir) bool {
-	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
-		return false
-	}
-	if h := v.run.history; h != nil && d.Parent != nil {
-		path := d.Path()
-		if h.hides(path, true) {
-			return false
-		}
-		v.run.directory(path, d.Info.Mtime)
-	}
-	return true
-}
-
-// Leave implements walk.Visitor.
-func (v *visitor) Leave(*walk.Dir) {}
-
-// Entry implements walk.Visitor.
-func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
-	if v.run.history != nil && v.run.history.hides(d.Join(name), false) || kind != fsys.Regular {
-		return
-	}
-	d.Hold()
-	select {
-	case v.run.jobs <- job{name: v.prefix + d.Join(name), dir: d, base: name}:
-	case <-v.ctx.Done():
-		d.Done()
-	}
-}
-
-// Failed implements walk.Visitor.
-func (v *visitor) Failed(d *walk.Dir, name string, err error) {
-	if name == "" {
-		v.fail(d.Path(), err)
-		return
-	}
-	v.fail(d.Join(name), err)
-}
-
-func (v *visitor) fail(name string, err error) {
-	if name == "" {
-		name = v.given
-	} else {
-		name = v.prefix + name
-	}
-	v.run.fail(name, failure.StageScan, err)
 }

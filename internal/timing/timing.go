@@ -23,8 +23,8 @@
 //     reading back, and waiting for its window
 //   - that of the lane: waiting for a full lane, or for the goroutine's own blocks
 //   - the limit: waiting for --bwlimit
-//   - nobody: waiting for blocks that others have, for a turn on a disk that spins, or for
-//     the collector, because the goroutine that is waited for is measured
+//   - no place: waiting for blocks of other goroutines, for access to a spinning disk, or
+//     for the collector, because the other goroutine is measured
 //
 // The time in copy_file_range cannot be divided. It is the destination's, or the source's
 // if nothing of the file was in memory and writeback follows it, which has waits of its own.
@@ -42,20 +42,20 @@ type Kind uint8
 // The kinds.
 const (
 	Idle   Kind = iota // nothing that counts
-	Read               // opening, looking at and reading a file; at a destination, comparing with what stands there or reading it back
+	Read               // opening, checking and reading a file; at a destination, comparing with the existing file or reading it back
 	Hash               // computing digests
-	Create             // looking at what stands at a destination, and making what is to be written
+	Create             // checking the existing file at a destination, and creating the new one
 	Write              // writing
-	Commit             // completing a file: metadata, the final name, and forcing it where each is
-	Flush              // forcing to the device: checkpoints, the end, manifests
+	Commit             // completing a file: metadata, the final name, and its sync if each file is synced
+	Flush              // flushing to the device: checkpoints, the end, manifests
 
-	List   // waiting for something to be found in the source
-	Queue  // waiting for a lane that has enough to do, or all the blocks
-	Window // waiting until less is unwritten
-	Turn   // waiting while another file is written to a disk that spins
-	Block  // waiting for a block while others have them
+	List   // waiting for the next entry of the source
+	Queue  // waiting for a full lane, or for one that has all blocks
+	Window // waiting until less data is unwritten
+	Turn   // waiting while another file is written to a spinning disk
+	Block  // waiting for a block that another goroutine has
 	Pace   // waiting because of a limit of bytes per second
-	Note   // waiting for what was done to be told and noted
+	Note   // waiting until the collector has recorded a result
 	kinds
 )
 
@@ -329,8 +329,8 @@ func (s *Sheet) Intervals() []Interval {
 	return intervals
 }
 
-// Shares is what each place but nobody has of the wall time, of all clocks that have
-// stopped.
+// Shares returns the part of the wall time of each place except `nobody`, for all clocks
+// that have stopped.
 func (s *Sheet) Shares() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,7 @@ func withIdle(l intervals, s *Sheet) intervals {
 	return l
 }
 
-// Wall time is divided at each instant among those who are at somebody's.
+// At each instant, the wall time is divided among the goroutines that are at a place.
 func TestSharesAreOfTheWallTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSheet(2)
@@ -183,8 +183,8 @@ func TestEveryKindAndPlaceHasAName(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Whatever goroutines do, all shares together are the time in which anybody was at
-// somebody's, and the intervals of each are the time that it was there.
+// All shares together are the time in which at least one goroutine was at a place. The
+// intervals of a goroutine are the time that it was there.
 func TestSharesNeverExceedTheWallTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type interval struct {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Options say what [Compare] does not look at. The zero value compares
-// everything but the metadata of the two roots.
+// Options excludes parts from [Compare]. The zero value compares everything except the
+// metadata of the two roots.
 type Options struct {
 	Ignore []string // paths below the roots, with slashes; what is below them is ignored, too
 	Root   bool     // compare the metadata of the roots as well
@@ -26,10 +26,10 @@ type Options struct {
 	NoHoles  bool
 }
 
-// Compare fails the test with a list of all differences between two trees:
-// names, kinds, contents, targets of symbolic links, device numbers,
-// permissions, modification times to the nanosecond, extended attributes, ACLs,
-// owners, groups of hard links, and holes. It reaches everything through
+// Compare fails the test with a list of all differences between two trees. It compares
+// names, kinds, contents, targets of symbolic links, device numbers, permissions, and
+// modification times to the nanosecond. It also compares extended attributes, ACLs, owners,
+// groups of hard links, and holes. It reaches everything through
 // descriptors, so the trees may be deeper than a path can be long.
 func Compare(t testing.TB, want, got string, o Options) {
 	t.Helper()
@@ -72,7 +72,7 @@ type comparison struct {
 	differences []string
 }
 
-// identity tells one inode from another.
+// identity identifies an inode.
 type identity struct{ dev, ino uint64 }
 
 func (c *comparison) differ(p, format string, args ...any) {

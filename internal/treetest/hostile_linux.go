@@ -17,15 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Canary stands in every file of a Trap, and nowhere else.
+// Canary is in every file of a Trap, and in no other file.
 const Canary = "CANARY"
 
 // longAgo is before every access: what is read gets a new access time.
 var longAgo = time.Unix(1_000_000_000, 111_111_111)
 
-// Trap is a tree outside of the one that somebody attacks by exchanging its names.
-// It should have the names of the tree inside, so that whoever goes there finds
-// something.
+// Trap is a tree outside of the one under attack, whose names another process exchanges.
+// It should have the names of the attacked tree, so that a program that leaves that tree
+// finds something.
 type Trap struct {
 	Root  string
 	nodes map[string]syscall.Stat_t
@@ -66,8 +66,8 @@ func NewTrap(t testing.TB, root string, tree Node) *Trap {
 	return tr
 }
 
-// Touched tells what has been done to the tree since: what was read, listed, written,
-// made or given other metadata. It reads nothing of it.
+// Touched returns the accesses to the tree since then: entries that were read, listed,
+// written, created, or that got other metadata. It reads nothing of the tree itself.
 func (tr *Trap) Touched() (list []string) {
 	for _, path := range slices.Sorted(maps.Keys(tr.nodes)) {
 		was, now := tr.nodes[path], syscall.Stat_t{}
@@ -95,7 +95,7 @@ type Attack struct {
 	Nth          int // -1: never
 	Brief        bool
 	Only         string // the name of the operations that count; "" for all
-	// Root: the user names Victim. It is exchanged after it was looked at first.
+	// Root: the user names Victim. The test exchanges it after the first check.
 	Root bool
 
 	Seen int    // operations at which there was a victim

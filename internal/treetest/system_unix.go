@@ -44,7 +44,7 @@ func makeSpecial(path string, e *entry) error {
 	return mknod(path, kinds[e.kind]|0o666, unix.Mkdev(e.major, e.minor))
 }
 
-// identityOf also tells whether the file has several names.
+// identityOf returns the inode of a file, and whether the file has several names.
 func identityOf(info fs.FileInfo) (identity, bool) {
 	st := info.Sys().(*syscall.Stat_t)
 	return identity{uint64(st.Dev), uint64(st.Ino)}, st.Nlink > 1 //nolint:unconvert // the types differ between systems

@@ -13,10 +13,10 @@ var duSize = regexp.MustCompile(`(?m)^[0-9.]+[KMGTPE]?\t`)
 // upwards moves the cursor up.
 var upwards = regexp.MustCompile(`\x1b\[[0-9]+A`)
 
-// Wild returns the first character of a text that no terminal and no log should be
-// given, with some of what is around it; "" if there is none. On a terminal a carriage
-// return, and the sequences that erase, go up to the beginning of the bar, turn wrapping
-// off and on, or choose a colour, are the program's own.
+// Wild returns the first character of a text that is dangerous for a terminal or a log,
+// with some of the text around it; "" if there is none. On a terminal, these sequences are
+// the program's own: carriage return, erase, move up to the beginning of the bar, turn
+// wrapping off and on, choose a colour.
 func Wild(text string, terminal bool) string {
 	if terminal {
 		text = upwards.ReplaceAllString(text, "")

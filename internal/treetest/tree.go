@@ -128,7 +128,7 @@ func Symlink(target string, options ...Option) Node {
 // Fifo is a named pipe.
 func Fifo(options ...Option) Node { return build(&entry{kind: fifo}, options) }
 
-// Socket is a socket's name, which nobody listens to.
+// Socket is the name of a socket that no process listens to.
 func Socket(options ...Option) Node { return build(&entry{kind: socket}, options) }
 
 // CharDevice is a character device node, which takes root.

@@ -51,7 +51,7 @@ func TestEqualTreesHaveNoDifference(t *testing.T) {
 	Compare(t, want, got, Options{Ignore: []string{"sums"}})
 }
 
-func TestCreateMakesWhatTheLiteralSays(t *testing.T) {
+func TestCreateMakesTheTreeOfTheLiteral(t *testing.T) {
 	_, dir := make2(t)
 	info, err := os.Lstat(filepath.Join(dir, "a\nb"))
 	require.NoError(t, err)

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// account is what a run tells.
+// account has the entries and errors of a run.
 type account struct {
 	Entries []Entry
 	Failed  []string // paths, sorted
 	Bytes   uint64
 }
 
-// numbersOfWorkers is how many goroutines a tree is measured with, one after another:
-// what is told must not depend on it.
+// numbersOfWorkers are the numbers of goroutines for the tests: the output must not depend
+// on them.
 var numbersOfWorkers = []int{1, 2, 16}
 
 // take measures with every number of workers.
@@ -39,7 +39,7 @@ func take(t require.TestingT, o Options) account {
 func run1(ctx context.Context, o Options) (account, error) {
 	var a account
 	var mu sync.Mutex
-	o.Tell = func(e Entry) { a.Entries = append(a.Entries, e) }
+	o.Emit = func(e Entry) { a.Entries = append(a.Entries, e) }
 	o.Report = func(path string, err error) {
 		if err == nil {
 			panic("no error is reported")
@@ -66,7 +66,7 @@ func (a account) lines() []string {
 	return list
 }
 
-// find returns the bytes told for a path; ok is whether it was told.
+// find returns the bytes of a path; ok reports whether the path is listed.
 func (a account) find(path string) (n uint64, ok bool) {
 	for _, e := range a.Entries {
 		if e.Path == path {
@@ -79,7 +79,7 @@ func (a account) find(path string) (n uint64, ok bool) {
 // topOf picks the largest from everything that there is.
 func topOf(all []Entry, n int) (want []Entry) {
 	var below []Entry
-	tell := func(root Entry) {
+	emit := func(root Entry) {
 		slices.SortFunc(below, func(a, b Entry) int {
 			return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Path, b.Path))
 		})
@@ -88,7 +88,7 @@ func topOf(all []Entry, n int) (want []Entry) {
 	}
 	for _, e := range all {
 		if e.Depth == 0 {
-			tell(e)
+			emit(e)
 		} else {
 			below = append(below, e)
 		}

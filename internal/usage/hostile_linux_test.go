@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
-// each operation in turn. Nothing there is listed, counted or told.
+// Another process exchanges one name of a tree for a symbolic link to a tree outside, before
+// each operation. Nothing there is listed or counted.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

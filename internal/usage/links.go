@@ -15,10 +15,10 @@ type links struct {
 	}
 }
 
-// countsAlready stands for a file of which a name counts.
+// countsAlready marks a file with a name that counts already.
 var countsAlready = new(link)
 
-// link is one name of such a file.
+// link is one name of a file with several names.
 type link struct {
 	next  *link // another name of it
 	dir   *node

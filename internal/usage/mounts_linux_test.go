@@ -111,8 +111,8 @@ func TestALargeDirectoryWithMountsAndExcludes(t *testing.T) {
 	requireLikeDu(t, o)
 }
 
-// asOrdinaryUser reports whether the test may go on as the user that it has. Root,
-// who may read everything, has another process run it as somebody else.
+// asOrdinaryUser reports whether the test may continue as the current user. For root, which
+// may read everything, it runs the test in another process as another user.
 func asOrdinaryUser(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -138,7 +138,7 @@ func asOrdinaryUser(t *testing.T) bool {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err != nil && len(out) == 0:
-		t.Skipf("nobody else can run this: %v", err)
+		t.Skipf("no other user can run this: %v", err)
 	case strings.Contains(string(out), "--- SKIP: "+t.Name()):
 		t.Skipf("%s", out)
 	}
@@ -174,7 +174,7 @@ func TestLikeDuWhereReadingIsNotAllowed(t *testing.T) {
 	}
 }
 
-// What may not be read on another file system is none of our business.
+// An unreadable directory on another file system is no error.
 func TestUnreadableMountPoints(t *testing.T) {
 	needDu(t)
 	dir := treetest.MemoryDir(t)

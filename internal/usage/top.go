@@ -49,7 +49,7 @@ func (t *top) offer(c candidate) {
 	}
 }
 
-// cut sorts the list and leaves the largest entries. It is called with the lock held.
+// cut sorts the list and leaves the largest entries. The caller holds the lock.
 func (t *top) cut() {
 	slices.SortFunc(t.mu.list, compareCandidates)
 	if len(t.mu.list) >= t.size {
@@ -66,18 +66,18 @@ func (t *top) largest() []candidate {
 	return t.mu.list
 }
 
-// tellTop tells the path and its largest entries.
-func (t *tree) tellTop() {
-	t.run.tell(Entry{Path: t.path, Kind: fsys.Directory, Bytes: t.root.bytes.Load()})
+// emitTop emits the path and its largest entries.
+func (t *tree) emitTop() {
+	t.run.emit(Entry{Path: t.path, Kind: fsys.Directory, Bytes: t.root.bytes.Load()})
 	t.root.each(func(n *node) {
 		t.top.offer(candidate{n.parent, n.name, fsys.Directory, n.bytes.Load()})
 	})
 	for _, c := range t.top.largest() {
-		t.run.tell(Entry{Path: t.join(c.path()), Kind: c.kind, Bytes: c.bytes, Depth: c.dir.depth + 1})
+		t.run.emit(Entry{Path: t.join(c.path()), Kind: c.kind, Bytes: c.bytes, Depth: c.dir.depth + 1})
 	}
 }
 
-// each calls f for the directories below n that are told.
+// each calls f for the directories below n that are listed.
 func (n *node) each(f func(*node)) {
 	for _, c := range n.mu.children {
 		f(c)

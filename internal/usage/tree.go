@@ -15,29 +15,29 @@ type tree struct {
 	run    *run
 	path   string
 	device uint64
-	most   int  // depth of what is told; -1: all
+	most   int  // depth of listed entries; -1: all
 	exact  bool // places matter
 	root   *node
-	top    *top // nil where all is told
+	top    *top // nil if everything is listed
 }
 
-// node is a directory. One below the depth that is told is kept only while it is
-// walked, or for the places of the names in it.
+// node is a directory. A directory below the listed depth is kept only during its
+// walk, or for the places of the names in it.
 type node struct {
 	parent *node
 	name   string
 	place  walk.Place
 	depth  int
 	mount  *walk.Dir // the last mount point on the way to it, if any
-	bytes  sum       // of itself, what is in it, and the directories below it that are not told
+	bytes  sum       // of itself, its entries, and the directories below it that are not listed
 
 	entries int  // how many it has
 	byInode bool // du would sort a large directory here by inode
 
 	mu struct {
 		sync.Mutex
-		children []*node // that are told
-		files    []file  // that are told
+		children []*node // that are listed
+		files    []file  // that are listed
 	}
 }
 
@@ -64,8 +64,8 @@ func (t *tree) unread(info fsys.Info) {
 	t.root.bytes.Store(t.run.size(info))
 }
 
-// told reports whether what is that deep has a line of its own.
-func (t *tree) told(depth int) bool { return t.most < 0 || depth <= t.most }
+// listed reports whether an entry at that depth has a separate line.
+func (t *tree) listed(depth int) bool { return t.most < 0 || depth <= t.most }
 
 // Enter implements walk.Visitor.
 func (t *tree) Enter(d *walk.Dir) bool {
@@ -119,7 +119,7 @@ func (t *tree) adopt(parent, n *node, d *walk.Dir) {
 		return
 	}
 	n.name, n.place = strings.Clone(d.Name), d.Place
-	if t.told(n.depth) {
+	if t.listed(n.depth) {
 		parent.mu.Lock()
 		parent.mu.children = append(parent.mu.children, n)
 		parent.mu.Unlock()
@@ -133,7 +133,7 @@ func (t *tree) Leave(d *walk.Dir) {
 		return
 	}
 	n.entries = d.Entries
-	if n.parent != nil && !t.told(n.depth) {
+	if n.parent != nil && !t.listed(n.depth) {
 		n.parent.bytes.grow(n.bytes.Load())
 	}
 }
@@ -156,10 +156,10 @@ func (t *tree) Found(d *walk.Dir, name string, place walk.Place, info fsys.Info)
 	t.line(n, name, place, info.Kind, bytes)
 }
 
-// line notes a file that is told.
+// line records a file that is listed.
 func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, bytes uint64) {
 	switch {
-	case !t.told(n.depth + 1):
+	case !t.listed(n.depth + 1):
 	case t.top != nil:
 		t.top.offer(candidate{n, name, kind, bytes})
 	case t.run.opts.Files:
@@ -193,22 +193,22 @@ func (t *tree) join(rel string) string {
 	return t.path + "/" + rel
 }
 
-// tell tells the tree, and forgets it.
-func (t *tree) tell() {
+// emit emits the entries of the tree, and drops it.
+func (t *tree) emit() {
 	t.settle()
 	t.root.total()
 	if t.top != nil {
-		t.tellTop()
+		t.emitTop()
 		return
 	}
-	t.tellNode(t.root, []byte(t.path))
+	t.emitNode(t.root, []byte(t.path))
 }
 
 // settle gives each file with several names to the one that du meets first.
 func (t *tree) settle() {
 	t.run.links.settle(func(l *link) {
 		owner := l.dir
-		for !t.told(owner.depth) {
+		for !t.listed(owner.depth) {
 			owner = owner.parent
 		}
 		owner.bytes.grow(l.bytes)
@@ -216,7 +216,7 @@ func (t *tree) settle() {
 	})
 }
 
-// total adds up what is told below n.
+// total adds up the listed entries below n.
 func (n *node) total() uint64 {
 	for _, c := range n.mu.children {
 		n.bytes.grow(c.total())
@@ -224,8 +224,8 @@ func (n *node) total() uint64 {
 	return n.bytes.Load()
 }
 
-// tellNode tells what is in n, and n after it. path is that of n.
-func (t *tree) tellNode(n *node, path []byte) {
+// emitNode emits the entries of n, and then n. path is that of n.
+func (t *tree) emitNode(n *node, path []byte) {
 	below := path
 	if len(path) > 0 && path[len(path)-1] != '/' {
 		below = append(path, '/')
@@ -235,21 +235,21 @@ func (t *tree) tellNode(n *node, path []byte) {
 	files := n.mu.files
 	for _, c := range n.mu.children {
 		for len(files) > 0 && n.compare(files[0].place, c.place) < 0 {
-			files = t.tellFile(n, files, below)
+			files = t.emitFile(n, files, below)
 		}
-		t.tellNode(c, append(below, c.name...))
+		t.emitNode(c, append(below, c.name...))
 	}
 	for len(files) > 0 {
-		files = t.tellFile(n, files, below)
+		files = t.emitFile(n, files, below)
 	}
 	n.mu.children, n.mu.files = nil, nil
-	t.run.tell(Entry{Path: string(path), Kind: fsys.Directory, Bytes: n.bytes.Load(), Depth: n.depth})
+	t.run.emit(Entry{Path: string(path), Kind: fsys.Directory, Bytes: n.bytes.Load(), Depth: n.depth})
 }
 
-// tellFile tells the first of the files and returns the others.
-func (t *tree) tellFile(n *node, files []file, below []byte) []file {
+// emitFile emits the first of the files and returns the others.
+func (t *tree) emitFile(n *node, files []file, below []byte) []file {
 	f := &files[0]
-	t.run.tell(Entry{Path: string(append(below, f.name...)), Kind: f.kind, Bytes: f.bytes, Depth: n.depth + 1})
+	t.run.emit(Entry{Path: string(append(below, f.name...)), Kind: f.kind, Bytes: f.bytes, Depth: n.depth + 1})
 	return files[1:]
 }
 

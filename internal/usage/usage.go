@@ -1,14 +1,14 @@
-// Package usage measures what trees take on their devices.
+// Package usage measures the disk usage of trees.
 //
-// The numbers are those of GNU du, and so is the order in which they are told: a
-// directory's entries as the system lists them, and the directory after them. A file
-// with several names counts where du would meet it first.
+// The numbers and their order are those of GNU du: the entries of a directory as the
+// system lists them, and the directory after them. A file with several names counts where
+// du would meet it first.
 //
-// Goroutines meet things in another order. So each directory whose number is told,
-// and the names of files with several, have their places noted, and the rest is
-// settled when a path has been walked. Where only the paths themselves are told no
-// places are noted, and memory does not grow with the tree, except for what must not
-// count twice: files with several names and, of several paths, directories.
+// Goroutines meet entries in another order. So usage records the place of each listed
+// directory and of the names of files with several names, and sorts them when a path is
+// complete. If only the paths themselves are listed, it records no places, and memory does
+// not grow with the tree. Exceptions are entries that must not count twice: files with
+// several names and, for several paths, directories.
 //
 // There is one difference. Of several paths, GNU du remembers all that it has met, and
 // this package only directories, files with several names, and files that the user
@@ -28,29 +28,29 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// Options say what to measure and what to tell of it.
+// Options select the paths to measure and the entries to list.
 type Options struct {
-	Paths         []string // as the user named them; a symbolic link stands for itself
-	MaxDepth      int      // of what is told below each path; 0: the paths alone, -1: everything
-	Files         bool     // tell files too, not only directories
+	Paths         []string // as the user named them; symbolic links are not followed
+	MaxDepth      int      // of the listed entries below each path; 0: only the paths, -1: everything
+	Files         bool     // list files too, not only directories
 	Apparent      bool     // sizes instead of allocated blocks
 	CountLinks    bool     // count each name of a file with several
 	OneFileSystem bool     // count nothing on other devices than the path's
 	Filter        *filter.List
 	Workers       int // goroutines; 0: DefaultWorkers
-	Top           int // tell each path, and the so many largest entries below it within MaxDepth, files too; 0: off
+	Top           int // list each path and this number of largest entries below it within MaxDepth, files too; 0: off
 
 	FS *fsys.FS // nil for the system's own; tests give others
 
-	Tell   func(Entry)                  // told one by one, in the order of printing
-	Report func(path string, err error) // what could not be seen; called concurrently
+	Emit   func(Entry)                  // called for one entry at a time, in the order of printing
+	Report func(path string, err error) // an entry that could not be read; called concurrently
 }
 
-// DefaultWorkers is how many goroutines look at entries, where there are descriptors
-// for them. Most of them wait for the device, if there is one to wait for.
+// DefaultWorkers is the number of goroutines that read entries, if there are enough
+// descriptors. Most of them wait for the device, if there is one.
 const DefaultWorkers = 32
 
-// Entry is what is told.
+// Entry is a listed path with its disk usage.
 type Entry struct {
 	Path  string // the user's path and what is below it
 	Kind  fsys.Kind
@@ -64,8 +64,8 @@ type Summary struct {
 	Errors int64  // calls of Report
 }
 
-// Run measures the paths one after another. The error is the cause of ctx's end, of
-// which the path under way is not told.
+// Run measures the paths one after another. The error is the cause of ctx's end; the
+// unfinished path is not listed then.
 func Run(ctx context.Context, o *Options) (*Summary, error) {
 	r := &run{opts: o}
 	if r.workers = o.Workers; r.workers == 0 {
@@ -95,7 +95,7 @@ type run struct {
 
 	links links
 	files map[fsys.ID]bool // that were named as one of several paths
-	// What several paths may have in common is counted once.
+	// Entries that several paths share count once.
 	mu struct {
 		sync.Mutex
 		dirs map[fsys.ID]bool // that were met; nil for a single path
@@ -141,13 +141,13 @@ func trim(name string) string {
 	return name
 }
 
-// measure walks one path and tells what it found.
+// measure walks one path and emits its entries.
 func (r *run) measure(ctx context.Context, p path) {
 	if p.info.Kind != fsys.Directory {
 		if r.countsFile(p.info) && !r.links.first(p.info.ID) {
 			return
 		}
-		r.tell(Entry{Path: p.name, Kind: p.info.Kind, Bytes: r.size(p.info)})
+		r.emit(Entry{Path: p.name, Kind: p.info.Kind, Bytes: r.size(p.info)})
 		return
 	}
 	t := newTree(r, p)
@@ -165,12 +165,12 @@ func (r *run) measure(ctx context.Context, p path) {
 		})
 	}
 	if ctx.Err() == nil && t.root != nil {
-		t.tell()
+		t.emit()
 	}
 }
 
-// openRoot opens a path that is a directory. It is looked at again, for a link that
-// has taken its place would have been followed.
+// openRoot opens a path that is a directory. It checks the path again, because
+// opening would have followed a link that replaced it.
 func openRoot(sys *fsys.FS, name string) (*fsys.Dir, fsys.Info, error) {
 	dir, err := sys.OpenRoot(name)
 	if err != nil {
@@ -189,11 +189,11 @@ func openRoot(sys *fsys.FS, name string) (*fsys.Dir, fsys.Info, error) {
 	return dir, info, err
 }
 
-func (r *run) tell(e Entry) {
+func (r *run) emit(e Entry) {
 	if e.Depth == 0 {
 		r.summary.Bytes = plus(r.summary.Bytes, e.Bytes)
 	}
-	r.opts.Tell(e)
+	r.opts.Emit(e)
 }
 
 func (r *run) fail(path string, err error) {

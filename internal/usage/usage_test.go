@@ -59,12 +59,12 @@ func TestDepths(t *testing.T) {
 		for depth := -1; depth < 6; depth++ {
 			got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Files: files, Apparent: true})
 			require.Equal(t, want[""], got.Bytes)
-			told := map[string]uint64{}
+			listed := map[string]uint64{}
 			for _, e := range got.Entries {
 				rel := strings.TrimPrefix(e.Path, root)
 				require.Equal(t, strings.Count(rel, "/"), e.Depth)
 				require.Equal(t, rel == "" || rel == "/a" || strings.HasSuffix(rel, "b") || strings.HasSuffix(rel, "c"), e.Kind == fsys.Directory)
-				told[rel] = e.Bytes
+				listed[rel] = e.Bytes
 			}
 			expected := map[string]uint64{}
 			for rel, n := range want {
@@ -72,7 +72,7 @@ func TestDepths(t *testing.T) {
 					expected[rel] = n
 				}
 			}
-			require.Equal(t, expected, told, "depth %d", depth)
+			require.Equal(t, expected, listed, "depth %d", depth)
 			require.Equal(t, root, got.Entries[len(got.Entries)-1].Path, "the path comes last")
 		}
 	}
@@ -96,14 +96,14 @@ func TestLinksCountOnce(t *testing.T) {
 		got = take(t, Options{Paths: []string{root + "/a/x", b, root + "/b/z", a}, MaxDepth: depth, Apparent: true})
 		require.Equal(t, []string{"5 " + root + "/a/x", fmt.Sprint(dir["b"], " ", b), fmt.Sprint(dir["a"], " ", a)}, got.lines())
 	}
-	// The names that are told are those that count.
+	// The listed names are those that count.
 	got := take(t, Options{Paths: []string{root}, MaxDepth: -1, Apparent: true, Files: true})
 	require.Len(t, got.Entries, 4)
 	got = take(t, Options{Paths: []string{root}, MaxDepth: -1, Apparent: true, Files: true, CountLinks: true})
 	require.Len(t, got.Entries, 6)
 }
 
-// What several paths have in common counts for the first of them.
+// Entries that several paths share count for the first of them.
 func TestOverlappingPaths(t *testing.T) {
 	root, dir := sized(t, treetest.Dir{"a": treetest.Dir{"b": treetest.Dir{"f": sizedFile(7)}, "g": sizedFile(70)}})
 	paths := []string{root + "/a/b/f", root + "/a/b", root + "/a", root + "/a/g", root + "/a", root}
@@ -112,7 +112,7 @@ func TestOverlappingPaths(t *testing.T) {
 		"7 " + root + "/a/b/f", fmt.Sprint(dir["a/b"], " ", root, "/a/b"), fmt.Sprint(dir["a"]+70, " ", root, "/a"), fmt.Sprint(dir["."], " ", root),
 	}, got.lines())
 	require.Equal(t, dir["."]+dir["a"]+dir["a/b"]+77, got.Bytes)
-	// Unless links are counted: then nobody remembers anything.
+	// Unless links are counted: then no entry is remembered.
 	got = take(t, Options{Paths: paths, Apparent: true, CountLinks: true})
 	require.Len(t, got.Entries, 6)
 	require.Equal(t, 7+dir["."]+3*(dir["a"]+70)+4*(dir["a/b"]+7)+70, got.Bytes)
@@ -328,7 +328,7 @@ func TestAPathExchangedForALink(t *testing.T) {
 	require.Equal(t, []string{path}, got.Failed)
 }
 
-// What vanishes while it is looked at is reported, and the rest counts.
+// An entry that vanishes during the run is reported, and the rest counts.
 func TestThingsThatVanish(t *testing.T) {
 	t.Parallel()
 	for _, workers := range numbersOfWorkers {
@@ -350,8 +350,8 @@ func TestThingsThatVanish(t *testing.T) {
 			got, err := run1(t.Context(), Options{FS: sys, Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true, Workers: workers})
 			require.NoError(t, err)
 			require.Equal(t, []string{path}, got.Failed)
-			_, told := got.find(path)
-			require.False(t, told)
+			_, listed := got.find(path)
+			require.False(t, listed)
 			again := take(t, Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true})
 			require.Empty(t, again.Failed)
 			own = map[string]uint64{}
@@ -428,13 +428,13 @@ func TestFaults(t *testing.T) {
 				for p, n := range own {
 					inside := strings.HasPrefix(p, failed+"/")
 					isDir := filepath.Base(p)[0] != 'f'
-					unseen := what == fsys.OpStat && path != "?" && (path != root || nth == 1) // root is looked at again once it is open
+					unseen := what == fsys.OpStat && path != "?" && (path != root || nth == 1) // root is checked again once it is open
 					if inside || p == failed && (!isDir || unseen) {
 						continue
 					}
 					want += n
-					if _, told := got.find(p); depth < 0 || strings.Count(p[len(root):], "/") <= depth {
-						require.True(t, told, "%s: %s", context, p)
+					if _, listed := got.find(p); depth < 0 || strings.Count(p[len(root):], "/") <= depth {
+						require.True(t, listed, "%s: %s", context, p)
 					}
 				}
 				require.Equal(t, want, got.Bytes, context)
@@ -480,7 +480,7 @@ func TestCancellation(t *testing.T) {
 				got, err := run1(ctx, Options{FS: sys, Paths: paths, MaxDepth: depth, Workers: workers})
 				if nth <= count.Load() {
 					require.ErrorIs(t, err, enough)
-					require.Less(t, len(got.Entries), len(whole.Entries), "what was not finished is told")
+					require.Less(t, len(got.Entries), len(whole.Entries), "what was not finished is listed")
 				}
 				require.Empty(t, got.Failed)
 				if depth == -1 {
@@ -504,7 +504,7 @@ func openFiles(t *testing.T) int {
 	return len(l)
 }
 
-// Where only the paths are told, nothing is kept of their trees.
+// If only the paths are listed, nothing of their trees stays in memory.
 func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
 	most := 30_000
 	if treetest.Large() {
@@ -529,7 +529,7 @@ func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
 		}
 		var at int64
 		before := heap()
-		s, err := Run(t.Context(), &Options{Paths: []string{root}, Apparent: true, Tell: func(Entry) { at = heap() }, Report: func(string, error) { t.Error("failed") }})
+		s, err := Run(t.Context(), &Options{Paths: []string{root}, Apparent: true, Emit: func(Entry) { at = heap() }, Report: func(string, error) { t.Error("failed") }})
 		require.NoError(t, err)
 		require.NotZero(t, s.Bytes)
 		return at - before

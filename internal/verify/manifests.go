@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,16 +64,20 @@ type source struct {
 	temp      io.Closer // of in, perhaps nil
 }
 
+func (s *source) close() {
+	if s.file != nil {
+		s.file.Close()
+	}
+	if s.temp != nil {
+		_ = s.temp.Close() // a temporary that is not needed any more
+	}
+}
+
 func (t *tree) device() uint64 { return t.info.ID.Dev }
 
 func (t *tree) close() {
 	for _, s := range t.manifests {
-		if s.file != nil {
-			s.file.Close()
-		}
-		if s.temp != nil {
-			_ = s.temp.Close() // a temporary that is not needed any more
-		}
+		s.close()
 	}
 	t.closeHistory()
 	if t.root != nil {
@@ -90,7 +93,8 @@ func (r *run) openTrees(ctx context.Context) error {
 		return err
 	}
 	if named != nil {
-		r.named, named.file = named.file, nil
+		r.named = source{file: named.file, temp: named.temp}
+		named.file, named.temp = nil, nil
 	}
 	for _, given := range r.opts.Paths {
 		if err := r.openTree(ctx, given, named); err != nil {
@@ -180,15 +184,21 @@ func (r *run) openManifest(given string) (*source, error) {
 		return nil, refused(given, err)
 	}
 	s := &source{shown: given}
-	if strings.HasSuffix(given, classic.Extension) {
+	return s, s.open(f, info)
+}
+
+// open takes over an open manifest: a generation of an ASC MHL history, or one of another
+// format, which its name tells.
+func (s *source) open(f *fsys.File, info fsys.Info) error {
+	if strings.HasSuffix(s.shown, classic.Extension) {
 		if taken, err := s.useGeneration(f, info); taken || err != nil {
 			f.Close()
-			return s, err
+			return err
 		}
 	}
-	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(given))
+	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(s.shown))
 	s.use(f, info)
-	return s, nil
+	return nil
 }
 
 // openNamed opens the one manifest that the user named. It is nil if none was
@@ -218,8 +228,7 @@ func (r *run) openNamed() (*source, error) {
 		if err != nil {
 			return nil, refused(s.shown, err)
 		}
-		s.use(f, info)
-		return s, nil
+		return s, s.open(f, info)
 	}
 	return s, s.readAll(f, maxPiped)
 }
@@ -275,10 +284,8 @@ func (t *tree) openWithin(name string) error {
 		return refused(shown, err)
 	}
 	s := &source{tree: t, shown: shown}
-	s.algorithm, s.format = manifest.AlgorithmIn(path.Base(filepath.ToSlash(name)))
-	s.use(f, info)
 	t.manifests = append(t.manifests, s)
-	return nil
+	return s.open(f, info)
 }
 
 // find opens the manifests in the directory's root.

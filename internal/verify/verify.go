@@ -164,7 +164,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 type run struct {
 	opts     *Options
 	counters *counters.Set
-	named    *fsys.File // the manifest for all trees, perhaps nil
+	named    source // what is open of the manifest for all trees
 	trees    []*tree
 	summary  *Summary
 
@@ -177,9 +177,7 @@ func (r *run) close() {
 	for _, t := range r.trees {
 		t.close()
 	}
-	if r.named != nil {
-		r.named.Close()
-	}
+	r.named.close()
 }
 
 // prepare makes the pipe for all workers, and returns how many of them each device gets.

@@ -32,3 +32,18 @@ func (c Counter) Leave(*Dir) {}
 
 // Failed implements Visitor.
 func (c Counter) Failed(*Dir, string, error) {}
+
+// Entries is a visitor that calls a function for each entry, and skips what it cannot read.
+type Entries func(d *Dir, name string, kind fsys.Kind)
+
+// Enter implements Visitor.
+func (f Entries) Enter(*Dir) bool { return true }
+
+// Entry implements Visitor.
+func (f Entries) Entry(d *Dir, name string, kind fsys.Kind) { f(d, name, kind) }
+
+// Leave implements Visitor.
+func (f Entries) Leave(*Dir) {}
+
+// Failed implements Visitor.
+func (f Entries) Failed(*Dir, string, error) {}

@@ -13,10 +13,10 @@ import (
 type Dir struct {
 	Parent  *Dir      // nil for the root
 	Name    string    // "" for the root
-	Info    fsys.Info // as found when it was opened
-	Place   Place     // in Parent; set where Options.Found is
-	Entries int       // how many the system lists, known when d is left; set where Options.Found is
-	State   any       // the visitor's own
+	Info    fsys.Info // its state when it was opened
+	Place   Place     // its place in Parent; set if Options.Found is
+	Entries int       // the number that the system lists, known when d is left; set if Options.Found is
+	State   any       // data of the visitor
 	Note    any       // that Feed was given for it
 
 	handle  *fsys.Handle

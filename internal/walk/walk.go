@@ -1,11 +1,10 @@
 // Package walk visits a directory tree with several goroutines.
 //
 // Directories are reached by descriptor, one name at a time. Each listing is
-// sorted so that a walk with one goroutine meets full paths in byte order; with
-// several, directories that are listed at the same time interleave. The walk
-// goes depth first and waits for its visitor, so that what it holds in memory
-// are the listings on the way down to where it is, whatever the size of the
-// tree.
+// sorted, so a walk with one goroutine meets full paths in byte order. With several
+// goroutines, directories that are listed at the same time interleave. The walk goes depth
+// first and waits for its visitor. So it keeps only the listings on the way down to its
+// position in memory, whatever the size of the tree.
 package walk
 
 import (

@@ -174,7 +174,7 @@ func tree(t *testing.T, paths ...string) string {
 	return root
 }
 
-// Where the system lists an entry is told with it, whoever looks at it.
+// Each entry has its place in the listing of the system, whichever goroutine reads it.
 func TestPlacesAreThoseOfTheListing(t *testing.T) {
 	paths := []string{"d/", "d/e/", "f/"}
 	for i := range 3*shareSize + 7 {
@@ -216,7 +216,7 @@ func TestPlacesAreThoseOfTheListing(t *testing.T) {
 	}
 }
 
-// All that is listed is told, whether it is wanted or not.
+// The visitor gets the number of all listed entries, wanted or not.
 func TestEntriesAreCounted(t *testing.T) {
 	root := tree(t, "a", "b.o", "c.o", "d/1.o", "d/e/", "f/")
 	rules := &filter.List{}
@@ -239,8 +239,7 @@ func (v *counting) Leave(d *Dir) {
 	v.recorder.Leave(d)
 }
 
-// For whoever only wants to know what there is, a directory that cannot be opened is
-// there.
+// For a visitor that only counts entries, a directory that cannot be opened exists.
 func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
 	t.Parallel()
 	root := tree(t, "a/1", "bad/2", "bad/c/3", "file", "gone/5", "z")
@@ -289,7 +288,7 @@ func TestADirectoryThatCannotBeOpenedIsEntered(t *testing.T) {
 	}
 }
 
-// What is listed before an error is visited.
+// Entries that are listed before an error are visited.
 func TestAListingThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -327,7 +326,7 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	}
 }
 
-// Goroutines that have nothing else to do look at entries of a large directory.
+// Idle goroutines read entries of a large directory.
 func TestALargeDirectoryIsShared(t *testing.T) {
 	const workers = 3
 	var paths []string
@@ -490,7 +489,7 @@ func TestEverythingIsVisitedOnce(t *testing.T) {
 	})
 }
 
-// What is looked at while it is listed obeys the same filters, lists of paths and
+// Entries that are read during the listing obey the same filters, lists of paths and
 // reserved names.
 func TestTheSameIsFound(t *testing.T) {
 	root := tree(t, "a/1.txt", "a/2.bin", "b/c/3.txt", "d.bin", ".sealift-x", "a/.sealift-journal/log", "e/")
@@ -727,7 +726,7 @@ func TestDescriptorsOfADeepTree(t *testing.T) {
 	require.Len(t, v.paths("leave"), depth+1)
 	require.Empty(t, v.failed)
 	// Besides those kept: the root, a parent and a child in each worker's hands, and
-	// the look at /proc of each.
+	// the directory of /proc that each reads.
 	require.LessOrEqual(t, most, limit+1+3*workers)
 }
 
@@ -772,8 +771,8 @@ func TestADirectoryThatCannotBeReadIsReported(t *testing.T) {
 	}
 }
 
-// What has become something else since it was listed is found as what it is now.
-func TestWhatChangesItsKindIsFound(t *testing.T) {
+// An entry that has changed its kind since the listing is visited with the new kind.
+func TestEntryThatChangesItsKind(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 3} {
 		root, outside := tree(t, "a/file", "b/directory/gone", "c"), tree(t, "secret")
@@ -918,7 +917,7 @@ func TestFilesFrom(t *testing.T) {
 	requireOrderly(t, v)
 }
 
-func TestReservedNamesAreToldAndSkipped(t *testing.T) {
+func TestReservedNamesAreReportedAndSkipped(t *testing.T) {
 	root := tree(t, "a", ".sealift-journal/x", "s/.sealift-0.tmp", "s/b")
 	v := newRecorder()
 	var skipped []string
@@ -932,8 +931,8 @@ func TestReservedNamesAreToldAndSkipped(t *testing.T) {
 	require.Len(t, v.paths("entry"), 4)
 }
 
-// What is in memory are the listings on the way down: a visitor that does not
-// return keeps the walk from reading the rest of the tree.
+// Only the listings on the way down are in memory: a visitor that does not return keeps
+// the walk from reading the rest of the tree.
 func TestABlockedVisitorStopsTheWalk(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	const depth = 3
@@ -962,7 +961,7 @@ func TestABlockedVisitorStopsTheWalk(t *testing.T) {
 		for range workers {
 			<-inside
 		}
-		time.Sleep(20 * time.Millisecond) // for whoever would go on all the same
+		time.Sleep(20 * time.Millisecond) // for a goroutine that continues by mistake
 		require.LessOrEqual(t, listings.Load(), int64(workers*depth))
 		require.Empty(t, inside)
 		close(release)

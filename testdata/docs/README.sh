@@ -15,3 +15,7 @@ noise two.iso 10000
 stand_in pg_dump <<'END'
 echo "-- a dump of $1"
 END
+# The reference implementation of ASC MHL, where it is not installed.
+command -v ascmhl-debug >/dev/null || stand_in ascmhl-debug <<'END'
+test "$1" = verify && test -f "$2/ascmhl/ascmhl_chain.xml"
+END

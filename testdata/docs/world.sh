@@ -70,6 +70,7 @@ keep() { # WHERE WHAT
 	[[ $1 == "$2" ]] || mount --bind "$2" "$1"
 }
 keep "$repository" "$WORLD/sources"
+[[ ! -d ${SEALIFT_JUDGES:-} ]] || keep "${SEALIFT_JUDGES%/bin}" "${SEALIFT_JUDGES%/bin}"
 if command -v go >/dev/null; then
 	GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE) GOROOT=$(go env GOROOT)
 	export GOCACHE GOMODCACHE

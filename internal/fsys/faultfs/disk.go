@@ -16,10 +16,10 @@ import (
 // page is how much of a file survives or is lost as one, in bytes.
 const page = 4 << 10
 
-// Disk is an fsys.Disk that knows of each change below a directory whether it was
-// flushed, and builds the tree as a power cut would leave it. Nothing is flushed to the
-// real device, so a test is as fast on a slow one. What was written is kept in memory:
-// it is for small trees, that no other program changes meanwhile.
+// Disk is an fsys.Disk that records for each change below a directory whether it was
+// flushed, and builds the tree as a power cut would leave it. It flushes nothing to the real
+// device, so a test is as fast on a slow one. It keeps written data in memory, so use it for
+// small trees that no other program changes meanwhile.
 //
 // The model:
 //
@@ -37,7 +37,7 @@ const page = 4 << 10
 //     where pages are lost. A directory that has lost its name loses all below it.
 //   - Removing a directory is lost where entries in it are not. Where it is flushed, what
 //     emptied the directory is, too: no file system removes one that is not empty.
-//   - What is flushed to the drive's own cache is lost as well, until OpSyncDrive.
+//   - Data that is flushed to the drive's own cache is lost as well, until OpSyncDrive.
 type Disk struct {
 	base string
 	all  bool // it takes OpSyncFS
@@ -406,9 +406,9 @@ func (c *change) flushedBy(f fsys.Flush, in *inode) bool {
 	return !f.Part || c.off < f.Offset+f.N && c.to > f.Offset
 }
 
-// Lose makes the directory into, which does not exist, with what a power cut now would
-// leave: everything that was flushed, and of the other changes those for which survives
-// returns true; nil loses them all.
+// Lose creates the directory into, which does not exist, with the tree that a power cut
+// would leave now. It has everything that was flushed, and the other changes for which
+// survives returns true; nil loses them all.
 func (d *Disk) Lose(into string, survives func() bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

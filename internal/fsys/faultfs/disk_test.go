@@ -102,7 +102,7 @@ func listed(t *testing.T, root string) (list []string) {
 
 func everything() bool { return true }
 
-func TestDiskForgetsWhatWasNotFlushed(t *testing.T) {
+func TestDiskLosesUnflushedData(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(w *world)
@@ -416,7 +416,7 @@ func TestInjectors(t *testing.T) {
 	}
 }
 
-// What is open is known with who opened it.
+// OpenFiles lists the open descriptors with the callers that opened them.
 func TestOpenFiles(t *testing.T) {
 	t.Parallel()
 	files := &faultfs.OpenFiles{}

@@ -1,4 +1,3 @@
-// Package faultfs makes file systems for tests: operations that fail at a chosen
-// moment (Injector), a disk that forgets what was not flushed (Disk), and a list of what
-// is open (OpenFiles). Each belongs to one fsys.FS, so tests run beside each other.
+// Package faultfs makes file systems for tests. An Injector lets operations fail at a chosen
+// moment. A Disk loses unflushed data. OpenFiles lists open descriptors. Each belongs to one fsys.FS, so tests run beside each other.
 package faultfs

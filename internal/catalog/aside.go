@@ -1,0 +1,153 @@
+package catalog
+
+import (
+	"io"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+)
+
+// This file moves previous manifests aside: those that list files which are being replaced
+// (rule 8), and those whose names the source uses.
+
+// BeforeChange is called before a file gets a name at the destination. If a manifest
+// in place lists the name, all of them are moved aside first.
+func (c *Catalog) BeforeChange(file string) error {
+	for _, l := range c.lists {
+		if l.prev != nil && l.prev.index.MayList(file) {
+			return c.MoveAside()
+		}
+	}
+	return nil
+}
+
+// movable reports whether the previous manifest has the name of the run's own, or one
+// that the source uses. One that has another name stays: it is not this run's.
+func (c *Catalog) movable(l *list) bool {
+	return l.prev != nil && c.opts.Outside == "" && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
+}
+
+// MoveAside renames the previous manifests, so that none of them has its name while
+// files that it lists are being replaced. One that another process has changed since
+// Open is left alone, and Write reports it.
+func (c *Catalog) MoveAside() error {
+	c.aside.Do(func() {
+		for _, l := range c.lists {
+			if c.movable(l) && c.asideErr == nil {
+				c.asideErr = c.moveAside(l.prev)
+			}
+		}
+	})
+	return c.asideErr
+}
+
+func (c *Catalog) moveAside(prev *own) error {
+	if prev.aside || !prev.isInPlace() {
+		return nil
+	}
+	name := wasName(prev.name)
+	if err := prev.home.Rename(prev.name, name); err != nil {
+		return err
+	}
+	prev.aside, prev.name = true, name
+	if c.opts.Durable {
+		return prev.home.Sync()
+	}
+	return nil
+}
+
+// Unsettled reports whether a manifest is aside: the journal is needed then, to know
+// which of its lines are still right.
+func (c *Catalog) Unsettled() bool {
+	for _, l := range c.lists {
+		if l.prev != nil && l.prev.aside {
+			return true
+		}
+	}
+	return false
+}
+
+// Start is called when nothing refuses the run any more and the source is open. It finds
+// out which of the previous manifests are files of the source as well: these stay where
+// they are. It moves manifests aside whose names the source uses for something other
+// than a file.
+func (c *Catalog) Start() error {
+	for _, l := range c.lists {
+		for _, claim := range c.claims {
+			switch {
+			case l.prev == nil || l.prev.aside || !c.collides(l.prev, claim.path):
+			case claim.kind != fsys.Regular:
+				if err := c.moveAside(l.prev); err != nil {
+					return err
+				}
+			default:
+				l.copied = l.copied || c.equalsSource(l.prev, claim.path)
+			}
+		}
+	}
+	return nil
+}
+
+// collides reports whether an entry of the source would get the name of a previous manifest,
+// also if only because the destination folds names.
+func (c *Catalog) collides(prev *own, file string) bool {
+	if prev.path == file || !strings.EqualFold(prev.path, file) {
+		return prev.path == file
+	}
+	finder := fsys.NewFinder(c.root, 1)
+	defer finder.Close()
+	info, err := finder.Lstat(file)
+	return err == nil && info.ID == prev.info.ID
+}
+
+// Late reports whether an entry of the source has the name of a manifest, so that it is
+// copied after all others.
+func (c *Catalog) Late(file string) bool {
+	for _, claim := range c.claims {
+		if claim.path == file && claim.kind == fsys.Regular {
+			return true
+		}
+	}
+	return false
+}
+
+// MakeWay moves those of the previous manifests aside that have the names of files of the
+// source and are not equal to them. It is called before the first entry of which Late
+// reports true is copied.
+func (c *Catalog) MakeWay() error {
+	for _, l := range c.lists {
+		for _, claim := range c.claims {
+			if c.movable(l) && claim.kind == fsys.Regular && c.collides(l.prev, claim.path) {
+				if err := c.moveAside(l.prev); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// equalsSource reports whether a previous manifest is byte for byte an entry of the
+// source. It is not if one of them cannot be read, which copying and Write report.
+func (c *Catalog) equalsSource(prev *own, file string) bool {
+	finder := fsys.NewFinder(c.source.root, 1)
+	defer finder.Close()
+	dir, name, err := finder.Parent(file)
+	if err != nil {
+		return false
+	}
+	f, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info.Size != prev.info.Size {
+		return false
+	}
+	_, digest, err := equals(f, info.Size, func(w io.Writer) (manifest.Counts, error) {
+		_, err := io.Copy(w, prev.lines())
+		return manifest.Counts{}, err
+	})
+	return err == nil && digest != ""
+}

@@ -1,0 +1,192 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
+)
+
+// MediaList is a media hash list of version 1 that a run adds to the root of a tree. Other
+// lists are files like others there: none is replaced.
+type MediaList struct {
+	Dir     string          // the absolute path of the tree, after which the list is named
+	Creator classic.Creator // without the end
+	Hashes  []hash.Algorithm
+	Durable bool // the list is synced
+}
+
+// Write writes the list of the files in a builder, which appears in the root when it is
+// complete.
+func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, error) {
+	w := Written{Path: l.name(), Algorithm: string(l.Hashes[0])}
+	name, err := freeName(root, w.Path)
+	if err != nil {
+		return w, err
+	}
+	w.Path = name
+	format := manifest.ClassicMHL{Creator: l.Creator}
+	format.Creator.Finished = time.Now()
+	r := replacement{home: root, name: name, durable: l.Durable, compose: func(to io.Writer) (manifest.Counts, error) {
+		return from.Write(to, manifest.Document{Format: format, Hashes: l.Hashes})
+	}}
+	n, digest, err := r.write()
+	w.count(n, digest)
+	if errors.Is(err, fs.ErrExist) {
+		err = errors.New("another process has created it meanwhile")
+	}
+	if err == nil && l.Durable {
+		err = root.Sync()
+	}
+	return w, err
+}
+
+// name is the name of the list, if nothing else has it.
+func (l *MediaList) name() string { return classic.FileName(l.base(), l.Creator.Begun) }
+
+// base is the name of the directory, with "_" in place of what no list can hold: a later
+// list has the name of this one.
+func (l *MediaList) base() string {
+	base := filepath.Base(l.Dir)
+	if strings.ContainsRune(base, filepath.Separator) { // the root of a file system
+		return "root"
+	}
+	return strings.Map(func(c rune) rune {
+		if c == utf8.RuneError || !classic.CanHold(string(c)) {
+			return '_'
+		}
+		return c
+	}, base)
+}
+
+// freeName returns the name, with a number if the directory has an entry of that name.
+func freeName(root *fsys.Dir, wanted string) (string, error) {
+	name, stem := wanted, strings.TrimSuffix(wanted, classic.Extension)
+	for n := 2; ; n++ {
+		_, err := root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return wanted, err
+		}
+		name = fmt.Sprintf("%s_%d%s", stem, n, classic.Extension)
+	}
+}
+
+// isWritten reports whether the last list of this name in the root says about the files in
+// a builder, which has digests of the hashes, what a new one would say.
+func (l *MediaList) isWritten(root *fsys.Dir, from *manifest.Builder, hashes []hash.Algorithm) (bool, error) {
+	last := ""
+	err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		s := string(name)
+		if strings.HasPrefix(s, l.base()+"_") && strings.HasSuffix(s, classic.Extension) {
+			last = max(last, s)
+		}
+		return true
+	})
+	if err != nil || last == "" {
+		return false, err
+	}
+	f, info, err := root.OpenRegular(last)
+	if err != nil {
+		return false, nil //nolint:nilerr // a new list is written
+	}
+	defer f.Close()
+	listed := classic.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+	slots := make([]int, len(l.Hashes))
+	for i, a := range l.Hashes {
+		slots[i] = slices.Index(hashes, a)
+	}
+	err = from.Each(func(e manifest.Entry) error {
+		was, err := listed.Next()
+		if err != nil || was.Path != e.Path || was.Size != e.Size || len(was.Digests) != len(slots) {
+			return errDiffers
+		}
+		for i, slot := range slots {
+			if was.Digests[i].Algorithm != l.Hashes[i] || !bytes.Equal(was.Digests[i].Digest, e.Digests[slot]) {
+				return errDiffers
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		_, end := listed.Next()
+		return errors.Is(end, io.EOF), nil
+	}
+	if errors.Is(err, errDiffers) {
+		err = nil
+	}
+	return false, err
+}
+
+// WriteMediaList writes the media hash list of the run, when everything is at the
+// destination and durable. One that would say what the last one says is not written.
+func (c *Catalog) WriteMediaList() (written []Written, err error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	l := c.opts.MediaList
+	if same, err := l.isWritten(c.root, c.builder, c.opts.Hashes); same || err != nil {
+		return nil, err
+	}
+	w, err := l.Write(c.root, c.builder)
+	if w.Path = filepath.Join(c.opts.Shown, w.Path); err != nil {
+		return nil, fmt.Errorf("%s: %w", quoteName(w.Path), err)
+	}
+	if w.Lines == 0 {
+		return nil, nil
+	}
+	return []Written{w}, nil
+}
+
+// MediaListNames collects the names of files that a media hash list cannot hold. It is used
+// from several goroutines.
+type MediaListNames struct {
+	mu    sync.Mutex
+	count int
+	names []string // quoted
+}
+
+// maxNamesShown is how many names a refusal has at most.
+const maxNamesShown = 20
+
+// Add adds the path of a file, if no list can hold it.
+func (v *MediaListNames) Add(path string) {
+	if classic.CanHold(path) {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.count++; len(v.names) < maxNamesShown {
+		v.names = append(v.names, quoteName(path))
+	}
+}
+
+// Refusal returns an error with the names, nil if there are none.
+func (v *MediaListNames) Refusal() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.count == 0 {
+		return nil
+	}
+	slices.Sort(v.names)
+	text := strings.Join(v.names, ", ")
+	if more := v.count - len(v.names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return failure.Refuse("a media hash list cannot hold these names, because they are not UTF-8 or have control characters: %s; rename the files, leave them out with --exclude, or write lines (--manifest)", text)
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// MediaList asks for a media hash list of version 1 in the root of each destination.
+type MediaList struct {
+	Creator classic.Creator  // without the times
+	Hashes  []hash.Algorithm // that it has; all of them are in Options.Hashes
+	Lines   int              // how many of Options.Hashes, the first ones, have line manifests as well
+}
+
+// lines is how many of the hashes, the first ones, have line manifests.
+func (o *Options) lines() int {
+	switch {
+	case o.MHL != nil:
+		return o.MHL.Lines
+	case o.MediaList != nil:
+		return o.MediaList.Lines
+	}
+	return len(o.Hashes)
+}
+
+// refuseNames refuses a source with files that a media hash list cannot name.
+func (r *run) refuseNames() error {
+	if r.opts.MediaList == nil {
+		return nil
+	}
+	if r.route.Name != "" {
+		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(r.opts.Source))
+	}
+	root, info, err := r.route.OpenSource() // the walk closes it
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(r.opts.Source), err)
+	}
+	var names catalog.MediaListNames
+	list := walk.Entries(func(d *walk.Dir, name string, kind fsys.Kind) {
+		if kind == fsys.Regular {
+			names.Add(d.Join(name))
+		}
+	})
+	walk.Walk(r.ctx, walk.NewRoot(r.newHandles().Root(root), info, list), walk.Options{
+		Workers: walkers(r.opts.Workers), Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
+	})
+	if r.ctx.Err() != nil { // a run that was stopped copies nothing
+		return nil
+	}
+	return names.Refusal()
+}
+
+// mediaListOf describes the list of one destination, nil without one.
+func (r *run) mediaListOf(t *target) *catalog.MediaList {
+	o := r.opts.MediaList
+	if o == nil {
+		return nil
+	}
+	l := &catalog.MediaList{Dir: t.Dir, Creator: o.Creator, Hashes: o.Hashes, Durable: r.opts.Sync != SyncNone}
+	l.Creator.Begun = time.Unix(r.begun.Sec, r.begun.Nsec)
+	return l
+}
+
+// writeManifests writes the manifests of a destination, and then the generations of its
+// histories or its media hash list, which an incomplete copy does not get.
+func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
+	written, err := t.catalog.Write()
+	if r.histories == nil && r.opts.MediaList == nil || err != nil {
+		return written, err
+	}
+	r.sync()
+	if r.undone == nil || !r.undone[t.index].Complete() {
+		return written, nil
+	}
+	var more []catalog.Written
+	if r.histories != nil {
+		more, err = t.catalog.WriteHistory()
+	} else {
+		more, err = t.catalog.WriteMediaList()
+	}
+	return append(written, more...), err
+}
