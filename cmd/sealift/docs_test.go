@@ -55,6 +55,8 @@ var notRun = map[string]string{
 	"CONTRIBUTING.md: make snapshot":                                                  "builds for all systems",
 	"CONTRIBUTING.md: make torture":                                                   "takes an hour",
 	"CONTRIBUTING.md: make bench":                                                     "takes an hour",
+	"docs/scaling.md: kubectl apply -f copy.yaml":                                     "needs a cluster",
+	"docs/scaling.md: bash copy-here.sh --sshloginfile nodes.txt":                     "needs other machines",
 	"docs/report.md: chromium ...":                                                    "is not everywhere",
 	"docs/releasing.md: make snapshot":                                                "builds for all systems; .ci/run does it",
 	"docs/releasing.md: make snapshot TWICE=1":                                        "builds for all systems, twice",
@@ -465,7 +467,7 @@ func TestDocsPictures(t *testing.T) {
 // files of the sources, and tests.
 func TestDocsNames(t *testing.T) {
 	flags := map[string]map[string]bool{"": {"version": true}}
-	for _, command := range []string{"copy", "verify", "compare", "sum", "du", "stream", "completion", "man", "version", "help"} {
+	for _, command := range []string{"copy", "verify", "compare", "sum", "du", "stream", "plan", "run", "merge", "completion", "man", "version", "help"} {
 		cmd := exec.Command("sealift", command, "--help") //nolint:gosec // ours
 		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 		help, err := cmd.CombinedOutput()

@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,9 +37,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// withProgram runs tests that find sealift on the PATH. It is built for them, with the race
-// detector if they have it: a program that is a test binary as well takes twice the time to
-// start, and the tests start it thousands of times.
+// withProgram runs tests that find sealift on the PATH. It is built for them: a program that
+// is a test binary as well takes twice the time to start, and the tests start it thousands
+// of times.
 type withProgram struct{ *testing.M }
 
 func (m withProgram) Run() int {
@@ -53,13 +52,16 @@ func (m withProgram) Run() int {
 		fail("%v", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // only what was built
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		withoutRace = filepath.Join(dir, "without-race")
-		buildSealift(withoutRace)
-		buildSealift(dir, "-race")
-	} else {
-		buildSealift(dir)
+	if err := buildSealift(dir, "CGO_ENABLED=0", "-trimpath"); err != nil {
+		fail("%v", err)
 	}
+	raceDetecting = sync.OnceValues(func() (string, error) {
+		if exec.Command("go", "list", "-race", "runtime/race").Run() != nil {
+			return "", nil
+		}
+		watched := filepath.Join(dir, "race")
+		return watched, buildSealift(watched, "CGO_ENABLED=1", "-race")
+	})
 	// SEALIFT_JUDGES is the bin directory of a virtual environment with programs of others that
 	// check what sealift writes.
 	path := filepath.SplitList(os.Getenv("PATH"))
@@ -70,40 +72,55 @@ func (m withProgram) Run() int {
 	return m.M.Run()
 }
 
-// buildSealift builds the program in a directory.
-func buildSealift(dir string, flags ...string) {
+// buildSealift builds the program in a directory. With the flags of make build, and with
+// -race alone as go test has it, the packages are compiled already.
+func buildSealift(dir, cgo string, flags ...string) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", filepath.Join(dir, "sealift")}, flags...)
-	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil { //nolint:gosec // ours
-		fail("building sealift: %v\n%s", err, out)
+	cmd := exec.Command("go", append(args, ".")...) //nolint:gosec // ours
+	cmd.Env = append(os.Environ(), cgo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building sealift: %w\n%s", err, out)
 	}
+	return nil
 }
 
-// withoutRace is the directory of a program without the race detector; "" if there is only
-// such a program, on the PATH.
-var withoutRace string
+// raceDetecting returns the directory of a program with the race detector, which it builds
+// when a script first asks for it; "" where there is no C compiler, which cgo and so the
+// race detector need.
+var raceDetecting func() (string, error)
 
-// heavyScripts are the beginnings of names of scripts that copy tens of megabytes, or run
-// the program dozens of times. With the race detector they take two to three times as long,
-// and it watches the same code in the tests of the packages. So it is left out for them,
-// unless SEALIFT_SCRIPTS=all asks for it.
-var heavyScripts = []string{"cache_", "dirty_window_", "reflink_", "resume_", "stream_device", "verify_flags", "verify_hostile_", "wild_names"}
-
-// isHeavy reports whether a script begins with one of heavyScripts.
-func isHeavy(script string) bool {
-	return slices.ContainsFunc(heavyScripts, func(beginning string) bool { return strings.HasPrefix(script, beginning) })
+// raceScripts run a program with the race detector: each command, with several workers,
+// several destinations, a stop, a failure, and each view of its progress. The detector
+// watches the same code in the tests of the packages, and makes programs take two to three
+// times as long, so other scripts have it with SEALIFT_SCRIPTS=all only.
+var raceScripts = []string{
+	"compare_finds", "compare_interrupt", "copy_verify", "destination_lost", "du_like_gnu", "fail_fast",
+	"hard_links_exchanged", "hashes_every", "interrupt", "manifest_two_destinations", "mhl_copy", "resume_two_destinations",
+	"several_destinations", "status", "stream_copy", "stream_stopped", "sum_flags", "sum_interrupt", "verify_interrupt",
+	"verify_output",
 }
 
-// A script that is renamed or removed takes its entry of heavyScripts along.
-func TestEachHeavyBeginningHasAScript(t *testing.T) {
-	scripts, err := filepath.Glob(filepath.Join("..", "..", "testdata", "script", "*.txtar"))
-	if err != nil || len(scripts) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, beginning := range heavyScripts {
-		if !slices.ContainsFunc(scripts, func(path string) bool { return strings.HasPrefix(filepath.Base(path), beginning) }) {
-			t.Errorf("heavyScripts has %q, with which no script begins", beginning)
+// A script that is renamed or removed takes its entry of raceScripts along.
+func TestEachOfRaceScriptsExists(t *testing.T) {
+	for _, script := range raceScripts {
+		if _, err := os.Stat(filepath.Join("..", "..", "testdata", "script", script+".txtar")); err != nil {
+			t.Errorf("raceScripts has %q, which is no script: %v", script, err)
 		}
 	}
+}
+
+// watchForRaces puts the program with the race detector first on the PATH of the scripts
+// that run it.
+func watchForRaces(env *testscript.Env) error {
+	script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+	if !slices.Contains(raceScripts, script) && os.Getenv("SEALIFT_SCRIPTS") != "all" {
+		return nil
+	}
+	dir, err := raceDetecting()
+	if dir != "" {
+		env.Setenv("PATH", dir+string(filepath.ListSeparator)+env.Getenv("PATH"))
+	}
+	return err
 }
 
 // TestScript runs testdata/script, one rule of the contract each. Besides what
@@ -173,9 +190,8 @@ func openToAll(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
-	if withoutRace != "" && isHeavy(script) && os.Getenv("SEALIFT_SCRIPTS") != "all" {
-		env.Setenv("PATH", withoutRace+string(filepath.ListSeparator)+env.Getenv("PATH"))
+	if err := watchForRaces(env); err != nil {
+		return err
 	}
 	for _, dir := range []string{env.WorkDir, filepath.Dir(env.WorkDir), filepath.Dir(program), filepath.Dir(filepath.Dir(program))} {
 		if strings.HasPrefix(dir, os.TempDir()+string(filepath.Separator)) {

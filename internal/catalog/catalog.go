@@ -50,6 +50,7 @@ type Catalog struct {
 	homes    []*fsys.Dir
 	leftover []*own // moved aside by killed runs; Write removes them
 	builder  *manifest.Builder
+	recorder Recorder // of a part; nil for a catalog that writes manifests
 	history  *history // nil without histories
 	err      error    // the first of the builder
 
@@ -181,6 +182,10 @@ type Outcome struct {
 // Record records an outcome. By rule 5, an entry without digests keeps an earlier line
 // unless the run has replaced it.
 func (c *Catalog) Record(o Outcome) {
+	if c.recorder != nil {
+		c.Fail(c.recorder.Record(o))
+		return
+	}
 	if o.Created || o.Replaced {
 		c.changes.add(o)
 	}
@@ -212,6 +217,10 @@ func (c *Catalog) Record(o Outcome) {
 
 // Drop takes a path out of the manifests: what is there is not what was read.
 func (c *Catalog) Drop(file string) {
+	if c.recorder != nil {
+		c.Fail(c.recorder.Drop(file))
+		return
+	}
 	delete(c.arrived, file)
 	c.dropped = c.single()
 	if c.builder != nil {
@@ -221,22 +230,41 @@ func (c *Catalog) Drop(file string) {
 
 // DropBelow drops the earlier lines of what is below a directory of the source, whose
 // name at the destination leads to another one.
-func (c *Catalog) DropBelow(dir string) { c.fallen = append(c.fallen, dir+"/") }
+func (c *Catalog) DropBelow(dir string) {
+	if c.recorder != nil {
+		c.Fail(c.recorder.DropBelow(dir))
+		return
+	}
+	c.fallen = append(c.fallen, dir+"/")
+}
 
 // Fail says that no manifest can be written, and why. An error of nil says nothing.
 func (c *Catalog) Fail(err error) { c.err = cmp.Or(c.err, err) }
+
+// Err returns the first error that Fail was called with, or that recording had.
+func (c *Catalog) Err() error { return c.err }
 
 // Lines yields the files that the run is going to list, in the order of the manifests,
 // with the digest of the first hash, which is valid until the next one. If the temporary
 // file cannot be read, there will be no manifest.
 func (c *Catalog) Lines() iter.Seq2[string, []byte] {
+	if c.recorder != nil {
+		return c.sequence(c.recorder.Each)
+	}
+	return c.sequence(func(yield func(string, hash.Digests) error) error {
+		return c.builder.Each(func(e manifest.Entry) error { return yield(e.Path, e.Digests) })
+	})
+}
+
+// sequence turns a function that calls yield for all lines into the sequence of Lines.
+func (c *Catalog) sequence(each func(yield func(string, hash.Digests) error) error) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if !c.Lists() {
 			return
 		}
 		enough := errors.New("enough")
-		err := c.builder.Each(func(e manifest.Entry) error {
-			if !yield(e.Path, e.Digests[0]) {
+		err := each(func(file string, digests hash.Digests) error {
+			if !yield(file, digests[0]) {
 				return enough
 			}
 			return nil
@@ -248,7 +276,9 @@ func (c *Catalog) Lines() iter.Seq2[string, []byte] {
 }
 
 // Lists reports whether the run lists what it copies.
-func (c *Catalog) Lists() bool { return c.builder != nil && c.err == nil }
+func (c *Catalog) Lists() bool {
+	return (c.builder != nil || c.recorder != nil && len(c.opts.Hashes) > 0) && c.err == nil
+}
 
 // Close closes all files. Manifests that were not written are as before, or aside.
 func (c *Catalog) Close() {

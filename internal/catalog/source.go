@@ -338,15 +338,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		x.invalid = errUnlisted
 	}
 	for _, c := range s.sidecars[file] {
-		f, info, err := s.root.OpenRegular(c.name)
-		if other := (*fsys.KindError)(nil); errors.As(err, &other) {
-			continue // a directory, for instance, is not a manifest
-		}
-		if err != nil {
-			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
-		}
-		digest, _, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
-		f.Close()
+		digest, err := s.besideFile(file, c)
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
 		}

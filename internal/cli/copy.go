@@ -170,39 +170,21 @@ type copyFlags struct {
 func (f *copyFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
-		{"What to copy", func(s *pflag.FlagSet) {
-			s.VarP(&onceValue{&f.input}, "input", "i", "copy `SRC` instead of the first argument")
-			s.StringArrayVarP(&f.outputs, "output", "o", nil, "copy to this `DST` as well; may be repeated")
-			f.selection.flags(s, "copy", &o.OneFileSystem)
-			s.Var(newList(&o.Preserve, "all", engine.ParsePreserve, []string{"all", "none"}, engine.PreserveNames()), "preserve", "keep this metadata: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
-			s.Var(newChoice(&o.Sparse, engine.SparseModes), "sparse", sparseHelp)
-		}},
+		{"What to copy", f.selectionFlags},
 		{groupManifest, func(s *pflag.FlagSet) {
-			hashFlag(s, &o.Hashes, "; none writes no manifest", "none")
-			s.StringVar(&o.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
+			f.manifestFlags(s)
 			f.mhl.define(s, "an ASC MHL generation")
 			s.BoolVar(&f.bag, "bag", false, "make each DST a BagIt bag")
 			s.StringArrayVar(&f.bagInfo, "bag-info", nil, "write `LABEL=VALUE` to bag-info.txt; may be repeated")
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
-			s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
-			s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, a path below DST")
-			s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
-			s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
-			s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
-			s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", syncHelp)
+			f.safetyFlags(s)
 			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "report what would be done, but write nothing")
 			s.BoolVar(&o.FailFast, "fail-fast", false, "stop at the first failure")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
-			s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "use buffers of `SIZE`")
-			s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "queue `NUMBER` buffers between two stages")
-			workersFlag(s, &o.Workers, "copy `NUMBER` files at once")
-			s.Var(newValue(&o.Memory, "auto", sizeBetween("1", "", "auto"), "auto"), "memory", "use at most `SIZE` for all buffers")
-			bwlimitFlag(s, &o.BytesPerSecond, "copy")
-			s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", windowHelp)
-			s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp("the file system supports it"))
-			s.Var(newChoice(&o.Reflink, engine.ReflinkModes), "reflink", reflinkHelp)
+			f.speedFlags(s)
+			f.reflinkFlag(s)
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
@@ -214,6 +196,48 @@ func (f *copyFlags) groups() []flagGroup {
 			s.BoolVar(&f.debug, "debug", false, "print where the time went, on standard error")
 		}},
 	}
+}
+
+// The flags that plan has as well.
+
+func (f *copyFlags) selectionFlags(s *pflag.FlagSet) {
+	o := &f.options
+	s.VarP(&onceValue{&f.input}, "input", "i", "copy `SRC` instead of the first argument")
+	s.StringArrayVarP(&f.outputs, "output", "o", nil, "copy to this `DST` as well; may be repeated")
+	f.selection.flags(s, "copy", &o.OneFileSystem)
+	s.Var(newList(&o.Preserve, "all", engine.ParsePreserve, []string{"all", "none"}, engine.PreserveNames()), "preserve", "keep this metadata: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
+	s.Var(newChoice(&o.Sparse, engine.SparseModes), "sparse", sparseHelp)
+}
+
+func (f *copyFlags) manifestFlags(s *pflag.FlagSet) {
+	hashFlag(s, &f.options.Hashes, "; none writes no manifest", "none")
+	s.StringVar(&f.options.Manifest, "manifest", "", "write the manifest to `PATH`, relative to each DST (default: SHA256SUMS, MD5SUMS, ...)")
+}
+
+func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
+	o := &f.options
+	s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
+	s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, a path below DST")
+	s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
+	s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
+	s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
+	s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", syncHelp)
+}
+
+// speedFlags are those that each task of a plan has.
+func (f *copyFlags) speedFlags(s *pflag.FlagSet) {
+	o := &f.options
+	s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "use buffers of `SIZE`")
+	s.Var(newValue(&o.QueueSize, "10", countBetween(1, maxQueue, "")), "queue-size", "queue `NUMBER` buffers between two stages")
+	workersFlag(s, &o.Workers, "copy `NUMBER` files at once")
+	s.Var(newValue(&o.Memory, "auto", sizeBetween("1", "", "auto"), "auto"), "memory", "use at most `SIZE` for all buffers")
+	bwlimitFlag(s, &o.BytesPerSecond, "copy")
+	s.Var(newValue(&o.DirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", windowHelp)
+	s.Var(newChoice(&o.Cache, pipe.CacheModes), "cache", cacheHelp("the file system supports it"))
+}
+
+func (f *copyFlags) reflinkFlag(s *pflag.FlagSet) {
+	s.Var(newChoice(&f.options.Reflink, engine.ReflinkModes), "reflink", reflinkHelp)
 }
 
 // takeArgs sorts the arguments into the source and the destinations. Only one

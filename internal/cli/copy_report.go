@@ -129,10 +129,15 @@ func (r *copyReporter) printListing(stdout io.Writer) error {
 
 // printCopySummary writes the account of a copy for people.
 func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copyReporter, result outcome) {
-	var t table
 	failures, mismatches := r.counts()
 	v := copyVerdict(o, s, failures, mismatches, result)
 	v.print(w)
+	printCopyTable(w, o, s, mismatches, failures)
+}
+
+// printCopyTable writes what follows the verdict.
+func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatches, failures int64) {
+	var t table
 	done := "copied"
 	if s.DryRun {
 		done = "would copy"

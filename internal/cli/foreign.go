@@ -24,6 +24,9 @@ var foreignFlags = []struct{ commands, flags, answer string }{
 	{"copy", "c checksum", "--overwrite-policy=checksum compares content"},
 	{"copy", "ignore-existing no-clobber", "--overwrite-policy=never leaves existing files alone"},
 	{"copy", "P partial append append-verify", "the same command resumes an interrupted copy"},
+	{"plan", "mhl bag bag-info", "a planned copy makes no history and no bag; 'sealift sum --mhl DST' adds a history after the merge"},
+	{"plan", "workers memory cache block-size queue-size fail-fast", "it belongs to each task: give it to 'sealift run'"},
+	{"plan", "n dry-run", "plan copies nothing; remove its directory, or end it with 'sealift merge --abandon PLAN'"},
 	{"verify", "c check", "verify checks without it"},
 	{"sum", "c check", "'sealift verify PATH' checks manifests"},
 }

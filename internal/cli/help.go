@@ -82,6 +82,8 @@ func flagSections(cmd *cobra.Command) (sections []flagSection) {
 // Headings under which help lists flags, in this order; those of the first group
 // are named by what the command does.
 const (
+	groupShards   = "Shards"
+	groupScript   = "Script"
 	groupManifest = "Manifest"
 	groupSafety   = "Safety"
 	groupSpeed    = "Speed and memory"

@@ -116,7 +116,7 @@ func TestHelpOfFormatsIsShort(t *testing.T) {
 // Each flag stands under a heading that says what it is about, and the headings of
 // all commands are the same, but for the first.
 func TestFlagsHaveTheSameHeadingsInEveryCommand(t *testing.T) {
-	order := []string{groupManifest, groupSafety, groupSpeed, groupOutput, "Sizes in the output"}
+	order := []string{groupShards, groupManifest, groupSafety, groupSpeed, groupScript, groupOutput, "Sizes in the output"}
 	for _, c := range rootThat(runs{}).Commands() {
 		sections := flagSections(c)
 		for _, f := range sections[len(sections)-1].flags {
@@ -143,7 +143,7 @@ func TestHelpListsEveryCommandInOrder(t *testing.T) {
 	for line := range strings.Lines(list) {
 		names = append(names, strings.Fields(line)[0])
 	}
-	if got := strings.Join(names, " "); got != "copy verify compare sum du stream completion man version help" {
+	if got := strings.Join(names, " "); got != "copy verify compare sum du stream plan run completion man version help" {
 		t.Errorf("commands: %s", got)
 	}
 }
@@ -169,7 +169,7 @@ func TestEachShellHasItsCompletionScript(t *testing.T) {
 		"__complete copy --inc":                  "--include\tcopy only paths that match PATTERN\n",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
-		"__complete help ":                       "copy\nverify\ncompare\nsum\ndu\nstream\ncompletion\n",
+		"__complete help ":                       "copy\nverify\ncompare\nsum\ndu\nstream\nplan\nrun\ncompletion\n",
 		"__complete copy --verify=":              "off\ndest\nfull\n",
 		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",

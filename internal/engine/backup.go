@@ -147,6 +147,18 @@ func (r *run) keepOld(p *transfer) error {
 	return r.backUp(p.dd, p.dir, p.name)
 }
 
+// replacing is called immediately before what has the transfer's name is replaced.
+func (r *run) replacing(p *transfer) error {
+	err := r.mayCommit()
+	if err == nil {
+		err = r.keepOld(p)
+	}
+	if err == nil && p.target.backup != nil { // which may have taken long
+		err = r.mayCommit()
+	}
+	return err
+}
+
 // backUp links the entry name of dir, which dd is about, into the backup directory. The link
 // is on the device, if the copy will be, when backUp returns.
 func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {

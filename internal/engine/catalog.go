@@ -21,7 +21,7 @@ func (r *run) openManifests() {
 	o := catalog.SourceOptions{
 		Hashes: r.opts.Hashes,
 		File:   r.route.Name,
-		Check:  r.opts.SourceManifest != SourceManifestIgnore,
+		Check:  r.opts.SourceManifest != SourceManifestIgnore && r.task == nil, // which has a shard that says it
 		Bag:    r.validates,
 	}
 	for _, d := range r.route.Destinations {
@@ -117,6 +117,9 @@ func (t *target) startCatalog(r *run) error {
 	var unfinished catalog.Interrupted
 	if t.log != nil && t.log.Interrupted {
 		unfinished = t.log
+	}
+	if r.opts.merging != nil { // the plan has moved the manifests aside, and the parts have all changes
+		unfinished = untouched{}
 	}
 	t.catalog.Resume(unfinished)
 	if r.opts.DryRun {

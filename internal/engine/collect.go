@@ -59,6 +59,7 @@ func (r *run) collect() {
 		if m.event != nil {
 			r.count(*m.event)
 			r.undone.event(*m.event)
+			r.task.event(r, *m.event)
 			r.deliver(*m.event)
 		}
 		if m.result != nil {
@@ -301,6 +302,9 @@ func (r *run) reason(e *entry, p *transfer) string {
 }
 
 func (r *run) report(e Event) {
+	if r.opts.merging != nil && !r.opts.merging.isNew(e) {
+		return
+	}
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}
@@ -348,7 +352,7 @@ func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error
 // failTarget reports an error at one destination, and drops the destination if the error
 // concerns more than the entry.
 func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
-	if t.isDropped() {
+	if t.isDropped() || errors.Is(err, errReported) {
 		return
 	}
 	if gone, err := t.isGone(err); gone {

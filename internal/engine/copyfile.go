@@ -386,8 +386,11 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if err = p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
 		return inStage(failure.StageJournal, err)
 	}
+	if err = r.mayCommit(); err != nil {
+		return err
+	}
 	if p.exists {
-		if err = r.keepOld(p); err == nil {
+		if err = r.replacing(p); err == nil {
 			err = s.File.CommitReplacing(p.name)
 		}
 	} else if err = s.File.Commit(p.name); errors.Is(err, fs.ErrExist) {

@@ -25,9 +25,11 @@ type destDir struct {
 	handle *fsys.Handle
 	info   fsys.Info
 	system *fileSystem // of the directory, once it is open
-	// fresh: this run made it, so it holds only what this run has put there.
+	// fresh: this copy makes it, so its metadata is to be the source's.
 	fresh bool
-	// existing are the names that were there before; nil if fresh.
+	// empty: this run made it, or would, so it holds only what this run has put there.
+	empty bool
+	// existing are the names that were there before; nil if it was empty.
 	existing *nameSet
 	// originalMode is restored when the directory is left, if its metadata is not to be set.
 	originalMode uint32
@@ -109,15 +111,16 @@ func (dd *destDir) prepare(r *run) destState {
 	t := dd.target
 	if dd.parent == nil {
 		if t.root == nil {
-			dd.fresh = true
+			dd.fresh, dd.empty = true, true
 			return destAbsent
 		}
-		dd.handle, dd.fresh = t.handle, t.created
+		dd.handle, dd.empty = t.handle, t.created
+		dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
 		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
 	case destAbsent:
-		dd.fresh = true
+		dd.fresh, dd.empty = true, true
 		return destAbsent
 	case destRefused:
 		return destRefused
@@ -145,9 +148,10 @@ func (dd *destDir) prepare(r *run) destState {
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	case dir == nil:
-		dd.fresh = true
+		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
+	dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
 	info, err := dir.Stat()
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged
@@ -199,7 +203,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	if err == nil {
 		return dir, nil
 	}
-	if fsys.NotPermitted(err) && !r.opts.DryRun {
+	if fsys.NotPermitted(err) && r.mayTakeOver() {
 		dir, dd.originalMode, err = up.TakeOver(name)
 		dd.tookOver = err == nil
 		return dir, err
@@ -232,6 +236,9 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 		}
 		dd.target.backup.kept.Add(1)
 	}
+	if err := r.mayCommit(); err != nil {
+		return nil, err
+	}
 	if err := up.Remove(name); err != nil {
 		return nil, err
 	}
@@ -242,8 +249,17 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 	if err := up.Mkdir(name); err != nil {
 		return nil, err
 	}
-	dd.fresh = true
+	dd.empty = true
 	return up.OpenDir(name)
+}
+
+// mayTakeOver reports whether the run gives itself access to directories that deny it. A task
+// does so where merge sets the mode that the directory gets in the end.
+func (r *run) mayTakeOver() bool {
+	if r.task != nil {
+		return r.opts.Policy != PolicyNever && r.opts.Preserve&PreserveMode != 0
+	}
+	return !r.opts.DryRun
 }
 
 // inspect reads the properties of the opened directory, and lists the names in it.
@@ -257,11 +273,9 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	if dd.info, err = dir.Stat(); err != nil {
 		return fail(err)
 	}
-	if !r.opts.DryRun {
-		if !dd.fresh && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
-			if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
-				dd.tookOver, dd.originalMode = true, dd.info.Mode
-			}
+	if r.mayTakeOver() && !dd.empty && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
+		if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
+			dd.tookOver, dd.originalMode = true, dd.info.Mode
 		}
 	}
 	if dd.system, err = t.meet(r, dir, dd.info); err != nil {
@@ -280,7 +294,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 		}
 	}
 	// The directory of a single file is not listed: it may be huge.
-	if !dd.fresh && t.Name == "" {
+	if !dd.empty && t.Name == "" {
 		dd.existing = &nameSet{seed: r.names}
 		if err = dd.list(r, dir, dd.existing); err != nil {
 			return fail(err)
@@ -341,7 +355,7 @@ func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
 func (dd *destDir) maybeExists(name string) bool {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
-	return dd.appeared[name] || !dd.fresh && (dd.existing == nil || dd.existing.has(name))
+	return dd.appeared[name] || !dd.empty && (dd.existing == nil || dd.existing.has(name))
 }
 
 // existed reports whether name was there before the run. The directory was opened.

@@ -43,8 +43,13 @@ func TestDryRunReadsTheJournal(t *testing.T) {
 	}
 	write(t, src, "e", treetest.Pattern(resume.LeastPartial+9<<20, 7), since)
 	var resumedFiles, resumedBytes, differ int64
+	policies := []Policy{PolicyDefault, PolicyProtect, PolicyNever, PolicyAlways}
 	for n := int64(100); n < 600; n += 41 {
-		for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever, PolicyAlways} {
+		tried := policies // by each policy in the long form, otherwise by one and then the next
+		if !everyInstant() {
+			tried = policies[n%4:][:1]
+		}
+		for _, policy := range tried {
 			dst := filepath.Join(treetest.MemoryDir(t), "dst")
 			write(t, dst, "d1/f", []byte("old"), longAgo)
 			o := sweepOptions(src, []string{dst}, SyncEnd)
@@ -77,7 +82,7 @@ func TestDryRunReadsTheJournal(t *testing.T) {
 			differ++
 		}
 	}
-	require.Greater(t, differ, int64(20))
+	require.Greater(t, differ, int64(5))
 	require.Positive(t, resumedFiles, "some run has resumed files")
 	require.Positive(t, resumedBytes, "some run has continued the large file")
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
+	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -32,6 +34,8 @@ type run struct {
 	sourceInfo fsys.Info   // of the directory, as it was at the start
 	targets    []*target
 	privileged bool
+	// openJournal opens the journal of a destination.
+	openJournal func(root *fsys.Dir, name string) (*resume.Journal, error)
 
 	outer       context.Context // Run's own: ends when the user stops the run
 	ctx         context.Context // also ends at the first failure with FailFast, without the source, and without any destination
@@ -78,14 +82,17 @@ type run struct {
 	reserved     sync.Once
 	warnedUnread sync.Once // that extended attributes must not be read
 
+	task *task // the run copies a shard of a plan; nil for a tree
+
 	warnedNotKept sync.Map // kinds of metadata of the source that no copy keeps, once warned about
 }
 
 // job is one entry of the source for a worker. Its directory is held.
 type job struct {
-	dir  *walk.Dir
-	name string
-	kind fsys.Kind
+	dir     *walk.Dir
+	name    string
+	kind    fsys.Kind
+	planned *shard.Entry // what the shard says of it; nil without one
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
@@ -94,6 +101,11 @@ type job struct {
 // refused, counts everything else that went wrong. When Run returns, all its goroutines
 // have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
+	return execute(ctx, o, nil, c)
+}
+
+// execute is Run, or RunShard if there is a task.
+func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
@@ -108,7 +120,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if bagMode == bagMake {
 		places.Payload = bag.PayloadName
 	}
-	if bagMode != bagNone { // its manifests are in no place that has to be checked
+	if bagMode != bagNone || task != nil { // its manifests are in no place that has to be checked
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)
@@ -118,9 +130,18 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, openJournal: resume.OpenJournal, task: task}
+	if opts.merging != nil {
+		r.openJournal = opts.merging.openJournal
+	}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
+	}
+	if task != nil {
+		if err := task.begin(ctx, r); err != nil {
+			r.source.Close()
+			return nil, err
+		}
 	}
 	if opts.MHL != nil {
 		defer r.closeHistories()
@@ -160,6 +181,8 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.messages = make(chan message, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
 	r.undone = r.newUndone()
+	stopKeeping := task.keep(r)
+	defer stopKeeping()
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
@@ -273,6 +296,9 @@ func (r *run) openTargets() error {
 	for i, d := range r.route.Destinations {
 		r.targets = append(r.targets, &target{Destination: d, index: i})
 	}
+	if r.task != nil {
+		return r.openTaskTargets()
+	}
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
 		err := r.inspectBag(t)
@@ -356,12 +382,17 @@ func (r *run) work() {
 	for range r.opts.Workers {
 		workers.Go(r.worker)
 	}
-	if r.route.Name != "" {
+	switch {
+	case r.task != nil:
+		r.task.feed(r, root)
+	case r.opts.merging != nil:
+		r.opts.merging.feed(r, root)
+	case r.route.Name != "":
 		r.Enter(root)
 		root.Hold()
 		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
 		root.Done()
-	} else {
+	default:
 		walk.Walk(r.ctx, root, walk.Options{
 			Workers:       walkers(r.opts.Workers),
 			Filter:        r.opts.Filter,
@@ -374,7 +405,11 @@ func (r *run) work() {
 	workers.Wait()
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
-	r.findAbsent()
+	if r.opts.merging != nil {
+		r.opts.merging.check(r)
+	} else {
+		r.findAbsent()
+	}
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
@@ -403,7 +438,7 @@ func (r *run) worker() {
 		if !more {
 			return
 		}
-		if r.ctx.Err() == nil {
+		if r.ctx.Err() == nil && j.kind != fsys.Directory { // which is only completed
 			e := r.newEntry(j, clock)
 			if j.kind == fsys.Regular {
 				shown.Begin(e.path)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -24,6 +25,7 @@ type entry struct {
 	clock     *timing.Clock // of the goroutine that works on it
 	transfers []*transfer
 	attempts  int                 // how many descriptions the transfers were started with
+	planned   *shard.Entry        // what the shard says of it; nil without one
 	expected  catalog.Expectation // what the source's own manifests list for it
 	broken    bool                // it does not match them, which was reported
 	memory    []transfer          // what transfers points to
@@ -60,7 +62,7 @@ func (r *run) newEntry(j job, clock *timing.Clock) *entry {
 	}
 	*e = entry{
 		clock: clock, dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind,
-		memory: e.memory, transfers: e.transfers[:0],
+		memory: e.memory, transfers: e.transfers[:0], planned: j.planned,
 	}
 	return e
 }

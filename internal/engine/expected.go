@@ -39,6 +39,10 @@ func (r *run) findExpected(e *entry) {
 		}
 		return
 	}
+	if e.planned != nil {
+		e.expected = r.task.expected(e.planned)
+		return
+	}
 	var err error
 	if e.expected, err = r.manifests.Expect(e.path); err != nil {
 		r.failSource(e, failure.StageManifest, err)

@@ -42,6 +42,9 @@ func (r *run) finish() (stopped bool) {
 		r.verify(durable)
 	}
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
+	if r.opts.merging != nil && !r.stopped() {
+		r.opts.merging.replay(r)
+	}
 	stopped = r.stopped()
 	if !stopped {
 		r.sealBags(durable)
@@ -63,6 +66,7 @@ func (r *run) finish() (stopped bool) {
 				r.mark(t)
 			}
 			t.abandon(r)
+		case r.task != nil: // merge writes manifests and markers
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
 			r.mark(t) // if something has failed since
@@ -70,6 +74,13 @@ func (r *run) finish() (stopped bool) {
 			r.mark(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
+	}
+	switch {
+	case stopped:
+	case r.task != nil:
+		r.task.finish(r, durable)
+	case r.opts.merging != nil:
+		r.opts.merging.close(r, durable)
 	}
 	return stopped
 }
@@ -107,7 +118,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.group != nil {
 		t.group.Flushed(t.group.Mark())
 	}
-	if r.opts.Verify == VerifyOff {
+	if r.opts.Verify == VerifyOff && r.task == nil {
 		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
 		err = t.log.Checkpoint(t.syncNames)
@@ -150,32 +161,55 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	if err == nil && !stays {
 		err = t.certify(written)
 	}
-	t.log.Close()
-	if err == nil && !stays {
-		err = t.journal.Remove()
-	}
 	if err != nil {
 		r.failEnd(t, failure.StageJournal, err)
 		return written
 	}
-	t.giveBack(r)
-	if t.rootMeta != nil {
-		have, err := t.root.Stat()
-		if err == nil {
-			// Windows hides the root of a drive, which must not hide its copy.
-			t.rootMeta.info.Mode = t.rootMeta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes
-			_, err = r.apply(t.system, &t.root.Object, t.rootMeta, have, t.created, !t.created)
+	t.finished, t.journalStays = true, stays
+	if r.opts.merging == nil { // which closes all destinations together
+		r.closeTarget(t)
+	}
+	return written
+}
+
+// closeTarget removes the journal of a destination whose manifests are written, and sets the
+// metadata of its root.
+func (r *run) closeTarget(t *target) {
+	t.log.Close()
+	if !t.journalStays {
+		if t.planned { // without the journal, a later merge sets no more than mode and times: see closeRoot
+			r.completeRoot(t, 0o700)
 		}
-		if err != nil {
-			r.failEnd(t, failure.StageMetadata, err)
+		if err := t.journal.Remove(); err != nil {
+			r.failEnd(t, failure.StageJournal, err)
+			return
 		}
 	}
+	t.giveBack(r)
+	r.completeRoot(t, 0)
 	if r.opts.Sync != SyncNone {
 		if err := t.root.Sync(); err != nil {
 			r.failEnd(t, failure.StageSync, err)
 		}
 	}
-	return written
+}
+
+// completeRoot sets the metadata of a root that is ours, and gives it these further permissions.
+func (r *run) completeRoot(t *target, permissions uint32) {
+	if t.rootMeta == nil {
+		return
+	}
+	have, err := t.root.Stat()
+	if err == nil {
+		meta := *t.rootMeta
+		// Windows hides the root of a drive, which must not hide its copy.
+		meta.info.Mode = meta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
+		isNew := t.created || t.planned && r.opts.merging.madeRoot(t)
+		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew, !isNew)
+	}
+	if err != nil {
+		r.failEnd(t, failure.StageMetadata, err)
+	}
 }
 
 // removeLeftovers removes the temporaries of interrupted runs that this one has not
@@ -216,6 +250,9 @@ func (t *target) abandon(r *run) {
 		if err := t.checkpoint(r, false); err != nil {
 			t.dropUnwritten(r, "", err)
 		}
+	}
+	if r.task != nil || t.planned {
+		return
 	}
 	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
 		return

@@ -530,11 +530,18 @@ func largeOptions(source string, targets ...string) Options {
 	return o
 }
 
+// largeContent is the content of a large file, and otherLarge that of another file of the
+// same size. All tests share these bytes, and none changes them.
+var (
+	largeContent = sync.OnceValue(func() []byte { return treetest.Pattern(largeSize, 1) })
+	otherLarge   = sync.OnceValue(func() []byte { return treetest.Pattern(largeSize, 9) })
+)
+
 func largeSource(t *testing.T) (dir, source string, files map[string][]byte) {
 	t.Helper()
 	dir = treetest.MemoryDir(t)
 	source = filepath.Join(dir, "src")
-	files = map[string][]byte{"large": treetest.Pattern(largeSize, 1)}
+	files = map[string][]byte{"large": largeContent()}
 	write(t, source, "large", files["large"], since)
 	return dir, source, files
 }

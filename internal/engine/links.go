@@ -63,7 +63,7 @@ func (r *run) processLinked(e *entry) {
 	var exchanged []*entry
 	defer func() {
 		for _, e := range exchanged {
-			r.process(r.newEntry(job{dir: e.dir, name: e.name, kind: e.kind}, clock))
+			r.process(r.newEntry(job{dir: e.dir, name: e.name, kind: e.kind, planned: e.planned}, clock))
 			e.dir.Done()
 		}
 	}()
@@ -278,6 +278,9 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
 		return outNothing, inStage(failure.StageJournal, err)
 	}
+	if err := r.mayCommit(); err != nil {
+		return outNothing, err
+	}
 	err = from.Link(l.name, p.dir, name)
 	switch {
 	case err == nil && p.exists:
@@ -350,6 +353,9 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 	for _, p := range e.transfers {
 		l, res := &g.primaries[p.target.index], &p.result
 		ours := res.done != outLeft || res.known // policy never links nothing to a file that was there before
+		if r.task != nil && p.decision.suspect && res.fresh {
+			ours = true // an earlier attempt has made it: it appeared since, with this content
+		}
 		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {
 			continue
 		}

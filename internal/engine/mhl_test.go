@@ -148,7 +148,7 @@ func TestPowerCutOfACopyWithHistories(t *testing.T) {
 		}
 		return done, wrong
 	}
-	step := sweepStride(13)
+	step := sweepStride(23)
 	n := int64(1)
 	for done := false; !done; n += step {
 		var wrong []string

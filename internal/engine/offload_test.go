@@ -440,7 +440,7 @@ func TestResumeOfAClone(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			disk := cloneDisk(t, kind)
 			src := filepath.Join(disk, "src")
-			files := map[string][]byte{"large": treetest.Pattern(largeSize, 1)}
+			files := map[string][]byte{"large": largeContent()}
 			write(t, src, "large", files["large"], since)
 			o := largeOptions(src, filepath.Join(disk, "dst"))
 			stopAt(t, o, firstStop)

@@ -40,8 +40,10 @@ func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
 	sets := [][]hash.Algorithm{hash.Algorithms(), nil}
-	for _, a := range hash.Algorithms() {
-		sets = append(sets, []hash.Algorithm{a})
+	if everyInstant() { // each digest alone, whose state is the same as among the others
+		for _, a := range hash.Algorithms() {
+			sets = append(sets, []hash.Algorithm{a})
+		}
 	}
 	for _, hashes := range sets {
 		o := largeOptions(source, filepath.Join(dir, "dst"))
@@ -245,7 +247,7 @@ func TestResumeHostileTemporaries(t *testing.T) {
 			temp := temporaries(t, o.Targets[0])[0]
 			require.NoError(t, os.Remove(temp))
 			outside := filepath.Join(dir, "outside")
-			secret := treetest.Pattern(largeSize, 9)
+			secret := otherLarge()
 			require.NoError(t, os.WriteFile(outside, secret, 0o640))
 			put(t, temp, outside)
 			s := requireCopied(t, o, files)
@@ -291,7 +293,7 @@ func TestResumeTemporaryElsewhere(t *testing.T) {
 			lines[i+1] = fmt.Sprintf("%08x %s\n", sum, rest)
 		}
 		require.NoError(t, os.WriteFile(name, []byte(strings.Join(lines, "")), 0o600))
-		secret := treetest.Pattern(largeSize, 9)
+		secret := otherLarge()
 		places := []string{filepath.Join(dir, "outside.tmp"), filepath.Join(o.Targets[0], "outside.tmp")}
 		for _, place := range places {
 			require.NoError(t, os.WriteFile(place, secret, 0o600))

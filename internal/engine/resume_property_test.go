@@ -30,7 +30,7 @@ import (
 // manifest of it.
 func TestPropertyResume(t *testing.T) {
 	top := treetest.MemoryDir(t)
-	checkNew(t, 20, func(t *rapid.T) {
+	checkNew(t, 12, func(t *rapid.T) {
 		c := newTrial(t, top)
 		defer c.remove()
 		c.options.Sync = rapid.SampledFrom([]engine.SyncMode{engine.SyncEnd, engine.SyncEnd, engine.SyncFile, engine.SyncNone}).Draw(t, "sync")

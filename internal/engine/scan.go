@@ -14,7 +14,11 @@ import (
 func (r *run) startScan() (stop func()) {
 	c := r.counters
 	c.Phase.Store(int32(counters.PhaseCopying))
-	if !c.CountTotals {
+	if r.task != nil {
+		r.task.showTotals(c)
+		return func() {}
+	}
+	if !c.CountTotals || r.opts.merging != nil { // which copies next to nothing
 		return func() {}
 	}
 	if r.route.Name != "" {

@@ -53,6 +53,9 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 	if err != nil {
 		return inStage(failure.StageJournal, err)
 	}
+	if err := r.mayCommit(); err != nil {
+		return err
+	}
 	if e.kind == fsys.Symlink {
 		err = p.dir.Symlink(e.link, name)
 	} else {
@@ -83,7 +86,10 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 	case p.exists:
 		err = r.putInPlace(p, name)
 	default:
-		if err = p.dir.RenameNew(name, p.name); err != nil {
+		if err = r.mayCommit(); err == nil {
+			err = p.dir.RenameNew(name, p.name)
+		}
+		if err != nil {
 			_ = p.dir.Remove(name)
 		}
 	}
@@ -166,7 +172,7 @@ func followsLinks(dir *fsys.Dir) (bool, error) {
 // putInPlace renames a complete temporary over what has the transfer's name, and keeps
 // that in the backup directory if there is one.
 func (r *run) putInPlace(p *transfer, temp string) error {
-	err := r.keepOld(p)
+	err := r.replacing(p)
 	if err == nil {
 		err = p.dir.Rename(temp, p.name)
 	}

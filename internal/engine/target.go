@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,6 +48,9 @@ type target struct {
 	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
 	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
+	finished         bool        // its manifests are written, and closeTarget can close it
+	journalStays     bool        // then
+	planned          bool        // a plan is at work there, whose journal only its merge may remove
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	durables    durables
@@ -118,6 +122,8 @@ func (t *target) open(r *run) error {
 		if !t.Exists {
 			return nil
 		}
+	} else if !t.Exists && r.opts.merging != nil {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), resume.ErrNotPlanned.Error())
 	} else if !t.Exists {
 		return t.openNew(r)
 	}
@@ -155,6 +161,9 @@ func (t *target) openExisting(r *run) error {
 	}
 	t.handle = r.newHandles().Root(t.root)
 	if r.opts.DryRun {
+		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
+			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
+		}
 		return t.probe(r)
 	}
 	if t.Name == "" {
@@ -163,12 +172,9 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	if t.journal, err = resume.OpenJournal(t.root, name); err != nil {
-		if errors.Is(err, fsys.ErrLocked) {
-			t.leaveToOther()
-			return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
-		}
-		return fmt.Errorf("the journal cannot be made in it: %w", err)
+	t.planned = r.opts.merging != nil
+	if t.journal, err = r.openJournal(t.root, name); err != nil {
+		return t.refuseJournal(err)
 	}
 	if t.created {
 		t.rootOurs, err = true, resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone)
@@ -178,9 +184,22 @@ func (t *target) openExisting(r *run) error {
 	if err != nil {
 		return err
 	}
+	t.rootOurs = t.rootOurs || t.planned && r.opts.merging.madeRoot(t)
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
+}
+
+// refuseJournal makes a refusal of the error with which the journal was opened, if it is one.
+func (t *target) refuseJournal(err error) error {
+	if errors.Is(err, fsys.ErrLocked) {
+		t.leaveToOther()
+		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
+	}
+	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
+	}
+	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }
 
 // probe finds out what the root's file system can do. Those mounted below are probed
@@ -317,7 +336,7 @@ func (t *target) undo() {
 		t.catalog.Close()
 	}
 	if t.journal != nil {
-		if !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+		if t.planned || !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
 			return
 		}
 		_ = t.journal.Remove()
@@ -423,7 +442,12 @@ func (t *target) flush(r *run) error {
 	if err := t.root.Sync(); err != nil {
 		return err
 	}
-	for dir := t.Dir; dir != t.Anchor; { // the names of the directories that were made
+	return t.syncWay()
+}
+
+// syncWay flushes the names of the directories that were made for the destination.
+func (t *target) syncWay() error {
+	for dir := t.Dir; dir != t.Anchor; {
 		dir = parentOf(dir)
 		parent, err := t.FS.OpenRoot(dir)
 		if err != nil {

@@ -14,6 +14,9 @@ import (
 // durable, and takes what is not what was read out of the manifests.
 func (r *run) verify(targets []*target) {
 	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet}
+	if r.task != nil {
+		o.MayMove = r.task.attempt.MayCommit
+	}
 	var listing []*target
 	for _, t := range targets {
 		if t.catalog.Lists() {

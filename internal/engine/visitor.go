@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -18,6 +19,9 @@ var _ walk.Visitor = (*run)(nil)
 func (r *run) Enter(d *walk.Dir) bool {
 	dirs := newDestDirs(r, d)
 	d.State = dirs
+	if r.opts.merging != nil {
+		return r.opts.merging.enter(r, d)
+	}
 	if r.isHistory(d) {
 		for _, dd := range dirs {
 			dd.state = destRefused
@@ -35,13 +39,14 @@ func (r *run) Enter(d *walk.Dir) bool {
 			for _, dd := range dirs {
 				dd.state = destRefused
 			}
-			err := errors.New("it is a destination of this copy, reached through the source")
-			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, err))
+			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, errReached))
 			return false
 		}
 	}
 	return true
 }
+
+var errReached = errors.New("it is a destination of this copy, reached through the source")
 
 // Entry implements walk.Visitor.
 func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
@@ -83,19 +88,29 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
+	if (r.task != nil || r.opts.merging != nil) && errors.Is(err, fs.ErrNotExist) {
+		err = errVanished
+	}
 	r.reportSource(p, failure.StageScan, err)
 }
 
-func (r *run) skipReserved(d *walk.Dir, name string) {
+func (r *run) skipReserved(d *walk.Dir, name string) { r.warnReserved(d.Join(name)) }
+
+// warnReserved warns, once, of names that Sealift made for itself.
+func (r *run) warnReserved(path string) {
 	r.reserved.Do(func() {
 		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
-		r.report(Event{Kind: EventWarning, Path: d.Join(name), Err: err})
+		r.report(Event{Kind: EventWarning, Path: path, Err: err})
 	})
 }
 
 // Leave completes a directory at all destinations: everything in it is done,
 // so its own metadata can be set and will stay.
 func (r *run) Leave(d *walk.Dir) {
+	if r.task != nil {
+		r.leaveTask(d)
+		return
+	}
 	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
 		r.emptyDirs.add(d.Path()) // nothing was put into it
 	}
@@ -189,6 +204,9 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
+	if r.opts.merging != nil { // the tasks have changed it
+		before.Mtime = meta.info.Mtime
+	}
 	switch {
 	case r.opts.DryRun:
 		if ours && known && !dd.fresh && r.ctx.Err() == nil {
@@ -200,7 +218,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		}
 	case ours && known && r.ctx.Err() == nil:
 		have := dd.info
-		if !dd.fresh {
+		if !dd.empty {
 			var err error
 			if have, err = dir.Stat(); err != nil {
 				return err

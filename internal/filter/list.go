@@ -113,6 +113,17 @@ func (l *List) Fingerprint() uint64 {
 	return h.Sum64()
 }
 
+// Each calls yield for the rules in their order. Adding them to another list, by Include and
+// Exclude, makes an equal one.
+func (l *List) Each(yield func(include bool, pattern string)) {
+	if l == nil {
+		return
+	}
+	for _, r := range l.rules {
+		yield(r.include, r.text)
+	}
+}
+
 // ExcludeFrom appends the rules of a file in the format of .gitignore: one
 // pattern per line. It ignores blank lines and lines that begin with "#". A leading "!"
 // makes the pattern an include; "\#" and "\!" match names that begin with these

@@ -21,6 +21,10 @@ const OddMode = 0o640
 // Identity returns the user and group that new files get.
 func Identity() (uid, gid uint32) { return uint32(unix.Geteuid()), uint32(unix.Getegid()) }
 
+// Private reports whether the object belongs to the user of this process, and its mode
+// allows no other user to write to it.
+func (i Info) Private() bool { return i.UID == uint32(unix.Geteuid()) && i.Mode&0o022 == 0 }
+
 // Privileged reports whether the process may give files to other owners and
 // make device nodes.
 func Privileged() bool { return unix.Geteuid() == 0 }

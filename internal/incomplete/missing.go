@@ -24,7 +24,8 @@ const (
 // Missing collects what a copy leaves undone in one destination. The zero value says that
 // the copy is complete.
 type Missing struct {
-	Cut bool // the copy ended before it had tried every file
+	Cut     bool // the copy ended before it had tried every file
+	Planned bool // the copy was split into shards by a plan
 
 	remarks []string // about the destination or the source, and not about a path
 	list    []gap    // sorted and without duplicates, except for what was added since
@@ -82,9 +83,7 @@ func (m *Missing) write(w io.Writer, head Head) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%sThe copy of this source into this directory ended with failures. The paths below are\n"+
 		"missing here, or they are not what the source holds. A directory in the list stands\n"+
-		"for everything in it that is not here.\n\n"+
-		"To complete the copy, run the same command again. It copies what is missing, and it\n"+
-		"removes this file when the copy is complete.\n\n", head)
+		"for everything in it that is not here.\n\n%s\n\n", head, m.advice())
 	if m.Cut {
 		fmt.Fprint(b, "The copy ended before it had tried every file, so more paths may be missing.\n\n")
 	}
@@ -98,6 +97,18 @@ func (m *Missing) write(w io.Writer, head Head) error {
 		fmt.Fprintf(b, "and %d more\n", m.more)
 	}
 	return b.Flush()
+}
+
+// advice says how to complete the copy.
+func (m *Missing) advice() string {
+	if m.Planned {
+		return "To complete the copy, run the failed shards of its plan again, then merge the plan again;\n" +
+			"\"sealift merge --dry-run PLAN\" lists these shards. This file is removed when the copy is\n" +
+			"complete. If entries came after the plan was made, end it with \"sealift merge --abandon\n" +
+			"PLAN\" and copy again."
+	}
+	return "To complete the copy, run the same command again. It copies what is missing, and it\n" +
+		"removes this file when the copy is complete."
 }
 
 // shorten returns a copy of s that keeps no longer string in memory.

@@ -57,6 +57,34 @@ func (ix *Index) listing(path string, is func(fields) bool) (Listing, error) {
 	return p, nil
 }
 
+// Each calls yield for all lines, in the order of the file. The digest is valid during the call.
+// It reads the file anew and takes no memory that grows with it. The error is the first one of
+// yield, as it is, or that of reading the manifest, or says that it changed since it was indexed.
+func (ix *Index) Each(yield func(path string, digest []byte) error) error {
+	r := ix.reader()
+	left := len(ix.entries)
+	for {
+		f, err := r.scan()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("manifest: read again: %w", err)
+		}
+		if !f.isOf(ix.algorithm) {
+			continue
+		}
+		left--
+		if err := yield(string(canonical(f.path)), f.digestOf(ix.algorithm)); err != nil {
+			return err
+		}
+	}
+	if left != 0 {
+		return fmt.Errorf("manifest: read again: %w", io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
 // Meet notes that the path of a listing has been met. The listing is one of
 // this Index. Meet may be called from several goroutines.
 func (ix *Index) Meet(p Listing) {

@@ -16,7 +16,13 @@ const BadPrefix = fsys.Reserved + "bad-"
 // setAside renames a bad file and adds its new name to the error.
 func (r *run) setAside(err error, dir *fsys.Dir, name string, info fsys.Info) error {
 	r.moving.Lock()
-	bad, moveErr := setAside(dir, name, info)
+	bad, moveErr := "", error(nil)
+	if r.MayMove != nil {
+		moveErr = r.MayMove()
+	}
+	if moveErr == nil {
+		bad, moveErr = setAside(dir, name, info)
+	}
 	r.moving.Unlock()
 	switch {
 	case bad == "":

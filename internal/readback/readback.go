@@ -38,6 +38,10 @@ type Options struct {
 	// of a tree that cannot be read, it returns whether the tree as a whole is gone: then
 	// no more of it is read.
 	Report func(Finding) (gone bool)
+
+	// MayMove, if set, is called before a bad file is moved out of the way, which an error
+	// prevents.
+	MayMove func() error
 }
 
 // Tree is a destination.

@@ -136,15 +136,15 @@ func (l *Log) closeGroup() *Group {
 	// The time of the log's last change is that of the destination's clock, and not
 	// before the changes of the files that its records list.
 	err := l.mu.w.Flush()
-	var info fsys.Info
+	var now fsys.Time
 	if err == nil {
-		info, err = l.mu.file.Stat()
+		now, err = l.now()
 	}
 	if err != nil {
 		l.fail(err)
 		return g
 	}
-	g.upto, g.at, g.Files = l.mu.w.Size(), info.Mtime, l.mu.files
+	g.upto, g.at, g.Files = l.mu.w.Size(), now, l.mu.files
 	l.mu.files, l.mu.bytes = 0, 0
 	for f, at := range l.mu.inFlight {
 		if off, states, ok := f.Reached(); ok && off > at.synced {

@@ -64,13 +64,20 @@ func hashOf(s string) string {
 var ErrRootRemoved = errors.New("the directory was removed meanwhile")
 
 // OpenJournal makes the journal in root, or takes over that of an interrupted run, and
-// locks it. The error is fsys.ErrLocked if another run has the lock, and ErrRootRemoved if
-// nothing can be made in root any more. The caller must Close the journal.
+// locks it. The error is fsys.ErrLocked if another run has the lock, a *PlanError if a plan is at
+// work in root, and ErrRootRemoved if nothing can be made in root any more. The caller must Close
+// the journal.
 func OpenJournal(root *fsys.Dir, name string) (*Journal, error) {
 	for range mostAttempts {
 		j, err := tryJournal(root, name)
+		if err == nil {
+			if err = j.refusePlanned(); err == nil {
+				return j, nil
+			}
+			j.Close()
+		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return j, err
+			return nil, err
 		}
 		// Either a run that has just finished removed the journal between our steps, or
 		// root itself was removed. Most systems describe such a directory without an error.
@@ -179,7 +186,7 @@ func (j *Journal) Remove() error {
 	j.Removed = true
 	for i := range listing.Len() {
 		name := listing.Name(i)
-		if name == lockName { // last: once it is removed, the next run begins
+		if name == lockName || name == planName { // last: once they are removed, the next run begins
 			continue
 		}
 		if j.foreign[name] || name == certifiedName && len(j.foreign) > 0 {
@@ -189,6 +196,9 @@ func (j *Journal) Remove() error {
 		if err := j.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+	}
+	if err := j.endPlan(); err != nil {
+		return err
 	}
 	if stays {
 		return nil
@@ -210,6 +220,18 @@ func (j *Journal) Remove() error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return nil // the next run has begun in it
+}
+
+// endPlan removes the mark of a plan, if there is one, when everything before is on the device: without it,
+// a later merge takes the destination for complete.
+func (j *Journal) endPlan() error {
+	if _, err := j.dir.Lstat(planName); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := errors.Join(j.dir.Sync(), j.root.Sync()); err != nil {
+		return err
+	}
+	return j.RemovePlanMark()
 }
 
 // Close unlocks the journal, so that other runs can begin at the destination. It may be

@@ -138,7 +138,7 @@ func (f *Leftover) Discard() {
 // RemoveTemporaries removes the temporaries of interrupted runs from dir, except those that
 // can be continued. names has every name in dir that such a temporary can have.
 func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
-	if !l.Interrupted {
+	if !l.Interrupted && l.clock == nil {
 		return nil
 	}
 	for _, name := range names {

@@ -36,6 +36,8 @@ type Log struct {
 	name     string          // in the journal
 	ids      map[string]bool // of the logs of this source, which are in the names of their temporaries
 
+	clock *fsys.Pending // of an attempt: a file at the destination that shows the time there; else nil
+
 	known     *journal.Log // what interrupted runs have recorded; nil if nothing
 	knownFile *fsys.File
 	begun     fsys.Time // the first of the interrupted runs
@@ -231,6 +233,10 @@ func (l *Log) Close() {
 	file := l.mu.file
 	l.mu.file = nil
 	l.mu.Unlock()
+	if l.clock != nil {
+		l.clock.Abort()
+		l.clock = nil
+	}
 	if l.readOnly {
 		l.journal.Close()
 	}

@@ -3,7 +3,6 @@ package resume
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -119,7 +118,11 @@ func (l *Log) readOthers() (warnings []error, err error) {
 // read reads a log of the journal. log is nil if it is damaged, and f as well if the name
 // is not that of a regular file.
 func (l *Log) read(name string) (f *fsys.File, log *journal.Log, err error) {
-	f, info, err := l.journal.dir.OpenRegular(name)
+	return readLog(l.journal.dir, name)
+}
+
+func readLog(dir *fsys.Dir, name string) (f *fsys.File, log *journal.Log, err error) {
+	f, info, err := dir.OpenRegular(name)
 	var other *fsys.KindError
 	if errors.As(err, &other) {
 		return nil, nil, nil
@@ -231,10 +234,13 @@ func (l *Log) begin() error {
 func (l *Log) createLog(head journal.Header) error {
 	return l.place(func(to *appender) error {
 		info, err := to.file.Stat()
+		head.Begun = info.Ctime
+		if err == nil && l.clock != nil {
+			head.Begun, err = l.now()
+		}
 		if err != nil {
 			return err
 		}
-		head.Begun = info.Ctime
 		if l.Interrupted && l.begun.Compare(head.Begun) < 0 {
 			head.Begun = l.begun
 		}
@@ -253,11 +259,7 @@ func (l *Log) continueLog() error {
 		to.file, l.mu.file = p, p
 		err = p.Truncate(l.known.Size)
 	} else {
-		err = l.place(func(fresh *appender) error {
-			_, err := io.Copy(fresh, io.NewSectionReader(fsys.ReaderAt{File: l.knownFile}, 0, l.known.Size))
-			to.file = fresh.file
-			return err
-		})
+		return l.copyLog()
 	}
 	l.mu.w = journal.Continue(to, l.known.Header, l.known.Size)
 	return err

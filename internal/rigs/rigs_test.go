@@ -57,6 +57,13 @@ func TestOtherProcessorsMakeTheSameCopies(t *testing.T) { runRig(t, "processors"
 // most packages, and those that are slow there.
 func TestWindowsBuildUnderWine(t *testing.T) { runRig(t, "wine") }
 
+// A real Slurm runs what plan --script prints, and tasks that are killed lose nothing. The short
+// form leaves out 200,000 files, daemons that are killed, and tasks that stand still.
+func TestSlurmMakesTheSameCopy(t *testing.T) { runRig(t, "slurm") }
+
+// The commands of the printed Jobs work with the volumes of their pods. There is no short form.
+func TestPodsMakeTheSameCopy(t *testing.T) { runRig(t, "kubernetes") }
+
 // Each kind of measurement of the bench works; the times are not looked at. The short form
 // leaves out all file systems but tmpfs, and what needs devices.
 func TestBenchMeasures(t *testing.T) {

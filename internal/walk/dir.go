@@ -17,6 +17,7 @@ type Dir struct {
 	Place   Place     // its place in Parent; set if Options.Found is
 	Entries int       // the number that the system lists, known when d is left; set if Options.Found is
 	State   any       // data of the visitor
+	Note    any       // that Feed was given for it
 
 	handle  *fsys.Handle
 	visitor Visitor

@@ -261,18 +261,29 @@ func (w *walker) descend(parent *Dir, name string, place Place) {
 	d.Done()
 }
 
-// open opens the subdirectory name of parent, in use and held by the caller.
+// open is openChild, except that it opens no directory of another device if it must not.
 func (w *walker) open(parent *Dir, name string) (*Dir, error) {
+	if w.opts.Found != nil && w.opts.OneFileSystem { // to open a mount point may mount, and wait
+		up, err := parent.handle.Acquire()
+		if err != nil {
+			return nil, err
+		}
+		info, err := up.Lstat(name)
+		parent.handle.Release()
+		if err == nil && info.ID.Dev != w.device {
+			return nil, fsys.ErrMoved // Failed is not called for it, because it is entered
+		}
+	}
+	return openChild(parent, name)
+}
+
+// openChild opens the subdirectory name of parent, in use and held by the caller.
+func openChild(parent *Dir, name string) (*Dir, error) {
 	up, err := parent.handle.Acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer parent.handle.Release()
-	if w.opts.Found != nil && w.opts.OneFileSystem { // to open a mount point may mount, and wait
-		if info, err := up.Lstat(name); err == nil && info.ID.Dev != w.device {
-			return nil, fsys.ErrMoved // Failed is not called for it, because it is entered
-		}
-	}
 	dir, err := up.OpenDir(name)
 	if err != nil {
 		return nil, err

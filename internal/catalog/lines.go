@@ -1,0 +1,140 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// This file reads manifests line by line, for plans: these keep what is listed for a file with
+// the file, so that tasks on other machines need no manifest.
+
+// SourceList is a manifest in the source. The name is "" for all manifests of one hash that are
+// each about the one file beside them.
+type SourceList struct {
+	Name string
+	Hash hash.Algorithm
+}
+
+// Lists returns the manifests of the source.
+func (s *Source) Lists() (lists []SourceList) {
+	for _, l := range s.lists {
+		lists = append(lists, SourceList{l.name, s.hashes[l.slot]})
+	}
+	for _, a := range s.hashes {
+		lists = append(lists, SourceList{"", a})
+	}
+	return lists
+}
+
+// EachListed calls yield for all that the manifests list, with the index of the manifest in
+// Lists. A file matches its manifests if Expectation.Met says so of all digests that are
+// yielded for its path. The error is that of yield, or a *ListError.
+func (s *Source) EachListed(yield func(list int, file string, digest []byte) error) error {
+	for i, l := range s.lists {
+		err := l.index.Each(func(file string, digest []byte) error {
+			if file == l.name {
+				return nil // nothing can list its own digest
+			}
+			file, err := s.spelled(l, file)
+			if err != nil || file == "" {
+				return err
+			}
+			if err := yield(i, file, digest); err != nil {
+				return &yieldError{err}
+			}
+			return nil
+		})
+		if own := (*yieldError)(nil); errors.As(err, &own) {
+			return own.err
+		}
+		if err != nil {
+			return &ListError{l.name, err}
+		}
+	}
+	for file, sidecars := range s.sidecars {
+		for _, c := range sidecars {
+			digest, err := s.besideFile(file, c)
+			if err != nil {
+				return &ListError{c.name, err}
+			}
+			if digest == nil {
+				continue
+			}
+			if err := yield(len(s.lists)+c.slot, file, digest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spelled returns the path that a line is about, which may have the separators of Windows: ""
+// if the manifest also lists the file with slashes.
+func (s *Source) spelled(l *sourceList, file string) (string, error) {
+	if !strings.Contains(file, `\`) || strings.Contains(file, "/") {
+		return file, nil
+	}
+	if _, err := s.root.Lstat(file); err == nil {
+		return file, nil
+	}
+	slashed := strings.ReplaceAll(file, `\`, "/")
+	found, err := l.index.Listing(slashed)
+	if err != nil || len(found.Digests) > 0 {
+		return "", err
+	}
+	return slashed, nil
+}
+
+// besideFile returns the digest that the manifest beside a file has for it; nil for none.
+func (s *Source) besideFile(file string, c sidecar) ([]byte, error) {
+	f, info, err := s.root.OpenRegular(c.name)
+	if other := (*fsys.KindError)(nil); errors.As(err, &other) {
+		return nil, nil // a directory, for instance, is not a manifest
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	digest, _, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
+	return digest, err
+}
+
+// EachKept calls yield for the lines of earlier manifests that Kept knows, with the index of the
+// hash among those of the run.
+func (c *Catalog) EachKept(yield func(slot int, file string, digest []byte) error) error {
+	if c.distrusted || c.opts.Outside != "" {
+		return nil
+	}
+	for _, l := range c.lists {
+		if l.prev == nil {
+			continue
+		}
+		err := l.prev.index.Each(func(file string, digest []byte) error {
+			if file == l.prev.path { // none can list itself
+				return nil
+			}
+			return yield(l.slot, file, digest)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", quoteName(l.prev.path), err)
+		}
+	}
+	return nil
+}
+
+// Level returns the level of the names of the run's manifests.
+func (c *Catalog) Level() int { return c.level }
+
+// LateFiles returns the paths in the source of which Late reports true.
+func (c *Catalog) LateFiles() (files []string) {
+	for _, claim := range c.claims {
+		if claim.kind == fsys.Regular {
+			files = append(files, claim.path)
+		}
+	}
+	return files
+}

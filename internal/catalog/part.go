@@ -1,0 +1,27 @@
+package catalog
+
+import (
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// Recorder keeps what a task copies of a tree, of which another process writes the manifests.
+type Recorder interface {
+	Record(Outcome) error
+	Drop(file string) error
+	DropBelow(dir string) error
+	// Each calls yield for the files that have digests, in the order of the manifests.
+	Each(yield func(file string, digests hash.Digests) error) error
+}
+
+// OpenPart returns a catalog that has no manifests: the recorder gets what is recorded. Write is
+// not called.
+func OpenPart(root *fsys.Dir, hashes []hash.Algorithm, r Recorder) *Catalog {
+	return &Catalog{opts: Options{Hashes: hashes}, root: root, source: &Source{}, top: -1, recorder: r}
+}
+
+// NewExpectation returns the expectation that lists give digests of a file: digests has, for
+// each list, those that it lists, and slots the hash of each list among those of the run.
+func NewExpectation(slots []int, digests [][][]byte) Expectation {
+	return Expectation{slots: slots, digests: digests}
+}

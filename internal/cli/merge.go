@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/route"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+func newMergeCmd(run runner[engine.MergeOptions, engine.MergeSummary]) *cobra.Command {
+	flags := &mergeFlags{}
+	cmd := &cobra.Command{
+		Use:   "merge [flags] PLAN [SRC DST ...]",
+		Short: "Complete a copy that was split with plan, when all tasks have ended",
+		Long: `Completes the copy that "sealift plan" has split into shards, when "sealift run"
+has finished all of them: sets the metadata of directories, writes one manifest
+to each destination, and prints one summary. The manifest is the same, byte for
+byte, as that of one copy.
+
+If shards are not finished, merge changes nothing, prints their indexes and ends
+with exit code 1. --dry-run prints the state of the shards.
+
+SRC and DST are needed only where this machine has other paths than the one that
+made the plan. All destinations are given then, in the order of the plan.
+
+To finish a copy with failures, run its failed shards again, then merge again.
+--abandon ends a plan that is not going to be merged. Files that were copied
+stay.`,
+		Example: `  sealift merge /shared/plan
+  sealift merge --wait /shared/plan
+  sealift merge --dry-run --json /shared/plan`,
+		Annotations: endsWith("all"),
+	}
+	addGroups(cmd, flags.groups())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := flags.check(args); err != nil {
+			return err
+		}
+		plan, err := openPlan(args[0])
+		if err != nil {
+			return err
+		}
+		defer plan.dir.Close()
+		if err := flags.fill(plan.store, args[1:]); err != nil {
+			return err
+		}
+		return flags.merge(cmd, run)
+	}
+	return cmd
+}
+
+// mergeFlags is the command line of merge.
+type mergeFlags struct {
+	options engine.MergeOptions
+	plan    string
+	copyFlags
+}
+
+func (f *mergeFlags) groups() []flagGroup {
+	o := &f.options
+	return []flagGroup{
+		{"What to do", func(s *pflag.FlagSet) {
+			s.BoolVar(&o.Wait, "wait", false, "wait until all shards are finished")
+			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "print the state of the shards, but write nothing")
+			s.BoolVar(&o.Abandon, "abandon", false, "end the plan without a merge, remove what it has left in each DST")
+		}},
+		{groupOutput, func(s *pflag.FlagSet) {
+			f.quietFlag(s, "print only failures and conflicts")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "message")
+			f.reportFlag(s)
+		}},
+	}
+}
+
+func (f *mergeFlags) check(args []string) error {
+	o := &f.options
+	switch {
+	case len(args) == 0:
+		return usagef("the directory of the plan is missing")
+	case slices.Contains(args, ""):
+		return usagef("the name of a path is empty")
+	case len(args) == 2:
+		return usagef("the destination is missing; give SRC and all DST, or neither")
+	case o.Abandon && (o.Wait || o.DryRun):
+		return usagef("--abandon cannot be combined with --wait or --dry-run")
+	case o.Wait && o.DryRun:
+		return usagef("--wait and --dry-run contradict each other")
+	}
+	f.plan = args[0]
+	return nil
+}
+
+// fill sets the options that the plan decides about. Paths of this machine replace those of the
+// plan.
+func (f *mergeFlags) fill(s *shard.Store, paths []string) error {
+	o, err := engine.OptionsOfPlan(s.Plan)
+	if err != nil {
+		return failure.Refuse("the plan %s cannot be used: %s", quote.Name(f.plan), quote.Text(err.Error()))
+	}
+	if len(paths) > 0 {
+		if len(paths)-1 != len(o.Targets) {
+			return usagef("the plan has %s, and %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
+		}
+		o.Source, o.Targets = paths[0], paths[1:]
+	}
+	f.copyFlags.options = *o
+	f.options.Plan, f.options.Copy = s, &f.copyFlags.options
+	return nil
+}
+
+// openedPlan is the directory of a plan.
+type openedPlan struct {
+	dir   *fsys.Dir
+	store *shard.Store
+}
+
+// openPlan opens a plan. The error is a refusal.
+func openPlan(path string) (*openedPlan, error) {
+	dir, err := fsys.OpenRoot(path)
+	if err != nil {
+		return nil, failure.Refuse("plan %s: %s", quote.Name(path), route.Reason(err))
+	}
+	store, err := shard.Open(dir)
+	if err != nil {
+		dir.Close()
+		return nil, failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
+	}
+	return &openedPlan{dir, store}, nil
+}
+
+// merge runs the command.
+func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, engine.MergeSummary]) error {
+	o := f.options.Copy
+	page, err := openCopyReport(cmd, o, f.report)
+	if err != nil {
+		return err
+	}
+	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(o.Targets) > 1, html: page}
+	r.page = page.htmlReport
+	if err := r.use(&f.outputFlags); err != nil {
+		return err
+	}
+	o.Report = r.event
+	r.logStart(o)
+	f.options.Waiting = func(p shard.Progress) {
+		if !f.quiet {
+			r.print("waiting: " + statesOf(p))
+		}
+	}
+	return runCommand(cmd, job[engine.MergeOptions, engine.MergeSummary]{
+		reporter: r.reporter,
+		progress: f.progress,
+		quiet:    f.quiet,
+		advice:   "; run the same command again to finish",
+		run:      run,
+		options:  &f.options,
+		watch:    func(c *counters.Set) func() { return page.watch(c, o.Targets, "read back") },
+		finish: func(s *engine.MergeSummary, result outcome) outcome {
+			return f.finish(cmd.OutOrStdout(), r, s, result)
+		},
+	})
+}
+
+// finish prints the account of a merge.
+func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSummary, result outcome) outcome {
+	if s.Merged {
+		result = result.or(outcome{failed: s.Summary.Errors > 0, mismatched: s.Summary.Mismatches > 0, conflicts: s.Summary.Conflicts > 0})
+		result = r.html.write(r, &s.Summary, result)
+	} else {
+		result = result.or(f.outcomeOf(s))
+	}
+	unfinished := s.Shards.Unfinished()
+	if f.quiet && len(unfinished) > 0 && result.signal == nil { // otherwise the summary has it
+		r.print(grouped(int64(len(unfinished))) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished: " +
+			shard.FormatIndexes(unfinished) + "; to run them: " + f.resubmit(unfinished))
+	}
+	failures, _ := r.counts()
+	result = r.endLog(result, "shards", len(s.Shards), "unfinished", len(unfinished), "files", s.Summary.Files, "errors", failures, "elapsed", s.Summary.Elapsed)
+	switch {
+	case f.json:
+		printJSON(stdout, newMergeJSON(f, s, r, result))
+	case f.quiet:
+	case s.Merged:
+		printCopySummary(stdout, f.options.Copy, &s.Summary, r, result)
+		f.printShards(stdout, s)
+	case f.options.Abandon && !s.Already:
+		f.printAbandoned(stdout, s, result)
+	case s.Already:
+		v := verdict{good: "complete: the plan was merged before, and nothing was done", bad: "NOT COMPLETE"}
+		v.close(result)
+		v.print(stdout)
+	default:
+		f.printStatus(stdout, s, result)
+	}
+	return result
+}
+
+// outcomeOf is what the states of the shards mean for the exit code, where nothing was merged.
+func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
+	if f.options.Abandon || s.Already {
+		return outcome{}
+	}
+	o := outcome{failed: len(s.Shards.Unfinished()) > 0}
+	for _, state := range s.Shards {
+		o = o.or(outcome{failed: state.Failures > 0, mismatched: state.Mismatches > 0, conflicts: state.Conflicts > 0})
+	}
+	return o
+}
+
+// resubmit is a command line that runs shards again as an array of Slurm.
+func (f *mergeFlags) resubmit(indexes []int) string {
+	plan := f.plan
+	if absolute, err := fsys.AbsolutePath(plan); err == nil { // the task may begin in another directory
+		plan = absolute
+	}
+	return "sbatch --array=" + shard.FormatIndexes(indexes) + " --wrap " + quote.Name("exec sealift run "+quote.Name(plan))
+}
+
+// statesOf counts the shards by their states.
+func statesOf(p shard.Progress) string {
+	var parts []string
+	for _, state := range []shard.State{shard.Done, shard.Begun, shard.Stopped, shard.NotBegun} {
+		if n := p.Count(state); n > 0 {
+			parts = append(parts, grouped(int64(n))+" "+state.String())
+		}
+	}
+	return plural(int64(len(p)), "shard") + ": " + strings.Join(parts, ", ")
+}
+
+// printStatus writes the states of the shards for people.
+func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary, result outcome) {
+	v := verdict{good: "ready to merge: all shards are finished", bad: "NOT COMPLETE"}
+	if n := len(s.Shards.Unfinished()); n > 0 {
+		v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished")
+	}
+	if n := len(s.Shards.Failed()); n > 0 {
+		v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " with failures")
+	}
+	v.close(result)
+	v.print(w)
+	var t table
+	t.row("shards", statesOf(s.Shards))
+	f.shardRows(&t, s)
+	t.print(w)
+}
+
+// printShards writes which shards of a merged plan can be run again.
+func (f *mergeFlags) printShards(w io.Writer, s *engine.MergeSummary) {
+	var t table
+	f.shardRows(&t, s)
+	t.print(w)
+}
+
+// shardRows adds the indexes of the shards that are to be run.
+func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
+	if list := s.Shards.Unfinished(); len(list) > 0 {
+		t.row("unfinished", shard.FormatIndexes(list))
+	}
+	if list := s.Shards.Failed(); len(list) > 0 {
+		t.row("failed", shard.FormatIndexes(list))
+	}
+	if list := s.Shards.ToRun(); len(list) > 0 {
+		t.row("run", f.resubmit(list))
+		t.row("or each", "sealift run "+quote.Name(f.plan)+" --shard "+strconv.Itoa(list[0]))
+	}
+	if s.Merged && s.Summary.Errors+s.Summary.Mismatches > 0 {
+		t.row("then", "sealift merge "+quote.Name(f.plan))
+		t.row("or give up", "sealift merge --abandon "+quote.Name(f.plan)+" (files that were copied stay)")
+	}
+}
+
+func (f *mergeFlags) printAbandoned(w io.Writer, s *engine.MergeSummary, result outcome) {
+	v := verdict{good: "the plan is abandoned: other copies to its destinations can run again", bad: "NOT ABANDONED", next: "run the same command again"}
+	v.close(result)
+	v.print(w)
+	var t table
+	t.counts([]count{{"removed", s.Removed}})
+	t.print(w)
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/progress"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// planner is engine.Plan, or what a test puts in its place.
+type planner func(context.Context, *engine.Options, engine.PlanOptions, *counters.Set) (*shard.Plan, error)
+
+func newPlanCmd(run planner) *cobra.Command {
+	flags := &planFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]\n  sealift plan --script SYSTEM [flags] --into PLAN",
+		Short: "Split one copy into shards, for many machines",
+		Long: `Splits the copy of SRC to DST into shards that different machines copy at the
+same time. PLAN is a directory that all of them can reach, outside of SRC and
+DST. Each task runs "sealift run PLAN"; when all have ended, "sealift merge
+PLAN" completes the copy. Nothing is copied before.
+
+The options are those of copy and hold for all tasks. Each DST is marked: until
+the merge, no other copy of a tree writes there.
+
+A shard costs about 30 minutes of one task by default, and there are at most
+1,000. Files that are hard links of each other are in one shard. One file is
+never split.
+
+If plan is interrupted, run the same command again.
+
+With --script, plan prints what runs the tasks of an existing plan and then
+merges: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It has
+the shards that are not finished or had failures. Print it again to resubmit.`,
+		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
+  sealift run /shared/plan --shard 0
+  sealift merge /shared/plan
+  sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
+		Annotations:       endsWith("0 1 2 3 130 143"),
+		ValidArgsFunction: flags.completeArgs,
+	}
+	addGroups(cmd, flags.groups())
+	for _, name := range []string{"output", "backup-dir", "into"} {
+		complete(cmd, name, completeDirectories)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := flags.checkShards(cmd); err != nil {
+			return err
+		}
+		if err := flags.script.check(cmd, args); err != nil {
+			return err
+		}
+		if flags.script.given() {
+			return flags.script.print(cmd, flags.into.Into)
+		}
+		options, err := flags.engineOptions(cmd, args)
+		if err != nil {
+			return err
+		}
+		page, err := openCopyReport(cmd, options, "")
+		if err != nil {
+			return err
+		}
+		r := &copyReporter{reporter: newReporter(cmd), flags: &flags.copyFlags, several: len(options.Targets) > 1, html: page}
+		if err := r.use(&flags.outputFlags); err != nil {
+			return err
+		}
+		options.Report = r.event
+		r.logStart(options)
+		return runCommand(cmd, job[engine.Options, shard.Plan]{
+			reporter: r.reporter,
+			progress: flags.progress,
+			quiet:    flags.quiet,
+			advice:   "; run the same command again",
+			run: func(ctx context.Context, o *engine.Options, c *counters.Set) (*shard.Plan, error) {
+				return run(ctx, o, flags.into, c)
+			},
+			options: options,
+			finish: func(p *shard.Plan, result outcome) outcome {
+				return flags.finish(cmd.OutOrStdout(), p, r, result)
+			},
+		})
+	}
+	return cmd
+}
+
+// planFlags is the command line of plan.
+type planFlags struct {
+	copyFlags
+	into   engine.PlanOptions
+	script scriptFlags
+}
+
+func (f *planFlags) groups() []flagGroup {
+	return []flagGroup{
+		{"What to copy", f.selectionFlags},
+		{groupShards, func(s *pflag.FlagSet) {
+			s.StringVar(&f.into.Into, "into", "", "write the plan to the directory `PLAN`, which is made")
+			s.Var(newValue(&f.into.Shards, "auto", countBetween(1, shard.MaxShards, "auto"), "auto"), "shards", "make `NUMBER` shards")
+			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make as many shards as hold `SIZE` each on average")
+		}},
+		{groupManifest, f.manifestFlags},
+		{groupSafety, f.safetyFlags},
+		{groupSpeed, f.reflinkFlag},
+		{groupScript, f.script.define},
+		{groupOutput, func(s *pflag.FlagSet) {
+			f.quietFlag(s, "print only failures")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "message")
+		}},
+	}
+}
+
+func (f *planFlags) checkShards(cmd *cobra.Command) error {
+	f.into.Sealift = readBuild().Version
+	switch {
+	case f.into.Into == "":
+		return usagef("--into is missing: the directory of the plan")
+	case cmd.Flags().Changed("shards") && cmd.Flags().Changed("shard-size"):
+		return usagef("--shards and --shard-size contradict each other")
+	}
+	return nil
+}
+
+// finish prints the account of a plan, which has no id if none was written.
+func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, result outcome) outcome {
+	if p.ID != "" {
+		f.selection.warnUnmet(r.reporter, nil)
+	} else if result.code() == 0 {
+		result.failed = true
+	}
+	failures, mismatches := r.counts()
+	result = r.endLog(result, "shards", len(p.Shards), "entries", p.Totals.Entries, "bytes", p.Totals.Bytes, "mismatches", mismatches, "errors", failures)
+	switch {
+	case f.json:
+		printJSON(stdout, f.newJSON(p, r, result))
+	case !f.quiet:
+		f.print(stdout, p, r, result)
+	}
+	return result
+}
+
+// print writes the account for people.
+func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result outcome) {
+	failures, mismatches := r.counts()
+	v := verdict{
+		good: "planned: " + plural(p.Totals.Entries, "entry") + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is copied yet",
+		bad:  "NO PLAN", next: "--exclude leaves out what cannot be copied",
+	}
+	v.addCount(failures, "failure")
+	v.addCount(mismatches, "mismatch")
+	if result.signal != nil {
+		v.next = "run the same command again"
+	}
+	v.close(result)
+	v.print(w)
+	if p.ID == "" {
+		return
+	}
+	longest, mean := costs(p)
+	var t table
+	t.row("size", progress.Size(p.Totals.Bytes))
+	t.counts([]count{{"links", p.Totals.LinkGroups}, {"missing", p.Missing.Entries}})
+	shards := progress.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
+	if len(p.Shards) > 1 {
+		shards += "; the longest needs " + times(longest, mean) + " the mean time"
+	}
+	t.row("shards", shards)
+	t.row("longest", "about "+duration(longest)+" for one task, by an estimate")
+	t.row("plan", quote.Name(f.into.Into))
+	t.row("next", "sealift run "+quote.Name(f.into.Into)+" --shard 0")
+	if last := len(p.Shards) - 1; last > 0 {
+		t.row("", "and so on to --shard "+grouped(int64(last))+", on any machine")
+	}
+	t.row("then", "sealift merge "+quote.Name(f.into.Into))
+	t.print(w)
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// planJSON is the account of a plan for programs.
+type planJSON struct {
+	headJSON
+	Source      nameJSON      `json:"source"`
+	Targets     []nameJSON    `json:"targets"`
+	Plan        nameJSON      `json:"plan"`
+	ID          *string       `json:"id"`          // null if no plan was written
+	Shards      int           `json:"shards"`      // their number
+	Entries     int64         `json:"entries"`     // of all shards
+	Directories int64         `json:"directories"` // of the source
+	Bytes       int64         `json:"bytes"`
+	LinkGroups  int64         `json:"link_groups"`
+	Late        int           `json:"late"`            // files that merge copies
+	Missing     int64         `json:"missing"`         // paths that only manifests of the source list
+	Longest     float64       `json:"longest_seconds"` // estimated time of one task for the longest shard
+	Mean        float64       `json:"mean_seconds"`    // of all shards
+	Failures    []failureJSON `json:"failures"`
+	Warnings    []warningJSON `json:"warnings"`
+	ExitCode    int           `json:"exit_code"`
+}
+
+func (f *planFlags) newJSON(p *shard.Plan, r *copyReporter, result outcome) planJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	longest, mean := costs(p)
+	report := planJSON{
+		headJSON: r.head(), Source: newNameJSON(f.options.Source), Targets: []nameJSON{}, Plan: newNameJSON(f.into.Into),
+		Shards: len(p.Shards), Entries: p.Totals.Entries, Directories: p.Totals.Directories, Bytes: p.Totals.Bytes,
+		LinkGroups: p.Totals.LinkGroups, Late: len(p.Late), Missing: p.Missing.Entries,
+		Longest: longest.Seconds(), Mean: mean.Seconds(),
+		Failures: list(r.mu.failures), Warnings: list(r.mu.warnings), ExitCode: result.code(),
+	}
+	for _, target := range f.options.Targets {
+		report.Targets = append(report.Targets, newNameJSON(target))
+	}
+	if p.ID != "" {
+		report.ID = &p.ID
+	}
+	return report
+}
+
+// costs returns the estimated time of one task for the longest shard, and the mean of all.
+func costs(p *shard.Plan) (longest, mean time.Duration) {
+	var sum float64
+	for _, s := range p.Shards {
+		longest = max(longest, time.Duration(s.Cost))
+		sum += float64(s.Cost)
+	}
+	return longest, time.Duration(math.Round(sum / float64(max(len(p.Shards), 1))))
+}
+
+// times writes how often b fits into a: "1.02 times".
+func times(a, b time.Duration) string {
+	return strconv.FormatFloat(float64(a)/float64(max(b, 1)), 'f', 2, 64) + " times"
+}

@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// shardRunner is engine.RunShard, or what a test puts in its place.
+type shardRunner func(context.Context, *engine.Options, *shard.Store, int, shard.AttemptOptions, *counters.Set) (*engine.Summary, error)
+
+func newRunCmd(run shardRunner) *cobra.Command {
+	flags := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] PLAN [SRC DST ...]",
+		Short: "Copy one shard of a copy that was split with plan",
+		Long: `Copies one shard of the copy that "sealift plan" has split. Any machine that
+reaches PLAN, SRC and each DST can run any shard. "sealift merge PLAN" completes
+the copy when all shards are finished.
+
+Without --shard, the index of the shard is that of the array job: the value of
+SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, AWS_BATCH_JOB_ARRAY_INDEX or
+PBS_ARRAY_INDEX, or LSB_JOBINDEX, which counts from 1.
+
+SRC and DST are needed only where this machine has other paths than the one that
+made the plan. All destinations are given then, in the order of the plan.
+
+A task that was interrupted or killed is continued by running its shard again,
+on any machine. If a killed task may still be at work elsewhere, run waits until
+it has given no sign of life for two minutes. A shard that is finished without
+failures is not copied again.`,
+		Example: `  sealift run /shared/plan --shard 7
+  sealift run /shared/plan --shard 0 --of 4
+  sealift run /shared/plan --shard 7 /mnt/project /mnt/archive`,
+		Annotations: endsWith("all"),
+	}
+	addGroups(cmd, flags.groups())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := flags.checkRun(cmd, args); err != nil {
+			return err
+		}
+		plan, err := openPlan(args[0])
+		if err != nil {
+			return err
+		}
+		defer plan.dir.Close()
+		flags.plan = args[0]
+		o, err := flags.task(plan.store, args[1:])
+		if err != nil {
+			return err
+		}
+		if o.indexes, err = flags.indexes(cmd, len(plan.store.Plan.Shards)); err != nil {
+			return err
+		}
+		return flags.run(cmd, o, run)
+	}
+	return cmd
+}
+
+// runFlags is the command line of run.
+type runFlags struct {
+	copyFlags
+	plan  string
+	shard int
+	of    int
+}
+
+func (f *runFlags) groups() []flagGroup {
+	return []flagGroup{
+		{groupShards, func(s *pflag.FlagSet) {
+			s.Var(newValue(&f.shard, "", countBetween(0, shard.MaxShards-1, "")), "shard", "copy the shard with the index `I`, counted from 0")
+			s.Var(newValue(&f.of, "", countBetween(1, shard.MaxShards, "")), "of", "copy the shards I, I+M, I+2M and so on, as one of `M` tasks")
+		}},
+		{groupSafety, func(s *pflag.FlagSet) {
+			s.BoolVar(&f.options.FailFast, "fail-fast", false, "stop at the first failure")
+		}},
+		{groupSpeed, f.speedFlags},
+		{groupOutput, func(s *pflag.FlagSet) {
+			f.quietFlag(s, "print only failures and conflicts")
+			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
+			f.jsonFlag(s)
+			f.progressFlag(s)
+			f.logFlags(s, "action and message")
+		}},
+	}
+}
+
+func (f *runFlags) checkRun(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usagef("the directory of the plan is missing")
+	case slices.Contains(args, ""):
+		return usagef("the name of a path is empty")
+	case len(args) == 2:
+		return usagef("the destination is missing; give SRC and all DST, or neither")
+	}
+	return f.check(cmd)
+}
+
+// shardTask is what one command copies.
+type shardTask struct {
+	store   *shard.Store
+	options engine.Options
+	indexes []int
+}
+
+// task joins the options of the plan with those of this task. Paths of this machine replace
+// those of the plan.
+func (f *runFlags) task(s *shard.Store, paths []string) (*shardTask, error) {
+	if s.Plan.Kind != shard.KindCopy {
+		return nil, failure.Refuse("plan %s: it is not the plan of a copy", quote.Name(f.plan))
+	}
+	o, err := engine.OptionsOfPlan(s.Plan)
+	if err != nil {
+		return nil, failure.Refuse("plan %s: %s", quote.Name(f.plan), quote.Text(err.Error()))
+	}
+	if len(paths) > 0 {
+		if len(paths)-1 != len(o.Targets) {
+			return nil, usagef("the plan has %s, and %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
+		}
+		o.Source, o.Targets = paths[0], paths[1:]
+	}
+	own := &f.options
+	o.Workers, o.Memory, o.BlockSize, o.QueueSize = own.Workers, own.Memory, own.BlockSize, own.QueueSize
+	o.BytesPerSecond, o.DirtyWindow, o.Cache, o.FailFast = own.BytesPerSecond, own.DirtyWindow, own.Cache, own.FailFast
+	f.options = *o
+	return &shardTask{store: s, options: *o}, nil
+}
+
+// arrayVariables are what batch systems call the index of a task. Those of LSF count from 1, and
+// are 0 outside of an array.
+var arrayVariables = []struct {
+	name  string
+	first int
+}{
+	{"SLURM_ARRAY_TASK_ID", 0}, {"JOB_COMPLETION_INDEX", 0}, {"AWS_BATCH_JOB_ARRAY_INDEX", 0}, {"PBS_ARRAY_INDEX", 0},
+	{"LSB_JOBINDEX", 1},
+}
+
+// index returns the index of the task: of --shard, or of the array job.
+func (f *runFlags) index(cmd *cobra.Command) (int, error) {
+	if cmd.Flags().Changed("shard") {
+		return f.shard, nil
+	}
+	index, from := -1, ""
+	for _, v := range arrayVariables {
+		text := os.Getenv(v.name)
+		if text == "" || v.first == 1 && text == "0" {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < v.first {
+			return 0, usagef("%s=%s is not the index of a task; give --shard", v.name, quote.Name(text))
+		}
+		n -= v.first
+		if from != "" && n != index {
+			return 0, usagef("%s and %s disagree about the shard: %d and %d; give --shard", from, v.name, index, n)
+		}
+		index, from = n, v.name
+	}
+	if from == "" {
+		return 0, usagef("--shard is missing, and no variable of an array job is set")
+	}
+	return index, nil
+}
+
+// indexes returns the shards that this command copies.
+func (f *runFlags) indexes(cmd *cobra.Command, shards int) (list []int, err error) {
+	index, err := f.index(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed("of") {
+		if index >= shards {
+			return nil, failure.Refuse("there is no shard %d: the plan has %s, counted from 0", index, plural(int64(shards), "shard"))
+		}
+		return []int{index}, nil
+	}
+	if index >= f.of {
+		return nil, usagef("--of %d: the index of a task is at most %d, not %d", f.of, f.of-1, index)
+	}
+	for i := index; i < shards; i += f.of {
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// shardResult is how one shard has ended.
+type shardResult struct {
+	index    int
+	before   bool // it was finished before, without failures
+	finished bool
+	summary  *engine.Summary // nil if it was not begun
+}
+
+// runSummary is what one command has copied.
+type runSummary struct{ shards []shardResult }
+
+// run copies the shards, one after the other.
+func (f *runFlags) run(cmd *cobra.Command, task *shardTask, run shardRunner) error {
+	page, err := openCopyReport(cmd, &task.options, "")
+	if err != nil {
+		return err
+	}
+	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(task.options.Targets) > 1, html: page}
+	r.listing.memory = listingMemory
+	if err := r.use(&f.outputFlags); err != nil {
+		return err
+	}
+	task.options.Report = r.event
+	r.logStart(&task.options)
+	return runCommand(cmd, job[shardTask, runSummary]{
+		reporter: r.reporter,
+		progress: f.progress,
+		quiet:    f.quiet,
+		advice:   "; run the same command again to continue",
+		options:  task,
+		run: func(ctx context.Context, t *shardTask, c *counters.Set) (*runSummary, error) {
+			return f.copyShards(ctx, t, r, run, c)
+		},
+		finish: func(s *runSummary, result outcome) outcome {
+			return f.finish(cmd.OutOrStdout(), r, s, result)
+		},
+	})
+}
+
+func (f *runFlags) copyShards(ctx context.Context, t *shardTask, r *copyReporter, run shardRunner, c *counters.Set) (*runSummary, error) {
+	all := &runSummary{}
+	for _, index := range t.indexes {
+		name := "shard " + strconv.Itoa(index)
+		summary, err := run(ctx, &t.options, t.store, index, shard.AttemptOptions{Waiting: func() {
+			if !f.quiet {
+				r.print(name + ": another task has begun it; waiting until that task has ended, or has given no sign of life for two minutes")
+			}
+		}}, c)
+		result := shardResult{index: index, summary: summary}
+		_, result.before = errors.AsType[*shard.FinishedError](err)
+		refused := errors.As(err, new(*failure.RefusedError))
+		if ctx.Err() == nil && !refused {
+			state, statusErr := t.store.Status(index)
+			result.finished = state.Finished != nil
+			if err == nil {
+				err = statusErr
+			}
+		}
+		all.shards = append(all.shards, result)
+		switch {
+		case result.before || err == nil:
+		case refused || ctx.Err() != nil:
+			return all, err
+		default:
+			r.failure("", "", &shardError{name, err})
+		}
+		if t.options.FailFast && summary != nil && summary.Errors+summary.Mismatches > 0 {
+			break
+		}
+	}
+	return all, nil
+}
+
+// shardError says which shard an error is about.
+type shardError struct {
+	shard string
+	err   error
+}
+
+func (e *shardError) Error() string { return e.shard + ": " + e.err.Error() }
+func (e *shardError) Unwrap() error { return e.err }
+
+// finish ends the log and prints the summary.
+func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, result outcome) outcome {
+	for _, s := range all.shards {
+		if s.summary != nil {
+			result = result.or(outcome{failed: s.summary.Errors > 0, mismatched: s.summary.Mismatches > 0, conflicts: s.summary.Conflicts > 0})
+		}
+		if !s.finished && !s.before && result.signal == nil {
+			result.failed = true
+		}
+	}
+	if err := r.printListing(stdout); err != nil {
+		r.failure("", "", err)
+		result.failed = true
+	}
+	failures, mismatches := r.counts()
+	result = r.endLog(result, "shards", len(all.shards), "mismatches", mismatches, "errors", failures)
+	switch {
+	case f.json:
+		printJSON(stdout, f.newJSON(all, r, result))
+	case f.quiet:
+	case len(all.shards) == 0:
+		v := verdict{good: "there is no shard for this task", bad: "NOT FINISHED"}
+		v.close(result)
+		v.print(stdout)
+	default:
+		for _, s := range all.shards {
+			f.print(stdout, s, result)
+		}
+	}
+	return result
+}
+
+// print writes the account of one shard for people.
+func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
+	name := "shard " + strconv.Itoa(s.index)
+	if s.before {
+		v := verdict{good: name + " was finished before; sealift merge " + quote.Name(f.plan) + " completes the copy when all shards are"}
+		v.print(w)
+		return
+	}
+	if s.summary == nil {
+		v := verdict{bad: strings.ToUpper(name) + " IS NOT FINISHED", reasons: []string{"see the messages above"}, next: "run it again"}
+		v.close(result)
+		v.print(w)
+		return
+	}
+	v := verdict{good: name + " is finished: " + plural(max(s.summary.Total, 0), "file") + " at " + destinations(s.summary), bad: strings.ToUpper(name) + " IS NOT FINISHED"}
+	if s.finished {
+		v.bad = name + " is finished, NOT COMPLETE"
+	} else if result.signal == nil {
+		v.add("see the messages above")
+	}
+	v.addCount(s.summary.Mismatches, "mismatch")
+	v.addCount(s.summary.Errors, "error")
+	if s.summary.Conflicts > 0 {
+		v.add(plural(s.summary.Conflicts, "conflict") + " left alone")
+	}
+	if result.signal != nil {
+		v.close(result)
+	}
+	if s.summary.Errors+s.summary.Mismatches > 0 || !s.finished {
+		v.next = "run the same command again, on any machine"
+	}
+	v.print(w)
+	printCopyTable(w, &f.options, s.summary, s.summary.Mismatches, s.summary.Errors)
+}

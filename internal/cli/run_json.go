@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"math"
+
+	"github.com/seed65876f4f/sealift/internal/engine"
+)
+
+// runJSON is the account of a task for programs.
+type runJSON struct {
+	headJSON
+	Source    nameJSON       `json:"source"`
+	Plan      nameJSON       `json:"plan"`
+	Shards    []shardRunJSON `json:"shards"`
+	Failures  []failureJSON  `json:"failures"`
+	Conflicts []conflictJSON `json:"conflicts"`
+	Warnings  []warningJSON  `json:"warnings"`
+	ExitCode  int            `json:"exit_code"`
+}
+
+// shardRunJSON is about one shard.
+type shardRunJSON struct {
+	Index        int                  `json:"index"`
+	State        string               `json:"state"` // "finished", "finished before" or "not finished"
+	Counts       countsJSON           `json:"counts"`
+	Bytes        int64                `json:"bytes"`
+	Seconds      float64              `json:"seconds"`
+	Rate         float64              `json:"rate"` // bytes per second
+	ResumedFiles int64                `json:"resumed_files"`
+	ResumedBytes int64                `json:"resumed_bytes"`
+	Targets      []shardRunTargetJSON `json:"targets"` // empty if nothing was begun
+}
+
+// shardRunTargetJSON is about one shard at one destination.
+type shardRunTargetJSON struct {
+	nameJSON
+	Counts entriesJSON `json:"counts"`
+	copiedJSON
+	Present  int64   `json:"present"`
+	Lost     *string `json:"lost"` // why the destination was dropped, or null
+	Verified int64   `json:"verified"`
+	Cached   int64   `json:"verified_through_cache"`
+}
+
+func (f *runFlags) newJSON(all *runSummary, r *copyReporter, result outcome) runJSON {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := runJSON{
+		headJSON: r.head(), Source: newNameJSON(f.options.Source), Plan: newNameJSON(f.plan), Shards: []shardRunJSON{},
+		Failures: list(r.mu.failures), Conflicts: list(r.mu.conflicts), Warnings: list(r.mu.warnings), ExitCode: result.code(),
+	}
+	for _, s := range all.shards {
+		state := "not finished"
+		switch {
+		case s.before:
+			state = "finished before"
+		case s.finished:
+			state = "finished"
+		}
+		report.Shards = append(report.Shards, newShardRunJSON(s.index, state, s.summary))
+	}
+	return report
+}
+
+func newShardRunJSON(index int, state string, s *engine.Summary) shardRunJSON {
+	report := shardRunJSON{Index: index, State: state, Targets: []shardRunTargetJSON{}}
+	if s == nil {
+		return report
+	}
+	report.Counts = countsJSON{
+		entriesJSON: entriesJSON(s.Counts), Files: s.Files, Directories: s.Directories, Links: s.Links, HardLinks: s.HardLinks,
+		Specials: s.Specials, Skipped: s.Skipped, Conflicts: s.Conflicts, Mismatches: s.Mismatches, Errors: s.Errors, Warnings: s.Warnings,
+	}
+	report.Bytes, report.Seconds, report.Rate = s.Bytes, s.Elapsed.Seconds(), math.Round(rate(s.Bytes, s.Elapsed))
+	report.ResumedFiles, report.ResumedBytes = s.ResumedFiles, s.ResumedBytes
+	for _, t := range s.Targets {
+		target := shardRunTargetJSON{
+			nameJSON: newNameJSON(t.Path), Counts: entriesJSON(t.Counts), copiedJSON: copiedJSON(t.Copied),
+			Present: t.Present, Verified: t.Verified, Cached: t.Cached,
+		}
+		if t.Lost != nil {
+			text := errorText(t.Lost)
+			target.Lost = &text
+		}
+		report.Targets = append(report.Targets, target)
+	}
+	return report
+}

@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// abandon ends a plan without a merge. At each destination it removes the temporaries of tasks
+// and the empty directories that they made, and removes the mark of the plan. Files that were
+// copied stay. Previous manifests get their names back if no task has begun. Otherwise they stay
+// aside, because files that they list may be replaced: the next copy finds them there and
+// compares what they list.
+func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error) {
+	if s.Shards, err = o.Plan.Progress(ctx); err != nil {
+		return o.planError(ctx, err)
+	}
+	index, alive, err := o.Plan.FindAlive(ctx, o.Attempts)
+	if err != nil {
+		return o.planError(ctx, err)
+	}
+	if alive {
+		return failure.Refuse("a task is at work on shard %d; stop all tasks of the plan first", index)
+	}
+	if s.Already, err = o.Plan.IsClosed(); err != nil || s.Already {
+		return o.planError(ctx, err)
+	}
+	merging, err := o.Plan.IsMerging()
+	if err != nil {
+		return o.planError(ctx, err)
+	}
+	ids := o.Plan.TempIDs(s.Shards)
+	for i, given := range o.Copy.Targets {
+		a := &abandoning{options: o, target: i, given: given, ids: ids, merging: merging, untouched: s.Shards.Count(shard.NotBegun) == len(s.Shards)}
+		if err := a.run(ctx); err != nil {
+			return err
+		}
+		s.Removed += a.removed
+	}
+	return nil
+}
+
+// abandoning ends a plan at one destination.
+type abandoning struct {
+	options *MergeOptions
+	target  int // in the plan
+	given   string
+	ids     map[string]bool // in the names of temporaries
+	merging bool            // a merge has begun, so that empty directories belong to the copy
+	// untouched: no task has begun.
+	untouched bool
+	root      *fsys.Dir
+	removed   int64
+}
+
+func (a *abandoning) run(ctx context.Context) (err error) {
+	refuse := func(err error) error {
+		return failure.Refuse("destination %s: %s", quoteName(a.given), err.Error())
+	}
+	if a.root, err = a.options.Copy.FS.OpenRoot(a.given); err != nil {
+		return refuse(err)
+	}
+	defer a.root.Close()
+	journal, err := resume.OpenPlannedJournal(a.root, a.options.Plan.Plan.ID)
+	switch {
+	case errors.Is(err, resume.ErrNotPlanned):
+		if mark, found, readErr := resume.ReadPlanMark(a.root); readErr == nil && !found && mark.ID == "" && a.wasMarked() {
+			return nil // it was abandoned or merged before
+		}
+		return refuse(err)
+	case errors.Is(err, fsys.ErrLocked):
+		return refuse(errors.New("another sealift is at work there"))
+	case err != nil:
+		return refuse(err)
+	}
+	defer journal.Close()
+	if err := a.clean(ctx); err != nil {
+		return fmt.Errorf("destination %s: %w", quoteName(a.given), err)
+	}
+	if a.untouched {
+		if err := catalog.MoveBack(a.root, a.options.Copy.Hashes, a.options.Copy.Manifest); err != nil {
+			return fmt.Errorf("destination %s: the previous manifest cannot get its name back: %w", quoteName(a.given), err)
+		}
+	}
+	made, err := journal.RootMarked()
+	if err == nil {
+		err = journal.Remove()
+	}
+	if err == nil && made && !a.merging {
+		err = a.openRoot()
+	}
+	if err == nil {
+		err = a.root.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("destination %s: %w", quoteName(a.given), err)
+	}
+	return nil
+}
+
+// wasMarked reports whether the directory is the one that had the mark of the plan.
+func (a *abandoning) wasMarked() bool {
+	info, err := a.root.Stat()
+	return err == nil && info.ID.Ino == a.options.Plan.Plan.Targets[a.target].Ino
+}
+
+// openRoot gives a destination that the plan has made, with mode 0700, the usual mode.
+func (a *abandoning) openRoot() error {
+	return fsys.IgnoreRefusal(a.root.Chmod(0o777 &^ fsys.Umask()))
+}
+
+// clean removes temporaries and empty directories, the deepest first.
+func (a *abandoning) clean(ctx context.Context) error {
+	dirs, err := a.options.Plan.OpenDirs()
+	if err != nil {
+		return err
+	}
+	defer dirs.Close()
+	finder := newFinder(a.root)
+	defer finder.Close()
+	var way []*shard.Directory // from the root down to the last directory
+	leave := func(to string) error {
+		for len(way) > 0 && !isBelow(to, way[len(way)-1].Path) {
+			last := way[len(way)-1]
+			way = way[:len(way)-1]
+			if err := a.leave(finder, last); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d, err := dirs.Next()
+		if errors.Is(err, io.EOF) {
+			for len(way) > 0 {
+				last := way[len(way)-1]
+				way = way[:len(way)-1]
+				if err := a.leave(finder, last); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := leave(d.Path); err != nil {
+			return err
+		}
+		way = append(way, d)
+	}
+}
+
+// isBelow reports whether file is below dir.
+func isBelow(file, dir string) bool {
+	return dir == "" || len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
+}
+
+// leave cleans a directory when everything below it is cleaned. One that is not there, or that
+// something else has replaced, is left alone.
+func (a *abandoning) leave(finder *fsys.Finder, d *shard.Directory) error {
+	dir, close, err := a.open(finder, d.Path)
+	if dir == nil || err != nil {
+		return err
+	}
+	defer close()
+	empty := true
+	var temporaries []string
+	err = dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if id, ok := fsys.TempID(string(name)); ok && a.ids[id] {
+			temporaries = append(temporaries, string(name))
+		} else {
+			empty = false
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", quoteName(d.Path), err)
+	}
+	for _, name := range temporaries {
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", quoteName(path.Join(d.Path, name)), err)
+		}
+		a.removed++
+	}
+	if !empty || a.merging || d.Path == "" || !d.Absent.Of(a.target) {
+		return nil
+	}
+	parent, name, err := finder.Parent(d.Path)
+	if err == nil {
+		err = parent.RemoveDir(name)
+	}
+	if err == nil {
+		a.removed++
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) { // another process has put something into it
+		return nil
+	}
+	return err
+}
+
+// open opens a directory of the destination. It returns nil if there is none.
+func (a *abandoning) open(finder *fsys.Finder, file string) (_ *fsys.Dir, close func(), err error) {
+	if file == "" {
+		return a.root, func() {}, nil
+	}
+	parent, name, err := finder.Parent(file)
+	if err == nil {
+		var dir *fsys.Dir
+		if dir, err = parent.OpenDir(name); err == nil {
+			return dir, dir.Close, nil
+		}
+	}
+	if fsys.NoSuchFile(err) || fsys.IsSymlinkRefusal(err) || errors.As(err, new(*fsys.KindError)) {
+		return nil, nil, nil
+	}
+	return nil, nil, fmt.Errorf("%s: %w", quoteName(file), err)
+}

@@ -1,0 +1,435 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// mergeCase is a copy that is made twice: by one run, and by a plan, its tasks and its merge.
+type mergeCase struct {
+	*testing.T
+	base   string
+	source string
+	opts   Options // without destinations
+	events []Event // of the last step
+}
+
+func newMergeCase(t *testing.T, source treetest.Dir) *mergeCase {
+	c := &mergeCase{T: t, base: treetest.MemoryDir(t)}
+	c.source = filepath.Join(c.base, "src")
+	treetest.Create(t, c.source, source)
+	c.opts = options(c.source)
+	return c
+}
+
+// at returns the options with destinations in a directory.
+func (c *mergeCase) at(where string, targets []string) *Options {
+	o := c.opts
+	o.Targets = nil
+	for _, t := range targets {
+		o.Targets = append(o.Targets, filepath.Join(c.base, where, t))
+	}
+	c.events = nil
+	o.Report = func(e Event) { c.events = append(c.events, e) }
+	return &o
+}
+
+// store opens the plan.
+func (c *mergeCase) store() *shard.Store {
+	dir, err := fsys.OpenRoot(filepath.Join(c.base, "plan"))
+	require.NoError(c, err)
+	c.Cleanup(dir.Close)
+	s, err := shard.Open(dir)
+	require.NoError(c, err)
+	return s
+}
+
+// plan plans the copy.
+func (c *mergeCase) plan(shards int, targets []string) *shard.Store {
+	c.Helper()
+	plan, err := Plan(c.Context(), c.at("split", targets), PlanOptions{Into: filepath.Join(c.base, "plan"), Shards: shards}, &counters.Set{})
+	require.NoError(c, err)
+	require.NotNil(c, plan, "%v", c.events)
+	return c.store()
+}
+
+// task runs a shard as another process would: with the options of the plan.
+func (c *mergeCase) task(s *shard.Store, index int, sys *fsys.FS) *Summary {
+	c.Helper()
+	o, err := OptionsOfPlan(s.Plan)
+	require.NoError(c, err)
+	o.FS, o.Workers, o.BlockSize, o.Memory = sys, 2, c.opts.BlockSize, c.opts.Memory
+	summary, err := RunShard(c.Context(), o, s, index, shard.AttemptOptions{}, &counters.Set{})
+	require.NoError(c, err)
+	return summary
+}
+
+// merge merges the plan, as another process would.
+func (c *mergeCase) merge(s *shard.Store) *MergeSummary {
+	c.Helper()
+	o, err := OptionsOfPlan(s.Plan)
+	require.NoError(c, err)
+	o.BlockSize, o.Memory = c.opts.BlockSize, c.opts.Memory
+	c.events = nil
+	o.Report = func(e Event) { c.events = append(c.events, e) }
+	summary, err := Merge(c.Context(), &MergeOptions{Plan: s, Copy: o}, &counters.Set{})
+	require.NoError(c, err)
+	return summary
+}
+
+// split copies by a plan.
+func (c *mergeCase) split(shards int, targets []string) *MergeSummary {
+	c.Helper()
+	s := c.plan(shards, targets)
+	for i := range s.Plan.Shards {
+		c.task(s, i, nil)
+	}
+	m := c.merge(s)
+	require.True(c, m.Merged)
+	return m
+}
+
+// single copies by one run.
+func (c *mergeCase) single(targets []string) *Summary {
+	c.Helper()
+	summary, err := Run(c.Context(), c.at("single", targets), &counters.Set{})
+	require.NoError(c, err)
+	return summary
+}
+
+// requireEqual demands that both copies have the same result: trees, manifests, messages, and the
+// counts of the summary.
+func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents []Event, split *Summary) {
+	c.Helper()
+	for _, t := range targets {
+		one, other := filepath.Join(c.base, "single", t), filepath.Join(c.base, "split", t)
+		if single.Errors+single.Mismatches > 0 { // so that failed shards can run again
+			require.FileExists(c, filepath.Join(other, ".sealift-journal", "plan"))
+			require.NoError(c, os.RemoveAll(filepath.Join(other, ".sealift-journal")))
+		}
+		c.requireEqualMarkers(one, other)
+		c.forgetNow(one)
+		c.forgetNow(other)
+		treetest.Compare(c, one, other, treetest.Options{Root: true})
+	}
+	shown := func(events []Event) (list []string) {
+		for _, e := range badOf(events) {
+			list = append(list, fmt.Sprintf("%d %s %q: %v", e.Kind, filepath.Base(e.Target), e.Path, e.Err))
+		}
+		return list
+	}
+	assert.Equal(c, shown(singleEvents), shown(c.events))
+	a, b := *single, *split
+	for _, s := range []*Summary{&a, &b} {
+		s.Elapsed, s.Stages, s.Shares, s.Limit = 0, nil, nil, Share{}
+		s.Targets = append([]TargetSummary{}, s.Targets...)
+		for i := range s.Targets {
+			t := &s.Targets[i]
+			t.Path, t.BackupDir, t.Created = "", "", false
+			for j := range t.Manifests {
+				t.Manifests[j].Path = filepath.Base(t.Manifests[j].Path)
+			}
+		}
+	}
+	assert.Equal(c, a, b)
+}
+
+// requireEqualMarkers demands that the markers of two destinations list the same, and removes them.
+func (c *mergeCase) requireEqualMarkers(dirs ...string) {
+	var lists []string
+	for _, dir := range dirs {
+		marker := filepath.Join(dir, "SEALIFT-INCOMPLETE-src.txt")
+		text, err := os.ReadFile(marker)
+		if !errors.Is(err, fs.ErrNotExist) {
+			require.NoError(c, err)
+			require.NoError(c, os.Remove(marker))
+		}
+		parts := strings.Split(string(text), "\n\n")
+		lists = append(lists, parts[len(parts)-1])
+	}
+	assert.Equal(c, lists[0], lists[1])
+}
+
+// forgetNow gives everything below root that has a time of this test the same time.
+func (c *mergeCase) forgetNow(root string) {
+	require.NoError(c, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || time.Since(info.ModTime()) > time.Hour {
+			return err
+		}
+		stamp := unix.Timespec{Sec: since.Unix()}
+		return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{stamp, stamp}, unix.AT_SYMLINK_NOFOLLOW)
+	}))
+}
+
+// planTree has what is hard for a copy, and is the same each time.
+func planTree() treetest.Dir {
+	at := treetest.Mtime(before)
+	file := func(size int, seed byte) treetest.Node {
+		return treetest.File(string(treetest.Pattern(size, seed)), at)
+	}
+	pair := treetest.Linked("pair")
+	wide := treetest.Dir{}
+	for i := range 40 {
+		wide[fmt.Sprintf("%02d", i)] = file(10*i, byte(i))
+	}
+	return treetest.Dir{
+		"a":            file(100, 1),
+		"B":            file(100, 2),
+		"new\nline \\": treetest.File("x", at, pair),
+		"\xff\xfe":     treetest.File("bytes", treetest.Mode(0o751), at),
+		"d": treetest.Directory(treetest.Dir{
+			"link": treetest.File("x", at, pair), "big": file(7*sweepBlock+1, 3), "gone": treetest.Symlink("nowhere", at),
+			"e": treetest.Directory(treetest.Dir{"deep": treetest.Directory(treetest.Dir{"z": file(0, 4)}, treetest.Mode(0o555), at)}, at),
+		}, treetest.Mode(0o2755), at),
+		"empty": treetest.Directory(treetest.Dir{"below": treetest.Directory(treetest.Dir{}, treetest.Mode(0o700), at)}, at),
+		"wide":  treetest.Directory(wide, at),
+	}
+}
+
+func TestASplitCopyIsAsOneCopy(t *testing.T) {
+	twice := []string{"one", "two"}
+	manifest := func(names ...string) treetest.Node {
+		text := ""
+		for _, name := range names {
+			text += sha(string(treetest.Pattern(100, 1))) + "  " + name + "\n"
+		}
+		return treetest.File(text, treetest.Mtime(before))
+	}
+	for name, test := range map[string]struct {
+		targets []string
+		change  func(c *mergeCase)
+		source  map[string]treetest.Node // besides planTree
+		old     treetest.Dir             // what is at the first destination
+		earlier bool                     // an earlier copy of another source has written a manifest there
+	}{
+		"one destination": {},
+		"two destinations and two hashes": {targets: twice, change: func(c *mergeCase) {
+			c.opts.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
+		}},
+		"no hash": {change: func(c *mergeCase) { c.opts.Hashes = nil }},
+		"an existing destination": {old: treetest.Dir{
+			"a":     treetest.File(string(treetest.Pattern(100, 1)), treetest.Mtime(before)),
+			"B":     treetest.File("old", treetest.Mtime(longAgo)),
+			"other": treetest.File("other"),
+			"d":     treetest.Directory(treetest.Dir{"big": treetest.File("newer", treetest.Mtime(since))}, treetest.Mode(0o700)),
+			"wide":  treetest.Directory(treetest.Dir{}, treetest.Mode(0o711)),
+		}},
+		"an earlier manifest": {earlier: true},
+		"policy never":        {earlier: true, change: func(c *mergeCase) { c.opts.Policy = PolicyNever }},
+		"verify":              {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
+		"filters": {change: func(c *mergeCase) {
+			c.opts.Filter = &filter.List{}
+			require.NoError(c, c.opts.Filter.Include("d/**"))
+			require.NoError(c, c.opts.Filter.Exclude("big"))
+		}},
+		"taken levels":         {source: map[string]treetest.Node{"SHA256SUMS": manifest("a"), "sealift.sha256": treetest.File("x", treetest.Mtime(before))}},
+		"a manifest below":     {change: func(c *mergeCase) { c.opts.Manifest = "d/sums" }},
+		"absent listed files":  {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent", "also/absent")}},
+		"a mismatch":           {source: map[string]treetest.Node{"SHA256SUMS": manifest("B", "a")}},
+		"strict, with absence": {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent")}, change: func(c *mergeCase) { c.opts.SourceManifest = SourceManifestStrict }},
+		"a link in the way":    {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}},
+		"a backup directory": {old: treetest.Dir{"B": treetest.File("old", treetest.Mtime(longAgo))}, change: func(c *mergeCase) {
+			c.opts.BackupDir = "kept"
+		}},
+	} {
+		for _, shards := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s, %d shards", name, shards), func(t *testing.T) {
+				tree := planTree()
+				for path, node := range test.source {
+					tree[path] = node
+				}
+				c := newMergeCase(t, tree)
+				targets := test.targets
+				if targets == nil {
+					targets = []string{"one"}
+				}
+				for _, where := range []string{"single", "split"} {
+					dst := filepath.Join(c.base, where, targets[0])
+					if test.old != nil {
+						treetest.Create(t, dst, test.old)
+					}
+					if test.earlier {
+						o := options(filepath.Join(c.base, "earlier"), dst)
+						if where == "single" {
+							treetest.Create(t, o.Source, treetest.Dir{
+								"a": treetest.File("replaced", treetest.Mtime(longAgo)), "B": treetest.File(string(treetest.Pattern(100, 2)), treetest.Mtime(before)),
+								"other": treetest.File("stays", treetest.Mtime(longAgo)),
+							})
+						}
+						runTold(t, o, &counters.Set{})
+					}
+				}
+				if test.change != nil {
+					test.change(c)
+				}
+				single := c.single(targets)
+				events := c.events
+				split := c.split(shards, targets)
+				c.requireEqual(targets, single, events, &split.Summary)
+			})
+		}
+	}
+}
+
+// A shard with failures runs again, after a first merge that writes a marker. The second merge has
+// the result of one copy.
+func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
+	targets := []string{"one", "two"}
+	c := newMergeCase(t, planTree())
+	single := c.single(targets)
+	s := c.plan(4, targets)
+	unreadable := &fsys.FS{Fault: faultfs.OnOp(faultfs.When(func(call fsys.Call) bool {
+		return call.Name == "big" || call.Name == "17"
+	}, faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}
+	for i := range s.Plan.Shards {
+		c.task(s, i, unreadable)
+	}
+	m := c.merge(s)
+	require.True(t, m.Merged)
+	require.EqualValues(t, 2, m.Summary.Errors)
+	again := m.Shards.Failed()
+	require.NotEmpty(t, again)
+	require.Less(t, len(again), len(s.Plan.Shards))
+	for _, target := range targets {
+		dst := filepath.Join(c.base, "split", target)
+		marker, err := os.ReadFile(filepath.Join(dst, "SEALIFT-INCOMPLETE-src.txt"))
+		require.NoError(t, err)
+		assert.Contains(t, string(marker), "Missing: 2\n")
+		assert.Contains(t, string(marker), "run the failed shards of its plan again")
+		lines, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+		require.NoError(t, err)
+		assert.NotContains(t, string(lines), "d/big")
+	}
+
+	for _, i := range again {
+		c.task(s, i, nil)
+	}
+	m = c.merge(s)
+	require.True(t, m.Merged)
+	require.Empty(t, badOf(c.events))
+	for _, target := range targets {
+		one, other := filepath.Join(c.base, "single", target), filepath.Join(c.base, "split", target)
+		c.forgetNow(one)
+		c.forgetNow(other)
+		treetest.Compare(t, one, other, treetest.Options{Root: true})
+	}
+	assert.Equal(t, single.Total, m.Summary.Total)
+}
+
+// After an abandoned plan, the next copy has the result of one that was never planned.
+func TestAnAbandonedPlanIsInNoWay(t *testing.T) {
+	earlier := treetest.Dir{"a": treetest.File("replaced", treetest.Mtime(longAgo)), "stays": treetest.File("stays", treetest.Mtime(longAgo))}
+	for name, test := range map[string]struct {
+		tasks  int  // that have run
+		killed bool // one more was killed
+		merge  bool // with failures
+	}{"no task": {}, "two tasks": {tasks: 2}, "a killed task": {tasks: 1, killed: true}, "a merge with failures": {tasks: 4, merge: true}} {
+		t.Run(name, func(t *testing.T) {
+			targets := []string{"one"}
+			c := newMergeCase(t, planTree())
+			for _, where := range []string{"single", "split"} {
+				o := options(filepath.Join(c.base, "earlier"), filepath.Join(c.base, where, "one"))
+				if where == "single" {
+					treetest.Create(t, o.Source, earlier)
+				}
+				runTold(t, o, &counters.Set{})
+			}
+			dst := filepath.Join(c.base, "split", "one")
+			before, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+			require.NoError(t, err)
+			s := c.plan(4, targets)
+			var broken *fsys.FS
+			if test.merge {
+				broken = &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("a", faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}
+			}
+			for i := range test.tasks {
+				c.task(s, i, broken)
+			}
+			if test.merge {
+				require.True(t, c.merge(s).Merged)
+			}
+			if test.killed {
+				a, err := s.Begin(t.Context(), 3, shard.AttemptOptions{})
+				require.NoError(t, err)
+				require.NoError(t, os.MkdirAll(filepath.Join(dst, "wide"), 0o700))
+				write(t, dst, "wide/.sealift-"+a.TempID()+"-00000000000000000000000000000001.tmp", []byte("part"), since)
+				write(t, dst, ".sealift-"+a.TempID()+"-00000000000000000000000000000002.tmp", []byte("part"), since)
+				a.Close()
+			}
+			abandon := func() (*MergeSummary, error) {
+				o, err := OptionsOfPlan(s.Plan)
+				require.NoError(t, err)
+				return Merge(t.Context(), &MergeOptions{Plan: s, Copy: o, Abandon: true, Attempts: shard.AttemptOptions{Dead: 80 * time.Millisecond}}, &counters.Set{})
+			}
+			m, err := abandon()
+			require.NoError(t, err)
+			assert.Equal(t, test.killed, m.Removed > 0, "%d", m.Removed)
+			require.NoFileExists(t, filepath.Join(dst, ".sealift-journal"))
+			if test.tasks == 0 {
+				text, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+				require.NoError(t, err)
+				assert.Equal(t, before, text, "the previous manifest has its name again")
+				names, err := os.ReadDir(dst)
+				require.NoError(t, err)
+				assert.Len(t, names, 3, "%v", names)
+			}
+			_, err = abandon()
+			require.NoError(t, err, "it was abandoned before")
+
+			single := c.single(targets)
+			events := c.events
+			after, err := Run(t.Context(), c.at("split", targets), &counters.Set{})
+			require.NoError(t, err)
+			assert.Equal(t, len(badOf(events)), len(badOf(c.events)), "%v", c.events)
+			assert.Equal(t, single.Total, after.Total)
+			one := filepath.Join(c.base, "single", "one")
+			c.forgetNow(one)
+			c.forgetNow(dst)
+			treetest.Compare(t, one, dst, treetest.Options{Root: true})
+		})
+	}
+}
+
+// A plan is not abandoned while one of its tasks is at work.
+func TestAPlanAtWorkIsNotAbandoned(t *testing.T) {
+	c := newMergeCase(t, planTree())
+	s := c.plan(2, []string{"one"})
+	options := shard.AttemptOptions{Dead: 400 * time.Millisecond}
+	a, err := s.Begin(t.Context(), 1, options)
+	require.NoError(t, err)
+	defer a.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- a.Keep(ctx) }()
+	o, err := OptionsOfPlan(s.Plan)
+	require.NoError(t, err)
+	_, err = Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: o, Abandon: true, Attempts: options}, &counters.Set{})
+	stop()
+	require.NoError(t, <-ended)
+	require.ErrorContains(t, err, "a task is at work on shard 1")
+	require.FileExists(t, filepath.Join(c.base, "split", "one", ".sealift-journal", "plan"))
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+)
+
+// faulty is what the faults of a sweep have reached.
+type faulty struct {
+	armed atomic.Bool // calls count
+	calls atomic.Int64
+	at    atomic.Pointer[fsys.Call] // the first call that failed
+}
+
+// from fails the n-th operation, and all later ones as after a kill.
+func (f *faulty) from(n int64) func(fsys.Call) error {
+	return func(c fsys.Call) error {
+		if !f.armed.Load() || f.calls.Add(1) < n {
+			return nil
+		}
+		f.at.CompareAndSwap(nil, &c)
+		return syscall.EIO
+	}
+}
+
+// A merge that is killed before any of its operations is completed by the next one.
+func TestAKilledMergeRunsAgain(t *testing.T) {
+	stride := sweepStride(5)
+	for n := 1 + rand.Int64N(stride); ; n += stride {
+		c := splitCopy(t, 3, SyncEnd)
+		f := &faulty{}
+		c.options.FS = &fsys.FS{Fault: f.from(n)}
+		s, _, err := c.merge(func(*MergeOptions) { f.armed.Store(true) })
+		if f.calls.Load() < n {
+			require.NoError(t, err)
+			require.True(t, s.Merged)
+			c.requireMerged()
+			return
+		}
+		c.options.FS = nil
+		s, events, err := c.merge(nil)
+		require.NoError(t, err, "operation %d: %+v", n, *f.at.Load())
+		require.Empty(t, badOf(events), "operation %d: %+v", n, *f.at.Load())
+		t.Logf("operation %d: %v %q, already %t", n, f.at.Load().Op, f.at.Load().Name, s.Already)
+		c.requireMerged()
+		require.NoError(t, os.RemoveAll(filepath.Dir(c.src)))
+	}
+}
+
+// After a power cut before any operation of a merge, and whatever of its unflushed changes is on
+// the device then, the next merge completes the copy.
+func TestAMergeAfterAPowerCut(t *testing.T) {
+	stride := sweepStride(7)
+	for n := 1 + rand.Int64N(stride); ; n += stride {
+		c := splitCopy(t, 3, SyncEnd)
+		disk, err := faultfs.NewDisk(c.base, true)
+		require.NoError(t, err)
+		var armed atomic.Bool
+		cut := disk.CutAt(n)
+		c.options.FS = &fsys.FS{Disk: disk, Fault: func(call fsys.Call) error {
+			if !armed.Load() {
+				return nil
+			}
+			return cut(call)
+		}}
+		_, _, err = c.merge(func(*MergeOptions) { armed.Store(true) })
+		c.options.FS = nil
+		if disk.Calls() < n {
+			require.NoError(t, err)
+		}
+		seed := rand.Uint64()
+		coin := rand.New(rand.NewPCG(seed, 0))
+		after := c.base + "-after"
+		require.NoError(t, disk.Lose(after, func() bool { return coin.IntN(2) == 0 }))
+		require.NoError(t, os.RemoveAll(c.base))
+		require.NoError(t, os.Rename(after, c.base))
+		s, events, err := c.merge(nil)
+		require.NoError(t, err, "operation %d, seed %d", n, seed)
+		t.Logf("operation %d, seed %d, already %t", n, seed, s.Already)
+		require.Empty(t, badOf(events), "operation %d, seed %d", n, seed)
+		c.requireMerged()
+		require.NoError(t, os.RemoveAll(filepath.Dir(c.src)))
+		if disk.Calls() < n {
+			return
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// This file replays what the tasks have recorded, so that manifests, markers and the summary are
+// those of one copy.
+
+// replay replays the outcomes and the lines of all shards. The catalogs sort the lines, which
+// come in the order of the shards: one part is open at a time, whatever their number is.
+func (m *merging) replay(r *run) {
+	for i := range m.store.Plan.Shards {
+		if r.ctx.Err() != nil {
+			return
+		}
+		if err := m.replayShard(r, i); err != nil {
+			m.failPlan(r, err)
+			return
+		}
+	}
+}
+
+func (m *merging) replayShard(r *run, index int) error {
+	status, err := m.store.Status(index)
+	if err != nil {
+		return err
+	}
+	if status.Finished == nil {
+		return fmt.Errorf("another task has begun shard %d again", index)
+	}
+	counts := &shardCounts{}
+	lost, err := m.replayOutcomes(r, status.Finished, counts)
+	if err != nil {
+		return err
+	}
+	r.sync() // from here on, what belongs to the collector is used
+	counts.addTo(r.summary)
+	m.span(counts.Begun, counts.Begun.Add(counts.Elapsed))
+	r.seen += counts.Total
+	for i, t := range r.targets {
+		at := m.targets[i]
+		if at >= len(counts.Targets) {
+			return fmt.Errorf("the outcomes of shard %d lack destination %d", index, at)
+		}
+		counts.Targets[at].addTo(t)
+		if lost[at] {
+			err = m.addLost(r, index, t)
+		} else {
+			err = m.replayLines(r, status.Finished, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span adds the time of a task.
+func (m *merging) span(begun, ended time.Time) {
+	if m.first.IsZero() || begun.Before(m.first) {
+		m.first = begun
+	}
+	if ended.After(m.last) {
+		m.last = ended
+	}
+}
+
+// addLost adds the entries of a shard to what is missing at a destination that its task has
+// dropped: nothing is known to be there.
+func (m *merging) addLost(r *run, index int, t *target) error {
+	entries, err := m.store.OpenShard(index)
+	if err != nil {
+		return err
+	}
+	defer entries.Close()
+	for r.ctx.Err() == nil {
+		e, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("shard %d of the plan: %w", index, err)
+		}
+		r.undone[t.index].Add(e.Path, "not copied: the destination was dropped")
+	}
+	return nil
+}
+
+// replayLines replays the lines of a shard for one destination.
+func (m *merging) replayLines(r *run, f *shard.Finished, t *target) error {
+	lines, err := m.store.OpenLines(f, m.targets[t.index])
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
+	for r.ctx.Err() == nil && t.catalog != nil {
+		l, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("lines of shard %d: %w", f.Shard, err)
+		}
+		if l.Below {
+			t.catalog.DropBelow(l.Path)
+			continue
+		}
+		t.catalog.Record(catalog.Outcome{
+			Path: l.Path, Digests: l.Digests, Size: l.Size, Mtime: l.Mtime,
+			Created: l.Created, Replaced: l.Replaced, Failed: l.Failed, Resumed: l.Resumed,
+		})
+		if l.Dropped {
+			t.catalog.Drop(l.Path)
+		}
+	}
+	return nil
+}
+
+// replayOutcomes reads the counts of a shard, and reports its outcomes as the task has. It returns
+// which destinations of the plan the task has dropped.
+func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts) (lost []bool, err error) {
+	outcomes, err := m.store.OpenOutcomes(f, counts)
+	if err != nil {
+		return nil, err
+	}
+	lost = make([]bool, len(m.store.Plan.Targets))
+	defer outcomes.Close()
+	for r.ctx.Err() == nil {
+		o, err := outcomes.Next()
+		if errors.Is(err, io.EOF) {
+			return lost, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("outcomes of shard %d: %w", f.Shard, err)
+		}
+		e := Event{Kind: eventKinds[o.Kind], Path: string(o.Path), Err: errors.New(string(o.Cause)), Hint: o.Hint}
+		if o.Target >= 0 {
+			t := m.targetOf(r, o.Target)
+			if t == nil {
+				continue
+			}
+			e.Target = t.Given
+			lost[o.Target] = lost[o.Target] || o.Kind == shard.OutcomeLost
+		}
+		if e.Kind == EventFailed || e.Kind == EventMismatch {
+			e.Err = &failure.FileError{Path: e.Path, Target: e.Target, Stage: failure.Stage(o.Stage), Err: e.Err}
+		}
+		r.report(e)
+	}
+	return lost, nil
+}
+
+// eventKinds are the events of which outcomes are records.
+var eventKinds = map[shard.OutcomeKind]EventKind{
+	shard.OutcomeFailed:   EventFailed,
+	shard.OutcomeMismatch: EventMismatch,
+	shard.OutcomeConflict: EventConflict,
+	shard.OutcomeWarning:  EventWarning,
+	shard.OutcomeLost:     EventTargetLost,
+}
+
+// isNew reports whether an event is the first of its kind about its path and destination. Tasks
+// report the same about a directory in which several of them work, and the merge does again.
+func (m *merging) isNew(e Event) bool {
+	text := ""
+	if e.Err != nil {
+		text = e.Err.Error()
+	}
+	var h maphash.Hash
+	h.SetSeed(m.seed)
+	fmt.Fprintf(&h, "%d\x00%s\x00%s\x00%s", e.Kind, e.Path, e.Target, text)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := h.Sum64()
+	if _, found := m.mu.seen[sum]; found {
+		return false
+	}
+	m.mu.seen[sum] = struct{}{}
+	return true
+}

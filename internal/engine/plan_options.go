@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/choice"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// planned returns the options that a plan fixes for all of its tasks. The others belong to
+// each task, and source and destinations have their own place in a plan.
+func planned(o *Options) shard.Options {
+	p := shard.Options{
+		Hashes:         slices.Clone(o.Hashes),
+		Manifest:       shard.Text(o.Manifest),
+		Policy:         o.Policy.String(),
+		BackupDir:      shard.Text(o.BackupDir),
+		Preserve:       o.Preserve.names(),
+		Sync:           o.Sync.String(),
+		Sparse:         o.Sparse.String(),
+		Reflink:        o.Reflink.String(),
+		Verify:         o.Verify.String(),
+		SourceManifest: o.SourceManifest.String(),
+		OneFileSystem:  o.OneFileSystem,
+	}
+	o.Filter.Each(func(include bool, pattern string) {
+		p.Rules = append(p.Rules, shard.Rule{Exclude: !include, Pattern: shard.Text(pattern)})
+	})
+	if o.Only != nil {
+		p.FilesFrom = fmt.Sprintf("%x", o.Only.Fingerprint())
+	}
+	return p
+}
+
+// OptionsOfPlan returns the options of the copy that was planned, with the source and the
+// destinations of the plan. Only is nil also if the plan was made with --files-from: the
+// shards contain what it has selected.
+func OptionsOfPlan(p *shard.Plan) (*Options, error) {
+	o := &Options{
+		Source:        string(p.Source.Path),
+		Hashes:        slices.Clone(p.Options.Hashes),
+		Manifest:      string(p.Options.Manifest),
+		BackupDir:     string(p.Options.BackupDir),
+		OneFileSystem: p.Options.OneFileSystem,
+	}
+	for _, t := range p.Targets {
+		o.Targets = append(o.Targets, string(t.Path))
+	}
+	for _, err := range [...]error{
+		parseInto(&o.Policy, Policies, p.Options.Policy),
+		parseInto(&o.Sync, SyncModes, p.Options.Sync),
+		parseInto(&o.Sparse, SparseModes, p.Options.Sparse),
+		parseInto(&o.Reflink, ReflinkModes, p.Options.Reflink),
+		parseInto(&o.Verify, VerifyModes, p.Options.Verify),
+		parseInto(&o.SourceManifest, SourceManifestModes, p.Options.SourceManifest),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(p.Options.Preserve) > 0 {
+		var err error
+		if o.Preserve, err = ParsePreserve(strings.Join(p.Options.Preserve, ",")); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.Options.Rules) > 0 {
+		o.Filter = &filter.List{}
+	}
+	for _, rule := range p.Options.Rules {
+		add := o.Filter.Include
+		if rule.Exclude {
+			add = o.Filter.Exclude
+		}
+		if err := add(string(rule.Pattern)); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func parseInto[T ~uint8](value *T, table choice.Table[T], name string) (err error) {
+	*value, err = table.Parse(name)
+	return err
+}
+
+// names returns the names of the kinds of metadata in the set.
+func (p Preserve) names() []string {
+	names := []string{}
+	for bit, name := range preserveKinds.Names {
+		if p&(1<<bit) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// Touched implements catalog.Interrupted.
+func (untouched) Touched(string, fsys.Info) (digests hash.Digests, touched bool) { return nil, false }
+
+// scanSource walks the source, and tells the planner what is in it.
+func (p *planning) scanSource() error {
+	root, _, err := p.route.OpenSource()
+	if err != nil {
+		return err
+	}
+	o := shard.ScanOptions{
+		Workers: walkers(p.opts.Workers), Filter: p.opts.Filter, Only: p.opts.Only, OneFileSystem: p.opts.OneFileSystem,
+		Enter: p.enter, Wanted: p.found,
+		Failed: func(path string, err error) { p.reportSource(path, failure.StageScan, err) }, SkipReserved: p.warnReserved,
+	}
+	for _, t := range p.targets {
+		o.Targets, o.Made = append(o.Targets, t.root), append(o.Made, t.rootOurs)
+	}
+	err = shard.Scan(p.ctx, root, p.planner, o)
+	if err == nil {
+		p.counters.ScanDone.Store(true)
+	}
+	return err
+}
+
+// enter reports whether a directory of the source is listed: not if it is a destination.
+func (p *planning) enter(d *walk.Dir) bool {
+	if d.Parent == nil {
+		return true
+	}
+	for _, t := range p.targets {
+		if p.isRoot(t, d.Info.ID) {
+			p.reportSource(d.Path(), failure.StageScan, errReached)
+			return false
+		}
+	}
+	return true
+}
+
+func (p *planning) isRoot(t *target, id fsys.ID) bool {
+	info, err := t.root.Stat()
+	return err == nil && info.ID == id
+}
+
+// found reports whether a shard has the entry.
+func (p *planning) found(path string, info fsys.Info) bool {
+	if info.Kind != fsys.Regular {
+		return true
+	}
+	p.counters.TotalFiles.Add(1)
+	counters.Grow(&p.counters.TotalBytes, info.Size)
+	if p.late[path] {
+		p.planner.AddLate(path)
+		return false
+	}
+	return true
+}

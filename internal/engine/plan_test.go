@@ -1,0 +1,496 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// planCase is a source, destinations, and a place for the plan.
+type planCase struct {
+	*testing.T
+	base, source, target, into string
+	opts                       Options
+	events                     []Event
+}
+
+func newPlanCase(t *testing.T, source, target treetest.Dir) *planCase {
+	t.Helper()
+	base := treetest.MemoryDir(t)
+	p := &planCase{T: t, base: base, source: filepath.Join(base, "src"), target: filepath.Join(base, "dst"), into: filepath.Join(base, "plans/1")}
+	treetest.Create(t, p.source, source)
+	if target != nil {
+		treetest.Create(t, p.target, target)
+	}
+	p.opts = options(p.source, p.target)
+	return p
+}
+
+// plan runs Plan, with the events kept.
+func (p *planCase) plan(ctx context.Context) (*shard.Plan, error) {
+	p.events = nil
+	p.opts.Report = func(e Event) { p.events = append(p.events, e) }
+	return Plan(ctx, &p.opts, PlanOptions{Into: p.into, Shards: 3, Sealift: "test"}, &counters.Set{})
+}
+
+// planned is plan where it has to succeed without a message. It opens the plan.
+func (p *planCase) planned() *shard.Store {
+	p.Helper()
+	plan, err := p.plan(p.Context())
+	require.NoError(p, err)
+	require.Empty(p, p.events)
+	require.NotNil(p, plan)
+	return p.open(p.into)
+}
+
+func (p *planCase) open(path string) *shard.Store {
+	dir, err := fsys.OpenRoot(path)
+	require.NoError(p, err)
+	p.Cleanup(dir.Close)
+	s, err := shard.Open(dir)
+	require.NoError(p, err)
+	return s
+}
+
+// entries returns the entries of all shards, and the absence of their directories.
+func (p *planCase) entries(s *shard.Store) (all map[string]shard.Entry, absent map[string]string) {
+	p.Helper()
+	all, absent = map[string]shard.Entry{}, map[string]string{}
+	for i := range s.Plan.Shards {
+		r, err := s.OpenShard(i)
+		require.NoError(p, err)
+		e, err := r.Next()
+		for ; err == nil; e, err = r.Next() {
+			all[e.Path] = *e
+			absent[r.Dir().Path] = string(r.Dir().Absent)
+		}
+		require.ErrorIs(p, err, io.EOF)
+		r.Close()
+	}
+	return all, absent
+}
+
+// directories returns the table of directories.
+func (p *planCase) directories(s *shard.Store) map[string]shard.Directory {
+	all := map[string]shard.Directory{}
+	r, err := s.OpenDirs()
+	require.NoError(p, err)
+	defer r.Close()
+	d, err := r.Next()
+	for ; err == nil; d, err = r.Next() {
+		all[d.Path] = *d
+	}
+	require.ErrorIs(p, err, io.EOF)
+	return all
+}
+
+// missing returns the missing paths with their manifests.
+func (p *planCase) missing(s *shard.Store) (all []string) {
+	r, err := s.OpenMissing()
+	require.NoError(p, err)
+	defer r.Close()
+	m, err := r.Next()
+	for ; err == nil; m, err = r.Next() {
+		all = append(all, string(s.Plan.Lists[m.List].Name)+": "+m.Path)
+	}
+	require.ErrorIs(p, err, io.EOF)
+	return all
+}
+
+// listing returns all names below a directory.
+func (p *planCase) listing(root string) (names []string) {
+	require.NoError(p, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(root, path); rel != "." {
+			names = append(names, filepath.ToSlash(rel))
+		}
+		return err
+	}))
+	return names
+}
+
+func keysOf[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func sha256Of(content string) []byte {
+	set := hash.NewSet([]hash.Algorithm{hash.SHA256})
+	set.Write([]byte(content))
+	return set.Digests()[0]
+}
+
+func lineOf(content, path string) string {
+	return hash.SHA256.Text(sha256Of(content)) + "  " + path + "\n"
+}
+
+func TestAPlanHasEveryEntryAndLeavesTheDestinationAlone(t *testing.T) {
+	linuxOnly(t, "names are bytes")
+	p := newPlanCase(t, treetest.Dir{
+		"a\nb": treetest.File("1"), "\xff": treetest.Dir{"x": treetest.File("22", treetest.Linked("g")), "empty": treetest.Dir{}},
+		"there": treetest.Dir{"y": treetest.File("22", treetest.Linked("g")), "new": treetest.Dir{"z": treetest.Symlink("../x")}},
+		"file":  treetest.Dir{"w": treetest.Fifo()},
+		"link":  treetest.Dir{"below": treetest.Dir{"v": treetest.File("")}},
+	}, treetest.Dir{"there": treetest.Dir{"old": treetest.File("o")}, "file": treetest.File("f"), "link": treetest.Symlink("there")})
+	second := filepath.Join(p.base, "deep/dst2")
+	p.opts.Targets = append(p.opts.Targets, second)
+	before := p.listing(p.target)
+	s := p.planned()
+	entries, absent := p.entries(s)
+	assert.Equal(t, []string{"a\nb", "file/w", "link/below/v", "there/new/z", "there/y", "\xff/x"}, keysOf(entries))
+	assert.Equal(t, map[string]string{"": "-a", "\xff": "aa", "file": "-a", "link/below": "-a", "there": "-a", "there/new": "aa"}, absent)
+	assert.NotZero(t, entries["there/y"].Group)
+	assert.Equal(t, entries["there/y"].Group, entries["\xff/x"].Group)
+	dirs := p.directories(s)
+	assert.Equal(t, []string{"", "file", "link", "link/below", "there", "there/new", "\xff", "\xff/empty"}, keysOf(dirs))
+	assert.Equal(t, shard.Absence("aa"), dirs["\xff/empty"].Absent)
+	assert.Len(t, s.Plan.Sample, 6)
+	assert.Equal(t, shard.KindCopy, s.Plan.Kind)
+	require.Len(t, s.Plan.Targets, 2)
+	assert.EqualValues(t, second, s.Plan.Targets[1].Path)
+	info, err := os.Stat(p.into)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o700, info.Mode().Perm())
+
+	after := slices.DeleteFunc(p.listing(p.target), func(name string) bool { return strings.HasPrefix(name, ".sealift-journal") })
+	assert.Equal(t, before, after)
+	for _, target := range p.opts.Targets {
+		root, err := fsys.OpenRoot(target)
+		require.NoError(t, err)
+		mark, found, err := resume.ReadPlanMark(root)
+		root.Close()
+		require.NoError(t, err)
+		require.True(t, found)
+		assert.Equal(t, resume.PlanMark{ID: s.Plan.ID, Path: p.into}, mark)
+	}
+}
+
+func TestOnlyTasksOfThePlanWriteToItsDestination(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1")}, nil)
+	p.planned()
+	for _, dry := range []bool{false, true} {
+		o := options(p.source, p.target)
+		o.DryRun = dry
+		_, err := Run(t.Context(), &o, &counters.Set{})
+		var refused *failure.RefusedError
+		require.ErrorAs(t, err, &refused, "dry run: %v", dry)
+		assert.Contains(t, refused.Error(), "sealift merge "+quoteName(p.into))
+	}
+	file := options(filepath.Join(p.source, "a"), p.target+"/")
+	_, err := Run(t.Context(), &file, &counters.Set{})
+	require.NoError(t, err, "a single file has its own journal")
+
+	_, err = p.plan(t.Context())
+	require.ErrorContains(t, err, "it contains a plan")
+	p.into += "b"
+	_, err = p.plan(t.Context())
+	require.ErrorContains(t, err, "sealift merge --abandon")
+	assert.NoDirExists(t, p.into)
+}
+
+func TestFiltersDecideWhenThePlanIsMade(t *testing.T) {
+	tree := treetest.Dir{
+		"a.mov": treetest.File("1"), "a.tmp": treetest.File("2"), "d": treetest.Dir{"b.mov": treetest.File("3"), "c.tmp": treetest.File("4")},
+		"e":          treetest.Dir{"f": treetest.File("5")},
+		"SHA256SUMS": treetest.File(lineOf("1", "a.mov") + lineOf("x", "gone.mov") + lineOf("x", "gone.tmp")),
+	}
+	t.Run("rules", func(t *testing.T) {
+		p := newPlanCase(t, tree, nil)
+		p.opts.Filter = &filter.List{}
+		require.NoError(t, p.opts.Filter.Include("*.mov"))
+		s := p.planned()
+		entries, _ := p.entries(s)
+		assert.Equal(t, []string{"a.mov", "d/b.mov"}, keysOf(entries))
+		dirs := p.directories(s)
+		assert.Equal(t, []string{"", "d"}, keysOf(dirs))
+		assert.True(t, dirs["d"].Implied)
+		assert.Equal(t, []string{"SHA256SUMS: gone.mov"}, p.missing(s))
+		back, err := OptionsOfPlan(s.Plan)
+		require.NoError(t, err)
+		assert.Equal(t, p.opts.Filter.Fingerprint(), back.Filter.Fingerprint())
+	})
+	t.Run("files from", func(t *testing.T) {
+		p := newPlanCase(t, tree, nil)
+		var err error
+		p.opts.Only, err = filter.ReadOnly(strings.NewReader("d\na.tmp\ngone.tmp\n"), false)
+		require.NoError(t, err)
+		plan, err := p.plan(t.Context())
+		require.NoError(t, err)
+		assert.Nil(t, plan, "gone.tmp is asked for and does not exist")
+		require.Len(t, p.events, 1)
+		assert.Equal(t, "gone.tmp", p.events[0].Path)
+		p.opts.Only, err = filter.ReadOnly(strings.NewReader("d\na.tmp\n"), false)
+		require.NoError(t, err)
+		s := p.planned()
+		entries, _ := p.entries(s)
+		assert.Equal(t, []string{"a.tmp", "d/b.mov", "d/c.tmp"}, keysOf(entries))
+		assert.Empty(t, p.missing(s))
+	})
+}
+
+func TestEntriesHaveWhatTheManifestsOfTheSourceList(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{
+		"a": treetest.File("1"), "d": treetest.Dir{"b": treetest.File("2")}, "c": treetest.File("3"), "n": treetest.File("4"),
+		"old.sha256": treetest.File(lineOf("1", "./a") + lineOf("x", "gone") + lineOf("x", `d\b`) + lineOf("y", "old.sha256")),
+		"c.sha256":   treetest.File(lineOf("z", "c")),
+	}, nil)
+	p.opts.Hashes = []hash.Algorithm{hash.MD5, hash.SHA256}
+	s := p.planned()
+	entries, _ := p.entries(s)
+	expected := func(path string) (all []string) {
+		for _, x := range entries[path].Expected {
+			l := s.Plan.Lists[x.List]
+			assert.Equal(t, hash.SHA256, l.Hash)
+			all = append(all, string(l.Name)+" "+hash.SHA256.Text(x.Digest))
+		}
+		return all
+	}
+	assert.Equal(t, []string{"old.sha256 " + hash.SHA256.Text(sha256Of("1"))}, expected("a"))
+	assert.Equal(t, []string{"old.sha256 " + hash.SHA256.Text(sha256Of("x"))}, expected("d/b"))
+	assert.Equal(t, []string{" " + hash.SHA256.Text(sha256Of("z"))}, expected("c"))
+	assert.Empty(t, expected("n"))
+	assert.Empty(t, expected("old.sha256"))
+	assert.Equal(t, []string{"old.sha256: gone"}, p.missing(s))
+}
+
+func TestWithoutChecksNothingIsExpected(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "b.sha256": treetest.File(lineOf("x", "a") + lineOf("x", "gone"))}, nil)
+	p.opts.SourceManifest = SourceManifestIgnore
+	s := p.planned()
+	entries, _ := p.entries(s)
+	assert.Empty(t, entries["a"].Expected)
+	assert.Empty(t, p.missing(s))
+}
+
+func TestPathsOutsideTheSourceAreReportedWhenThePlanIsMade(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "b.sha256": treetest.File(lineOf("x", "../up") + lineOf("x", "/abs"))}, nil)
+	plan, err := p.plan(t.Context())
+	require.NoError(t, err)
+	assert.NotNil(t, plan)
+	require.Len(t, p.events, 1)
+	assert.ErrorContains(t, p.events[0].Err, "lists 2 files that are absent: '../up', '/abs'")
+
+	p = newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "b.sha256": treetest.File(lineOf("x", "../up"))}, nil)
+	p.opts.SourceManifest = SourceManifestStrict
+	plan, err = p.plan(t.Context())
+	require.NoError(t, err)
+	assert.Nil(t, plan)
+	require.Len(t, p.events, 1)
+	assert.Equal(t, EventMismatch, p.events[0].Kind)
+}
+
+func TestEntriesHaveTheirPreviousLinesAndManifestsMoveAside(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "d": treetest.Dir{"b": treetest.File("2")}}, nil)
+	p.opts.Targets = append(p.opts.Targets, filepath.Join(p.base, "dst2"))
+	out := runTold(t, p.opts, &counters.Set{})
+	require.False(t, out.anything(), out)
+	manifest, err := os.ReadFile(filepath.Join(p.target, "SHA256SUMS"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(p.base, "dst2", "SHA256SUMS")))
+	treetest.Create(t, filepath.Join(p.source, "new"), treetest.File("3"))
+
+	s := p.planned()
+	entries, _ := p.entries(s)
+	assert.Equal(t, []shard.LineDigest{{Target: 0, Hash: 0, Digest: sha256Of("1")}}, entries["a"].Previous)
+	assert.Equal(t, []shard.LineDigest{{Target: 0, Hash: 0, Digest: sha256Of("2")}}, entries["d/b"].Previous)
+	assert.Empty(t, entries["new"].Previous)
+	aside, err := os.ReadFile(filepath.Join(p.target, ".sealift-was-SHA256SUMS"))
+	require.NoError(t, err)
+	assert.Equal(t, string(manifest), string(aside))
+	assert.NoFileExists(t, filepath.Join(p.target, "SHA256SUMS"))
+}
+
+func TestLinesOfAManifestThatAKilledCopyLeftAsideAreNotTrusted(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1")}, treetest.Dir{".sealift-was-SHA256SUMS": treetest.File(lineOf("1", "a"))})
+	s := p.planned()
+	entries, _ := p.entries(s)
+	assert.Empty(t, entries["a"].Previous)
+}
+
+func TestFilesWithNamesOfManifestsAreInNoShard(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")), "sealift.SHA256": treetest.File(lineOf("1", "a"))}, nil)
+	s := p.planned()
+	entries, _ := p.entries(s)
+	assert.Equal(t, []string{"a"}, keysOf(entries))
+	assert.Equal(t, []shard.Text{"SHA256SUMS", "sealift.SHA256"}, s.Plan.Late)
+	assert.Equal(t, 2, s.Plan.Targets[0].Level)
+	assert.Empty(t, p.missing(s))
+}
+
+func TestAPlanIsRefusedWhereACopyIs(t *testing.T) {
+	needsSymlinks(t)
+	foreign := treetest.Dir{"SHA256SUMS": treetest.File("# not ours\n")}
+	for name, test := range map[string]struct {
+		target treetest.Dir
+		change func(*planCase)
+		why    string
+	}{
+		"history":             {change: func(p *planCase) { p.opts.MHL = &MHL{} }, why: "--mhl and --bag"},
+		"bag":                 {change: func(p *planCase) { p.opts.Bag = &BagOptions{} }, why: "--mhl and --bag"},
+		"a file":              {change: func(p *planCase) { p.opts.Source += "/a" }, why: "is a file"},
+		"no source":           {change: func(p *planCase) { p.opts.Source += "x" }, why: "no such file"},
+		"inside the source":   {change: func(p *planCase) { p.opts.Targets[0] = p.source + "/d/x" }, why: "inside it"},
+		"equal destinations":  {change: func(p *planCase) { p.opts.Targets = append(p.opts.Targets, p.target+"/.") }, why: "the same"},
+		"plan in source":      {change: func(p *planCase) { p.into = p.source + "/d/plan" }, why: "is the source or inside it"},
+		"plan in destination": {change: func(p *planCase) { p.into = p.target + "/plan" }, why: "is the destination"},
+		"plan is destination": {target: treetest.Dir{}, change: func(p *planCase) {
+			require.NoError(p, os.Symlink(p.target, p.base+"/link"))
+			p.into = p.base + "/link"
+		}, why: "is the destination"},
+		"plan is a file":        {change: func(p *planCase) { p.into = p.source + "/a" }, why: "is not a directory"},
+		"plan of others":        {change: func(p *planCase) { makeMode(p, p.into, 0o777) }, why: "may write to it"},
+		"plan is not empty":     {change: func(p *planCase) { makeMode(p, p.into+"/x", 0o700) }, why: "it is not empty"},
+		"manifest of another":   {target: foreign, change: func(*planCase) {}, why: "not a manifest that Sealift wrote"},
+		"manifest in source":    {change: func(p *planCase) { p.opts.Manifest = p.source + "/m" }, why: "inside the source"},
+		"backup":                {target: treetest.Dir{"old": treetest.File("")}, change: func(p *planCase) { p.opts.BackupDir = "old" }, why: "backup"},
+		"an unfinished copy":    {target: treetest.Dir{".sealift-journal": treetest.Dir{resume.LogName("/other"): treetest.File("x"), "lock": treetest.File("")}}, change: func(*planCase) {}, why: "interrupted copy"},
+		"another plan at work":  {change: func(p *planCase) { p.planned(); p.into += "b" }, why: "is at work"},
+		"a copy at work":        {target: treetest.Dir{}, change: lockDestination, why: "another sealift"},
+		"another planner there": {change: lockPlan, why: "locked by another process"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "d": treetest.Dir{}}, test.target)
+			test.change(p)
+			before := p.listing(p.base)
+			plan, err := p.plan(t.Context())
+			var refused *failure.RefusedError
+			require.ErrorAs(t, err, &refused)
+			assert.Nil(t, plan)
+			assert.Contains(t, refused.Error(), test.why)
+			assert.Equal(t, before, p.listing(p.base))
+		})
+	}
+}
+
+func makeMode(p *planCase, path string, mode os.FileMode) {
+	require.NoError(p, os.MkdirAll(path, 0o700))
+	require.NoError(p, os.Chmod(path, mode))
+}
+
+// lockDestination takes the lock of another copy.
+func lockDestination(p *planCase) {
+	root, err := fsys.OpenRoot(p.target)
+	require.NoError(p, err)
+	p.Cleanup(root.Close)
+	j, err := resume.OpenJournal(root, resume.JournalName(""))
+	require.NoError(p, err)
+	p.Cleanup(j.Close)
+}
+
+func lockPlan(p *planCase) {
+	makeMode(p, p.into, 0o700)
+	dir, err := fsys.OpenRoot(p.into)
+	require.NoError(p, err)
+	p.Cleanup(dir.Close)
+	lock, err := shard.Lock(dir)
+	require.NoError(p, err)
+	p.Cleanup(lock.Unlock)
+}
+
+// What cannot be read would be missing from the copy, so there is no plan, and the destination
+// is as before.
+func TestASourceThatCannotBeReadIsNotPlanned(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "d": treetest.Dir{"b": treetest.File("2")}}, nil)
+	failed := errors.New("unreadable")
+	p.opts.FS = &fsys.FS{Fault: func(c fsys.Call) error {
+		if c.Op == fsys.OpStat && c.Name == "b" {
+			return failed
+		}
+		return nil
+	}}
+	plan, err := p.plan(t.Context())
+	require.NoError(t, err)
+	assert.Nil(t, plan)
+	require.Len(t, p.events, 1)
+	assert.Equal(t, "d/b", p.events[0].Path)
+	require.ErrorIs(t, p.events[0].Err, failed)
+	assert.NoDirExists(t, p.target)
+	p.opts.FS = nil
+	p.planned()
+}
+
+func TestAStoppedPlanIsNoPlan(t *testing.T) {
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1")}, nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	p.opts.FS = &fsys.FS{Fault: func(c fsys.Call) error {
+		if c.Op == fsys.OpStat && c.Name == "a" {
+			cancel(stopped)
+		}
+		return nil
+	}}
+	plan, err := p.plan(ctx)
+	require.ErrorIs(t, err, stopped)
+	assert.Nil(t, plan)
+	assert.Empty(t, p.events)
+	assert.NoDirExists(t, p.target)
+}
+
+// A planner that dies at any operation has changed no file of the destination, and the same
+// command makes the plan.
+func TestAKilledPlannerIsRunAgain(t *testing.T) {
+	for n := int64(0); ; n += sweepStride(5) {
+		p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "d": treetest.Dir{"b": treetest.File("2")}}, treetest.Dir{
+			"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")),
+		})
+		p.opts.Workers, p.opts.Targets = 1, append(p.opts.Targets, filepath.Join(p.base, "dst2"))
+		left := n
+		killed := errors.New("killed")
+		p.opts.FS = &fsys.FS{Fault: func(fsys.Call) error {
+			if left--; left < 0 { // everything fails from here on, so nothing is cleaned up
+				return killed
+			}
+			return nil
+		}}
+		plan, err := p.plan(t.Context())
+		if plan != nil && left >= 0 {
+			require.Greater(t, n, int64(100))
+			return
+		}
+		if err == nil && plan == nil {
+			require.NotEmpty(t, p.events, n)
+		}
+		p.opts.FS = nil
+		root := "-a"
+		if _, err := os.Lstat(filepath.Join(p.base, "dst2/.sealift-journal/root")); err != nil {
+			if _, err := os.Lstat(filepath.Join(p.base, "dst2")); err == nil {
+				root = "--" // nothing says that the planner has made it
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(p.into, "plan.json")); err != nil {
+			p.events = nil
+			_, err = p.plan(t.Context())
+			require.NoError(t, err, "operation %d", n)
+			require.Empty(t, p.events, "operation %d", n)
+		}
+		s := p.open(p.into)
+		entries, absent := p.entries(s)
+		require.Len(t, entries, 2)
+		require.Equal(t, root, absent[""], "operation %d", n)
+		require.Len(t, entries["a"].Previous, 1, "operation %d", n)
+		require.FileExists(t, filepath.Join(p.target, ".sealift-was-SHA256SUMS"))
+	}
+}
+
+var _ catalog.Interrupted = untouched{}

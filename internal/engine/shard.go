@@ -1,0 +1,340 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/route"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// task is what a run has that copies one shard of a plan. A run of a tree has none.
+//
+// Such a run lists nothing: the shard says which entries there are, what the source's manifests
+// expect of them, and what previous manifests list. It writes neither manifests nor markers and
+// completes no directory. Merge does that with the parts that the task leaves.
+type task struct {
+	store *shard.Store
+	index int // of the shard
+	opts  shard.AttemptOptions
+
+	attempt  *shard.Attempt
+	begun    time.Time
+	earlier  []*fsys.Dir         // directories of the attempts before
+	parts    []*shard.PartWriter // for each destination
+	outcomes *shard.OutcomeWriter
+	files    int64 // regular files of the shard
+	bytes    int64 // of them
+	mu       struct {
+		sync.Mutex
+		err error // why the shard cannot be finished
+	}
+}
+
+// RunShard copies one shard of a plan, and records that it is finished, if every entry has an
+// outcome then. While another attempt at the shard is alive, RunShard waits. Options are those of
+// OptionsOfPlan with what belongs to each task. The results are those of Run; besides:
+//
+//   - a *shard.FinishedError says that the shard was finished before, without a failure;
+//   - shard.ErrRightLost and shard.ErrSuperseded say that another attempt copies the shard.
+func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shard.AttemptOptions, c *counters.Set) (*Summary, error) {
+	k := &task{store: s, index: index, opts: a, begun: time.Now()}
+	summary, err := execute(ctx, o, k, c)
+	if failed := k.failure(); failed != nil && ctx.Err() == nil {
+		err = failed
+	}
+	return summary, errors.Join(err, k.end())
+}
+
+// begin checks that source and destinations are those of the plan, and begins an attempt. The
+// error is a *failure.RefusedError if there is none to begin.
+func (k *task) begin(ctx context.Context, r *run) error {
+	if r.route.Name != "" || len(r.route.Destinations) != len(k.store.Plan.Targets) {
+		return failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
+	}
+	if err := k.checkSource(r); err != nil {
+		return err
+	}
+	for i := range r.route.Destinations {
+		if err := k.checkDestination(&r.route.Destinations[i]); err != nil {
+			return err
+		}
+	}
+	if err := k.count(); err != nil {
+		return failure.Refuse("%s", err)
+	}
+	var err error
+	k.attempt, err = k.store.Begin(ctx, k.index, k.opts)
+	if done, ok := errors.AsType[*shard.FinishedError](err); ok && done.Record.Failures+done.Record.Mismatches+done.Record.Conflicts > 0 {
+		k.opts.Again = true
+		k.attempt, err = k.store.Begin(ctx, k.index, k.opts)
+	}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || errors.As(err, new(*shard.FinishedError)):
+		return err
+	default:
+		return failure.Refuse("shard %d: %s", k.index, err)
+	}
+	for i := range k.store.Plan.Targets {
+		k.parts = append(k.parts, k.attempt.NewPart(i))
+	}
+	k.outcomes, err = k.attempt.NewOutcomes()
+	return err
+}
+
+// checkSource compares the source with the root of the plan and its sample. Many entries may have
+// changed since, but a quarter of the sample has to be what it was.
+func (k *task) checkSource(r *run) error {
+	plan := k.store.Plan
+	finder := newFinder(r.source)
+	defer finder.Close()
+	found := 0
+	for _, s := range plan.Sample {
+		if info, err := finder.Lstat(string(s.Path)); err == nil && info.ID.Ino == s.Ino {
+			found++
+		}
+	}
+	if r.sourceInfo.ID.Ino != plan.Source.Ino || 4*found < len(plan.Sample) {
+		return failure.Refuse("source %s: it is not the source of the plan: it is not mounted on this machine, or it is another one", quoteName(r.opts.Source))
+	}
+	return nil
+}
+
+func (k *task) checkDestination(d *route.Destination) error {
+	refuse := func(why error) error { return failure.Refuse("destination %s: %s", quoteName(d.Given), why) }
+	if !d.Exists {
+		return refuse(resume.ErrNotPlanned)
+	}
+	root, err := d.Open()
+	if err != nil {
+		return refuse(errors.New(route.Reason(err)))
+	}
+	defer root.Close()
+	mark, found, err := resume.ReadPlanMark(root)
+	switch {
+	case err != nil:
+		return refuse(err)
+	case !found || mark.ID != k.store.Plan.ID:
+		return refuse(resume.ErrNotPlanned)
+	}
+	return nil
+}
+
+// count reads the shard for its totals, and checks all of it.
+func (k *task) count() error {
+	reader, err := k.store.OpenShard(k.index)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	for {
+		e, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("shard %d of the plan: %w", k.index, err)
+		}
+		if e.Kind == fsys.Regular {
+			k.files++
+			k.bytes = counters.Plus(k.bytes, e.Size)
+		}
+	}
+}
+
+// showTotals shows what there is to do.
+func (k *task) showTotals(c *counters.Set) {
+	c.TotalFiles.Add(k.files) // one command may copy several shards
+	c.TotalBytes.Add(k.bytes)
+	c.ScanDone.Store(true)
+}
+
+// keep renews the claim of the shard until stop is called. If that fails for too long, the run
+// ends.
+func (k *task) keep(r *run) (stop func()) {
+	if k == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		if err := k.attempt.Keep(ctx); err != nil {
+			k.fail(r, err)
+		}
+	})
+	return func() {
+		cancel()
+		renewing.Wait()
+	}
+}
+
+// fail ends the run: the shard cannot be finished by it.
+func (k *task) fail(r *run, err error) {
+	k.mu.Lock()
+	k.mu.err = cmp.Or(k.mu.err, err)
+	k.mu.Unlock()
+	r.cancel(err)
+}
+
+func (k *task) failure() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.err
+}
+
+// mayCommit returns nil if the run may give a name to what it has written. It is called
+// immediately before. The error of a task that may not is errReported: the run ends.
+func (r *run) mayCommit() error {
+	if r.task == nil {
+		return nil
+	}
+	if err := r.task.attempt.MayCommit(); err != nil {
+		r.task.fail(r, err)
+		return errReported
+	}
+	return nil
+}
+
+// feed passes the entries of the shard on to the workers, as work does with what a walk finds.
+func (k *task) feed(r *run, root *walk.Dir) {
+	next := func() (walk.Step, error) { return walk.Step{}, io.EOF }
+	reader, err := k.store.OpenShard(k.index)
+	if err == nil {
+		defer reader.Close()
+		next = steps(reader)
+	}
+	if torn := walk.Feed(r.ctx, root, next); torn != nil {
+		err = fmt.Errorf("shard %d of the plan: %w", k.index, torn)
+	}
+	if err != nil {
+		k.fail(r, err)
+	}
+}
+
+// steps returns the function that walk.Feed calls for the entries of a shard, and for each
+// directory before its first entry.
+func steps(reader *shard.Reader) func() (walk.Step, error) {
+	var waiting *shard.Entry // for its directory
+	dir, entered := "", false
+	return func() (walk.Step, error) {
+		e := waiting
+		waiting = nil
+		if e == nil {
+			var err error
+			if e, err = reader.Next(); err != nil {
+				return walk.Step{}, err
+			}
+			if in := reader.Dir(); in.Path != dir || !entered {
+				dir, entered, waiting = in.Path, true, e
+				return walk.Step{Dir: dir, Note: in.Absent}, nil
+			}
+		}
+		name := e.Path
+		if dir != "" {
+			name = e.Path[len(dir)+1:]
+		}
+		return walk.Step{Dir: dir, Name: name, Kind: e.Kind, Note: e}, nil
+	}
+}
+
+var _ walk.FedVisitor = (*run)(nil)
+
+// Fed implements walk.FedVisitor: note is the entry of the shard, or nil.
+func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
+	planned, _ := note.(*shard.Entry)
+	if r.opts.merging != nil { // a file that has the name of a manifest
+		r.Entry(d, name, kind)
+		return
+	}
+	d.Hold()
+	select {
+	case r.jobs <- job{dir: d, name: name, kind: kind, planned: planned}:
+	case <-r.ctx.Done():
+		d.Done()
+	}
+}
+
+// finish records that the shard is finished, when all that was copied to the given destinations
+// is durable.
+func (k *task) finish(r *run, durable []*target) {
+	if r.targetsLeft.Load() == 0 { // not every entry has had its turn
+		return
+	}
+	if err := k.writeRecord(r, durable); err != nil {
+		k.fail(r, err)
+	}
+}
+
+func (k *task) writeRecord(r *run, durable []*target) error {
+	record := shard.Finished{}
+	lost := int64(0)
+	for i, t := range r.targets {
+		arrived := slices.Contains(durable, t)
+		if arrived {
+			if err := t.checkName(); err != nil && !t.isDropped() {
+				t.drop(r, "", fmt.Errorf("what was copied is not there under this name any more: %w", err))
+			}
+		}
+		if !arrived || t.isDropped() {
+			lost++
+			k.parts[i].Close() // nothing is known to be there
+			k.parts[i] = k.attempt.NewPart(i)
+		}
+		r.sync()
+		if !arrived && !t.isDropped() {
+			if err := k.outcomes.Put(shard.Outcome{Kind: shard.OutcomeLost, Target: i, Cause: "what was copied to it was not flushed"}); err != nil {
+				return err
+			}
+		}
+		if err := t.catalogErr(); err != nil {
+			return fmt.Errorf("the list of what was copied: %w", err)
+		}
+		part, err := k.parts[i].Finish()
+		if err != nil {
+			return fmt.Errorf("the list of what was copied: %w", err)
+		}
+		record.Parts = append(record.Parts, part)
+	}
+	part, err := k.outcomes.Finish(r.shardCounts(time.Since(k.begun)))
+	if err != nil {
+		return fmt.Errorf("the list of outcomes: %w", err)
+	}
+	record.Parts = append(record.Parts, part)
+	entries := k.store.Plan.Shards[k.index].Entries
+	record.Failures = min(max(r.summary.Errors, lost), entries)
+	record.Mismatches = min(r.summary.Mismatches, entries)
+	record.Conflicts = min(r.summary.Conflicts, entries)
+	return k.attempt.Finish(record)
+}
+
+// end ends the attempt, when nothing more is written for it.
+func (k *task) end() error {
+	if k.attempt == nil {
+		return nil
+	}
+	for _, p := range k.parts {
+		p.Close()
+	}
+	if k.outcomes != nil {
+		k.outcomes.Close()
+	}
+	for _, dir := range k.earlier {
+		dir.Close()
+	}
+	if err := k.attempt.End(); err != nil {
+		return fmt.Errorf("shard %d: the end of the attempt cannot be recorded, so the next one waits: %w", k.index, err)
+	}
+	return nil
+}

@@ -1,0 +1,334 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// process is a process whose file operations a test stops.
+type process struct {
+	killAt int64 // the operation before which it is killed; 0 for none
+	calls  atomic.Int64
+
+	stopAt  func(fsys.Call) bool // it is stopped before this operation, as by SIGSTOP; nil for none
+	stopped chan struct{}        // closed then
+	resume  chan struct{}
+	stop    sync.Once
+	frozen  atomic.Bool
+}
+
+var errKilled = errors.New("killed")
+
+func newProcess() *process {
+	return &process{stopped: make(chan struct{}), resume: make(chan struct{})}
+}
+
+// fs is the file system as the process sees it.
+func (p *process) fs() *fsys.FS {
+	return &fsys.FS{Fault: func(c fsys.Call) error {
+		if n := p.calls.Add(1); p.killAt > 0 && n >= p.killAt {
+			return errKilled
+		}
+		if p.stopAt != nil && p.stopAt(c) {
+			p.stop.Do(func() {
+				p.frozen.Store(true)
+				close(p.stopped)
+			})
+		}
+		if p.frozen.Load() {
+			<-p.resume
+		}
+		return nil
+	}}
+}
+
+// pass lets the time pass in which the last attempt is taken for dead, unless it has ended.
+func (c *plannedCopy) pass() {
+	c.Helper()
+	state, err := c.store(nil).Status(0)
+	require.NoError(c, err)
+	c.clock = nil
+	if state.Attempts == 0 || state.Finished != nil || fileExists(filepath.Join(c.path, fmt.Sprintf("work/00000/%06d/ended", state.Attempts))) {
+		return
+	}
+	var calls atomic.Int64
+	c.clock = func() time.Duration { // the second call is that of an observer
+		if calls.Add(1) > 1 {
+			return dead
+		}
+		return 0
+	}
+}
+
+// requireComplete demands that the parts and the tree are those of one copy.
+func (c *plannedCopy) requireComplete(want string) {
+	c.Helper()
+	require.Equal(c, want, c.manifest(0))
+	target := c.opts.Targets[0]
+	require.NoError(c, filepath.WalkDir(target, func(path string, d os.DirEntry, err error) error {
+		if name := d.Name(); strings.HasPrefix(name, fsys.Reserved) && name != resume.JournalName("") && filepath.Base(filepath.Dir(path)) != resume.JournalName("") {
+			c.Errorf("a leftover: %s", path)
+		}
+		return err
+	}))
+	c.completeDirs(target)
+	treetest.Compare(c, c.opts.Source, target, treetest.Options{})
+}
+
+// wholeManifest is the manifest of one copy into an empty directory.
+func wholeManifest(t testing.TB, src string) string {
+	t.Helper()
+	whole := filepath.Join(t.TempDir(), "whole")
+	runTold(t, options(src, whole), &counters.Set{})
+	text, err := os.ReadFile(filepath.Join(whole, "SHA256SUMS"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// A process that is killed before any operation is followed by one that completes the shard,
+// whatever the policy is: what the first has copied is the copy's own.
+func TestAKilledAttemptIsContinued(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever} {
+		for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+			t.Run(fmt.Sprint(policy, " ", sync), func(t *testing.T) {
+				t.Parallel()
+				src, base := newShardSource(t)
+				want := wholeManifest(t, src)
+				kills := 0
+				for n := int64(1); ; n += sweepStride(23) {
+					o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
+					o.Policy = policy
+					c := planCopy(t, o, 1, nil)
+					victim := newProcess()
+					victim.killAt = n
+					if out := c.run(context.Background(), victim.fs(), 0); out.err == nil && !out.anything() {
+						break
+					}
+					c.pass()
+					second := newProcess() // is killed as well, at another place
+					second.killAt = n + 40
+					_ = c.run(context.Background(), second.fs(), 0)
+					c.pass()
+					out := c.run(context.Background(), nil, 0)
+					if !errors.As(out.err, new(*shard.FinishedError)) {
+						require.NoError(t, out.err, "killed before operation %d: %s", n, out)
+						require.Empty(t, out.bad(), "killed before operation %d: %s", n, out)
+					}
+					c.requireComplete(want)
+					require.NoError(t, os.RemoveAll(o.Targets[0]))
+					kills++
+				}
+				require.Greater(t, kills, 5)
+			})
+		}
+	}
+}
+
+// An attempt that is stopped between the right to commit and the commit has lost the right when
+// it continues: its successor has removed what it would have committed.
+func TestAStoppedAttemptCommitsNothing(t *testing.T) {
+	t.Parallel()
+	replacing := func(c fsys.Call) bool { // also before a file without a name would get a temporary one
+		return c.Op == fsys.OpRename || c.Op == fsys.OpLink && strings.HasPrefix(c.Name, fsys.Reserved)
+	}
+	at := func(op fsys.Op, name string) func(fsys.Call) bool {
+		return func(c fsys.Call) bool { return c.Op == op && c.Name == name }
+	}
+	for name, stopAt := range map[string]func(fsys.Call) bool{
+		"replace a file": replacing,
+		"first file":     at(fsys.OpLink, "x"),
+		"last file":      at(fsys.OpLink, "2"),
+		"hard link":      at(fsys.OpLink, "mate"),
+		"directory":      at(fsys.OpMkdir, "a"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src, dst := newShardSource(t)
+			want := wholeManifest(t, src)
+			write(t, dst, "z/3", []byte("older"), before) // is replaced
+			o := options(src, dst)
+			o.Policy = PolicyAlways
+			c := planCopy(t, o, 1, nil)
+			first := newProcess()
+			first.stopAt = func(call fsys.Call) bool {
+				return strings.HasPrefix(call.Path, dst) && stopAt(call)
+			}
+			stopped := make(chan *told, 1)
+			go func() { stopped <- c.run(context.Background(), first.fs(), 0) }()
+			select {
+			case <-first.stopped:
+			case out := <-stopped:
+				require.FailNow(t, "it was not stopped", "%s", out)
+			}
+
+			second := c.run(context.Background(), nil, 0)
+			require.NoError(t, second.err)
+			require.Empty(t, second.bad(), "%s", second)
+			before := snapshotOf(t, dst)
+			first.frozen.Store(false)
+			close(first.resume)
+			out := <-stopped
+			assert.True(t, errors.Is(out.err, shard.ErrRightLost) || errors.Is(out.err, shard.ErrSuperseded), "%v", out.err)
+			assert.Equal(t, before, snapshotOf(t, dst), "the first attempt has changed something")
+			state, err := c.store(nil).Status(0)
+			require.NoError(t, err)
+			require.Equal(t, 2, state.Finished.Attempt)
+			c.requireComplete(want)
+		})
+	}
+}
+
+// snapshotOf lists the files below a directory with their identities and contents.
+func snapshotOf(t testing.TB, root string) map[string]string {
+	t.Helper()
+	list := map[string]string{}
+	dir, err := fsys.OpenRoot(root)
+	require.NoError(t, err)
+	defer dir.Close()
+	finder := fsys.NewFinder(dir, 8)
+	defer finder.Close()
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || path == root {
+			return err
+		}
+		if d.Name() == resume.JournalName("") {
+			return filepath.SkipDir
+		}
+		rel, err := filepath.Rel(root, path)
+		require.NoError(t, err)
+		info, err := finder.Lstat(filepath.ToSlash(rel))
+		require.NoError(t, err)
+		text := fmt.Sprint(info.ID.Ino)
+		if d.Type().IsRegular() {
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			text += " " + string(content)
+		}
+		list[rel] = text
+		return nil
+	}))
+	return list
+}
+
+// A task that a signal stops writes that it has ended. The next one begins at once, and continues
+// a large file where the first has stopped.
+func TestAnInterruptedAttemptIsContinuedAtOnce(t *testing.T) {
+	t.Parallel()
+	base := treetest.MemoryDir(t)
+	src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
+	content := treetest.Pattern(resume.LeastPartial+resume.MarkEvery*3, 1)
+	write(t, src, "d/large", content, longAgo)
+	write(t, src, "small", []byte("small"), longAgo)
+	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o.BlockSize = 1 << 20
+	o.Memory = 16 << 20
+	o.checkEvery = time.Millisecond
+	c := planCopy(t, o, 1, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	var written atomic.Int64
+	interrupted := &fsys.FS{Fault: func(call fsys.Call) error {
+		if call.Op == fsys.OpWrite && strings.HasPrefix(call.Path, filepath.Join(dst, "d")) && written.Add(1) == 19 {
+			cancel()
+		}
+		return nil
+	}}
+	out := c.run(ctx, interrupted, 0)
+	require.ErrorIs(t, out.err, context.Canceled)
+	require.FileExists(t, filepath.Join(c.path, "work/00000/000001/ended"))
+
+	c.clock = nil // no time passes: nothing is taken for dead
+	out = c.run(context.Background(), nil, 0)
+	require.NoError(t, out.err)
+	require.Empty(t, out.bad())
+	assert.GreaterOrEqual(t, out.summary.ResumedBytes, int64(resume.LeastPartial))
+	c.requireComplete(wholeManifest(t, src))
+}
+
+// A partial file of an attempt that has not ended may still be written to, so it is not continued.
+func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
+	t.Parallel()
+	base := treetest.MemoryDir(t)
+	src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
+	write(t, src, "d/large", treetest.Pattern(resume.LeastPartial+resume.MarkEvery*3, 1), longAgo)
+	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o.BlockSize = 1 << 20
+	o.Memory = 16 << 20
+	o.checkEvery = time.Millisecond
+	c := planCopy(t, o, 1, nil)
+	first := newProcess()
+	var written atomic.Int64
+	first.stopAt = func(call fsys.Call) bool {
+		return call.Op == fsys.OpWrite && strings.HasPrefix(call.Path, filepath.Join(dst, "d")) && written.Add(1) == 19
+	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = c.run(context.Background(), first.fs(), 0) })
+	<-first.stopped
+	out := c.run(context.Background(), nil, 0)
+	require.NoError(t, out.err)
+	require.Empty(t, out.bad())
+	assert.Zero(t, out.summary.ResumedBytes)
+	first.frozen.Store(false)
+	close(first.resume)
+	running.Wait()
+	c.requireComplete(wholeManifest(t, src))
+}
+
+// An operation that fails is reported, or the shard is complete. The next attempt completes it in
+// any case.
+func TestFailedOperationsOfATask(t *testing.T) {
+	t.Parallel()
+	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+		t.Run(sync.String(), func(t *testing.T) {
+			t.Parallel()
+			src, base := newShardSource(t)
+			want := wholeManifest(t, src)
+			reported := 0
+			for n := int64(1); ; n += sweepStride(19) {
+				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
+				c := planCopy(t, o, 1, nil)
+				var calls atomic.Int64
+				failing := &fsys.FS{Fault: func(fsys.Call) error {
+					if calls.Add(1) == n {
+						return syscall.EIO
+					}
+					return nil
+				}}
+				out := c.run(context.Background(), failing, 0)
+				if calls.Load() < n {
+					break
+				}
+				if out.anything() {
+					reported++
+					c.pass()
+					out = c.run(context.Background(), nil, 0)
+				}
+				if !errors.As(out.err, new(*shard.FinishedError)) {
+					require.NoError(t, out.err, "operation %d: %s", n, out)
+					require.Empty(t, out.bad(), "operation %d: %s", n, out)
+				}
+				c.requireComplete(want)
+				require.NoError(t, os.RemoveAll(o.Targets[0]))
+			}
+			require.Greater(t, reported, 5)
+		})
+	}
+}

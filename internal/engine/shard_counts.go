@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// shardCounts is what an attempt has counted: the first object of its outcomes.
+type shardCounts struct {
+	Entries      entryCounts    `json:"entries"` // Summary.Counts
+	Files        int64          `json:"files"`
+	Links        int64          `json:"links"`
+	Specials     int64          `json:"specials"`
+	HardLinks    int64          `json:"hard_links"`
+	Bytes        int64          `json:"bytes"`
+	Skipped      int64          `json:"skipped"`
+	Conflicts    int64          `json:"conflicts"`
+	Mismatches   int64          `json:"mismatches"`
+	Total        int64          `json:"total"`
+	Errors       int64          `json:"errors"`
+	Warnings     int64          `json:"warnings"`
+	ResumedFiles int64          `json:"resumed_files"`
+	ResumedBytes int64          `json:"resumed_bytes"`
+	Begun        time.Time      `json:"begun"`
+	Elapsed      time.Duration  `json:"elapsed"` // nanoseconds
+	Targets      []targetCounts `json:"targets"`
+}
+
+// targetCounts is the part of it about one destination.
+type targetCounts struct {
+	Entries      entryCounts `json:"entries"` // TargetSummary.Counts
+	Files        int64       `json:"files"`   // these four are TargetSummary.Copied
+	Bytes        int64       `json:"bytes"`
+	ResumedFiles int64       `json:"resumed_files"`
+	ResumedBytes int64       `json:"resumed_bytes"`
+	Present      int64       `json:"present"`
+	Left         int64       `json:"left"`
+	Verified     int64       `json:"verified"`
+	Cached       int64       `json:"cached"`
+	BackedUp     int64       `json:"backed_up"`
+}
+
+// entryCounts are Counts in JSON.
+type entryCounts struct {
+	Created  int64 `json:"created"`
+	Replaced int64 `json:"replaced"`
+	Updated  int64 `json:"updated"`
+	UpToDate int64 `json:"up_to_date"`
+	Kept     int64 `json:"kept"`
+}
+
+// shardCounts returns what the run has counted.
+func (r *run) shardCounts(elapsed time.Duration) shardCounts {
+	s := r.summary
+	counts := shardCounts{
+		Entries: entryCounts(s.Counts), Files: s.Files, Links: s.Links, Specials: s.Specials, HardLinks: s.HardLinks,
+		Bytes: s.Bytes, Skipped: s.Skipped, Conflicts: s.Conflicts, Mismatches: s.Mismatches, Total: s.Total,
+		Errors: s.Errors, Warnings: s.Warnings, ResumedFiles: s.ResumedFiles, ResumedBytes: s.ResumedBytes,
+		Begun: r.task.begun.UTC().Round(0), Elapsed: elapsed, Targets: []targetCounts{},
+	}
+	for _, t := range s.Targets {
+		counts.Targets = append(counts.Targets, targetCounts{
+			Entries: entryCounts(t.Counts),
+			Files:   t.Copied.Files, Bytes: t.Copied.Bytes, ResumedFiles: t.Copied.ResumedFiles, ResumedBytes: t.Copied.ResumedBytes,
+			Present: t.Present, Left: t.Left, Verified: t.Verified, Cached: t.Cached, BackedUp: t.BackedUp,
+		})
+	}
+	return counts
+}
+
+// outcomeKinds are the events that are outcomes of a shard.
+var outcomeKinds = map[EventKind]shard.OutcomeKind{
+	EventFailed: shard.OutcomeFailed, EventMismatch: shard.OutcomeMismatch, EventConflict: shard.OutcomeConflict,
+	EventWarning: shard.OutcomeWarning, EventTargetLost: shard.OutcomeLost,
+}
+
+// event records an event in the outcomes of the shard.
+func (k *task) event(r *run, e Event) {
+	if k == nil {
+		return
+	}
+	kind, recorded := outcomeKinds[e.Kind]
+	if !recorded {
+		return
+	}
+	o := shard.Outcome{Kind: kind, Path: shard.Text(e.Path), Target: -1, Cause: shard.Text(e.Err.Error()), Hint: e.Hint}
+	if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
+		o.Stage, o.Cause = string(f.Stage), shard.Text(f.Err.Error())
+	}
+	for i, t := range r.targets {
+		if t.Given == e.Target {
+			o.Target = i
+		}
+	}
+	if err := k.outcomes.Put(o); err != nil {
+		k.fail(r, err)
+	}
+}
+
+// plus adds counts of entries.
+func (c *Counts) plus(d entryCounts) {
+	c.Created += d.Created
+	c.Replaced += d.Replaced
+	c.Updated += d.Updated
+	c.UpToDate += d.UpToDate
+	c.Kept += d.Kept
+}
+
+// addTo adds what an attempt has counted to a summary.
+func (c *shardCounts) addTo(s *Summary) {
+	s.Counts.plus(c.Entries)
+	s.Files += c.Files
+	s.Links += c.Links
+	s.Specials += c.Specials
+	s.HardLinks += c.HardLinks
+	s.Bytes = counters.Plus(s.Bytes, c.Bytes)
+	s.Skipped += c.Skipped
+	s.ResumedFiles += c.ResumedFiles
+	s.ResumedBytes = counters.Plus(s.ResumedBytes, c.ResumedBytes)
+}
+
+// addTo adds what an attempt has counted at a destination.
+func (c *targetCounts) addTo(t *target) {
+	t.counts.plus(c.Entries)
+	t.copied.Files += c.Files
+	t.copied.Bytes = counters.Plus(t.copied.Bytes, c.Bytes)
+	t.copied.ResumedFiles += c.ResumedFiles
+	t.copied.ResumedBytes = counters.Plus(t.copied.ResumedBytes, c.ResumedBytes)
+	t.present += c.Present
+	t.left += c.Left
+	t.verified += c.Verified
+	t.cached += c.Cached
+	if t.backup != nil {
+		t.backup.kept.Add(c.BackedUp)
+	}
+}

@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/timing"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// openTaskTargets opens the destinations of a task. None is locked: many tasks copy to it.
+func (r *run) openTaskTargets() error {
+	for _, t := range r.targets {
+		r.clock.At(timing.Create, t.place())
+		err := t.openTask(r)
+		if errors.As(err, new(*failure.RefusedError)) {
+			return err
+		}
+		if err != nil {
+			t.drop(r, "", err)
+		}
+	}
+	return nil
+}
+
+// openTask opens the destination, and the log of what the task copies to it.
+func (t *target) openTask(r *run) error {
+	k := r.task
+	root, err := t.Open()
+	if err != nil {
+		return err
+	}
+	t.root = root
+	t.handle = r.newHandles().Root(root)
+	root.SetTempID(k.attempt.TempID())
+	t.drivesLater = r.opts.Sync == SyncEnd
+	t.wholeFS = r.opts.Sync != SyncFile && root.SyncFSReliable()
+	if err := t.probe(r); err != nil {
+		return err
+	}
+	t.catalog = catalog.OpenPart(root, r.opts.Hashes, recorder{k.parts[t.index]})
+	if err := t.openBackup(r); err != nil {
+		return err
+	}
+	earlier, err := k.openEarlier()
+	if err != nil {
+		return fmt.Errorf("the attempts before: %w", err)
+	}
+	t.journal, t.log, err = resume.OpenAttempt(root, resume.Attempt{
+		Dir: k.attempt.Dir, Name: fmt.Sprintf("log-%d", t.index), TempID: k.attempt.TempID(), Earlier: earlier,
+	}, resume.Options{
+		Source:     fmt.Sprintf("shard %d of plan %s", k.index, k.store.Plan.ID),
+		Terms:      r.opts.logTerms(),
+		Hashes:     r.opts.Hashes,
+		KeepTimes:  r.opts.Preserve&PreserveTimes != 0,
+		Durable:    r.opts.Sync != SyncNone,
+		TimeStamps: t.fileSystems.timeStamps,
+	})
+	if err != nil {
+		return fmt.Errorf("the log of the task: %w", err)
+	}
+	return nil
+}
+
+// openEarlier opens the directories of the attempts before.
+func (k *task) openEarlier() (earlier []resume.EarlierAttempt, err error) {
+	for _, a := range k.attempt.Earlier {
+		dir, err := k.attempt.OpenEarlier(a.Number)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err == nil {
+			k.earlier = append(k.earlier, dir)
+		}
+		earlier = append(earlier, resume.EarlierAttempt{Dir: dir, TempID: a.TempID, Ended: a.Ended})
+	}
+	return earlier, nil
+}
+
+func (t *target) catalogErr() error {
+	if t.catalog == nil || t.isDropped() {
+		return nil
+	}
+	return t.catalog.Err()
+}
+
+// plannedAbsent reports whether the plan has found that the destination lacks the directory: then
+// this copy makes it.
+func (r *run) plannedAbsent(d *walk.Dir, t *target) bool {
+	switch note := d.Note.(type) {
+	case shard.Absence:
+		return note.Of(t.index)
+	case *shard.Directory:
+		return note.Absent.Of(r.opts.merging.targets[t.index])
+	}
+	return false
+}
+
+// leaveTask leaves a directory. Merge completes it, when nothing more is put into it.
+func (r *run) leaveTask(d *walk.Dir) {
+	for _, dd := range d.State.(destDirs) {
+		if dd.untried() {
+			continue
+		}
+		dir, ok := dd.acquire(r)
+		if !ok {
+			dd.close()
+			continue
+		}
+		t := dd.target
+		t.durables.addDir(d.Path())
+		if r.ctx.Err() == nil {
+			if err := t.log.RemoveLeftovers(dir, d.Path()); err != nil {
+				r.failTarget(t, d.Path(), failure.StageJournal, err)
+			}
+		}
+		if dd.system.syncEach && r.ctx.Err() == nil {
+			if err := t.sync(dir); err != nil {
+				t.dropUnwritten(r, d.Path(), err)
+			}
+		}
+		dd.release(dir)
+		dd.close()
+	}
+}
+
+// expected returns what the source's manifests list for an entry of the shard.
+func (k *task) expected(e *shard.Entry) catalog.Expectation {
+	var slots []int
+	var digests [][][]byte
+	plan := k.store.Plan
+	for i, x := range e.Expected {
+		slot := slices.Index(plan.Options.Hashes, plan.Lists[x.List].Hash)
+		switch {
+		case slot < 0:
+		case i > 0 && x.List == e.Expected[i-1].List:
+			digests[len(digests)-1] = append(digests[len(digests)-1], x.Digest)
+		default:
+			slots, digests = append(slots, slot), append(digests, [][]byte{x.Digest})
+		}
+	}
+	return catalog.NewExpectation(slots, digests)
+}
+
+// previous returns what the previous manifests of a destination list for an entry of the shard.
+func (k *task) previous(e *shard.Entry, target int) (digests hash.Digests, complete bool) {
+	digests = make(hash.Digests, len(k.store.Plan.Options.Hashes))
+	for _, l := range e.Previous {
+		if l.Target == target {
+			digests[l.Hash] = l.Digest
+		}
+	}
+	return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
+}
+
+// recorder records in the part of a destination.
+type recorder struct{ part *shard.PartWriter }
+
+// Record implements catalog.Recorder.
+func (c recorder) Record(o catalog.Outcome) error {
+	if o.Path == "" {
+		return nil
+	}
+	return c.part.Put(shard.Line{
+		Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime,
+		Created: o.Created, Replaced: o.Replaced, Failed: o.Failed, Resumed: o.Resumed,
+	})
+}
+
+// Drop implements catalog.Recorder.
+func (c recorder) Drop(file string) error { return c.part.Put(shard.Line{Path: file, Dropped: true}) }
+
+// DropBelow implements catalog.Recorder.
+func (c recorder) DropBelow(dir string) error { return c.part.Put(shard.Line{Path: dir, Below: true}) }
+
+// Each implements catalog.Recorder.
+func (c recorder) Each(yield func(file string, digests hash.Digests) error) error {
+	return c.part.Each(func(l *shard.Line) error {
+		if l.Digests == nil {
+			return nil
+		}
+		return yield(l.Path, l.Digests)
+	})
+}

@@ -1,0 +1,47 @@
+package route
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// PlanDir resolves the directory of a plan, which need not exist. It refuses one that is the
+// source or a destination, or is inside one: a task would copy it, or write into it.
+func (rt *Route) PlanDir(given string) (dir string, err error) {
+	refuse := func(why string) error { return failure.Refuse("plan directory %s %s", quote.Name(given), why) }
+	if given == "" {
+		return "", failure.Refuse("the name of the plan directory is empty")
+	}
+	if info, err := os.Stat(given); err == nil && !info.IsDir() {
+		return "", refuse("is not a directory")
+	}
+	anchor, rest, err := anchorOf(given)
+	if err != nil {
+		return "", failure.Refuse("plan directory %s: %s", quote.Name(given), Reason(err))
+	}
+	dir = filepath.Join(anchor, rest)
+	src, err := os.Stat(rt.dir)
+	if err != nil {
+		return "", failure.Refuse("source %s: %s", quote.Name(rt.dir), Reason(err))
+	}
+	if inside, err := isInside(dir, src); err != nil {
+		return "", failure.Refuse("plan directory %s: %s", quote.Name(given), Reason(err))
+	} else if inside {
+		return "", refuse("is the source or inside it, to which nothing is written; choose another with --into")
+	}
+	for _, d := range rt.Destinations {
+		inside := dir == d.Dir || below(dir, d.Dir)
+		if info, err := os.Stat(d.Dir); err == nil && !inside {
+			if inside, err = isInside(dir, info); err != nil {
+				return "", failure.Refuse("plan directory %s: %s", quote.Name(given), Reason(err))
+			}
+		}
+		if inside {
+			return "", refuse("is the destination " + quote.Name(d.Given) + " or inside it; choose another with --into")
+		}
+	}
+	return dir, nil
+}

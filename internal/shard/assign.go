@@ -1,0 +1,362 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// planned is an entry and what it shares its shard with.
+type planned struct {
+	Entry
+	sequence uint64  // its place in the order of all entries
+	cluster  uint64  // number of the set of names of its directory that are equal after folding
+	dir      uint64  // number of its directory
+	absent   Absence // of its directory
+	cost     int64   // without the group's
+}
+
+// entries calls yield for the entries in order, with all that was stated about them, and
+// missing, if it is not nil, for the paths that only manifests of the source have. The entry is
+// valid during the call.
+func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missing func(Missing) error) error {
+	var e planned
+	var have, noted bool
+	var cluster, dir, path []byte // of the record before
+	var at struct {               // the directory that was stated last
+		path   string
+		absent Absence
+	}
+	flush := func() error {
+		if !have {
+			return nil
+		}
+		have = false
+		e.sequence++
+		return yield(&e)
+	}
+	err := p.mu.names.each(func(key, value []byte) error {
+		k, err := splitKey(key)
+		if err != nil {
+			return err
+		}
+		if string(k.path) != string(path) {
+			if err := flush(); err != nil {
+				return err
+			}
+			path, noted = append(path[:0], k.path...), false
+		}
+		switch k.about {
+		case aboutDirectory:
+			at.path, at.absent = string(k.dir), Absence(value)
+		case aboutEntry:
+			if have {
+				return errTwice
+			}
+			if e.sequence == 0 || string(k.dir) != string(dir) {
+				e.dir++
+			}
+			if e.sequence == 0 || string(k.cluster) != string(cluster) {
+				e.cluster++
+			}
+			dir, cluster = append(dir[:0], k.dir...), append(cluster[:0], k.cluster...)
+			have = true
+			e.read(k, value)
+			e.absent = ""
+			if at.path == string(k.dir) {
+				e.absent = at.absent
+			}
+		case aboutGroup:
+			e.Group, _ = binary.Uvarint(value)
+			e.cost = 0
+		case aboutExpected:
+			x := ListDigest{int(binary.BigEndian.Uint16(k.rest)), bytes.Clone(k.rest[2:])}
+			if have {
+				e.expect(x)
+			} else if !noted && missing != nil {
+				noted = true
+				return missing(Missing{x.List, joinPath(k.dir, k.name)})
+			}
+		case aboutPrevious:
+			if have {
+				e.Previous = append(e.Previous, LineDigest{int(binary.BigEndian.Uint16(k.rest)), int(binary.BigEndian.Uint16(k.rest[2:])), bytes.Clone(k.rest[4:])})
+			}
+		}
+		return ctx.Err()
+	})
+	if err == nil {
+		err = flush()
+	}
+	return err
+}
+
+// maxExpected is how many different digests of one manifest an entry has at most. Two cannot
+// be kept any more; a hostile manifest with a million of them must cost no more.
+const maxExpected = 16
+
+// expect adds an expected digest. They come in order.
+func (e *planned) expect(x ListDigest) {
+	n := len(e.Expected)
+	if n > 0 && e.Expected[n-1].List == x.List && bytes.Equal(e.Expected[n-1].Digest, x.Digest) {
+		return
+	}
+	if n >= maxExpected && e.Expected[n-maxExpected].List == x.List {
+		return
+	}
+	e.Expected = append(e.Expected, x)
+}
+
+func joinPath(dir, name []byte) string {
+	if len(dir) == 0 {
+		return string(name)
+	}
+	return string(dir) + "/" + string(name)
+}
+
+var errTwice = errors.New("a name was listed twice; does the source change its names?")
+
+// read sets the entry of a statement.
+func (e *planned) read(k nameKey, value []byte) {
+	e.Entry = Entry{Kind: fsys.Kind(value[0])}
+	value = value[1:]
+	size, n := binary.Uvarint(value)
+	value = value[n:]
+	sec, n := binary.Varint(value)
+	nsec, _ := binary.Uvarint(value[n:])
+	e.Size, e.Mtime = int64(size), fsys.Time{Sec: sec, Nsec: int64(nsec)}
+	e.Path = joinPath(k.dir, k.name)
+	e.cost = costOf(e.Kind, e.Size)
+}
+
+// nameKey is the key of a statement in parts.
+type nameKey struct {
+	dir, name []byte
+	cluster   []byte // directory and fold
+	path      []byte // all but the statement
+	about     byte
+	rest      []byte
+}
+
+func splitKey(key []byte) (k nameKey, err error) {
+	dir, rest, ok1 := bytes.Cut(key, []byte{0})
+	folded, rest, ok2 := bytes.Cut(rest, []byte{0})
+	name, rest, ok3 := bytes.Cut(rest, []byte{0})
+	if !ok1 || !ok2 || !ok3 || len(rest) == 0 {
+		return k, spillError(errFields)
+	}
+	cluster := len(dir) + 1 + len(folded)
+	return nameKey{
+		dir: dir, name: name, cluster: key[:cluster], path: key[:cluster+1+len(name)],
+		about: rest[0], rest: rest[1:],
+	}, nil
+}
+
+// assignment decides which shard each entry belongs to.
+type assignment struct {
+	*balance
+	groups []linkGroup
+	large  map[uint64]int // clusters that were placed first, and their shards
+	finest int64          // cost of the largest unit that is poured
+}
+
+// assign makes the assignment in one pass over all entries.
+func (p *Planner) assign(ctx context.Context, groups []linkGroup, cost int64, shards int) (*assignment, error) {
+	a := &assignment{balance: newBalance(shards), groups: groups, large: map[uint64]int{}}
+	a.finest = cost / int64(shards) / finest
+	var units []unit // clusters
+	var small int64
+	var c struct { // the current cluster
+		unit
+		names int
+		group uint64 // of one of its names
+		alone int64  // cost of names without a group
+	}
+	finish := func() {
+		switch {
+		case c.names == 0:
+		case c.group != 0:
+			r := root(groups, c.group)
+			groups[r].cost = addCost(groups[r].cost, c.alone)
+			if c.names > wholeNames { // its shard has to be known at its first name
+				a.large[c.id] = -int(r)
+			}
+		case c.alone > a.finest || c.names > wholeNames:
+			units = append(units, unit{c.id, c.alone})
+		default:
+			small += c.alone
+		}
+	}
+	err := p.entries(ctx, func(e *planned) error {
+		if e.cluster != c.id {
+			finish()
+			c.unit, c.names, c.group, c.alone = unit{id: e.cluster}, 0, 0, 0
+		}
+		c.names++
+		c.alone = addCost(c.alone, e.cost)
+		if e.Group != 0 {
+			if c.group != 0 {
+				join(groups, c.group, e.Group)
+			}
+			c.group = e.Group
+		}
+		return nil
+	}, p.addMissing)
+	if err != nil {
+		return nil, err
+	}
+	finish()
+	a.place(units, small)
+	return a, nil
+}
+
+// addMissing adds a path that only manifests of the source have.
+func (p *Planner) addMissing(m Missing) error {
+	if p.opts.Missing != nil && !p.opts.Missing(m.Path) {
+		return nil
+	}
+	key := binary.BigEndian.AppendUint16(nil, uint16(m.List))
+	return p.mu.missing.add(append(key, m.Path...), nil)
+}
+
+// groupUnit marks ids of units that are hard link groups.
+const groupUnit = 1 << 63
+
+// place places the large clusters and groups, and prepares for the small ones.
+func (a *assignment) place(units []unit, small int64) {
+	for g := 1; g < len(a.groups); g++ {
+		a.groups[g].shard = -1
+		switch {
+		case int(a.groups[g].parent) != g:
+		case a.groups[g].cost > a.finest:
+			units = append(units, unit{groupUnit | uint64(g), a.groups[g].cost})
+		default:
+			small += a.groups[g].cost
+		}
+	}
+	for i, shard := range a.placeLarge(units) {
+		if id := units[i].id; id&groupUnit != 0 {
+			a.groups[id&^groupUnit].shard = int32(shard)
+		} else {
+			a.large[id] = shard
+		}
+	}
+	a.level(small)
+}
+
+// ofGroup returns the shard of a hard link group.
+func (a *assignment) ofGroup(g uint64) int {
+	r := &a.groups[root(a.groups, g)]
+	if r.shard < 0 {
+		r.shard = int32(a.pour(r.cost))
+	}
+	return int(r.shard)
+}
+
+// ofLarge returns the shard of a cluster if that is known at its first name.
+func (a *assignment) ofLarge(cluster uint64) (shard int, ok bool) {
+	shard, ok = a.large[cluster]
+	if shard < 0 {
+		shard = a.ofGroup(uint64(-shard))
+	}
+	return shard, ok
+}
+
+// distributor passes entries on with their shards. It holds the small entries of a directory
+// until it knows whether they stay together.
+type distributor struct {
+	*assignment
+	yield func(shard int, e *planned) error
+
+	cluster []planned // the names of the current cluster so far
+	held    []planned // clusters of the directory that are not placed
+	cost    int64     // of held
+	dir     uint64    // of both
+	split   bool      // the directory does not stay together
+}
+
+func (d *distributor) add(e *planned) error {
+	if len(d.cluster) > 0 && d.cluster[0].cluster != e.cluster {
+		if err := d.endCluster(); err != nil {
+			return err
+		}
+	}
+	if d.dir != e.dir {
+		if err := d.endDirectory(); err != nil {
+			return err
+		}
+		d.dir = e.dir
+	}
+	if shard, ok := d.ofLarge(e.cluster); ok {
+		return d.yield(shard, e)
+	}
+	d.cluster = append(d.cluster, *e)
+	return nil
+}
+
+// endCluster places the names of the current cluster, or holds them.
+func (d *distributor) endCluster() error {
+	defer func() { d.cluster = d.cluster[:0] }()
+	var cost int64
+	for i := range d.cluster {
+		cost += d.cluster[i].cost
+		if g := d.cluster[i].Group; g != 0 {
+			return d.pass(d.ofGroup(g), d.cluster)
+		}
+	}
+	if !d.split && (d.cost+cost > d.finest || len(d.held)+len(d.cluster) > wholeNames) {
+		d.split = true
+		if err := d.placeHeld(); err != nil {
+			return err
+		}
+	}
+	if d.split {
+		return d.pass(d.pour(cost), d.cluster)
+	}
+	d.held, d.cost = append(d.held, d.cluster...), d.cost+cost
+	return nil
+}
+
+// placeHeld places the clusters of a directory that is split.
+func (d *distributor) placeHeld() error {
+	for first := 0; first < len(d.held); {
+		end, cost := first, int64(0)
+		for end < len(d.held) && d.held[end].cluster == d.held[first].cluster {
+			cost += d.held[end].cost
+			end++
+		}
+		if err := d.pass(d.pour(cost), d.held[first:end]); err != nil {
+			return err
+		}
+		first = end
+	}
+	d.held, d.cost = d.held[:0], 0
+	return nil
+}
+
+// endDirectory places the small entries of a directory that stay together.
+func (d *distributor) endDirectory() error {
+	if len(d.cluster) > 0 {
+		if err := d.endCluster(); err != nil {
+			return err
+		}
+	}
+	held := d.held
+	cost := d.cost
+	d.held, d.cost, d.split = d.held[:0], 0, false
+	if len(held) == 0 {
+		return nil
+	}
+	return d.pass(d.pour(cost), held)
+}
+
+func (d *distributor) pass(shard int, entries []planned) error {
+	for i := range entries {
+		if err := d.yield(shard, &entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,455 @@
+package shard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// DefaultDead is how long a counter has to stay the same until an observer takes its attempt for
+// dead. Caches of network file systems show changes after a minute at most (acdirmax of nfs(5)).
+const DefaultDead = 2 * time.Minute
+
+// renewals is how often the counter is renewed in that time.
+const renewals = 8
+
+// The files of an attempt, and of a shard.
+const (
+	counterName   = "counter"
+	endedName     = "ended"
+	candidateName = "candidate"
+	finishedName  = "finished"
+	formerName    = "finished-before" // the record of an earlier attempt, which this one replaces
+)
+
+const maxAttempts = 999_999
+
+// attemptName returns the name of an attempt's directory.
+func attemptName(number int) string { return fmt.Sprintf("%06d", number) }
+
+var (
+	// ErrRightLost says that an attempt has not renewed its counter in time. It must not commit
+	// anything: another attempt may have begun.
+	ErrRightLost = errors.New("this task was not able to renew its claim of the shard in time; another task may copy the shard now")
+
+	// ErrSuperseded says that a later attempt has begun.
+	ErrSuperseded = errors.New("another task has taken over the shard")
+)
+
+// A FinishedError says that a shard is finished.
+type FinishedError struct{ Record *Finished }
+
+func (e *FinishedError) Error() string {
+	return fmt.Sprintf("shard %d is finished", e.Record.Shard)
+}
+
+// AttemptOptions are the options of Begin.
+type AttemptOptions struct {
+	Again bool                 // begin although the shard is finished
+	Dead  time.Duration        // 0 for DefaultDead; the same for all attempts
+	Clock func() time.Duration // monotonic; nil for fsys.Elapsed
+	// Waiting is called once if another attempt may be alive; nil for nothing.
+	Waiting func()
+}
+
+func (o AttemptOptions) withDefaults() AttemptOptions {
+	if o.Dead == 0 {
+		o.Dead = DefaultDead
+	}
+	if o.Clock == nil {
+		o.Clock = fsys.Elapsed
+	}
+	return o
+}
+
+// Attempt is one attempt at a shard. The owner of the attempt with the highest number may commit
+// as long as it renews its counter.
+type Attempt struct {
+	// Dir is the directory of the attempt, for manifest parts and outcomes.
+	Dir     *fsys.Dir
+	Number  int       // counted from 1
+	Earlier []Earlier // the attempts before
+
+	store *Store
+	index int
+	opts  AttemptOptions
+	shard *fsys.Dir // the directory of all attempts
+
+	mu struct {
+		sync.Mutex
+		renewed time.Duration // when the last successful renewal began
+		lost    error         // sticky
+	}
+	renewing sync.Mutex // a renewal is under way
+	counter  uint64     // what was written last; guarded by renewing
+}
+
+// OpenEarlier opens the directory of an earlier attempt.
+func (a *Attempt) OpenEarlier(number int) (*fsys.Dir, error) {
+	return openDir(a.shard, attemptName(number))
+}
+
+// Earlier is an attempt before the current one.
+type Earlier struct {
+	Number int
+	TempID string // in the names of its temporaries
+	// Ended says that its process has stopped writing. Only then its partial files can be
+	// continued; otherwise they have to be removed.
+	Ended bool
+}
+
+// Begin makes the next attempt at a shard. While another attempt is alive, Begin waits. The
+// error is a *FinishedError if the shard is finished.
+//
+// Before the owner decides about any name in a directory, it must remove the temporaries of
+// earlier attempts there. See docs/adr/0005-plan-run-merge.md for the reasons.
+func (s *Store) Begin(ctx context.Context, index int, o AttemptOptions) (*Attempt, error) {
+	o = o.withDefaults()
+	shard, err := s.openWork(index)
+	if err != nil {
+		return nil, err
+	}
+	a := &Attempt{store: s, index: index, opts: o, shard: shard}
+	if err := a.claim(ctx); err != nil {
+		a.Close()
+		return nil, err
+	}
+	if err := a.fence(); err != nil {
+		return nil, errors.Join(err, a.End())
+	}
+	return a, nil
+}
+
+// openWork opens the directory with the attempts at a shard.
+func (s *Store) openWork(index int) (*fsys.Dir, error) {
+	if index < 0 || index >= len(s.Plan.Shards) {
+		return nil, fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
+	}
+	work, err := openDir(s.dir, workName)
+	if err != nil {
+		return nil, err
+	}
+	defer work.Close()
+	return openDir(work, shardName(index))
+}
+
+// claim makes the directory of the attempt when no earlier attempt is alive.
+func (a *Attempt) claim(ctx context.Context) error {
+	watch := observer{shard: a.shard, opts: a.opts}
+	for {
+		last, err := lastAttempt(a.shard)
+		if err != nil {
+			return err
+		}
+		if !a.opts.Again {
+			if err := a.store.finishedError(a.shard, a.index); err != nil {
+				return err
+			}
+		}
+		dead, err := watch.isDead(last)
+		if err != nil {
+			return err
+		}
+		if !dead {
+			if a.opts.Waiting != nil {
+				a.opts.Waiting()
+				a.opts.Waiting = nil
+			}
+			if err := sleep(ctx, a.opts.Dead/renewals); err != nil {
+				return err
+			}
+			continue
+		}
+		if last == maxAttempts {
+			return fmt.Errorf("there were %d attempts at this shard; make a new plan", maxAttempts)
+		}
+		begun := a.opts.Clock()
+		switch err := a.shard.Mkdir(attemptName(last + 1)); {
+		case errors.Is(err, fs.ErrExist):
+			continue // another observer was faster
+		case err != nil:
+			return err
+		}
+		a.Number = last + 1
+		if a.Dir, err = openDir(a.shard, attemptName(a.Number)); err != nil {
+			return err
+		}
+		a.counter, a.mu.renewed = 1, begun
+		return errors.Join(a.writeFile(counterName, "1\n"), a.shard.SyncToDrive())
+	}
+}
+
+// fence makes it impossible for earlier attempts to finish the shard.
+func (a *Attempt) fence() error {
+	for n := 1; n < a.Number; n++ {
+		e := Earlier{Number: n, TempID: a.store.tempID(a.index, n)}
+		dir, err := openDir(a.shard, attemptName(n))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = dir.Remove(candidateName)
+		if err == nil {
+			err = dir.SyncToDrive()
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err == nil {
+			e.Ended, err = exists(dir, endedName)
+		}
+		dir.Close()
+		if err != nil {
+			return err
+		}
+		a.Earlier = append(a.Earlier, e)
+	}
+	if !a.opts.Again {
+		return a.store.finishedError(a.shard, a.index)
+	}
+	err := a.shard.MoveTo(finishedName, a.Dir, formerName)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, a.shard.SyncToDrive())
+}
+
+// TempID returns the id for fsys.Dir.SetTempID of the destinations.
+func (a *Attempt) TempID() string { return a.store.tempID(a.index, a.Number) }
+
+func (s *Store) tempID(index, number int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", s.Plan.ID, index, number))
+	return hex.EncodeToString(sum[:8])
+}
+
+// MayCommit returns nil as long as the attempt may commit. It is called immediately before each
+// commit, when the temporary file exists: a successor removes the temporaries that were made
+// before the right was lost.
+func (a *Attempt) MayCommit() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.lost == nil && a.opts.Clock()-a.mu.renewed >= a.opts.Dead/2 {
+		a.mu.lost = ErrRightLost
+	}
+	return a.mu.lost
+}
+
+// Keep renews the counter until ctx ends. It returns early, with an error, if the right to
+// commit is lost.
+func (a *Attempt) Keep(ctx context.Context) error {
+	for {
+		if sleep(ctx, a.opts.Dead/renewals) != nil {
+			return nil
+		}
+		if err := a.Renew(); err != nil { // it may succeed the next time, while the right lasts
+			if lost := a.MayCommit(); lost != nil {
+				return errors.Join(lost, err)
+			}
+		}
+	}
+}
+
+// Renew renews the counter once. After an error the attempt keeps its right until it expires,
+// unless MayCommit returns an error.
+func (a *Attempt) Renew() error {
+	a.renewing.Lock()
+	defer a.renewing.Unlock()
+	begun := a.opts.Clock()
+	a.counter++
+	if err := a.writeFile(counterName, strconv.FormatUint(a.counter, 10)+"\n"); err != nil {
+		return err
+	}
+	if err := a.checkSuccessor(); err != nil {
+		return err
+	}
+	if err := a.MayCommit(); err != nil { // the right must not expire in between
+		return err
+	}
+	a.mu.Lock()
+	a.mu.renewed = begun
+	a.mu.Unlock()
+	return nil
+}
+
+// checkSuccessor loses the right if there is a later attempt.
+func (a *Attempt) checkSuccessor() error {
+	later, err := exists(a.shard, attemptName(a.Number+1))
+	if err == nil && later {
+		err = ErrSuperseded
+		a.mu.Lock()
+		if a.mu.lost == nil {
+			a.mu.lost = err
+		}
+		a.mu.Unlock()
+	}
+	return err
+}
+
+// Finish records that every entry of the shard has an outcome. All else that the attempt has
+// written is on the device before. The error is ErrSuperseded or ErrRightLost if another attempt
+// has to finish the shard.
+func (a *Attempt) Finish(record Finished) error {
+	record.Plan, record.Shard, record.Attempt = a.store.Plan.ID, a.index, a.Number
+	text, err := record.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := a.store.parseFinished(text, a.index); err != nil {
+		return err
+	}
+	if err := a.writeFile(candidateName, string(text)); err != nil {
+		return err
+	}
+	if err := a.checkSuccessor(); err != nil {
+		return err
+	}
+	if err := a.MayCommit(); err != nil {
+		return err
+	}
+	switch err := a.Dir.Link(candidateName, a.shard, finishedName); {
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrSuperseded // a successor has removed the candidate
+	case errors.Is(err, fs.ErrExist):
+		if !a.isOwn() {
+			return ErrSuperseded
+		}
+	case err != nil:
+		return err
+	}
+	return a.shard.SyncToDrive()
+}
+
+// isOwn reports whether the finish record is that of this attempt: NFS may report that a name
+// exists which the same request has made.
+func (a *Attempt) isOwn() bool {
+	mine, err := a.Dir.Lstat(candidateName)
+	if err != nil {
+		return false
+	}
+	there, err := a.shard.Lstat(finishedName)
+	return err == nil && mine.ID == there.ID
+}
+
+// End records that this process writes nothing more for the shard, and closes the attempt. So the
+// next attempt begins at once and can continue partial files. It is called after everything
+// else has ended; if the process dies before, Close is enough.
+func (a *Attempt) End() error {
+	defer a.Close()
+	return a.writeFile(endedName, "ended\n")
+}
+
+// Close frees descriptors. It writes nothing.
+func (a *Attempt) Close() {
+	if a.Dir != nil {
+		a.Dir.Close()
+	}
+	a.shard.Close()
+}
+
+// writeFile writes a small file into the directory of the attempt, atomically and durably.
+func (a *Attempt) writeFile(name, text string) error {
+	file, err := a.Dir.Create(false)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(file.WriteAt([]byte(text), 0), file.SyncToDrive())
+	if err == nil {
+		err = file.CommitReplacing(name)
+	}
+	if err != nil {
+		file.Abort()
+		return err
+	}
+	return a.Dir.SyncToDrive()
+}
+
+// observer decides whether an attempt of another process is dead.
+type observer struct {
+	shard *fsys.Dir      // the directory of all attempts
+	opts  AttemptOptions // of the observer
+
+	number  int    // of the attempt that is observed
+	counter string // as read
+	since   time.Duration
+}
+
+// isDead reports whether attempt number last is dead: there is none, its process has ended, or
+// the observer has read the same counter for the time Dead.
+func (o *observer) isDead(last int) (bool, error) {
+	if last == 0 {
+		return true, nil
+	}
+	dir, err := openDir(o.shard, attemptName(last))
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	if ended, err := exists(dir, endedName); ended || err != nil {
+		return ended, err
+	}
+	counter, err := readSmall(dir, counterName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was killed before it wrote one
+		return false, err
+	}
+	now := o.opts.Clock()
+	if last != o.number || string(counter) != o.counter {
+		o.number, o.counter, o.since = last, string(counter), now
+	}
+	return now-o.since >= o.opts.Dead, nil
+}
+
+// lastAttempt returns the highest number of an attempt, 0 if there is none.
+func lastAttempt(shard *fsys.Dir) (int, error) {
+	listing, err := shard.List()
+	if err != nil {
+		return 0, err
+	}
+	last := 0
+	for i := range listing.Len() {
+		if n, err := strconv.Atoi(listing.Name(i)); err == nil && n > 0 && n <= maxAttempts && attemptName(n) == listing.Name(i) {
+			last = max(last, n)
+		}
+	}
+	return last, nil
+}
+
+func exists(dir *fsys.Dir, name string) (bool, error) {
+	_, err := dir.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// smallFile is the largest size of a counter or record that is read, in bytes.
+const smallFile = 1 << 20
+
+func readSmall(dir *fsys.Dir, name string) ([]byte, error) {
+	file, err := openPrivate(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(&sequential{file: file}, smallFile+1))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,135 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/maphash"
+	"io"
+)
+
+// Drift finds names that the source has and the plan lacks, in directories that have changed
+// since the plan. Its memory does not depend on the number of names. It is used from one
+// goroutine.
+type Drift struct {
+	store  *Store
+	sorter *sorter
+	seed   maphash.Seed
+	listed []uint64 // bits of directories with a listed name; several directories may share one
+}
+
+// driftBits is the number of those bits.
+const driftBits = 1 << 23
+
+// The statements about a path, in their order.
+const (
+	driftPlanned byte = iota
+	driftListed
+)
+
+// NewDrift begins a search. The caller must Close it.
+func (s *Store) NewDrift() *Drift {
+	return &Drift{store: s, sorter: newSorter(s.dir, sortMemory), seed: maphash.MakeSeed(), listed: make([]uint64, driftBits/64)}
+}
+
+// Close frees what the search uses.
+func (d *Drift) Close() { d.sorter.close() }
+
+// Listed adds a name that a directory has now. Every name of a directory that the copy has to
+// take is added, or none.
+func (d *Drift) Listed(path string) error {
+	bit := d.bit(path)
+	d.listed[bit/64] |= 1 << (bit % 64)
+	return d.add(path, driftListed)
+}
+
+func (d *Drift) bit(path string) uint64 {
+	dir, _ := splitPath(path)
+	return maphash.String(d.seed, dir) % driftBits
+}
+
+func (d *Drift) add(path string, statement byte) error {
+	return d.sorter.add(append([]byte(path), 0, statement), nil)
+}
+
+// planned adds a path of the plan, if its directory was listed.
+func (d *Drift) planned(path string) error {
+	if bit := d.bit(path); d.listed[bit/64]&(1<<(bit%64)) == 0 {
+		return nil
+	}
+	return d.add(path, driftPlanned)
+}
+
+// Each calls yield for each listed path that the plan lacks. It reads the whole plan, if any path
+// was listed.
+func (d *Drift) Each(ctx context.Context, yield func(path string) error) error {
+	if d.sorter.empty() {
+		return nil
+	}
+	if err := d.readPlan(ctx); err != nil {
+		return err
+	}
+	var last []byte // that is planned
+	return d.sorter.each(func(key, _ []byte) error {
+		path, statement := key[:len(key)-2], key[len(key)-1]
+		switch {
+		case statement == driftPlanned:
+			last = append(last[:0], path...)
+		case !bytes.Equal(path, last):
+			return yield(string(path))
+		}
+		return ctx.Err()
+	})
+}
+
+// readPlan adds all paths of the plan.
+func (d *Drift) readPlan(ctx context.Context) error {
+	for _, path := range d.store.Plan.Late {
+		if err := d.planned(string(path)); err != nil {
+			return err
+		}
+	}
+	for i := range d.store.Plan.Shards {
+		if err := d.readShard(ctx, i); err != nil {
+			return err
+		}
+	}
+	dirs, err := d.store.OpenDirs()
+	if err != nil {
+		return err
+	}
+	defer dirs.Close()
+	for {
+		dir, err := dirs.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && dir.Path != "" {
+			err = d.planned(dir.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (d *Drift) readShard(ctx context.Context, index int) error {
+	r, err := d.store.OpenShard(index)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for ctx.Err() == nil {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = d.planned(e.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,82 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// Finished is the record of a finished shard.
+type Finished struct {
+	Plan    string `json:"plan"` // these three are set by Finish
+	Shard   int    `json:"shard"`
+	Attempt int    `json:"attempt"`
+
+	// The outcomes. Each entry has one for each destination; the counts are those of entries
+	// with such an outcome at one destination at least.
+	Failures   int64 `json:"failures"`
+	Mismatches int64 `json:"mismatches"`
+	Conflicts  int64 `json:"conflicts"`
+
+	Parts []Part `json:"parts"`
+}
+
+// Part describes a file in the directory of the attempt.
+type Part struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+func (f Finished) encode() ([]byte, error) {
+	text, err := json.MarshalIndent(f, "", " ")
+	return append(text, '\n'), err
+}
+
+// parseFinished reads the record of a shard strictly.
+func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	f := &Finished{}
+	if err := d.Decode(f); err != nil {
+		return nil, err
+	}
+	if again, err := f.encode(); err != nil || !bytes.Equal(again, text) {
+		return nil, errors.New("it is not written as sealift writes it")
+	}
+	entries := s.Plan.Shards[index].Entries
+	switch {
+	case f.Plan != s.Plan.ID || f.Shard != index || f.Attempt < 1 || f.Attempt > maxAttempts:
+		return nil, errors.New("it is not of this shard")
+	case min(f.Failures, f.Mismatches, f.Conflicts) < 0 || max(f.Failures, f.Mismatches, f.Conflicts) > entries:
+		return nil, errors.New("its counts are out of range")
+	}
+	for _, p := range f.Parts {
+		if p.Size < 0 || !isHex(p.SHA256, 32) || !isTreePath(p.Name) || strings.ContainsAny(p.Name, `/\`) {
+			return nil, fmt.Errorf("it describes the part %.100q, which cannot be", p.Name)
+		}
+	}
+	return f, nil
+}
+
+// finishedError returns a *FinishedError if the shard is finished, or else nil or why that is
+// not known.
+func (s *Store) finishedError(dir *fsys.Dir, index int) error {
+	text, err := readSmall(dir, finishedName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var record *Finished
+	if err == nil {
+		record, err = s.parseFinished(text, index)
+	}
+	if err != nil {
+		return fmt.Errorf("record of shard %d: %w", index, err)
+	}
+	return &FinishedError{record}
+}

@@ -1,0 +1,70 @@
+package shard
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// Empty files in the directory of a plan.
+const (
+	mergingName = "merging" // a merge has begun
+	mergedName  = "merged"  // the manifests are all written, and nothing has failed
+	closedName  = "closed"  // and no destination has the mark of the plan any more
+)
+
+// IsMerging reports whether a merge of the plan has begun.
+func (s *Store) IsMerging() (bool, error) { return s.isMarked(mergingName) }
+
+// SetMerging records, durably, that a merge of the plan has begun.
+func (s *Store) SetMerging() error { return s.mark(mergingName) }
+
+// IsMerged reports whether the plan is merged. A destination that still has its mark is then to
+// be opened to other copies.
+func (s *Store) IsMerged() (bool, error) { return s.isMarked(mergedName) }
+
+// SetMerged records, durably, that the plan is merged.
+func (s *Store) SetMerged() error { return s.mark(mergedName) }
+
+// IsClosed reports whether the destinations of a merged plan are open to other copies.
+func (s *Store) IsClosed() (bool, error) { return s.isMarked(closedName) }
+
+// SetClosed records that they are.
+func (s *Store) SetClosed() error { return s.mark(closedName) }
+
+func (s *Store) isMarked(name string) (bool, error) {
+	file, err := openPrivate(s.dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	file.Close()
+	return true, nil
+}
+
+func (s *Store) mark(name string) error {
+	file, err := s.dir.Create(false)
+	if err != nil {
+		return err
+	}
+	if err = file.SyncToDrive(); err == nil {
+		err = file.CommitReplacing(name)
+	}
+	if err != nil {
+		file.Abort()
+		return err
+	}
+	return s.dir.SyncToDrive()
+}
+
+// TempIDs returns the ids in the names of the temporaries that the attempts have made.
+func (s *Store) TempIDs(p Progress) map[string]bool {
+	ids := map[string]bool{}
+	for i, state := range p {
+		for n := 1; n <= state.Attempts; n++ {
+			ids[s.tempID(i, n)] = true
+		}
+	}
+	return ids
+}

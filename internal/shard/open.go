@@ -1,0 +1,76 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// ErrNoPlan says that a directory does not contain a complete plan.
+var ErrNoPlan = errors.New("it contains no plan; was sealift plan interrupted?")
+
+// ErrNotPrivate says that another user could have changed the plan. Run and merge write where
+// the plan says, with the rights of the user who runs them.
+var ErrNotPrivate = errors.New("another user owns it or may write to it; a plan is used only by the user who made it")
+
+// Store is the directory of a plan.
+type Store struct {
+	Plan *Plan
+	dir  *fsys.Dir
+}
+
+// Open reads and checks the plan in dir. The store uses dir and does not take it over.
+func Open(dir *fsys.Dir) (*Store, error) {
+	info, err := dir.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Private() {
+		return nil, ErrNotPrivate
+	}
+	file, err := openPrivate(dir, planName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoPlan
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", planName, err)
+	}
+	defer file.Close()
+	plan, err := parsePlan(&sequential{file: file})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", planName, err)
+	}
+	return &Store{plan, dir}, nil
+}
+
+// openPrivate opens a regular file that no other user may change. It follows no link.
+func openPrivate(dir *fsys.Dir, name string) (*fsys.File, error) {
+	file, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Private() {
+		file.Close()
+		return nil, ErrNotPrivate
+	}
+	return file, nil
+}
+
+// openDir opens a subdirectory of the plan that no other user may change.
+func openDir(dir *fsys.Dir, name string) (*fsys.Dir, error) {
+	sub, err := dir.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := sub.Stat()
+	if err == nil && !info.Private() {
+		err = ErrNotPrivate
+	}
+	if err != nil {
+		sub.Close()
+		return nil, err
+	}
+	return sub, nil
+}

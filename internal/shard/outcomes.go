@@ -1,0 +1,192 @@
+package shard
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// Outcome is something that went wrong in an attempt, or a warning.
+type Outcome struct {
+	Kind   OutcomeKind `json:"kind"`
+	Path   Text        `json:"path"`   // relative to the root; "" for none
+	Target int         `json:"target"` // index in Plan.Targets; -1 for the source, or for all
+	Stage  string      `json:"stage"`
+	Cause  Text        `json:"cause"`
+	Hint   string      `json:"hint"`
+}
+
+// OutcomeKind says what an Outcome is.
+type OutcomeKind string
+
+// The kinds of outcomes.
+const (
+	OutcomeFailed   OutcomeKind = "failed"
+	OutcomeMismatch OutcomeKind = "mismatch"
+	OutcomeConflict OutcomeKind = "conflict"
+	OutcomeWarning  OutcomeKind = "warning"
+	OutcomeLost     OutcomeKind = "lost" // the destination was dropped
+)
+
+const outcomesName = "outcomes"
+
+// maxCause is how much of a cause is recorded, in bytes.
+const maxCause = 64 << 10
+
+func outcomesHead(id string, shard, attempt int) string {
+	return fmt.Sprintf("sealift-outcomes %s %d %d\n", id, shard, attempt)
+}
+
+// OutcomeWriter writes the outcomes of an attempt: one JSON object in each line, the counts
+// first. It is used from one goroutine.
+type OutcomeWriter struct {
+	attempt *Attempt
+	file    *fsys.Pending // the outcomes, until the counts are known
+	size    int64         // of file
+	out     *bufio.Writer
+}
+
+// NewOutcomes begins the outcomes of the attempt. The caller must call Close.
+func (a *Attempt) NewOutcomes() (*OutcomeWriter, error) {
+	file, err := a.Dir.Create(false)
+	if err != nil {
+		return nil, err
+	}
+	w := &OutcomeWriter{attempt: a, file: file}
+	w.out = bufio.NewWriterSize(&appender{file: file, offset: &w.size}, runBuffer)
+	return w, nil
+}
+
+// Put adds an outcome. A path that is none of a tree becomes a part of the cause.
+func (w *OutcomeWriter) Put(o Outcome) error {
+	if o.Path != "" && !isTreePath(string(o.Path)) {
+		o.Path, o.Cause = "", o.Path+": "+o.Cause
+	}
+	if len(o.Cause) > maxCause {
+		o.Cause = o.Cause[:maxCause]
+	}
+	text, err := json.Marshal(o)
+	if err == nil {
+		_, err = w.out.Write(append(text, '\n'))
+	}
+	return err
+}
+
+// Finish writes the part, durably. counts is the first object.
+func (w *OutcomeWriter) Finish(counts any) (Part, error) {
+	text, err := json.Marshal(counts)
+	if err == nil {
+		err = w.out.Flush()
+	}
+	if err != nil {
+		return Part{}, err
+	}
+	a := w.attempt
+	f, err := createFile(a.Dir, outcomesHead(a.store.Plan.ID, a.index, a.Number))
+	if err != nil {
+		return Part{}, err
+	}
+	err = f.write(append(text, '\n'))
+	if err == nil {
+		err = w.copyTo(f)
+	}
+	if err != nil {
+		f.file.Abort()
+		return Part{}, err
+	}
+	return a.commitPart(f, outcomesName)
+}
+
+// copyTo copies the outcomes.
+func (w *OutcomeWriter) copyTo(f *planFile) error {
+	in := io.NewSectionReader(fsys.ReaderAt{File: &w.file.File}, 0, w.size)
+	buf := make([]byte, runBuffer)
+	for {
+		n, err := in.Read(buf)
+		if err := f.write(buf[:n]); err != nil {
+			return err
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Close removes the temporary file.
+func (w *OutcomeWriter) Close() { w.file.Abort() }
+
+// OutcomeReader reads the outcomes of a finished shard.
+type OutcomeReader struct {
+	lines   *lines
+	targets int
+}
+
+// OpenOutcomes opens the outcomes of a finished shard, and reads the counts into the value that
+// counts points to. The caller must Close the reader.
+func (s *Store) OpenOutcomes(f *Finished, counts any) (*OutcomeReader, error) {
+	l, err := s.openPart(f, outcomesName, outcomesHead(s.Plan.ID, f.Shard, f.Attempt))
+	if err != nil {
+		return nil, err
+	}
+	r := &OutcomeReader{lines: l, targets: len(s.Plan.Targets)}
+	text, err := l.next()
+	if err == nil {
+		err = r.parse(text, counts)
+	}
+	if err != nil {
+		r.Close()
+		return nil, fmt.Errorf("part %s of shard %d: %w", outcomesName, f.Shard, err)
+	}
+	return r, nil
+}
+
+// Close closes the file.
+func (r *OutcomeReader) Close() { r.lines.file.Close() }
+
+// Next returns the next outcome, or io.EOF.
+func (r *OutcomeReader) Next() (*Outcome, error) {
+	text, err := r.lines.next()
+	if err != nil {
+		return nil, err
+	}
+	if string(text)+"\n" == endLine {
+		return nil, r.lines.end(0)
+	}
+	o := &Outcome{}
+	if err := r.parse(text, o); err != nil {
+		return nil, err
+	}
+	switch o.Kind {
+	case OutcomeFailed, OutcomeMismatch, OutcomeConflict, OutcomeWarning, OutcomeLost:
+	default:
+		return nil, r.lines.failed(errWord)
+	}
+	switch {
+	case o.Path != "" && !isTreePath(string(o.Path)):
+		return nil, r.lines.failed(errPath)
+	case o.Target < -1 || o.Target >= r.targets:
+		return nil, r.lines.failed(errNumber)
+	}
+	return o, nil
+}
+
+// parse reads one object in the only spelling that the writer has.
+func (r *OutcomeReader) parse(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return r.lines.failed(err)
+	}
+	if again, err := json.Marshal(into); err != nil || !bytes.Equal(again, text) {
+		return r.lines.failed(errors.New("it is not written as sealift writes it"))
+	}
+	return nil
+}

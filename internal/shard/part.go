@@ -1,0 +1,286 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/hash"
+)
+
+// Line is the outcome of one entry at one destination: what merge needs to write the manifest.
+type Line struct {
+	Path    string
+	Digests hash.Digests // one for each of Options.Hashes; nil if none are known
+	Size    int64        // of the file with the digests, bytes
+	Mtime   int64        // the same, seconds since 1970
+
+	Created, Replaced bool // by the attempt
+	Failed            bool // it was reported
+	Resumed           bool // an earlier attempt has copied it, or found it equal
+	// Dropped: no manifest may list the path, whatever earlier ones list for it.
+	Dropped bool
+	// Below: no manifest may list what earlier ones list below Path, which is a directory.
+	Below bool
+}
+
+// lineFlags are the letters of a line, in the order of lineBits.
+const lineFlags = "crfudb"
+
+func (l *Line) lineBits() [len(lineFlags)]*bool {
+	return [...]*bool{&l.Created, &l.Replaced, &l.Failed, &l.Resumed, &l.Dropped, &l.Below}
+}
+
+// linesName returns the name of the part with the lines for a destination.
+func linesName(target int) string { return fmt.Sprintf("lines-%d", target) }
+
+// partMemory is how much the lines of one part use in memory, in bytes.
+const partMemory = 8 << 20
+
+// PartWriter writes the lines for one destination. It is used from one goroutine.
+type PartWriter struct {
+	attempt *Attempt
+	target  int
+	sorter  *sorter
+	value   []byte
+}
+
+// NewPart begins the part of a destination. The caller must call Finish or Close.
+func (a *Attempt) NewPart(target int) *PartWriter {
+	return &PartWriter{attempt: a, target: target, sorter: newSorter(a.Dir, partMemory)}
+}
+
+// Put adds a line, in any order. What is put for one path becomes one line: it has all
+// properties, the digests of the last line, and none if one of them is Dropped.
+func (w *PartWriter) Put(l Line) error {
+	hashes := w.attempt.store.Plan.Options.Hashes
+	if !isTreePath(l.Path) || l.Size < 0 {
+		return fmt.Errorf("%.100q cannot be listed", l.Path)
+	}
+	if len(l.Digests) != 0 && len(l.Digests) != len(hashes) {
+		return fmt.Errorf("%.100q has %d digests in place of %d", l.Path, len(l.Digests), len(hashes))
+	}
+	if l.Dropped {
+		l.Digests = nil
+	}
+	w.value = appendLine(w.value[:0], &l)
+	return w.sorter.add([]byte(l.Path), w.value)
+}
+
+// Each calls yield for the lines in manifest order. The line is valid during the call. What is
+// put after that is in later calls.
+func (w *PartWriter) Each(yield func(*Line) error) error {
+	var last *Line
+	err := w.sorter.each(func(_, value []byte) error {
+		l, err := parseLine(bytes.TrimSuffix(value, []byte{'\n'}), w.attempt.store.Plan.Options.Hashes)
+		if err != nil {
+			return spillError(err)
+		}
+		if last != nil && last.Path == l.Path {
+			last.add(l)
+			return nil
+		}
+		if last != nil {
+			if err := yield(last); err != nil {
+				return err
+			}
+		}
+		last = l
+		return nil
+	})
+	if err == nil && last != nil {
+		err = yield(last)
+	}
+	return err
+}
+
+// add adds what was put later for the same path.
+func (l *Line) add(next *Line) {
+	bits, more := l.lineBits(), next.lineBits()
+	for i := range bits {
+		*bits[i] = *bits[i] || *more[i]
+	}
+	if next.Digests != nil {
+		l.Digests, l.Size, l.Mtime = next.Digests, next.Size, next.Mtime
+	}
+	if l.Dropped {
+		l.Digests = nil
+	}
+}
+
+// Finish writes the part, durably.
+func (w *PartWriter) Finish() (Part, error) {
+	f, err := createFile(w.attempt.Dir, w.attempt.linesHead(w.target))
+	if err != nil {
+		return Part{}, err
+	}
+	var text []byte
+	err = w.Each(func(l *Line) error {
+		text = appendLine(text[:0], l)
+		return f.write(text)
+	})
+	if err != nil {
+		f.file.Abort()
+		return Part{}, err
+	}
+	return w.attempt.commitPart(f, linesName(w.target))
+}
+
+// Close frees what the writer uses. It may be called after Finish.
+func (w *PartWriter) Close() { w.sorter.close() }
+
+func (a *Attempt) linesHead(target int) string {
+	return linesHead(a.store.Plan.ID, a.index, a.Number, target)
+}
+
+func linesHead(id string, shard, attempt, target int) string {
+	return fmt.Sprintf("sealift-lines %s %d %d %d\n", id, shard, attempt, target)
+}
+
+// commitPart completes a part and gives it its name in the directory of the attempt.
+func (a *Attempt) commitPart(f *planFile, name string) (Part, error) {
+	var about File
+	if err := f.commit(name, &about); err != nil {
+		return Part{}, err
+	}
+	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, a.Dir.SyncToDrive()
+}
+
+// appendLine appends a line:
+//
+//	FLAGS SIZE MTIME DIGESTS PATH
+func appendLine(dst []byte, l *Line) []byte {
+	start := len(dst)
+	for i, bit := range l.lineBits() {
+		if *bit {
+			dst = append(dst, lineFlags[i])
+		}
+	}
+	if len(dst) == start {
+		dst = append(dst, '-')
+	}
+	dst = fmt.Appendf(dst, " %d %d ", l.Size, l.Mtime)
+	for i, d := range l.Digests {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = hex.AppendEncode(dst, d)
+	}
+	if len(l.Digests) == 0 {
+		dst = append(dst, '-')
+	}
+	dst = append(dst, ' ')
+	dst = appendPath(dst, l.Path)
+	return append(dst, '\n')
+}
+
+var errFlags = errors.New("it has malformed flags")
+
+func parseLine(text []byte, hashes []hash.Algorithm) (*Line, error) {
+	f := fields{rest: text}
+	l := &Line{}
+	rest := strings.TrimPrefix(f.word(), "-")
+	for i, bit := range l.lineBits() {
+		rest, *bit = cutFlag(rest, lineFlags[i])
+	}
+	if rest != "" {
+		f.fail(errFlags)
+	}
+	l.Size = int64(f.natural(f.word(), math.MaxInt64))
+	l.Mtime = f.integer(f.word())
+	if word := f.word(); word != "-" {
+		for i, digest := range strings.Split(word, ",") {
+			if i >= len(hashes) {
+				f.fail(errDigest)
+				break
+			}
+			d := fields{rest: []byte(digest)}
+			l.Digests = append(l.Digests, d.digest(hashes[i].Size()))
+			f.fail(d.err)
+		}
+		if len(l.Digests) != len(hashes) {
+			f.fail(errDigest)
+		}
+	}
+	if l.Path = f.path(); l.Path == "" {
+		f.fail(errPath)
+	}
+	if f.err == nil && string(appendLine(nil, l)) != string(text)+"\n" {
+		f.fail(errFlags)
+	}
+	return l, f.err
+}
+
+// cutFlag removes a flag at the beginning.
+func cutFlag(flags string, flag byte) (rest string, found bool) {
+	return strings.CutPrefix(flags, string(flag))
+}
+
+// LineReader reads the lines of a part.
+type LineReader struct {
+	hashes []hash.Algorithm
+	lines  *lines
+	before string // the path of the line before
+}
+
+// OpenLines opens the part with the lines for a destination that a finished shard has. The
+// caller must Close the reader.
+func (s *Store) OpenLines(f *Finished, target int) (*LineReader, error) {
+	l, err := s.openPart(f, linesName(target), linesHead(s.Plan.ID, f.Shard, f.Attempt, target))
+	if err != nil {
+		return nil, err
+	}
+	return &LineReader{hashes: s.Plan.Options.Hashes, lines: l}, nil
+}
+
+// openPart opens a part of a finished shard.
+func (s *Store) openPart(f *Finished, name, head string) (_ *lines, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("part %s of shard %d: %w", name, f.Shard, err)
+		}
+	}()
+	for _, p := range f.Parts {
+		if p.Name != name {
+			continue
+		}
+		work, err := s.openWork(f.Shard)
+		if err != nil {
+			return nil, err
+		}
+		defer work.Close()
+		dir, err := openDir(work, attemptName(f.Attempt))
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		return openLines(dir, name, File{Size: p.Size, SHA256: p.SHA256}, head)
+	}
+	return nil, errors.New("the record of the shard does not have it")
+}
+
+// Close closes the file.
+func (r *LineReader) Close() { r.lines.file.Close() }
+
+// Next returns the next line, or io.EOF. Paths ascend by their bytes.
+func (r *LineReader) Next() (*Line, error) {
+	text, err := r.lines.next()
+	if err != nil {
+		return nil, err
+	}
+	if string(text)+"\n" == endLine {
+		return nil, r.lines.end(0)
+	}
+	l, err := parseLine(text, r.hashes)
+	if err != nil {
+		return nil, r.lines.failed(err)
+	}
+	if r.before >= l.Path {
+		return nil, r.lines.failed(errOrder)
+	}
+	r.before = l.Path
+	return l, nil
+}

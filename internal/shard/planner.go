@@ -1,0 +1,309 @@
+package shard
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strings"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// PlanOptions say what to plan.
+type PlanOptions struct {
+	Kind    string // KindCopy or KindVerify
+	Copy    Options
+	Sealift string // the version of the program
+	Source  Root
+	Targets []Target
+	Lists   []List
+
+	Shards    int   // how many; 0 for a number that suits the source
+	ShardSize int64 // mean bytes of a shard; 0 for a number that suits the source
+	Links     bool  // keep hard links
+
+	// Missing reports whether a path is missing that manifests of the source list and the plan
+	// does not have: not if the filters leave it out. nil takes each one for missing.
+	Missing func(path string) bool
+	// BeforeCommit is called when the plan is complete on the device, before plan.json gets its
+	// name; nil for nothing. After an error there is no plan.
+	BeforeCommit func() error
+
+	memory int // of each sort, in bytes; 0 for sortMemory
+}
+
+// Planner collects the entries of a source and writes a plan.
+type Planner struct {
+	opts PlanOptions
+	plan *fsys.Dir // the directory of the plan
+	id   string
+	mu   struct {
+		sync.Mutex
+		names   *sorter // statements about names; see statement
+		links   *sorter // names of files with several names
+		dirs    *sorter
+		missing *sorter
+		late    []Text
+		sample  []Sample
+		sampled int64 // entries that were candidates
+		linked  int64 // records in links
+		key     []byte
+		value   []byte
+		totals  Totals
+		cost    int64 // nanoseconds
+		err     error // the first one
+	}
+}
+
+// NewPlanner makes a Planner that writes to the directory, which it does not take over. The
+// caller must Close it. It is an error if the directory contains a complete plan.
+func NewPlanner(dir *fsys.Dir, o PlanOptions) (*Planner, error) {
+	if o.Shards < 0 || o.Shards > MaxShards || o.ShardSize < 0 {
+		return nil, fmt.Errorf("a plan has from 1 to %d shards", MaxShards)
+	}
+	if len(o.Targets) == 0 || len(o.Targets) > maxIndex || len(o.Lists) > maxIndex || len(o.Copy.Hashes) > maxIndex {
+		return nil, errors.New("a plan has at least one destination and at most 65,535")
+	}
+	if err := prepare(dir); err != nil {
+		return nil, err
+	}
+	if o.memory == 0 {
+		o.memory = sortMemory
+	}
+	id, err := claimID(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &Planner{opts: o, plan: dir, id: id}
+	p.mu.names, p.mu.links, p.mu.dirs = newSorter(dir, o.memory), newSorter(dir, o.memory/4), newSorter(dir, o.memory/4)
+	p.mu.missing = newSorter(dir, o.memory/4)
+	return p, nil
+}
+
+// ID returns the id that the plan will have. It is that of an interrupted planner in the same
+// directory, so that what that one has left at the destinations is recognised.
+func (p *Planner) ID() string { return p.id }
+
+// maxIndex is the largest number of destinations, manifests and hashes.
+const maxIndex = 1<<16 - 1
+
+// Close frees what Planner uses.
+func (p *Planner) Close() {
+	for _, s := range [...]*sorter{p.mu.names, p.mu.links, p.mu.dirs, p.mu.missing} {
+		s.close()
+	}
+}
+
+// A statement is a record about one name. Statements about a name follow each other, in
+// the order of their kinds.
+const (
+	aboutDirectory byte = iota // of a directory, which has the name "" here: where it is absent
+	aboutEntry                 // kind, size, mtime
+	aboutGroup                 // the number of its hard link group
+	aboutExpected
+	aboutPrevious
+)
+
+// appendKey appends the key of a statement: directory NUL fold NUL name NUL statement. So names of a
+// directory follow each other, and names that may be one to a file system follow each other.
+func appendKey(dst []byte, path string, about byte) []byte {
+	dir, name := splitPath(path)
+	dst = append(dst, dir...)
+	dst = append(dst, 0)
+	dst = append(dst, fold(name)...)
+	dst = append(dst, 0)
+	dst = append(dst, name...)
+	return append(dst, 0, about)
+}
+
+// splitPath returns the directory of a path, "" for the root, and the last element.
+func splitPath(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// Add adds an entry of the source. id and links are those of the file. Add may be called from
+// several goroutines, as may the other methods up to Write.
+func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
+	if e.Path == "" || !isTreePath(e.Path) || kindWords[e.Kind] == "" || e.Size < 0 {
+		return fmt.Errorf("%.100q cannot be planned", e.Path)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.totals.Entries++
+	cost := costOf(e.Kind, e.Size)
+	p.mu.cost = addCost(p.mu.cost, cost)
+	if e.Kind == fsys.Regular {
+		p.mu.totals.Bytes = addCost(p.mu.totals.Bytes, e.Size)
+	}
+	p.mu.value = append(p.mu.value[:0], byte(e.Kind))
+	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
+	p.mu.value = binary.AppendVarint(p.mu.value, e.Mtime.Sec)
+	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Mtime.Nsec))
+	p.state(e.Path, aboutEntry)
+	p.addSample(Sample{Text(e.Path), id.Ino})
+	if links > 1 && p.opts.Links {
+		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key[:0], id.Dev)
+		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key, id.Ino)
+		p.mu.key = append(p.mu.key, e.Path...)
+		p.mu.value = append(p.mu.value[:0], byte(e.Kind))
+		p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
+		p.mu.linked++
+		p.note(p.mu.links.add(p.mu.key, p.mu.value))
+	}
+	return p.mu.err
+}
+
+// AddDirectory adds a directory of the source, the root included.
+func (p *Planner) AddDirectory(d Directory) error {
+	d.Absent = d.Absent.filled(len(p.opts.Targets))
+	if d.Path != "" && !isTreePath(d.Path) || !d.Absent.isValid(len(p.opts.Targets)) {
+		return fmt.Errorf("%.100q cannot be planned", d.Path)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.totals.Directories++
+	p.mu.key = p.mu.key[:0]
+	if d.Path != "" {
+		p.mu.key = append(append(p.mu.key, d.Path...), '/')
+	}
+	p.mu.value = appendDirectory(p.mu.value[:0], &d)
+	p.note(p.mu.dirs.add(p.mu.key, p.mu.value))
+	p.mu.key = append(append(p.mu.key[:0], d.Path...), 0, 0, 0, aboutDirectory)
+	p.note(p.mu.names.add(p.mu.key, []byte(d.Absent)))
+	return p.mu.err
+}
+
+// AddLate adds a file of the source that merge copies, when everything else was copied.
+func (p *Planner) AddLate(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.late = append(p.mu.late, Text(path))
+}
+
+// addSample keeps a random sample of all entries.
+func (p *Planner) addSample(s Sample) {
+	p.mu.sampled++
+	if len(p.mu.sample) < maxSample {
+		p.mu.sample = append(p.mu.sample, s)
+	} else if i := mathrand.Int64N(p.mu.sampled); i < maxSample {
+		p.mu.sample[i] = s
+	}
+}
+
+// Expect adds what manifest number x.List of the source lists for a path. PlanOptions.Missing
+// is asked about paths that are not entries.
+func (p *Planner) Expect(path string, x ListDigest) error {
+	if path == "" || !isTreePath(path) || x.List < 0 || x.List >= len(p.opts.Lists) || len(x.Digest) != p.opts.Lists[x.List].Hash.Size() {
+		return fmt.Errorf("%.100q cannot be expected", path)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.value = binary.BigEndian.AppendUint16(p.mu.value[:0], uint16(x.List))
+	p.mu.value = append(p.mu.value, x.Digest...)
+	p.state(path, aboutExpected)
+	return p.mu.err
+}
+
+// Previous adds a line of a destination's previous manifest. Lines of paths that are not
+// entries are ignored: merge takes them from that manifest.
+func (p *Planner) Previous(path string, l LineDigest) error {
+	if path == "" || !isTreePath(path) || l.Target < 0 || l.Target >= len(p.opts.Targets) ||
+		l.Hash < 0 || l.Hash >= len(p.opts.Copy.Hashes) || len(l.Digest) != p.opts.Copy.Hashes[l.Hash].Size() {
+		return fmt.Errorf("%.100q cannot have a line", path)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.value = binary.BigEndian.AppendUint16(p.mu.value[:0], uint16(l.Target))
+	p.mu.value = binary.BigEndian.AppendUint16(p.mu.value, uint16(l.Hash))
+	p.mu.value = append(p.mu.value, l.Digest...)
+	p.state(path, aboutPrevious)
+	return p.mu.err
+}
+
+// state adds the statement in p.mu.value. What is stated about expectations and lines is part of
+// the key, so that its order does not depend on the order of the calls.
+func (p *Planner) state(path string, about byte) {
+	p.mu.key = appendKey(p.mu.key[:0], path, about)
+	value := p.mu.value
+	if about >= aboutExpected {
+		p.mu.key, value = append(p.mu.key, p.mu.value...), nil
+	}
+	p.note(p.mu.names.add(p.mu.key, value))
+}
+
+func (p *Planner) note(err error) {
+	if p.mu.err == nil {
+		p.mu.err = err
+	}
+}
+
+// groupLinks numbers the hard link groups and states the group of each of their names. A file
+// whose other names are outside the plan has none. groups[n] is the group with number n.
+func (p *Planner) groupLinks(ctx context.Context) (groups []linkGroup, err error) {
+	groups = make([]linkGroup, 1, 1+p.mu.linked/2)
+	var file, first []byte // the file of the record before, and its path
+	var names int
+	err = p.mu.links.each(func(key, value []byte) error {
+		const idSize = 16
+		id, path := key[:idSize], key[idSize:]
+		if string(id) != string(file) {
+			file, first, names = append(file[:0], id...), append(first[:0], path...), 1
+			return ctx.Err()
+		}
+		kind := fsys.Kind(value[0])
+		size, _ := binary.Uvarint(value[1:])
+		number := uint64(len(groups))
+		if names++; names == 2 {
+			groups = append(groups, linkGroup{parent: uint32(number), cost: costOf(kind, int64(size))})
+			p.stateGroup(string(first), number)
+		} else {
+			number--
+		}
+		p.stateGroup(string(path), number)
+		groups[number].cost = addCost(groups[number].cost, entryCost)
+		p.mu.cost -= costOf(kind, int64(size)) - entryCost
+		if kind == fsys.Regular {
+			p.mu.totals.Bytes -= min(int64(size), p.mu.totals.Bytes)
+		}
+		return p.mu.err
+	})
+	p.mu.totals.LinkGroups = int64(len(groups) - 1)
+	return groups, err
+}
+
+// stateGroup states the group of a name.
+func (p *Planner) stateGroup(path string, group uint64) {
+	p.mu.value = binary.AppendUvarint(p.mu.value[:0], group)
+	p.state(path, aboutGroup)
+}
+
+// linkGroup is a hard link group in the forest of groups that share a shard.
+type linkGroup struct {
+	parent uint32 // itself for the root of a tree
+	shard  int32  // -1 until it is placed; of the root
+	cost   int64  // of the tree, at its root
+}
+
+// root returns the root of a group's tree.
+func root(groups []linkGroup, g uint64) uint64 {
+	for uint64(groups[g].parent) != g {
+		groups[g].parent = groups[groups[g].parent].parent
+		g = uint64(groups[g].parent)
+	}
+	return g
+}
+
+// join puts two groups into one tree.
+func join(groups []linkGroup, a, b uint64) {
+	a, b = root(groups, a), root(groups, b)
+	if a == b {
+		return
+	}
+	low, high := min(a, b), max(a, b)
+	groups[high].parent = uint32(low)
+	groups[low].cost = addCost(groups[low].cost, groups[high].cost)
+}

@@ -1,0 +1,447 @@
+package shard
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+// ErrPlanned says that a directory contains a complete plan.
+var ErrPlanned = errors.New("it contains a plan; give another directory, or remove it")
+
+// ErrNotEmpty says that a directory contains something that is not of a plan.
+var ErrNotEmpty = errors.New("it is not empty")
+
+// Inspect reports whether a plan can be made in dir, which has to be private, and empty but for
+// what an interrupted planner has left. It returns the id of that planner, "" for none.
+func Inspect(dir *fsys.Dir) (id string, err error) {
+	info, err := dir.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !info.Private() {
+		return "", ErrNotPrivate
+	}
+	listing, err := dir.List()
+	if err != nil {
+		return "", err
+	}
+	for i := range listing.Len() {
+		switch name := listing.Name(i); name {
+		case planName:
+			return "", ErrPlanned
+		case shardsName, workName, dirsName, missingName, planningName, planLockName:
+		default:
+			if !isTemporary(name) {
+				return "", ErrNotEmpty
+			}
+		}
+	}
+	return readID(dir)
+}
+
+// Lock keeps other planners out of dir. The lock is nil where the file system has none. The error
+// is fsys.ErrLocked if another planner has it.
+func Lock(dir *fsys.Dir) (*fsys.Lock, error) {
+	lock, err := dir.Lock(planLockName)
+	if err != nil && fsys.Unsupported(err) {
+		return nil, nil
+	}
+	return lock, err
+}
+
+// prepare makes the directories of a plan. It removes temporaries that a planner which was
+// killed has left.
+func prepare(dir *fsys.Dir) error {
+	if _, err := Inspect(dir); err != nil {
+		return err
+	}
+	for _, name := range [...]string{shardsName, workName} {
+		if err := dir.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	shards, err := dir.OpenDir(shardsName)
+	if err != nil {
+		return err
+	}
+	defer shards.Close()
+	for _, d := range [...]*fsys.Dir{dir, shards} {
+		if err := removeTemporaries(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readID returns the id that an interrupted planner has left in dir; "" for none.
+func readID(dir *fsys.Dir) (string, error) {
+	file, err := openPrivate(dir, planningName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", planningName, err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(&sequential{file: file}, 64))
+	if id, line := strings.CutSuffix(string(text), "\n"); line && isHex(id, 16) {
+		return id, err
+	}
+	return "", err
+}
+
+// claimID returns the id of the plan that is made in dir: that of a planner that was interrupted,
+// or else a new one, which is on the device then.
+func claimID(dir *fsys.Dir) (string, error) {
+	if id, err := readID(dir); id != "" || err != nil {
+		return id, err
+	}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // it never returns an error
+	id := hex.EncodeToString(random)
+	file, err := dir.Create(false)
+	if err != nil {
+		return "", err
+	}
+	defer file.Abort()
+	if err := errors.Join(file.WriteAt([]byte(id+"\n"), 0), file.SyncToDrive()); err != nil {
+		return "", err
+	}
+	if err := file.CommitReplacing(planningName); err != nil {
+		return "", err
+	}
+	return id, dir.SyncToDrive()
+}
+
+func isTemporary(name string) bool {
+	return strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".tmp")
+}
+
+func removeTemporaries(dir *fsys.Dir) error {
+	listing, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for i := range listing.Len() {
+		name := listing.Name(i)
+		if !isTemporary(name) {
+			continue
+		}
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write writes the plan. plan.json is written last, when all else is on the device: a plan
+// without it is not complete, and Write of a new Planner replaces its files. Nothing can
+// be added any more.
+func (p *Planner) Write(ctx context.Context) (*Plan, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.err != nil {
+		return nil, p.mu.err
+	}
+	plan := &Plan{
+		Format: formatName, Version: formatVersion, ID: p.id, Kind: p.opts.Kind,
+		Created: time.Now().UTC().Truncate(time.Second), Sealift: p.opts.Sealift,
+		Options: p.opts.Copy, Source: p.opts.Source, Sample: p.mu.sample,
+		Targets: p.opts.Targets, Lists: p.opts.Lists, Late: p.mu.late,
+	}
+	slices.SortFunc(plan.Sample, func(a, b Sample) int { return cmp.Compare(a.Path, b.Path) })
+	slices.Sort(plan.Late)
+	groups, err := p.groupLinks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.links.close()
+	if err := p.mu.names.seal(); err != nil {
+		return nil, err
+	}
+	n := shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize)
+	a, err := p.assign(ctx, groups, p.mu.cost, n)
+	if err != nil {
+		return nil, err
+	}
+	if plan.Shards, err = p.writeShards(ctx, plan.ID, a); err != nil {
+		return nil, err
+	}
+	if plan.Dirs, err = p.writeDirs(ctx); err != nil {
+		return nil, err
+	}
+	if plan.Missing, err = p.writeMissing(ctx); err != nil {
+		return nil, err
+	}
+	plan.Totals = p.mu.totals
+	return plan, p.writePlan(plan)
+}
+
+// writeShards writes all shards.
+func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]File, error) {
+	files := make([]File, len(a.loads))
+	lines := newSorter(p.plan, p.opts.memory) // of shards, by shard and sequence
+	defer lines.close()
+	counted := make([]uint64, len(a.groups)/64+1) // bits of groups whose bytes are counted
+	in := make([]uint64, len(files))              // the directory of each shard's last entry
+	var key, value []byte
+	add := func(shard int, dir, sequence uint64) error {
+		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
+		key = binary.BigEndian.AppendUint64(key, dir)
+		key = binary.BigEndian.AppendUint64(key, sequence)
+		return lines.add(key, value)
+	}
+	d := &distributor{assignment: a, yield: func(shard int, e *planned) error {
+		files[shard].Entries++
+		bit := uint64(1) << (e.Group % 64)
+		if e.Kind == fsys.Regular && (e.Group == 0 || counted[e.Group/64]&bit == 0) {
+			files[shard].Bytes = addCost(files[shard].Bytes, e.Size)
+			counted[e.Group/64] |= bit
+		}
+		if in[shard] != e.dir { // its entries follow each other, and sequences begin with 1
+			in[shard] = e.dir
+			dir, _ := splitPath(e.Path)
+			value = appendEntryDir(value[:0], EntryDir{dir, e.absent.filled(len(p.opts.Targets))})
+			if err := add(shard, e.dir, 0); err != nil {
+				return err
+			}
+		}
+		value = appendEntry(value[:0], &e.Entry)
+		return add(shard, e.dir, e.sequence)
+	}}
+	if err := p.entries(ctx, d.add, nil); err != nil {
+		return nil, err
+	}
+	if err := d.endDirectory(); err != nil {
+		return nil, err
+	}
+	p.mu.names.close()
+	for i := range files {
+		files[i].Cost = a.loads[i]
+	}
+	dir, err := p.plan.OpenDir(shardsName)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	w := &shardWriter{dir: dir, id: id, files: files}
+	if err := lines.each(func(key, value []byte) error {
+		if err := w.upTo(int(binary.BigEndian.Uint32(key))); err != nil {
+			return err
+		}
+		return errors.Join(w.write(value), ctx.Err())
+	}); err != nil {
+		w.abort()
+		return nil, err
+	}
+	if err := w.upTo(len(files)); err != nil {
+		w.abort()
+		return nil, err
+	}
+	return files, errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
+}
+
+// makeWork makes the directories of the attempts.
+func (p *Planner) makeWork(shards int) error {
+	work, err := p.plan.OpenDir(workName)
+	if err != nil {
+		return err
+	}
+	defer work.Close()
+	for i := range shards {
+		if err := work.Mkdir(shardName(i)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return work.Sync()
+}
+
+// removeShards removes shards beyond the last one, which a planner that was killed has left.
+func removeShards(dir *fsys.Dir, shards int) error {
+	listing, err := dir.List()
+	if err != nil {
+		return err
+	}
+	for i := range listing.Len() {
+		name := listing.Name(i)
+		if n, err := strconv.Atoi(name); err != nil || n < shards || shardName(n) != name {
+			continue
+		}
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// shardWriter writes shards one after the other.
+type shardWriter struct {
+	dir   *fsys.Dir
+	id    string
+	files []File
+	next  int // the shard after the current one
+	*planFile
+}
+
+// upTo completes the shards before the one with this index, and begins that one.
+func (w *shardWriter) upTo(shard int) error {
+	for w.next <= shard {
+		if w.planFile != nil {
+			if err := w.commit(shardName(w.next-1), &w.files[w.next-1]); err != nil {
+				w.planFile = nil
+				return err
+			}
+			w.planFile = nil
+		}
+		if w.next == len(w.files) {
+			return nil
+		}
+		var err error
+		if w.planFile, err = createFile(w.dir, shardHead(w.id, w.next)); err != nil {
+			return err
+		}
+		w.next++
+	}
+	return nil
+}
+
+// abort removes the file that is not complete.
+func (w *shardWriter) abort() {
+	if w.planFile != nil {
+		w.file.Abort()
+	}
+}
+
+// shardHead and dirsHead return the first lines of files, shardEnd the last one.
+func shardHead(id string, shard int) string { return fmt.Sprintf("sealift-shard %s %d\n", id, shard) }
+
+func dirsHead(id string) string { return "sealift-dirs " + id + "\n" }
+
+func missingHead(id string) string { return "sealift-missing " + id + "\n" }
+
+const endLine = "end\n"
+
+// planFile is a file of a plan that is being written.
+type planFile struct {
+	file   *fsys.Pending
+	out    *bufio.Writer
+	digest hash.Hash
+	size   int64 // that was written to out
+	offset int64 // that was written to file
+}
+
+func createFile(dir *fsys.Dir, head string) (*planFile, error) {
+	file, err := dir.Create(false)
+	if err != nil {
+		return nil, err
+	}
+	f := &planFile{file: file, digest: sha256.New()}
+	f.out = bufio.NewWriterSize(&appender{file: file, offset: &f.offset}, runBuffer)
+	return f, f.write([]byte(head))
+}
+
+func (f *planFile) write(text []byte) error {
+	f.size += int64(len(text))
+	_, _ = f.digest.Write(text) // it never returns an error
+	_, err := f.out.Write(text)
+	return err
+}
+
+// commit completes the file, syncs it and gives it its name.
+func (f *planFile) commit(name string, about *File) error {
+	err := errors.Join(f.write([]byte(endLine)), f.out.Flush(), f.file.SyncToDrive())
+	if err == nil {
+		err = f.file.CommitReplacing(name)
+	}
+	if err != nil {
+		f.file.Abort()
+		return err
+	}
+	about.Size, about.SHA256 = f.size, hex.EncodeToString(f.digest.Sum(nil))
+	return nil
+}
+
+// writeDirs writes the table of directories.
+func (p *Planner) writeDirs(ctx context.Context) (File, error) {
+	return p.writeSorted(ctx, p.mu.dirs, dirsName, dirsHead(p.id), func(dst, _, value []byte) []byte { return append(dst, value...) })
+}
+
+// writeMissing writes the list of missing paths.
+func (p *Planner) writeMissing(ctx context.Context) (File, error) {
+	return p.writeSorted(ctx, p.mu.missing, missingName, missingHead(p.id), func(dst, key, _ []byte) []byte {
+		return appendMissing(dst, Missing{int(binary.BigEndian.Uint16(key)), string(key[2:])})
+	})
+}
+
+// writeSorted writes a file with a line for each record.
+func (p *Planner) writeSorted(ctx context.Context, records *sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
+	defer records.close()
+	f, err := createFile(p.plan, head)
+	if err != nil {
+		return about, err
+	}
+	var line []byte
+	if err := records.each(func(key, value []byte) error {
+		about.Entries++
+		line = appendLine(line[:0], key, value)
+		return errors.Join(f.write(line), ctx.Err())
+	}); err != nil {
+		f.file.Abort()
+		return about, err
+	}
+	err = f.commit(name, &about)
+	return about, err
+}
+
+// writePlan writes plan.json when everything else is on the device. Of two planners that
+// finish at the same time, one gets ErrPlanned.
+func (p *Planner) writePlan(plan *Plan) error {
+	text, err := plan.encode()
+	if err != nil {
+		return err
+	}
+	if err := p.plan.Sync(); err != nil {
+		return err
+	}
+	if p.opts.BeforeCommit != nil {
+		if err := p.opts.BeforeCommit(); err != nil {
+			return err
+		}
+	}
+	file, err := p.plan.Create(false)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.WriteAt(text, 0), file.SyncToDrive()); err != nil {
+		file.Abort()
+		return err
+	}
+	if err := file.Commit(planName); err != nil {
+		file.Abort()
+		if errors.Is(err, fs.ErrExist) {
+			err = ErrPlanned
+		}
+		return err
+	}
+	if err := p.plan.SyncToDrive(); err != nil {
+		return err
+	}
+	_ = p.plan.Remove(planningName) // it does no harm beside plan.json
+	return nil
+}

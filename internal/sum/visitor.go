@@ -1,0 +1,88 @@
+package sum
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// visitor makes jobs of the regular files of a tree.
+type visitor struct {
+	run    *run
+	ctx    context.Context //nolint:containedctx // a walk's visitor lives as long as the walk
+	given  string
+	prefix string
+}
+
+// Enter implements walk.Visitor.
+func (v *visitor) Enter(d *walk.Dir) bool {
+	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+		return false
+	}
+	if h := v.run.history; h != nil && d.Parent != nil {
+		if path := d.Path(); !h.hides(path, true) {
+			v.run.directory(path, d.Info.Mtime)
+		}
+	}
+	return true // also a hidden directory, whose files are counted and may have lines
+}
+
+// Leave implements walk.Visitor.
+func (v *visitor) Leave(*walk.Dir) {}
+
+// Entry implements walk.Visitor.
+func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	if kind != fsys.Regular || v.hidden(d.Join(name)) {
+		return
+	}
+	d.Hold()
+	select {
+	case v.run.jobs <- job{name: v.prefix + d.Join(name), dir: d, base: name}:
+	case <-v.ctx.Done():
+		d.Done()
+	}
+}
+
+// hidden reports whether a file is in nothing that the run writes, because the history
+// ignores it, and counts the files that it ignores.
+func (v *visitor) hidden(path string) bool {
+	h := v.run.history
+	if h == nil || path == h.own || !h.hides(path, false) {
+		return false
+	}
+	h.hidden.Add(1)
+	return !v.run.opts.writesLines()
+}
+
+// Failed implements walk.Visitor.
+func (v *visitor) Failed(d *walk.Dir, name string, err error) {
+	path := d.Path()
+	if name != "" {
+		path = d.Join(name)
+	}
+	if h := v.run.history; h != nil && path != "" && !v.run.opts.writesLines() && h.hides(path, true) {
+		return // it is only counted
+	}
+	v.fail(path, err)
+}
+
+func (v *visitor) fail(name string, err error) {
+	if name == "" {
+		name = v.given
+	} else {
+		name = v.prefix + name
+	}
+	v.run.fail(name, failure.StageScan, err)
+}
+
+func (v *visitor) skipReserved(d *walk.Dir, name string) {
+	v.run.reserved.Do(func() {
+		err := errors.New("leftovers of an unfinished copy (" + quote.Name(fsys.Reserved+"*") + ") are not listed")
+		v.run.results <- result{event: &Event{Warning: true, Path: v.prefix + d.Join(name), Err: err}}
+	})
+}
