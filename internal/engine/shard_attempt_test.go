@@ -65,13 +65,13 @@ func (c *plannedCopy) pass() {
 	c.Helper()
 	state, err := c.store(nil).Status(0)
 	require.NoError(c, err)
-	c.clock = nil
+	c.clock = slowClock
 	if state.Attempts == 0 || state.Finished != nil || fileExists(filepath.Join(c.path, fmt.Sprintf("work/00000/%06d/ended", state.Attempts))) {
 		return
 	}
 	var calls atomic.Int64
 	c.clock = func() time.Duration { // the second call is that of an observer
-		now := fsys.Elapsed()
+		now := slowClock()
 		if calls.Add(1) > 1 {
 			now += dead
 		}
@@ -170,6 +170,8 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 			o.Policy = PolicyAlways
 			c := planCopy(t, o, 1, nil)
 			first := newProcess()
+			var passed atomic.Int64
+			c.clock = func() time.Duration { return slowClock() + time.Duration(passed.Load()) }
 			first.stopAt = func(call fsys.Call) bool {
 				return strings.HasPrefix(call.Path, dst) && stopAt(call)
 			}
@@ -181,10 +183,12 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 				require.FailNow(t, "it was not stopped", "%s", out)
 			}
 
+			c.pass()
 			second := c.run(context.Background(), nil, 0)
 			require.NoError(t, second.err)
 			require.Empty(t, second.bad(), "%s", second)
 			before := snapshotOf(t, dst)
+			passed.Store(int64(dead))
 			first.frozen.Store(false)
 			close(first.resume)
 			out := <-stopped
@@ -283,6 +287,7 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.run(context.Background(), first.fs(), 0) })
 	<-first.stopped
+	c.pass()
 	out := c.run(context.Background(), nil, 0)
 	require.NoError(t, out.err)
 	require.Empty(t, out.bad())
