@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -183,8 +183,8 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 		result = result.or(f.outcomeOf(s))
 	}
 	unfinished := s.Shards.Unfinished()
-	if len(unfinished) > 0 && result.signal == nil && !f.options.DryRun {
-		r.print(plural(int64(len(unfinished)), "shard") + " of " + grouped(int64(len(s.Shards))) + " not finished: " +
+	if f.quiet && len(unfinished) > 0 && result.signal == nil { // otherwise the summary has it
+		r.print(grouped(int64(len(unfinished))) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished: " +
 			shard.FormatIndexes(unfinished) + "; to run them: " + f.resubmit(unfinished))
 	}
 	failures, _ := r.counts()
@@ -196,10 +196,12 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 	case s.Merged:
 		printCopySummary(stdout, f.options.Copy, &s.Summary, r, result)
 		f.printShards(stdout, s)
-	case f.options.Abandon:
+	case f.options.Abandon && !s.Already:
 		f.printAbandoned(stdout, s, result)
 	case s.Already:
-		fmt.Fprintf(stdout, "complete: the plan was merged before\n")
+		v := verdict{good: "complete: the plan was merged before, and nothing was done", bad: "NOT COMPLETE"}
+		v.close(result)
+		v.print(stdout)
 	default:
 		f.printStatus(stdout, s, result)
 	}
@@ -208,6 +210,9 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 
 // outcomeOf is what the states of the shards mean for the exit code, where nothing was merged.
 func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
+	if f.options.Abandon || s.Already {
+		return outcome{}
+	}
 	o := outcome{failed: len(s.Shards.Unfinished()) > 0}
 	for _, state := range s.Shards {
 		o = o.or(outcome{failed: state.Failures > 0, mismatched: state.Mismatches > 0, conflicts: state.Conflicts > 0})
@@ -217,7 +222,11 @@ func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
 
 // resubmit is a command line that runs shards again as an array of Slurm.
 func (f *mergeFlags) resubmit(indexes []int) string {
-	return "sbatch --array=" + shard.FormatIndexes(indexes) + " --wrap " + quote.Name("exec sealift run "+quote.Name(f.plan))
+	plan := f.plan
+	if absolute, err := fsys.AbsolutePath(plan); err == nil { // the task may begin in another directory
+		plan = absolute
+	}
+	return "sbatch --array=" + shard.FormatIndexes(indexes) + " --wrap " + quote.Name("exec sealift run "+quote.Name(plan))
 }
 
 // statesOf counts the shards by their states.
@@ -234,8 +243,12 @@ func statesOf(p shard.Progress) string {
 // printStatus writes the states of the shards for people.
 func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary, result outcome) {
 	v := verdict{good: "ready to merge: all shards are finished", bad: "NOT COMPLETE"}
-	v.addCount(int64(len(s.Shards.Unfinished())), "unfinished shard")
-	v.addCount(int64(len(s.Shards.Failed())), "shard with failures")
+	if n := len(s.Shards.Unfinished()); n > 0 {
+		v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished")
+	}
+	if n := len(s.Shards.Failed()); n > 0 {
+		v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " with failures")
+	}
 	v.close(result)
 	v.print(w)
 	var t table
@@ -260,7 +273,12 @@ func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
 		t.row("failed", shard.FormatIndexes(list))
 	}
 	if list := s.Shards.ToRun(); len(list) > 0 {
-		t.row("run again", f.resubmit(list))
+		t.row("run", f.resubmit(list))
+		t.row("or each", "sealift run "+quote.Name(f.plan)+" --shard "+strconv.Itoa(list[0]))
+	}
+	if s.Merged && s.Summary.Errors+s.Summary.Mismatches > 0 {
+		t.row("then", "sealift merge "+quote.Name(f.plan))
+		t.row("or give up", "sealift merge --abandon "+quote.Name(f.plan)+" (files that were copied stay)")
 	}
 }
 

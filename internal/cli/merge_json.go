@@ -39,7 +39,7 @@ func newMergeJSON(f *mergeFlags, s *engine.MergeSummary, r *copyReporter, result
 	j := mergeJSON{
 		copyJSON: newCopyJSON(&s.Summary, r, result),
 		Plan:     newNameJSON(f.plan), Merged: s.Merged, Already: s.Already,
-		Abandoned: f.options.Abandon && result.code() == 0, Removed: s.Removed,
+		Abandoned: f.options.Abandon && !s.Already && result.code() == 0, Removed: s.Removed,
 		Shards: shardJSON{
 			Total: len(p), Finished: p.Count(shard.Done), InProgress: p.Count(shard.Begun),
 			Stopped: p.Count(shard.Stopped), NotBegun: p.Count(shard.NotBegun),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -36,7 +37,9 @@ type MergeSummary struct {
 	Shards  shard.Progress
 	Already bool // the plan was merged before, and nothing was done
 	// Merged: all shards are finished, and Summary is that of the whole copy.
-	Merged  bool
+	Merged bool
+	// Summary counts what all tasks and the merge have done. Elapsed is the time from the begin of
+	// the first task to the end of the last, and that of the merge.
 	Summary Summary
 	Removed int64 // with Abandon: temporaries and empty directories
 }
@@ -91,7 +94,9 @@ type merging struct {
 	targets []int            // index in the plan of each destination of the run
 	root    *shard.Directory // in the plan
 	drift   *shard.Drift
-	merged  bool // the manifests are written
+	// first and last are when the first task began and the last one ended, by the clocks of their
+	// machines.
+	first, last time.Time
 
 	seed maphash.Seed
 	mu   struct {
@@ -127,6 +132,8 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	summary, err := Run(ctx, &opts, c)
 	if summary != nil {
 		s.Summary, s.Merged = *summary, true
+		s.Summary.Elapsed += m.last.Sub(m.first)
+		s.Summary.Stages, s.Summary.Shares, s.Summary.Limit = nil, nil, Share{} // of the merge alone
 	}
 	return err
 }

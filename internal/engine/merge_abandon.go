@@ -31,6 +31,9 @@ func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error)
 	if alive {
 		return failure.Refuse("a task is at work on shard %d; stop all tasks of the plan first", index)
 	}
+	if s.Already, err = o.Plan.IsClosed(); err != nil || s.Already {
+		return o.planError(ctx, err)
+	}
 	merging, err := o.Plan.IsMerging()
 	if err != nil {
 		return o.planError(ctx, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -43,6 +44,7 @@ func (m *merging) replayShard(r *run, index int) error {
 	}
 	r.sync() // from here on, what belongs to the collector is used
 	counts.addTo(r.summary)
+	m.span(counts.Begun, counts.Begun.Add(counts.Elapsed))
 	r.seen += counts.Total
 	for i, t := range r.targets {
 		at := m.targets[i]
@@ -60,6 +62,16 @@ func (m *merging) replayShard(r *run, index int) error {
 		}
 	}
 	return nil
+}
+
+// span adds the time of a task.
+func (m *merging) span(begun, ended time.Time) {
+	if m.first.IsZero() || begun.Before(m.first) {
+		m.first = begun
+	}
+	if ended.After(m.last) {
+		m.last = ended
+	}
 }
 
 // addLost adds the entries of a shard to what is missing at a destination that its task has
