@@ -65,16 +65,17 @@ func (c *plannedCopy) pass() {
 	c.Helper()
 	state, err := c.store(nil).Status(0)
 	require.NoError(c, err)
-	c.clock = nil
+	c.clock = slowClock
 	if state.Attempts == 0 || state.Finished != nil || fileExists(filepath.Join(c.path, fmt.Sprintf("work/00000/%06d/ended", state.Attempts))) {
 		return
 	}
 	var calls atomic.Int64
 	c.clock = func() time.Duration { // the second call is that of an observer
+		now := slowClock()
 		if calls.Add(1) > 1 {
-			return dead
+			now += dead
 		}
-		return 0
+		return now
 	}
 }
 
@@ -169,6 +170,8 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 			o.Policy = PolicyAlways
 			c := planCopy(t, o, 1, nil)
 			first := newProcess()
+			var passed atomic.Int64
+			c.clock = func() time.Duration { return slowClock() + time.Duration(passed.Load()) }
 			first.stopAt = func(call fsys.Call) bool {
 				return strings.HasPrefix(call.Path, dst) && stopAt(call)
 			}
@@ -180,10 +183,12 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 				require.FailNow(t, "it was not stopped", "%s", out)
 			}
 
+			c.pass()
 			second := c.run(context.Background(), nil, 0)
 			require.NoError(t, second.err)
 			require.Empty(t, second.bad(), "%s", second)
 			before := snapshotOf(t, dst)
+			passed.Store(int64(dead))
 			first.frozen.Store(false)
 			close(first.resume)
 			out := <-stopped
@@ -255,7 +260,7 @@ func TestAnInterruptedAttemptIsContinuedAtOnce(t *testing.T) {
 	require.ErrorIs(t, out.err, context.Canceled)
 	require.FileExists(t, filepath.Join(c.path, "work/00000/000001/ended"))
 
-	c.clock = nil // no time passes: nothing is taken for dead
+	c.clock = func() time.Duration { return 0 } // no time passes: nothing is taken for dead
 	out = c.run(context.Background(), nil, 0)
 	require.NoError(t, out.err)
 	require.Empty(t, out.bad())
@@ -282,6 +287,7 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.run(context.Background(), first.fs(), 0) })
 	<-first.stopped
+	c.pass()
 	out := c.run(context.Background(), nil, 0)
 	require.NoError(t, out.err)
 	require.Empty(t, out.bad())
