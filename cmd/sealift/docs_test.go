@@ -467,7 +467,7 @@ func TestDocsPictures(t *testing.T) {
 // files of the sources, and tests.
 func TestDocsNames(t *testing.T) {
 	flags := map[string]map[string]bool{"": {"version": true}}
-	for _, command := range []string{"copy", "verify", "compare", "sum", "du", "stream", "plan", "merge", "completion", "man", "version", "help"} {
+	for _, command := range []string{"copy", "verify", "compare", "sum", "du", "stream", "plan", "run", "merge", "completion", "man", "version", "help"} {
 		cmd := exec.Command("sealift", command, "--help") //nolint:gosec // ours
 		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 		help, err := cmd.CombinedOutput()

@@ -32,7 +32,7 @@ func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 12)
+	require.Len(t, files, 13)
 	schemas := map[string]*documented{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -181,6 +181,10 @@ mkdir "$(printf 'mhl \377')"; echo a >"$(printf 'mhl \377/abc')"
 mkdir tagged; (cd tagged; echo a >a; sealift sum --tag --hash sha256,blake3 a >SHA256SUMS)
 printf '%064d  ../etc/passwd\n' 0 >hostile; printf 'a\nno \377\n' >wanted
 cp -a src changed; (cd changed; echo other >deep/c; rm link; mkdir link; chmod 600 a; mkdir "$(printf '\376')"; touch "$(printf '\376/x')")
+mkdir aged; touch -d 2030-01-01 aged/f; mkdir "$(printf 'aged/\377')"; sealift plan -q --into aging --shards 1 mine aged
+mkdir linked; echo x >linked/z; ln linked/z "$(printf 'linked/a\377')"; printf '%064d  z\n' 0 >linked/SHA256SUMS
+echo y >"$(printf 'linked/\377')"; sealift plan -q --into linking --shards 1 linked joined; rm "$(printf 'linked/\377')"
+sealift plan -q --into "$(printf 'tasks \377')" --shards 2 "$(printf 'dir \377')" "$(printf 'tasked \377')"
 cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 
 	raw := "\xff"
@@ -249,6 +253,11 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"merge", 3, `plan -q --into plan4 rotten mended; sealift run -q plan4 --shard 0 --of 1; exec sealift merge --json plan4`},
 		{"merge", 0, `merge --json --abandon plan4`},
 		{"plan", 1, `plan --json --into plan2 --files-from wanted src planned2`},
+		{"run", 0, `run --json 'tasks ` + raw + `' --shard 0`},
+		{"run", 0, `run --json 'tasks ` + raw + `' --shard 0 --of 1`}, // finished before, and another one
+		{"run", 0, `run --json 'tasks ` + raw + `' --shard 5 --of 6`}, // there is none
+		{"run", 4, `run --json aging --shard 0`},
+		{"run", 3, `run --json --workers 1 linking --shard 0`},
 		{"version", 0, `version --json`},
 		// What is refused, and command lines that make no sense.
 		{"refusal", 2, `copy --json nowhere new`},
@@ -285,6 +294,8 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"refusal", 2, `merge --json`},
 		{"refusal", 2, `merge --json src`},
 		{"refusal", 2, `merge --json --wait --dry-run 'plan ` + raw + `'`},
+		{"refusal", 2, `run --json nowhere --shard 1`},
+		{"refusal", 2, `run --json 'plan ` + raw + `'`},
 	}
 	if os.Geteuid() == 0 && canMount["tmpfs"]() {
 		unmount, err := mountAt("tmpfs", filepath.Join(dir, "small"))

@@ -132,6 +132,18 @@ var completedValues = map[string]string{
 	"plan --dirty-window":     "auto off " + thenNothing,
 	"plan --shards":           "auto " + thenNothing,
 	"plan --shard-size":       "auto " + thenNothing,
+	"run --block-size":        thenNothing,
+	"run --queue-size":        thenNothing,
+	"run --workers":           "auto " + thenNothing,
+	"run --memory":            "auto " + thenNothing,
+	"run --bwlimit":           "off " + thenNothing,
+	"run --dirty-window":      "auto off " + thenNothing,
+	"run --cache":             "auto keep drop direct " + thenNothing,
+	"run --progress":          progressList,
+	"run --log-file":          thenFiles,
+	"run --log-format":        "text json " + thenNothing,
+	"run --shard":             thenNothing,
+	"run --of":                thenNothing,
 	"du --include":            thenFiles,
 	"du --exclude":            thenFiles,
 	"du --exclude-from":       thenFiles,
@@ -212,7 +224,7 @@ func TestCompletionOfListsAndArguments(t *testing.T) {
 		"man a ":                               thenNothing,
 		"version ":                             thenNothing,
 		"help copy ":                           thenNothing,
-		"":                                     "copy verify compare sum du stream plan completion man version help :4",
+		"":                                     "copy verify compare sum du stream plan run completion man version help :4",
 	} {
 		assert.Equal(t, want, completed(t, strings.Split(line, " ")...), line)
 	}

@@ -94,8 +94,8 @@ func (k *task) begin(ctx context.Context, r *run) error {
 	return err
 }
 
-// checkSource compares the source with the root of the plan and its sample. Entries may have
-// changed since; more than half of them have not.
+// checkSource compares the source with the root of the plan and its sample. Many entries may have
+// changed since, but a quarter of the sample has to be what it was.
 func (k *task) checkSource(r *run) error {
 	plan := k.store.Plan
 	finder := newFinder(r.source)
@@ -106,7 +106,7 @@ func (k *task) checkSource(r *run) error {
 			found++
 		}
 	}
-	if r.sourceInfo.ID.Ino != plan.Source.Ino || 2*found < len(plan.Sample) {
+	if r.sourceInfo.ID.Ino != plan.Source.Ino || 4*found < len(plan.Sample) {
 		return failure.Refuse("source %s: it is not the source of the plan: it is not mounted on this machine, or it is another one", quoteName(r.opts.Source))
 	}
 	return nil
