@@ -184,7 +184,7 @@ cp -a src changed; (cd changed; echo other >deep/c; rm link; mkdir link; chmod 6
 mkdir aged; touch -d 2030-01-01 aged/f; mkdir "$(printf 'aged/\377')"; sealift plan -q --into aging --shards 1 mine aged
 mkdir linked; echo x >linked/z; ln linked/z "$(printf 'linked/a\377')"; printf '%064d  z\n' 0 >linked/SHA256SUMS
 echo y >"$(printf 'linked/\377')"; sealift plan -q --into linking --shards 1 linked joined; rm "$(printf 'linked/\377')"
-sealift plan -q --into "$(printf 'tasks \377')" --shards 2 "$(printf 'dir \377')" "$(printf 'tasked \377')"
+sealift plan -q --into "$(printf 'tasks \377')" --shards 2 "$(printf 'dir \377')" "$(printf 'done \377')"
 cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 
 	raw := "\xff"
@@ -291,11 +291,11 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"refusal", 2, `sum --json --tag src`},
 		{"refusal", 2, `stream --json src/a`},
 		{"refusal", 2, `plan --json src new`},
+		{"refusal", 2, `run --json nowhere --shard 1`},
+		{"refusal", 2, `run --json 'tasks ` + raw + `'`},
 		{"refusal", 2, `merge --json`},
 		{"refusal", 2, `merge --json src`},
 		{"refusal", 2, `merge --json --wait --dry-run 'plan ` + raw + `'`},
-		{"refusal", 2, `run --json nowhere --shard 1`},
-		{"refusal", 2, `run --json 'plan ` + raw + `'`},
 	}
 	if os.Geteuid() == 0 && canMount["tmpfs"]() {
 		unmount, err := mountAt("tmpfs", filepath.Join(dir, "small"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,13 +65,13 @@ func (c *plannedCopy) pass() {
 	c.Helper()
 	state, err := c.store(nil).Status(0)
 	require.NoError(c, err)
-	c.clock = nil
+	c.clock = slowClock
 	if state.Attempts == 0 || state.Finished != nil || fileExists(filepath.Join(c.path, fmt.Sprintf("work/00000/%06d/ended", state.Attempts))) {
 		return
 	}
 	var calls atomic.Int64
 	c.clock = func() time.Duration { // the second call is that of an observer
-		now := fsys.Elapsed()
+		now := slowClock()
 		if calls.Add(1) > 1 {
 			now += dead
 		}
@@ -169,6 +170,8 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 			o.Policy = PolicyAlways
 			c := planCopy(t, o, 1, nil)
 			first := newProcess()
+			var passed atomic.Int64
+			c.clock = func() time.Duration { return slowClock() + time.Duration(passed.Load()) }
 			first.stopAt = func(call fsys.Call) bool {
 				return strings.HasPrefix(call.Path, dst) && stopAt(call)
 			}
@@ -180,10 +183,12 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 				require.FailNow(t, "it was not stopped", "%s", out)
 			}
 
+			c.pass()
 			second := c.run(context.Background(), nil, 0)
 			require.NoError(t, second.err)
 			require.Empty(t, second.bad(), "%s", second)
 			before := snapshotOf(t, dst)
+			passed.Store(int64(dead))
 			first.frozen.Store(false)
 			close(first.resume)
 			out := <-stopped
@@ -282,6 +287,7 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.run(context.Background(), first.fs(), 0) })
 	<-first.stopped
+	c.pass()
 	out := c.run(context.Background(), nil, 0)
 	require.NoError(t, out.err)
 	require.Empty(t, out.bad())
@@ -290,4 +296,45 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	close(first.resume)
 	running.Wait()
 	c.requireComplete(wholeManifest(t, src))
+}
+
+// An operation that fails is reported, or the shard is complete. The next attempt completes it in
+// any case.
+func TestFailedOperationsOfATask(t *testing.T) {
+	t.Parallel()
+	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+		t.Run(sync.String(), func(t *testing.T) {
+			t.Parallel()
+			src, base := newShardSource(t)
+			want := wholeManifest(t, src)
+			reported := 0
+			for n := int64(1); ; n += sweepStride(19) {
+				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
+				c := planCopy(t, o, 1, nil)
+				var calls atomic.Int64
+				failing := &fsys.FS{Fault: func(fsys.Call) error {
+					if calls.Add(1) == n {
+						return syscall.EIO
+					}
+					return nil
+				}}
+				out := c.run(context.Background(), failing, 0)
+				if calls.Load() < n {
+					break
+				}
+				if out.anything() {
+					reported++
+					c.pass()
+					out = c.run(context.Background(), nil, 0)
+				}
+				if !errors.As(out.err, new(*shard.FinishedError)) {
+					require.NoError(t, out.err, "operation %d: %s", n, out)
+					require.Empty(t, out.bad(), "operation %d: %s", n, out)
+				}
+				c.requireComplete(want)
+				require.NoError(t, os.RemoveAll(o.Targets[0]))
+			}
+			require.Greater(t, reported, 5)
+		})
+	}
 }

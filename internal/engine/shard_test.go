@@ -29,13 +29,13 @@ type plannedCopy struct {
 	path   string // of the plan
 	opts   Options
 	shards int
-	clock  func() time.Duration // of the attempts; nil for the real one
+	clock  func() time.Duration // of the attempts
 }
 
 // planCopy plans a copy as sealift plan does, without its refusals.
 func planCopy(t testing.TB, o Options, shards int, lines func(*shard.Planner)) *plannedCopy {
 	t.Helper()
-	c := &plannedCopy{TB: t, path: filepath.Join(t.TempDir(), "plan"), opts: o}
+	c := &plannedCopy{TB: t, path: filepath.Join(t.TempDir(), "plan"), opts: o, clock: slowClock}
 	require.NoError(t, os.Mkdir(c.path, 0o700))
 	source, err := fsys.OpenRoot(o.Source)
 	require.NoError(t, err)
@@ -121,8 +121,11 @@ func (c *plannedCopy) open(sys *fsys.FS) (*shard.Store, error) {
 	return shard.Open(dir)
 }
 
-// dead is how long an attempt lives without a renewal, in these tests.
+// dead is how long an attempt lives without a renewal, in these tests, by their clock.
 const dead = 400 * time.Millisecond
+
+// slowClock gives a task more time to renew its claim than it needs on a busy machine.
+func slowClock() time.Duration { return fsys.Elapsed() / 50 }
 
 // run copies one shard, with everything opened through sys.
 func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *told {

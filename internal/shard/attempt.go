@@ -253,6 +253,9 @@ func (a *Attempt) Keep(ctx context.Context) error {
 		}
 		if err := a.Renew(); err != nil { // it may succeed the next time, while the right lasts
 			if lost := a.MayCommit(); lost != nil {
+				if errors.Is(err, lost) {
+					return lost
+				}
 				return errors.Join(lost, err)
 			}
 		}

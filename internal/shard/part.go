@@ -192,17 +192,15 @@ func parseLine(text []byte, hashes []hash.Algorithm) (*Line, error) {
 	l.Size = int64(f.natural(f.word(), math.MaxInt64))
 	l.Mtime = f.integer(f.word())
 	if word := f.word(); word != "-" {
-		for i, digest := range strings.Split(word, ",") {
-			if i >= len(hashes) {
-				f.fail(errDigest)
-				break
-			}
-			d := fields{rest: []byte(digest)}
-			l.Digests = append(l.Digests, d.digest(hashes[i].Size()))
-			f.fail(d.err)
-		}
-		if len(l.Digests) != len(hashes) {
+		digests := strings.Split(word, ",")
+		if len(digests) != len(hashes) {
 			f.fail(errDigest)
+			digests = nil
+		}
+		for i, a := range hashes[:len(digests)] {
+			d := fields{rest: []byte(digests[i])}
+			l.Digests = append(l.Digests, d.digest(a.Size()))
+			f.fail(d.err)
 		}
 	}
 	if l.Path = f.path(); l.Path == "" {
