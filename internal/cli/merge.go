@@ -129,7 +129,8 @@ type openedPlan struct {
 
 // openPlan opens a plan. The error is a refusal.
 func openPlan(path string) (*openedPlan, error) {
-	dir, err := fsys.OpenRoot(path)
+	var system *fsys.FS // nil is the system
+	dir, err := system.OpenRoot(path)
 	if err != nil {
 		return nil, failure.Refuse("plan %s: %s", quote.Name(path), route.Reason(err))
 	}

@@ -69,15 +69,15 @@ func (s State) String() string {
 	return [...]string{"not begun", "in progress", "stopped", "finished"}[s]
 }
 
-// ShardState is the state of one shard, with the counts of its record if it is finished.
-type ShardState struct {
+// Report is the state of one shard, with the counts of its record if it is finished.
+type Report struct {
 	State                           State
 	Attempts                        int
 	Failures, Mismatches, Conflicts int64
 }
 
 // Progress has the state of each shard.
-type Progress []ShardState
+type Progress []Report
 
 // Progress reads the states of all shards.
 func (s *Store) Progress(ctx context.Context) (Progress, error) {
@@ -95,8 +95,8 @@ func (s *Store) Progress(ctx context.Context) (Progress, error) {
 	return p, nil
 }
 
-func stateOf(s Status) ShardState {
-	state := ShardState{Attempts: s.Attempts}
+func stateOf(s Status) Report {
+	state := Report{Attempts: s.Attempts}
 	switch {
 	case s.Finished != nil:
 		f := s.Finished
@@ -121,21 +121,21 @@ func (p Progress) Count(state State) (n int) {
 
 // Unfinished returns the indexes of the shards that are not finished.
 func (p Progress) Unfinished() []int {
-	return p.where(func(s ShardState) bool { return s.State != Done })
+	return p.where(func(s Report) bool { return s.State != Done })
 }
 
 // Failed returns the indexes of the finished shards with failures or mismatches. They can be
 // run again.
 func (p Progress) Failed() []int {
-	return p.where(func(s ShardState) bool { return s.State == Done && s.Failures+s.Mismatches > 0 })
+	return p.where(func(s Report) bool { return s.State == Done && s.Failures+s.Mismatches > 0 })
 }
 
 // ToRun returns the indexes of the shards that are unfinished or failed.
 func (p Progress) ToRun() []int {
-	return p.where(func(s ShardState) bool { return s.State != Done || s.Failures+s.Mismatches > 0 })
+	return p.where(func(s Report) bool { return s.State != Done || s.Failures+s.Mismatches > 0 })
 }
 
-func (p Progress) where(is func(ShardState) bool) (indexes []int) {
+func (p Progress) where(is func(Report) bool) (indexes []int) {
 	for i, s := range p {
 		if is(s) {
 			indexes = append(indexes, i)
@@ -202,15 +202,15 @@ func (s *Store) Wait(ctx context.Context, o AttemptOptions, changed func(Progres
 }
 
 // watch reads the state of a shard that is observed.
-func (s *Store) watch(index int, o *observer) (ShardState, error) {
+func (s *Store) watch(index int, o *observer) (Report, error) {
 	dir, err := s.openWork(index)
 	if err != nil {
-		return ShardState{}, err
+		return Report{}, err
 	}
 	defer dir.Close()
 	status, err := s.statusIn(dir, index)
 	if err != nil {
-		return ShardState{}, err
+		return Report{}, err
 	}
 	state := stateOf(status)
 	if state.State != Begun {
