@@ -180,7 +180,7 @@ func (c *mergeCase) forgetNow(root string) {
 		if err != nil || time.Since(info.ModTime()) > time.Hour {
 			return err
 		}
-		stamp := unix.Timespec{Sec: since.Unix()}
+		stamp := unix.NsecToTimespec(since.UnixNano())
 		return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{stamp, stamp}, unix.AT_SYMLINK_NOFOLLOW)
 	}))
 }

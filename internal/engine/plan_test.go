@@ -329,10 +329,11 @@ func TestLinesOfAManifestThatAKilledCopyLeftAsideAreNotTrusted(t *testing.T) {
 }
 
 func TestFilesWithNamesOfManifestsAreInNoShard(t *testing.T) {
-	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")), "sealift.SHA256": treetest.File(lineOf("1", "a"))}, nil)
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")), "sealift.SHA256": treetest.File(lineOf("1", "a")),
+		"old.sha256": treetest.File(lineOf(lineOf("1", "a"), "SHA256SUMS"))}, nil)
 	s := p.planned()
 	entries, _ := p.entries(s)
-	assert.Equal(t, []string{"a"}, keysOf(entries))
+	assert.Equal(t, []string{"a", "old.sha256"}, keysOf(entries))
 	assert.Equal(t, []shard.Text{"SHA256SUMS", "sealift.SHA256"}, s.Plan.Late)
 	assert.Equal(t, 2, s.Plan.Targets[0].Level)
 	assert.Empty(t, p.missing(s))

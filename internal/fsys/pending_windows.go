@@ -1,6 +1,8 @@
 package fsys
 
 import (
+	"errors"
+	"io/fs"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -27,13 +29,16 @@ func (d *Dir) openTemp(name string, _ uint32) (Object, error) {
 func isOurTemp(info Info, _ uint32) bool { return info.Kind == Regular && info.Nlink == 1 }
 
 // Keep closes the file and leaves it under its temporary name, for Reopen in a
-// later run. The file is closed after an error, too, as on Unix, and Abort does
-// nothing any more: it removes by the handle.
+// later run. The file is closed after an error, too, as on Unix; Abort then removes
+// it by its name.
 func (p *Pending) Keep() error {
-	p.dir = nil
 	err := p.File.close()
+	p.closed = true
 	if err == nil {
 		err = p.fault(OpCloseFile, "")
+	}
+	if err == nil {
+		p.dir = nil
 	}
 	return err
 }
@@ -78,6 +83,11 @@ func (p *Pending) CommitReplacing(name string) error {
 func (p *Pending) Abort() (left bool) {
 	if p.dir == nil {
 		return false
+	}
+	if p.closed {
+		err := p.dir.removed(p.dir.remove(p.temp), p.temp)
+		p.dir = nil
+		return err != nil && !errors.Is(err, fs.ErrNotExist)
 	}
 	left = p.dir.removed(deleteHandle(p.h), p.temp) != nil
 	p.dir = nil

@@ -13,7 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// A plan of many entries uses little memory. The entries do not exist.
+// A plan of many entries uses little memory, also if manifests of the source and of the
+// destination list each of them. The entries do not exist.
 func TestMemoryOfALargePlan(t *testing.T) {
 	entries, limit := 200_000, uint64(150<<20)
 	if os.Getenv("SEALIFT_LARGE") == "1" {
@@ -37,12 +38,16 @@ func TestMemoryOfALargePlan(t *testing.T) {
 			n.Path = fmt.Sprintf("snapshot-%d/%08d/Frame.exr", i%4, i/4)
 		}
 		require.NoError(t, p.Add(n.Entry, fsys.ID{Dev: 1, Ino: n.ino}, max(n.links, 1)))
+		digest := fmt.Appendf(nil, "%016d", i) // of 16 bytes
+		require.NoError(t, p.Expect(n.Path, ListDigest{0, digest}))
+		require.NoError(t, p.Previous(n.Path, LineDigest{0, 0, digest}))
 		_ = ctx.Err()
 	}
 	plan, err := p.Write(ctx)
 	require.NoError(t, err)
 	assert.EqualValues(t, entries, plan.Totals.Entries)
 	assert.EqualValues(t, entries/4, plan.Totals.LinkGroups)
+	assert.Zero(t, plan.Missing.Entries)
 	t.Logf("%d entries in %d shards: %d MiB", entries, len(plan.Shards), peak>>20)
 	assert.Less(t, peak, limit)
 }

@@ -26,7 +26,7 @@ type FedVisitor interface {
 
 // Feed is Walk for given paths: it lists nothing. next returns the steps, and io.EOF after the
 // last one. Directories are opened name by name, never through a link. A directory is entered
-// when a step is about it or below it. It is left when a step is neither, and entered again if a
+// when a step is about it or below it. Feed leaves it when a step is neither, and enters it again if a
 // later one is; so steps that keep subtrees together enter each directory once. If a directory
 // cannot be opened, Failed is called for it, and all that is below is skipped.
 //
