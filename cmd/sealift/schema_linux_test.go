@@ -184,6 +184,7 @@ cp -a src changed; (cd changed; echo other >deep/c; rm link; mkdir link; chmod 6
 mkdir aged; touch -d 2030-01-01 aged/f; mkdir "$(printf 'aged/\377')"; sealift plan -q --into aging --shards 1 mine aged
 mkdir linked; echo x >linked/z; ln linked/z "$(printf 'linked/a\377')"; printf '%064d  z\n' 0 >linked/SHA256SUMS
 echo y >"$(printf 'linked/\377')"; sealift plan -q --into linking --shards 1 linked joined; rm "$(printf 'linked/\377')"
+sealift plan -q --into "$(printf 'tasks \377')" --shards 2 "$(printf 'dir \377')" "$(printf 'tasked \377')"
 cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 
 	raw := "\xff"
@@ -248,15 +249,15 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"stream", 130, `stream --json --bwlimit 1MB large/b s`},
 		{"plan", 0, `plan --json --into 'plan ` + raw + `' --shards 2 --exclude nothing 'dir ` + raw + `' 'planned ` + raw + `'`},
 		{"merge", 1, `merge --json --dry-run 'plan ` + raw + `'`},
-		{"run", 0, `run --json 'plan ` + raw + `' --shard 0`},
-		{"run", 0, `run --json 'plan ` + raw + `' --shard 0 --of 1`}, // finished before, and another one
-		{"run", 0, `run --json 'plan ` + raw + `' --shard 5 --of 6`}, // there is none
 		{"merge", 0, `run -q 'plan ` + raw + `' --shard 0 --of 1 && exec sealift merge --json --wait 'plan ` + raw + `'`},
 		{"merge", 0, `merge --json 'plan ` + raw + `'`},
 		{"merge", 4, `plan -q --into plan3 --backup-dir 'kept ` + raw + `' mine split; sealift run -q plan3 --shard 0 --of 1; exec sealift merge --json plan3`},
 		{"merge", 3, `plan -q --into plan4 rotten mended; sealift run -q plan4 --shard 0 --of 1; exec sealift merge --json plan4`},
 		{"merge", 0, `merge --json --abandon plan4`},
 		{"plan", 1, `plan --json --into plan2 --files-from wanted src planned2`},
+		{"run", 0, `run --json 'tasks ` + raw + `' --shard 0`},
+		{"run", 0, `run --json 'tasks ` + raw + `' --shard 0 --of 1`}, // finished before, and another one
+		{"run", 0, `run --json 'tasks ` + raw + `' --shard 5 --of 6`}, // there is none
 		{"run", 4, `run --json aging --shard 0`},
 		{"run", 3, `run --json --workers 1 linking --shard 0`},
 		{"version", 0, `version --json`},
@@ -292,11 +293,11 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"refusal", 2, `sum --json --tag src`},
 		{"refusal", 2, `stream --json src/a`},
 		{"refusal", 2, `plan --json src new`},
-		{"refusal", 2, `run --json nowhere --shard 1`},
-		{"refusal", 2, `run --json 'plan ` + raw + `'`},
 		{"refusal", 2, `merge --json`},
 		{"refusal", 2, `merge --json src`},
 		{"refusal", 2, `merge --json --wait --dry-run 'plan ` + raw + `'`},
+		{"refusal", 2, `run --json nowhere --shard 1`},
+		{"refusal", 2, `run --json 'plan ` + raw + `'`},
 	}
 	if os.Geteuid() == 0 && canMount["tmpfs"]() {
 		unmount, err := mountAt("tmpfs", filepath.Join(dir, "small"))

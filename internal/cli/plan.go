@@ -153,7 +153,7 @@ func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result ou
 	failures, mismatches := r.counts()
 	v := verdict{
 		good: "planned: " + plural(p.Totals.Entries, "entry") + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is copied yet",
-		bad:  "NO PLAN", next: "--exclude leaves out what cannot be copied",
+		bad:  "NO PLAN", next: "correct the cause, or leave the files out with --exclude, and plan again",
 	}
 	v.addCount(failures, "failure")
 	v.addCount(mismatches, "mismatch")

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
@@ -159,6 +160,9 @@ func (p *planning) make() (*shard.Plan, error) {
 		return nil, nil
 	}
 	plan, err := p.planner.Write(p.ctx)
+	if errors.Is(err, errCollision) { // it was reported
+		return nil, nil
+	}
 	if err != nil {
 		return nil, p.explain(err)
 	}
@@ -256,6 +260,12 @@ func (p *planning) begin() error {
 		}
 		o.Targets = append(o.Targets, shard.Target{Root: shard.RootOf(path, info), Level: p.levels[i]})
 	}
+	if target := p.folding(); target != nil {
+		o.Collides = func(dir, other string) {
+			err := fmt.Errorf("%s is the same name to the destination, so two tasks could write to one directory", quoteName(other))
+			p.report(fileEvent(EventFailed, dir, target.Given, failure.StageCheck, err))
+		}
+	}
 	p.finder = newFinder(p.source)
 	o.Missing = func(path string) bool { return p.wanted(path) && p.absent(p.finder, path) }
 	p.planner, err = shard.NewPlanner(p.dir, o)
@@ -349,9 +359,26 @@ type untouched struct{}
 // settle is the last step before plan.json gets its name: it marks the destinations, and moves
 // the manifests aside that the copy will replace.
 func (p *planning) settle() error {
+	if p.hasFailed() {
+		return errCollision
+	}
 	for i, t := range p.targets {
 		if err := p.settleAt(i, t); err != nil {
 			return &failure.FileError{Target: t.Given, Stage: failure.StageManifest, Err: err}
+		}
+	}
+	return nil
+}
+
+var errCollision = errors.New("names of directories are one to a destination")
+
+// folding returns a destination that takes names for the same which differ in case; nil for none.
+func (p *planning) folding() *target {
+	for _, t := range p.targets {
+		name := resume.JournalName("")
+		have, err := t.root.Lstat(name)
+		if other, otherErr := t.root.Lstat(strings.ToUpper(name)); err == nil && otherErr == nil && have.ID == other.ID {
+			return t
 		}
 	}
 	return nil

@@ -26,7 +26,8 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 	var e planned
 	var have, noted bool
 	var cluster, dir, path []byte // of the record before
-	var at struct {               // the directory that was stated last
+	var beside collision
+	var at struct { // the directory that was stated last
 		path   string
 		absent Absence
 	}
@@ -50,9 +51,12 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 			path, noted = append(path[:0], k.path...), false
 		}
 		switch k.about {
+		case aboutSubdirectory:
+			beside.add(k, missing != nil, p.opts.Collides)
 		case aboutDirectory:
 			at.path, at.absent = string(k.dir), Absence(value)
 		case aboutEntry:
+			beside.add(k, missing != nil, p.opts.Collides)
 			if have {
 				return errTwice
 			}
@@ -91,6 +95,28 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 		err = flush()
 	}
 	return err
+}
+
+// collision finds a directory and another name beside it that are equal after folding.
+type collision struct {
+	cluster, path []byte // of the name before
+	isDirectory   bool
+}
+
+func (c *collision) add(k nameKey, wanted bool, report func(dir, other string)) {
+	if !wanted || report == nil {
+		return
+	}
+	isDirectory := k.about == aboutSubdirectory
+	path := joinPath(k.dir, k.name)
+	if string(c.cluster) == string(k.cluster) && string(c.path) != path && (c.isDirectory || isDirectory) {
+		if isDirectory {
+			report(path, string(c.path))
+		} else {
+			report(string(c.path), path)
+		}
+	}
+	c.cluster, c.path, c.isDirectory = append(c.cluster[:0], k.cluster...), append(c.path[:0], path...), isDirectory
 }
 
 // maxExpected is how many different digests of one manifest an entry has at most. Two cannot

@@ -157,3 +157,24 @@ func TestLateFilesAreInNoShard(t *testing.T) {
 	assert.Equal(t, []Text{"MD5SUMS", "sealift.md5"}, s.Plan.Late)
 	assert.Zero(t, s.Plan.Totals.Entries)
 }
+
+// Directories whose names may be one to a file system are found: their entries may be in
+// different shards.
+func TestDirectoriesThatMayFoldTogetherAreReported(t *testing.T) {
+	dir, _ := openTemp(t)
+	o := planOptions(2)
+	var found []string
+	o.Collides = func(dir, other string) { found = append(found, dir+" = "+other) }
+	p, err := NewPlanner(dir, o)
+	require.NoError(t, err)
+	defer p.Close()
+	for _, path := range []string{"", "A", "a", "a/b", "A/B", "c", "d"} {
+		require.NoError(t, p.AddDirectory(Directory{Path: path}))
+	}
+	for _, path := range []string{"C", "x", "X", "a/b/e", "D1"} {
+		require.NoError(t, p.Add(file(path, 1).Entry, fsys.ID{}, 1))
+	}
+	_, err = p.Write(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a = A", "c = C"}, found)
+}

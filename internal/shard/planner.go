@@ -28,6 +28,9 @@ type PlanOptions struct {
 	// Missing reports whether a path is missing that manifests of the source list and the plan
 	// does not have: not if the filters leave it out. nil takes each one for missing.
 	Missing func(path string) bool
+	// Collides, if set, is called for a directory and another name beside it that some file
+	// system takes for the same. Their entries may be in different shards.
+	Collides func(dir, other string)
 	// BeforeCommit is called when the plan is complete on the device, before plan.json gets its
 	// name; nil for nothing. After an error there is no plan.
 	BeforeCommit func() error
@@ -100,9 +103,10 @@ func (p *Planner) Close() {
 // A statement is a record about one name. Statements about a name follow each other, in
 // the order of their kinds.
 const (
-	aboutDirectory byte = iota // of a directory, which has the name "" here: where it is absent
-	aboutEntry                 // kind, size, mtime
-	aboutGroup                 // the number of its hard link group
+	aboutDirectory    byte = iota // of a directory, which has the name "" here: where it is absent
+	aboutSubdirectory             // that there is one
+	aboutEntry                    // kind, size, mtime
+	aboutGroup                    // the number of its hard link group
 	aboutExpected
 	aboutPrevious
 )
@@ -174,6 +178,10 @@ func (p *Planner) AddDirectory(d Directory) error {
 	p.note(p.mu.dirs.add(p.mu.key, p.mu.value))
 	p.mu.key = append(append(p.mu.key[:0], d.Path...), 0, 0, 0, aboutDirectory)
 	p.note(p.mu.names.add(p.mu.key, []byte(d.Absent)))
+	if d.Path != "" && p.opts.Collides != nil {
+		p.mu.value = p.mu.value[:0]
+		p.state(d.Path, aboutSubdirectory)
+	}
 	return p.mu.err
 }
 
