@@ -64,7 +64,7 @@ func (l *Log) openClock() error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	l.clockDir = dir
 	if l.clock, err = dir.Create(false); err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type Log struct {
 
 	clock *fsys.Pending // of an attempt: a file at the destination that shows the time there; else nil
 
+	clockDir *fsys.Dir // with the clock, which has a name there if the file system needs one
+
 	known     *journal.Log // what interrupted runs have recorded; nil if nothing
 	knownFile *fsys.File
 	begun     fsys.Time // the first of the interrupted runs
@@ -236,6 +238,10 @@ func (l *Log) Close() {
 	if l.clock != nil {
 		l.clock.Abort()
 		l.clock = nil
+	}
+	if l.clockDir != nil {
+		l.clockDir.Close()
+		l.clockDir = nil
 	}
 	if l.readOnly {
 		l.journal.Close()
