@@ -1,7 +1,7 @@
 // Package bag reads and writes the small files of a BagIt bag (RFC 8493): bagit.txt,
 // bag-info.txt and fetch.txt. Package manifest has the format of the manifests.
 //
-// A bag is hostile input: every reader here uses bounded memory, and an error names the
+// A bag is hostile input. Every reader here uses bounded memory, and an error names the
 // line that is wrong.
 package bag
 
@@ -28,8 +28,8 @@ const (
 // Declaration is the content of bagit.txt in the bags that Sealift writes.
 const Declaration = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
 
-// Algorithms are the hashes that a bag of Sealift can have manifests of: those that RFC 8493
-// names, the preferred ones first.
+// Algorithms are the hashes of the manifests that Sealift can write into a bag. RFC 8493
+// names them; the preferred ones are first.
 var Algorithms = []hash.Algorithm{hash.SHA256, hash.SHA512, hash.SHA1, hash.MD5}
 
 // ManifestName returns the name of the payload manifest of a hash.
@@ -38,8 +38,8 @@ func ManifestName(a hash.Algorithm) string { return "manifest-" + string(a) + ".
 // TagManifestName returns the name of the tag manifest of a hash.
 func TagManifestName(a hash.Algorithm) string { return "tag" + ManifestName(a) }
 
-// IsPayloadManifest reports whether a name in the root is that of a payload manifest, of
-// any algorithm, also one that Sealift does not know.
+// IsPayloadManifest reports whether a name in the root is that of a payload manifest. The
+// algorithm may be one that Sealift does not know.
 func IsPayloadManifest(name string) bool {
 	name = strings.ToLower(name)
 	return len(name) > len("manifest-.txt") && strings.HasPrefix(name, "manifest-") && strings.HasSuffix(name, ".txt")
@@ -55,7 +55,7 @@ func IsTagManifest(name string) bool {
 func InPayload(path string) bool { return strings.HasPrefix(path, PayloadName+"/") }
 
 const (
-	maxDeclaration = 4 << 10  // bytes; two lines take 70
+	maxDeclaration = 4 << 10  // bytes; two lines need 70
 	maxLine        = 64 << 10 // bytes of the longest line of bag-info.txt and fetch.txt
 	maxInfo        = 16 << 20 // bytes of bag-info.txt; longer ones are not read
 )

@@ -102,7 +102,7 @@ func TestNamesOfManifests(t *testing.T) {
 	}
 }
 
-// What is written is read again as it was.
+// Reading a written bag-info.txt returns the same fields.
 func FuzzInfo(f *testing.F) {
 	f.Add("Contact-Name", "Ann", int64(12), int64(3))
 	f.Add("a", "", int64(0), int64(1<<62))
@@ -120,8 +120,8 @@ func FuzzInfo(f *testing.F) {
 	})
 }
 
-// No tag file makes a reader fail otherwise than with an error, and the place of a buffer's
-// end changes nothing.
+// No tag file makes a reader fail except with an error, and the result does not depend on
+// where a buffer ends.
 func FuzzTagFiles(f *testing.F) {
 	for _, seed := range []string{Declaration, "a: b\r\n c\rPayload-Oxum: 1.1", "http://x 1 data/a\n", "\xef\xbb\xbf", "\r\r\n\n"} {
 		f.Add([]byte(seed))

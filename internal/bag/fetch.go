@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ReadFetch reads fetch.txt and calls yield for the path of each entry, as the line has it.
-// Nothing is fetched. The error is that of reading or of yield, or names the line that is
-// not a URL, a length and a path.
+// ReadFetch reads fetch.txt and calls yield for the path of each entry, unchanged. It
+// fetches nothing. The error is that of reading or of yield, or names a line that is not a
+// URL, a length and a path.
 func ReadFetch(r io.Reader, yield func(path string) error) error {
 	return eachLine(r, func(number int, line string) error {
 		if strings.Trim(line, " \t") == "" {

@@ -41,7 +41,7 @@ func parseCount(s string) (int64, error) {
 	return strconv.ParseInt(s, 10, 64)
 }
 
-// Info is what a check needs of bag-info.txt.
+// Info has the elements of bag-info.txt that a check needs.
 type Info struct {
 	Oxum  *Oxum  // nil if there is none
 	Agent string // the first 1,000 bytes of Bag-Software-Agent

@@ -14,14 +14,14 @@ import (
 type Sign struct {
 	Name    string
 	Journal bool  // a journal, and not a marker
-	Err     error // says what it is, and what to do
+	Err     error // The kind of sign, and how to complete the copy.
 }
 
-// lockName is the file of a journal that a copy holds a lock on. A journal without
-// another file, temporaries aside, is that of a copy that has finished.
+// lockName is the file of a journal that a copy locks. If a journal has no other file
+// except temporaries, its copy has finished.
 const lockName = "lock"
 
-// maxShown is how much of a claim of a marker is shown, in bytes.
+// maxShown limits the part of a marker's claim that a message shows, in bytes.
 const maxShown = 300
 
 // Find returns the markers and the journals of unfinished copies in the root of a
@@ -46,12 +46,13 @@ func Find(root *fsys.Dir) ([]Sign, error) {
 	return signs, nil
 }
 
-// isJournal reports whether a name is that of the journal of a tree or of a file.
+// isJournal reports whether a name is that of the journal of a tree or of a single file.
 func isJournal(name string) bool {
 	return name == fsys.Reserved+"journal" || strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".journal")
 }
 
-// unfinished describes the journal of an unfinished copy. It returns nil for any other.
+// unfinished describes the journal of an unfinished copy. It returns nil for any other
+// journal.
 func unfinished(root *fsys.Dir, name string) error {
 	work, err := holdsWork(root, name)
 	switch {
@@ -63,11 +64,11 @@ func unfinished(root *fsys.Dir, name string) error {
 	return nil
 }
 
-// holdsWork reports whether a journal is one of an unfinished copy.
+// holdsWork reports whether a journal belongs to an unfinished copy.
 func holdsWork(root *fsys.Dir, name string) (bool, error) {
 	info, err := root.Lstat(name)
 	if err == nil && info.Kind != fsys.Directory {
-		return false, nil // no copy has made it
+		return false, nil // not created by a copy
 	}
 	var dir *fsys.Dir
 	if err == nil {
@@ -88,7 +89,7 @@ func holdsWork(root *fsys.Dir, name string) (bool, error) {
 	return work, err
 }
 
-// claim describes a marker by what it says of itself.
+// claim describes a marker by the text in its own head.
 func claim(root *fsys.Dir, name string) error {
 	const advice = "run the same copy again: it removes this file when it is complete"
 	head, _, err := Open(root, name)
@@ -102,7 +103,7 @@ func claim(root *fsys.Dir, name string) error {
 	return fmt.Errorf("the copy from %s is incomplete, %d %s missing or wrong; %s", shown(head.Source), head.Missing, what, advice)
 }
 
-// shown makes a claim of a marker fit for a message.
+// shown shortens and quotes a claim of a marker for a message.
 func shown(s string) string {
 	if len(s) > maxShown {
 		s = strings.ToValidUTF8(s[:maxShown], "") + "..."

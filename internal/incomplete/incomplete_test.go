@@ -75,7 +75,7 @@ func TestReadHead(t *testing.T) {
 	}
 }
 
-// What is read from a file is what would be written into it.
+// A head that is read from a file is the one that would be written into it.
 func FuzzReadHead(f *testing.F) {
 	f.Add(Head{"'/a'", NoFilters, "2025-01-02T03:04:05Z", 12}.String())
 	f.Add(title + "\n\nSource: \nFilters: \nDate: \nMissing: +007\n\n")

@@ -15,22 +15,23 @@ import (
 
 // Job is the copy of a tree into one destination.
 //
-// A job owns the markers in the destination that name its source and the same filters.
-// A copy of everything owns the markers of copies with filters, too; a copy with filters
-// copies only some of the files, so it leaves the marker of a copy of everything. The
-// source may hold files that are called like a marker. They are ordinary files, and the
-// job does not own their copies. It never replaces or removes a file that it does not own.
+// A job owns the markers in the destination that name its source and the same filters. A
+// copy without filters owns the markers of copies with filters, too. A copy with filters
+// copies only some of the files, so it keeps the marker of a copy without filters.
+//
+// The source may have files with the name of a marker. They are ordinary files, and the job
+// does not own their copies. It never replaces or removes a file that it does not own.
 type Job struct {
 	Root       *fsys.Dir // of the destination
 	Source     string    // an absolute path without symbolic links
 	Filters    string    // as in Head
 	OpenSource func() (*fsys.Dir, error)
-	// Sync makes each change durable. It is off after a sync has failed in the destination:
-	// the kernel reports an error once, and the next sync would claim that all is well.
+	// Sync makes each change durable. It is off after a sync has failed in the destination,
+	// because the kernel reports an error once, and the next sync would succeed.
 	Sync bool
 }
 
-// Mark writes a marker with what is missing, and removes the job's earlier markers. There
+// Mark writes a marker with the missing paths, and removes the job's earlier markers. There
 // may be several, because users can rename them.
 func (j *Job) Mark(m *Missing) error {
 	if err := j.mark(m); err != nil {
@@ -149,8 +150,8 @@ func (j *Job) own() (map[string]fsys.ID, error) {
 	return own, nil
 }
 
-// disown drops the files from own that have a name from the source, in whichever case
-// the destination keeps it.
+// disown removes files from own that have a name from the source. The destination may store
+// that name in another case.
 func (j *Job) disown(own map[string]fsys.ID, inSource []string) {
 	copied := map[fsys.ID]bool{}
 	for _, name := range inSource {
@@ -161,8 +162,8 @@ func (j *Job) disown(own map[string]fsys.ID, inSource []string) {
 	maps.DeleteFunc(own, func(_ string, id fsys.ID) bool { return copied[id] })
 }
 
-// namesInSource returns the names in the source's root that a destination may take for
-// those of markers, because it ignores case.
+// namesInSource returns the names in the source's root that a destination may treat as
+// names of markers, because it ignores case.
 func (j *Job) namesInSource() ([]string, error) {
 	var names []string
 	dir, err := j.OpenSource()
@@ -178,7 +179,7 @@ func (j *Job) namesInSource() ([]string, error) {
 	return names, nil
 }
 
-// list returns the names in dir that a function selects, sorted.
+// list returns the sorted names in dir for which is returns true.
 func list(dir *fsys.Dir, is func(string) bool) (names []string, err error) {
 	err = dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		if s := string(name); is(s) {

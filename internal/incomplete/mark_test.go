@@ -51,8 +51,8 @@ func (d *trees) put(dir, name string, head Head) {
 	require.NoError(d.t, os.WriteFile(filepath.Join(dir, name), []byte(head.String()), 0o644))
 }
 
-// markers returns the sources that the markers in the destination name, by name. It is
-// empty for what is not a marker.
+// markers returns the source that each marker in the destination names, by the marker's
+// name. The source is empty for an entry that is not a marker.
 func (d *trees) markers() map[string]string {
 	d.t.Helper()
 	entries, err := os.ReadDir(d.dst)
@@ -70,8 +70,8 @@ const (
 	second = "SEALIFT-INCOMPLETE-src-2.txt"
 )
 
-// Two sources with the same last element have a marker each. Each job replaces and
-// removes its own, whichever name that has.
+// Two sources with the same last element have a marker each. Each job replaces and removes
+// its own marker, under any name.
 func TestMarkersOfTwoSources(t *testing.T) {
 	dst := t.TempDir()
 	a, b := newTrees(t, dst), newTrees(t, dst)
@@ -90,8 +90,8 @@ func TestMarkersOfTwoSources(t *testing.T) {
 	require.Empty(t, b.markers())
 }
 
-// A copy with filters leaves the marker of a copy of everything and those of copies with
-// other filters. A copy of everything owns all of them.
+// A copy with filters keeps the marker of a copy without filters, and those of copies with
+// other filters. A copy without filters owns all of them.
 func TestMarkersOfJobsWithFilters(t *testing.T) {
 	whole := newTrees(t, t.TempDir())
 	one, two := *whole, *whole
@@ -117,9 +117,9 @@ func TestAMarkerOverwritesNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(d.dst, name(2)), []byte("a text of the user"), 0o644))
 	d.put(d.dst, name(3), Head{Source: "'/elsewhere/src'", Filters: NoFilters})
 	free := 4
-	if runtime.GOOS != "windows" { // links need a privilege there
+	if runtime.GOOS != "windows" { // links need a privilege on Windows
 		require.NoError(t, os.Symlink("nowhere", filepath.Join(d.dst, name(4))))
-		require.NoError(t, os.Symlink(name(6), filepath.Join(d.dst, name(5)))) // to our own
+		require.NoError(t, os.Symlink(name(6), filepath.Join(d.dst, name(5)))) // to a marker of this job
 		free = 6
 	}
 	look := func() map[string]string {
@@ -143,8 +143,8 @@ func TestAMarkerOverwritesNothing(t *testing.T) {
 	require.Equal(t, before, look())
 }
 
-// A file of the source may be called like the marker, and name the same source. Its copy
-// is an ordinary file, also if the destination has only a file of an earlier copy.
+// A file of the source may have the name of a marker, and name the same source. Its copy is
+// an ordinary file, also if the destination has only a file of an earlier copy.
 func TestAMarkerInTheSourceIsNotOwned(t *testing.T) {
 	d := newTrees(t, t.TempDir())
 	head := Head{Source: quote.Name(d.src), Filters: NoFilters, Missing: 7}
@@ -164,8 +164,8 @@ func TestAMarkerInTheSourceIsNotOwned(t *testing.T) {
 	require.Equal(t, []string{second}, slices.Collect(maps.Keys(d.markers())))
 }
 
-// If the source cannot be read, each marker may be a copy of a file there. A new one is
-// added, and none is removed.
+// If the source cannot be read, each marker may be a copy of a file there. Mark adds a new
+// marker and removes none.
 func TestMarkersWithoutTheSource(t *testing.T) {
 	d := newTrees(t, t.TempDir())
 	d.unmark()
@@ -177,7 +177,7 @@ func TestMarkersWithoutTheSource(t *testing.T) {
 	require.Len(t, d.markers(), 2)
 }
 
-// With Sync, the marker is synced before it has its name, and the directory after that.
+// With Sync, the marker is synced before it gets its name, and the directory after that.
 func TestMarkersAreSynced(t *testing.T) {
 	d := newTrees(t, t.TempDir())
 	var ops []string

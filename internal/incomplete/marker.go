@@ -1,5 +1,5 @@
-// Package incomplete is about the signs of an unfinished copy in the root of a
-// destination: the marker files that a copy with failures writes, and the journals of
+// Package incomplete handles the signs of an unfinished copy in the root of a destination.
+// These are the marker files that a copy with failures writes, and the journals of
 // interrupted copies. Find reports both. A copy collects its failures in a [Missing], and
 // [Job] writes and removes markers.
 //
@@ -25,8 +25,8 @@ const Prefix = "SEALIFT-INCOMPLETE-"
 
 const suffix = ".txt"
 
-// maxBase is the longest part of a marker's name that comes from the source, in bytes.
-// File systems take names of 255 bytes; Prefix, suffix and a number need 30 of them.
+// maxBase is the longest part of a marker's name that comes from the source, in bytes. File
+// systems allow names of 255 bytes; Prefix, suffix and a number need 30 of them.
 const maxBase = 200
 
 // MaxNumber is the largest number in a marker's name.
@@ -43,7 +43,7 @@ func Name(source string, number int) string {
 		base = "root"
 	}
 	var safe strings.Builder
-	for _, c := range base { // U+FFFD for each byte that is not UTF-8
+	for _, c := range base { // one U+FFFD for each byte that is not UTF-8
 		s := string(c)
 		if quote.Text(s) != s || c == utf8.RuneError || strings.ContainsRune(`<>:"/\|?*`, c) {
 			s = "_"
@@ -59,11 +59,11 @@ func Name(source string, number int) string {
 	return Prefix + safe.String() + suffix
 }
 
-// IsName reports whether a name has the form of a marker's.
+// IsName reports whether a name has the form of a marker's name.
 func IsName(name string) bool { return strings.HasPrefix(name, Prefix) }
 
-// Head is the first part of a marker. The fields of one that was read are hostile
-// input: one line each, and otherwise anything.
+// Head is the first part of a marker. A head that was read is hostile input: its fields
+// have one line each, with any content.
 type Head struct {
 	Source  string // the absolute path of the source, as quote.Name writes it
 	Filters string // "none", or the fingerprint of the filters of the copy
@@ -71,18 +71,18 @@ type Head struct {
 	Missing int64  // paths that are missing or wrong at the destination
 }
 
-// NoFilters is Head.Filters of a copy of everything.
+// NoFilters is Head.Filters of a copy without filters.
 const NoFilters = "none"
 
 const title = "Sealift: this copy is incomplete"
 
-// String returns the head as it begins a marker, with the blank line after it.
+// String returns the head as a marker begins with it, including the blank line after it.
 func (h Head) String() string {
 	return fmt.Sprintf("%s\n\nSource: %s\nFilters: %s\nDate: %s\nMissing: %d\n\n", title, h.Source, h.Filters, h.Date, h.Missing)
 }
 
-// maxHead is the longest head that is read, in bytes: a path of 4096 bytes, each with
-// an escape of four, needs a quarter of it.
+// maxHead is the longest head that is read, in bytes. A path of 4096 bytes, in which each
+// byte has an escape of four, needs a quarter of it.
 const maxHead = 64 << 10
 
 // ErrNoHead says that a file does not begin like a marker of Sealift.
@@ -121,8 +121,8 @@ func ReadHead(f io.ReaderAt, size int64) (Head, error) {
 	return h, nil
 }
 
-// Open reads the head of the marker that has the name in dir. It follows no link, and
-// opens only regular files.
+// Open reads the head of the marker name in dir. It follows no link, and opens only regular
+// files.
 func Open(dir *fsys.Dir, name string) (Head, fsys.Info, error) {
 	f, info, err := dir.OpenRegular(name)
 	if err != nil {

@@ -21,21 +21,21 @@ const (
 	maxRemarks = 100
 )
 
-// Missing collects what a copy leaves undone in one destination. The zero value says that
-// the copy is complete.
+// Missing collects the paths that a copy could not complete in one destination. The zero
+// value means that the copy is complete.
 type Missing struct {
 	Cut     bool // the copy ended before it had tried every file
-	Planned bool // the copy was split into shards by a plan
+	Planned bool // a plan split the copy into shards
 
-	remarks []string // about the destination or the source, and not about a path
-	list    []gap    // sorted and without duplicates, except for what was added since
-	more    int64    // paths that come after the list
+	remarks []string // failures of the destination or the source that concern no path
+	list    []gap    // sorted and without duplicates, except for the paths added since
+	more    int64    // number of paths after the list
 	seen    bool     // nothing was added since the last call of Changed
 }
 
 type gap struct{ path, cause string }
 
-// Add notes a path that is missing or wrong. The first cause of a path is kept.
+// Add adds a path that is missing or wrong. The first cause of a path is kept.
 func (m *Missing) Add(path, cause string) {
 	m.seen = false
 	path = shorten(path, maxPath)
@@ -49,7 +49,7 @@ func (m *Missing) Add(path, cause string) {
 	}
 }
 
-// Remark notes a failure that is not about a path.
+// Remark adds a failure that concerns no path.
 func (m *Missing) Remark(text string) {
 	m.seen = false
 	if text = shorten(text, maxCause); len(m.remarks) < maxRemarks && !slices.Contains(m.remarks, text) {
@@ -111,7 +111,7 @@ func (m *Missing) advice() string {
 		"removes this file when the copy is complete."
 }
 
-// shorten returns a copy of s that keeps no longer string in memory.
+// shorten returns a copy of s, so that no longer string stays in memory.
 func shorten(s string, size int) string {
 	if len(s) <= size {
 		return strings.Clone(s)

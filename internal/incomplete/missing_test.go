@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of more paths than a marker lists, the first are listed and the others are counted,
-// whatever their order was.
+// If there are more paths than a marker lists, it lists the first ones and counts the
+// others. The order of the calls makes no difference.
 func TestMissingIsBounded(t *testing.T) {
 	const paths = maxListed + 3*maxPending + 3
 	up := make([]int, paths)
@@ -31,7 +31,7 @@ func TestMissingIsBounded(t *testing.T) {
 		head, lines := written(t, &m)
 		require.EqualValues(t, paths, head.Missing, name)
 		require.Len(t, lines, maxListed+1)
-		for i, line := range lines[10:maxListed] { // which cause the first ten have depends on the order
+		for i, line := range lines[10:maxListed] { // the cause of the first ten depends on the order
 			require.Equal(t, fmt.Sprintf("'%05d': first", i+10), line, name)
 		}
 		require.Equal(t, fmt.Sprintf("and %d more", paths-maxListed), lines[maxListed])

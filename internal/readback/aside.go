@@ -10,7 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// BadPrefix begins the names of files that are not what was read.
+// BadPrefix begins the names of files whose content is not what the copy read.
 const BadPrefix = fsys.Reserved + "bad-"
 
 // setAside renames a bad file and adds its new name to the error.
@@ -33,8 +33,8 @@ func (r *run) setAside(err error, dir *fsys.Dir, name string, info fsys.Info) er
 	return fmt.Errorf("%w; it is called %s now", err, quote.Name(bad))
 }
 
-// setAside gives a bad file a name in the same directory that no reader takes for the
-// file. The directory keeps its times and its mode.
+// setAside renames a bad file in its directory, so that no reader uses it. The directory
+// keeps its times and its mode.
 func setAside(dir *fsys.Dir, name string, info fsys.Info) (bad string, err error) {
 	now, err := dir.Lstat(name)
 	if err == nil && now.ID != info.ID {

@@ -4,10 +4,10 @@
 //	lines of all trees ──jobs──▶ workers of device 1: its trees, one after the other
 //	   (merged by path)  └─────▶ workers of device 2 ...
 //
-// A job is one path. Every device has workers of its own, so that trees on different
-// devices are read at the same time. The worker that finishes a job last compares the
-// source with the trees. A bad file is renamed and reported; Run returns the paths that
-// no manifest may list.
+// A job is one path. Each device has its own workers, so trees on different devices are
+// read at the same time. The last worker to finish a job compares the source with the
+// trees. A bad file is renamed and reported; Run returns the paths that no manifest may
+// list.
 package readback
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// Options say what to read and how.
+// Options say which trees to read and how.
 type Options struct {
 	Trees     []Tree
 	Source    *Source // nil if it is not read again
@@ -34,13 +34,13 @@ type Options struct {
 	Counters  *counters.Set
 	Sheet     *timing.Sheet
 
-	// Report receives each finding, from several goroutines at the same time. For a file
-	// of a tree that cannot be read, it returns whether the tree as a whole is gone: then
-	// no more of it is read.
+	// Report receives each finding, from several goroutines at the same time. For a file of
+	// a tree that cannot be read, it returns whether the whole tree is gone. Then Run reads
+	// no more of that tree.
 	Report func(Finding) (gone bool)
 
-	// MayMove, if set, is called before a bad file is moved out of the way, which an error
-	// prevents.
+	// MayMove, if set, is called before a bad file is renamed. An error prevents the
+	// renaming.
 	MayMove func() error
 }
 
@@ -51,23 +51,23 @@ type Tree struct {
 	Place    timing.Place
 	Counters *counters.Work // the tree's part of Options.Counters.ReadBack
 
-	// Lines yields the paths in ascending order, each with its digest, which is valid
-	// until the next one.
+	// Lines yields the paths in ascending order, each with its digest. The digest is valid
+	// until the next path.
 	Lines iter.Seq2[string, []byte]
 
-	// SourceChanged reports whether the source's file was changed since it was copied to
-	// there, a file in dir. It is needed only with a Source.
+	// SourceChanged reports whether the source's file has changed since it was copied to
+	// the file there, in dir. Only a run with a Source needs it.
 	SourceChanged func(dir *fsys.Dir, there, source fsys.Info) bool
 }
 
-// Source is what the trees were copied from.
+// Source is the tree that was copied.
 type Source struct {
 	Root   *fsys.Dir
 	Device uint64
 	File   string // the name of a single file in Root, "" for a tree
 }
 
-// Finding is a file that is not shown to be good.
+// Finding is a file that Run cannot confirm as good.
 type Finding struct {
 	Tree int // index of Options.Trees; TheSource for the source
 	Path string
@@ -78,22 +78,22 @@ type Finding struct {
 // TheSource is Finding.Tree for a file of the source.
 const TheSource = -1
 
-// Kind says what is wrong with a file.
+// Kind is the kind of a finding.
 type Kind uint8
 
 // The kinds of findings.
 const (
 	Unreadable Kind = iota
-	Differs         // the file of a tree has another digest, or the source has one now
-	Changed         // the source's file was changed since it was copied
+	Differs         // the file of a tree has another digest, or the source now has another one
+	Changed         // the source's file has changed since it was copied
 )
 
 // Result is the outcome for one tree.
 type Result struct {
 	Good   int64    // files that have their digest
-	Cached int64    // of these, files that perhaps came from memory
-	Bad    []string // paths that must not be listed
-	Gone   bool     // Report has returned so
+	Cached int64    // of these, files that perhaps were read from memory
+	Bad    []string // paths that no manifest may list
+	Gone   bool     // Report has returned true
 }
 
 func (t *Result) count(n int64, cached bool) {
@@ -140,7 +140,7 @@ type run struct {
 	*Options
 	ctx    context.Context
 	linked linkedDigests
-	moving sync.Mutex // held while a bad file is renamed: its directory is changed and restored
+	moving sync.Mutex // held while a bad file is renamed, because its directory is changed and restored
 	mu     struct {
 		sync.Mutex
 		results []Result
@@ -159,7 +159,7 @@ func (r *run) isGone(tree int) (gone bool) {
 	return gone
 }
 
-// group is what is on one device.
+// group has the source and the trees on one device.
 type group struct {
 	trees  []int
 	source bool
@@ -187,13 +187,13 @@ func (r *run) groups() (list []*group) {
 	return list
 }
 
-// job is a path that is read in all trees that list it, and at the source.
+// job is a path to read in all trees that list it, and in the source.
 type job struct {
 	path   string
-	files  []file // of the trees, by their index
+	files  []file // by the index of the tree
 	source sourceFile
 	groups []*group
-	left   atomic.Int32 // groups that have not finished it
+	left   atomic.Int32 // number of groups that have not finished it
 }
 
 // file is a job's file in one tree.
@@ -252,7 +252,7 @@ func (r *run) jobs(groups []*group) iter.Seq[*job] {
 	}
 }
 
-// concerned returns the groups that have something of the job to read.
+// concerned returns the groups that have to read a file of the job.
 func concerned(groups []*group, j *job) (list []*group) {
 	for _, g := range groups {
 		reads := g.source

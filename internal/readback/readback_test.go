@@ -40,7 +40,7 @@ func (f files) lines() iter.Seq2[string, []byte] {
 		scratch := make([]byte, 32)
 		for _, path := range slices.Sorted(maps.Keys(f)) {
 			copy(scratch, digest(f[path]))
-			if !yield(path, scratch) { // valid until the next one
+			if !yield(path, scratch) { // valid until the next path
 				return
 			}
 		}
@@ -61,7 +61,7 @@ func (f files) root(t *testing.T, sys *fsys.FS) *fsys.Dir {
 	return root
 }
 
-// tree is a destination on a device that lists what lists says and holds what holds says.
+// tree returns a destination on a device, with the lines of lists and the files of holds.
 func tree(t *testing.T, sys *fsys.FS, device uint64, lists, holds files) readback.Tree {
 	t.Helper()
 	return readback.Tree{
@@ -76,7 +76,7 @@ type report struct {
 	sync.Mutex
 	found map[int]map[string]readback.Kind
 	errs  []error
-	gone  bool // to answer
+	gone  bool // the result of Report
 }
 
 func (r *report) add(f readback.Finding) bool {
@@ -110,7 +110,7 @@ func run(ctx context.Context, o *readback.Options) ([]readback.Result, *report) 
 	return results, found
 }
 
-// Each tree has lines of its own, and each finding is about the tree that it is in.
+// Each tree has its own lines, and each finding names the tree that it is in.
 func TestEachTreeIsComparedWithItsOwnLines(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, devices := range [][]uint64{{1, 1, 1}, {1, 2, 1}, {1, 2, 3}} {
@@ -136,8 +136,8 @@ func TestEachTreeIsComparedWithItsOwnLines(t *testing.T) {
 	}
 }
 
-// meeting is where readers wait for each other: all of them, or nobody goes on before the
-// time is over.
+// meeting makes readers wait for each other. No reader continues before all have arrived or
+// the time is over.
 type meeting struct {
 	sync.Mutex
 	missing int
@@ -160,8 +160,8 @@ func (m *meeting) wait() error {
 	}
 }
 
-// Trees on different devices are read at the same time, and so is the source: nobody goes
-// on before each of them has opened its first file.
+// Trees on different devices are read at the same time, and so is the source. No reader
+// continues before each has opened its first file.
 func TestDevicesAreReadAtTheSameTime(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	content := files{"a": "1", "b": "2"}
@@ -183,7 +183,7 @@ func TestDevicesAreReadAtTheSameTime(t *testing.T) {
 	require.EqualValues(t, 2, results[1].Good)
 }
 
-// What is on one device is read one after the other.
+// Files on one device are read one after the other.
 func TestOneDeviceIsReadByItsOwnWorkers(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	content := files{}
@@ -207,8 +207,8 @@ func TestOneDeviceIsReadByItsOwnWorkers(t *testing.T) {
 	require.EqualValues(t, 1, most.Load())
 }
 
-// A source that reads differently now is held against each tree, wherever it is, except
-// where the tree itself is wrong.
+// If the source has another digest now, it is compared with each tree on any device, except
+// if the file of the tree itself is wrong.
 func TestTheSourceIsComparedWithTheTrees(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	lists := files{"a": "1", "b": "2", "c": "3"}
@@ -236,7 +236,7 @@ func TestTheSourceIsComparedWithTheTrees(t *testing.T) {
 	}
 }
 
-// A source that was changed since the copy is reported, and leaves the trees as they are.
+// A source that has changed since the copy is reported, and the trees stay unchanged.
 func TestAChangedSourceLeavesTheTrees(t *testing.T) {
 	lists := files{"a": "1"}
 	one := tree(t, nil, 1, lists, lists)
@@ -250,7 +250,7 @@ func TestAChangedSourceLeavesTheTrees(t *testing.T) {
 	require.Empty(t, results[0].Bad)
 }
 
-// No more is read of a tree that is gone; others go on.
+// Run reads no more of a tree that is gone, and continues with the others.
 func TestATreeThatIsGone(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	lists := files{"a": "1", "b": "2", "c": "3"}
@@ -268,7 +268,7 @@ func TestATreeThatIsGone(t *testing.T) {
 	}
 }
 
-// A run that is stopped ends, also while the workers of one device have no more to read.
+// A stopped run ends, also while the workers of one device have nothing left to read.
 func TestStop(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	content := files{}

@@ -15,7 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// worker reads one file after the other on one device. It reaches all trees, because the
+// worker reads files one after the other on one device. It can open all trees, because the
 // last worker of a job compares the source with each of them.
 type worker struct {
 	*run
@@ -59,7 +59,7 @@ func (w *worker) work() {
 		select {
 		case j, more = <-w.group.jobs:
 		default:
-			w.clock.At(timing.Idle, timing.None) // another device has more to read
+			w.clock.At(timing.Idle, timing.None) // another device still has files to read
 			j, more = <-w.group.jobs
 		}
 		if !more {
@@ -85,7 +85,7 @@ func (w *worker) do(j *job) {
 		w.readSource(j)
 	}
 	if j.left.Add(-1) == 0 && j.source.digest != nil {
-		w.judge(j)
+		w.compareSource(j)
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *worker) differs(i int, path string, err error) {
 	w.update(i, func(t *Result) { t.Bad = append(t.Bad, path) })
 }
 
-// readSource reads the source's file for judge.
+// readSource reads the source's file for compareSource.
 func (w *worker) readSource(j *job) {
 	defer w.Counters.ReadBack.Files.Add(1)
 	path := j.path
@@ -161,9 +161,10 @@ func (w *worker) failSource(j *job, kind Kind, err error) {
 	}
 }
 
-// judge compares the source with the trees. What differs from the one read without
-// having been changed is wrong in one of the two, and it is unknown in which.
-func (w *worker) judge(j *job) {
+// compareSource compares the source with the trees. If an unchanged source file has another
+// digest than during the copy, either that reading or this one was wrong. It is unknown
+// which one.
+func (w *worker) compareSource(j *job) {
 	for i, f := range j.files {
 		if !f.good || bytes.Equal(j.source.digest, f.digest) {
 			continue
@@ -187,7 +188,7 @@ func (w *worker) judge(j *job) {
 	}
 }
 
-// open opens the regular file at path. dir is open until the next path is looked for.
+// open opens the regular file at path. dir stays open until the next call.
 func open(finder *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys.File, info fsys.Info, err error) {
 	if dir, name, err = finder.Parent(path); err != nil {
 		return nil, "", nil, info, err
@@ -199,8 +200,8 @@ func open(finder *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys
 	return dir, name, f, info, err
 }
 
-// read returns the digest of a file, which is read from its device unless another name
-// of it was.
+// read returns the digest of a file. It reads the file from its device unless it has
+// already read another name of it.
 func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info, place timing.Place) (digest []byte, cached bool, err error) {
 	read := false
 	digest, cached, err = w.linked.get(info, func() ([]byte, bool, error) {
@@ -215,12 +216,12 @@ func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info, place timing.P
 	return digest, cached, err
 }
 
-// maxLinked is how many files with several names are remembered; the names of
-// others are read each. It bounds the memory, 200 bytes a file.
+// maxLinked limits the number of files with several names whose digests are remembered.
+// Each name of further files is read. It bounds the memory: 200 bytes for each file.
 const maxLinked = 1 << 18
 
-// linkedDigests remembers what files with several names hold, so that they are
-// read once.
+// linkedDigests remembers the digests of files with several names, so that they are read
+// once.
 type linkedDigests struct {
 	mu struct {
 		sync.Mutex
@@ -235,7 +236,7 @@ type linkedDigest struct {
 	err    error
 }
 
-// get returns what read does, or has returned for another name of the file.
+// get returns the digest that read returned for another name of the file, or calls read.
 func (l *linkedDigests) get(info fsys.Info, read func() ([]byte, bool, error)) (digest []byte, cached bool, err error) {
 	if info.Nlink < 2 {
 		return read()

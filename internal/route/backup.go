@@ -14,7 +14,7 @@ import (
 
 // Backup is the directory in which a destination keeps the files that are replaced.
 type Backup struct {
-	Shown string // as the user would write it
+	Shown string // in the form in which the user would write it
 	// Parts are the names of the directories that lead to it, from the destination's
 	// directory if Outside is false, and else from the one that Open opens.
 	Parts   []string
@@ -25,15 +25,15 @@ type Backup struct {
 	fs     *fsys.FS
 }
 
-// Open opens the directory that Parts begin in, if that is outside the destination. The error
-// is fsys.ErrMoved if another directory has the path by now.
+// Open opens the directory that contains Parts, if it is outside the destination. The error
+// is fsys.ErrMoved if another directory has the path now.
 func (b *Backup) Open() (*fsys.Dir, error) {
 	dir, _, err := openSame(b.fs.OpenRoot, b.anchor, b.id)
 	return dir, err
 }
 
 // resolveBackups finds the backup directory of each destination, and refuses one that
-// cannot work: replaced files must never be among those that are read or copied.
+// cannot work. Replaced files must never be among the files that are read or copied.
 func resolveBackups(o *Options, rt *Route, src fs.FileInfo) error {
 	if o.Backup == "" {
 		return nil
@@ -59,8 +59,8 @@ func resolveBackups(o *Options, rt *Route, src fs.FileInfo) error {
 	return nil
 }
 
-// resolveBackup sets the destination's Backup and returns the absolute path of it. The
-// destination may have been made by others: no symbolic link in it is followed.
+// resolveBackup sets the destination's Backup and returns its absolute path. Another user
+// may have made the destination, so it follows no symbolic link in it.
 func (d *Destination) resolveBackup(given string) (place string, err error) {
 	rel := filepath.Clean(given)
 	d.Backup = &Backup{Shown: filepath.Join(d.Shown, given), fs: d.FS}
@@ -141,9 +141,9 @@ func (rt *Route) checkBackup(o *Options, d *Destination, place string, src fs.Fi
 	return nil
 }
 
-// checkCounterpart returns an error if the source has an entry that would be copied to the
-// path parts of the destination, or would be in the way of a directory there. Some
-// destinations fold case.
+// checkCounterpart returns an error if an entry of the source would be copied to the path
+// parts of the destination. The same holds for an entry that would be in the way of a
+// directory there. Some destinations fold case.
 func (rt *Route) checkCounterpart(parts []string) error {
 	at := rt.dir
 	for i, part := range parts {

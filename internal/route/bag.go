@@ -10,7 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// resolveBag resolves a destination that is to be a bag: the copy is written into its
+// resolveBag resolves a destination that is going to be a bag. The copy is written into its
 // payload directory.
 func resolveBag(o *Options, src fs.FileInfo, given string) (Destination, error) {
 	d := Destination{Given: given, Shown: filepath.Join(given, o.Payload), FS: o.FS}
@@ -60,7 +60,7 @@ func refuseInside(d *Destination, src fs.FileInfo) error {
 	return nil
 }
 
-// top returns the directory that nothing else may be written into.
+// top returns the directory that no other copy may write into.
 func (d *Destination) top() string {
 	if d.BagDir != "" {
 		return d.BagDir

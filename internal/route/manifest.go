@@ -11,9 +11,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// ManifestPlace resolves the value of --manifest: usual is the manifest's path below the
-// destination, with slashes; outside is its path if it is not below. Both are empty if
-// file is.
+// ManifestPlace resolves file, the value of --manifest. If the manifest is below the
+// destination, usual is its path there, with slashes. Otherwise outside is its path. Both
+// are empty if file is empty.
 func (d *Destination) ManifestPlace(file string) (usual, outside string) {
 	if file == "" {
 		return "", ""
@@ -36,8 +36,8 @@ func (d *Destination) ManifestPlace(file string) (usual, outside string) {
 	return rel, ""
 }
 
-// checkManifests refuses a --manifest that cannot work, a file's name that leaves no
-// space for its manifest's, and manifests that would replace what is copied.
+// checkManifests refuses a --manifest that cannot work, a file whose name is too long to
+// add the suffix of a manifest, and manifests that would replace copied files.
 func checkManifests(o *Options, rt *Route, src fs.FileInfo) error {
 	switch {
 	case o.Manifest == "":
@@ -68,7 +68,7 @@ func checkManifests(o *Options, rt *Route, src fs.FileInfo) error {
 	return nil
 }
 
-// manifests are the paths of the destination's manifests.
+// manifests returns the paths of the destination's manifests.
 func (d *Destination) manifests(o *Options) (paths []string) {
 	switch {
 	case filepath.IsAbs(o.Manifest):
@@ -86,8 +86,8 @@ func (d *Destination) manifests(o *Options) (paths []string) {
 	return paths
 }
 
-// checkManifest refuses a manifest of d at path where it would replace the source or a
-// destination, or be in the source or in a journal.
+// checkManifest refuses a manifest of d at path if it would replace the source or a
+// destination, or if it would be in the source or in a journal.
 func (rt *Route) checkManifest(o *Options, d *Destination, path string, src fs.FileInfo) error {
 	refuse := func(why string) error {
 		if o.Manifest != "" {

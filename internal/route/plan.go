@@ -8,8 +8,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// PlanDir resolves the directory of a plan, which need not exist. It refuses one that is the
-// source or a destination, or is inside one: a task would copy it, or write into it.
+// PlanDir resolves the directory of a plan, which need not exist. It refuses a directory
+// that is the source or a destination, or is inside one. A task would copy it, or write
+// into it.
 func (rt *Route) PlanDir(given string) (dir string, err error) {
 	refuse := func(why string) error { return failure.Refuse("plan directory %s %s", quote.Name(given), why) }
 	if given == "" {

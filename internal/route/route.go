@@ -1,9 +1,9 @@
-// Package route resolves the source and the destinations of a copy, and refuses what
-// cannot work or is dangerous. It changes nothing.
+// Package route resolves the source and the destinations of a copy, and refuses
+// combinations that cannot work or are dangerous. It changes nothing.
 //
-// Paths are taken as the system takes them: ".." behind a symbolic link leaves the
-// link's target. Places are compared by device and inode as far as they exist, so
-// neither links nor case hide that two are the same.
+// Paths mean the same as for the system: ".." behind a symbolic link leaves the link's
+// target. Existing directories are compared by device and inode, so links and case cannot
+// hide that two paths lead to the same one.
 package route
 
 import (
@@ -19,21 +19,22 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// Options say what is copied where.
+// Options say which source is copied to which destinations.
 type Options struct {
 	Source   string   // a directory or a regular file
 	Targets  []string // at least one
 	Hashes   []hash.Algorithm
 	Manifest string // the value of --manifest; "" for the usual name in each destination
 	Backup   string // the value of --backup-dir; "" if replaced files are not kept
-	Filtered bool   // parts of the source are left out
-	// Payload is the directory in each target that is written, if each is to be a bag; "" if
-	// not.
+	Filtered bool   // filters leave out parts of the source
+	// Payload is the directory in each target that is written, if each is going to be a
+	// bag. Otherwise it is "".
 	Payload string
-	FS      *fsys.FS // nil for the system's own
+	FS      *fsys.FS // nil for the system's files
 }
 
-// Route is the result: which directory is read, which are written, under which name.
+// Route is the result: the directory to read, the directories to write, and the names in
+// them.
 type Route struct {
 	Name         string // the name of a single file in the source's directory; "" for a tree
 	Destinations []Destination
@@ -43,20 +44,20 @@ type Route struct {
 	fs  *fsys.FS
 }
 
-// Destination is one target before anything is done to it.
+// Destination describes one target before the copy changes it.
 type Destination struct {
-	Given  string // as the user named it
-	Shown  string // Dir as the user would write it
+	Given  string // the path that the user gave
+	Shown  string // Dir in the form in which the user would write it
 	Dir    string // the directory that is written, absolute and without symbolic links as far as it exists
 	Name   string // the file's name in it; "" for a tree
-	BagDir string // the root of the bag that Dir is the payload of; "" if there is no bag to make
+	BagDir string // the root of the bag that has Dir as its payload; "" if no bag is made
 	Exists bool   // Dir exists
 	Anchor string // the nearest directory of Dir that exists
 	Backup *Backup
 	FS     *fsys.FS
 
 	id     fsys.ID
-	closed error // why Dir exists and cannot be opened
+	closed error // why an existing Dir cannot be opened
 }
 
 // Resolve resolves the paths. The error is a *failure.RefusedError.
@@ -125,7 +126,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (Dest
 	info, err := os.Stat(given)
 	dangling := false
 	if errors.Is(err, fs.ErrNotExist) {
-		link, lerr := os.Lstat(given) // another run may have made a directory meanwhile
+		link, lerr := os.Lstat(given) // another run may have made a directory since
 		dangling = lerr == nil && link.Mode()&fs.ModeSymlink != 0
 	}
 	switch {
@@ -153,7 +154,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (Dest
 		}
 		d.Name = filepath.Base(o.Source)
 	case single:
-		// Not filepath.Dir, which takes "link/.." for nothing.
+		// Not filepath.Dir, which removes "link/.." from the path.
 		if d.Shown, d.Name = filepath.Split(given); d.Shown == "" {
 			d.Shown = "."
 		}
@@ -168,7 +169,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (Dest
 	if err != nil {
 		return d, failure.Refuse("destination %s: %s", quote.Name(given), Reason(err))
 	}
-	// Windows says of "file\\" that there is none, and it is found without the slash.
+	// Windows reports "file\\" as missing, but finds it without the slash.
 	if info, err := os.Stat(anchor); err == nil && !info.IsDir() {
 		return d, failure.Refuse("destination %s: %s is not a directory", quote.Name(given), quote.Name(anchor))
 	}
@@ -182,8 +183,8 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (Dest
 	return d, err
 }
 
-// SourcePath returns the source's absolute path without symbolic links, as an interrupted
-// run and the next one both name it.
+// SourcePath returns the source's absolute path without symbolic links. An interrupted run
+// and the next one name the source by it.
 func (rt *Route) SourcePath() (string, error) {
 	dir, err := filepath.Abs(rt.dir)
 	if err == nil {
@@ -192,8 +193,8 @@ func (rt *Route) SourcePath() (string, error) {
 	return filepath.Join(dir, rt.Name), err
 }
 
-// OpenSource opens the source's directory, which may grant search alone if a single file
-// is copied. The error is fsys.ErrMoved if another directory has the path by now.
+// OpenSource opens the source's directory. To copy a single file, search permission is
+// enough. The error is fsys.ErrMoved if another directory has the path now.
 func (rt *Route) OpenSource() (*fsys.Dir, fsys.Info, error) {
 	open := rt.fs.OpenRoot
 	if rt.Name != "" {
@@ -203,7 +204,7 @@ func (rt *Route) OpenSource() (*fsys.Dir, fsys.Info, error) {
 }
 
 // Open opens the destination's directory, which exists. The error is fsys.ErrMoved if
-// another directory has the path by now.
+// another directory has the path now.
 func (d *Destination) Open() (*fsys.Dir, error) {
 	if d.closed != nil {
 		return nil, d.closed
@@ -228,8 +229,8 @@ func openSame(open func(string) (*fsys.Dir, error), path string, id fsys.ID) (*f
 	return d, info, nil
 }
 
-// identityOf returns the identity of the directory, which shows whether another one is in
-// its place when it is used. It opens the directory, because that may mount another one.
+// identityOf returns the identity of the directory, which later shows whether another
+// directory has replaced it. It opens the directory, because that may mount another one.
 func identityOf(sys *fsys.FS, dir string) (fsys.ID, error) {
 	d, err := sys.OpenLookup(dir)
 	if err != nil {
@@ -271,7 +272,7 @@ func anchorOf(path string) (anchor, rest string, err error) {
 		for len(p) > 0 && os.IsPathSeparator(p[len(p)-1]) {
 			p = p[:len(p)-1]
 		}
-		// Windows says of a path through a file that it does not exist.
+		// Windows reports a path through a file as missing.
 		if info, err := os.Stat(p); err == nil && !info.IsDir() {
 			return "", "", errors.New(quote.Name(p) + " is not a directory")
 		}
@@ -302,5 +303,5 @@ func endsInSlash(path string) bool {
 	return path != "" && os.IsPathSeparator(path[len(path)-1])
 }
 
-// Reason is the text of an error about a path that the message already names.
+// Reason is the text of an error about a path that the message already contains.
 func Reason(err error) string { return quote.Text(fsys.BareError(err).Error()) }

@@ -23,7 +23,7 @@ func TestResolveRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(at("file2"), nil, 0o644))
 	links := os.Symlink(at("src", "sub"), at("into-src")) == nil
 	if _, err := os.Lstat(at("into-src")); err != nil {
-		links = false // Wine takes the call, and makes none
+		links = false // Wine accepts the call, but makes no link
 	}
 	if links {
 		require.NoError(t, os.Symlink(at("nothing"), at("dangling")))
@@ -101,7 +101,7 @@ func TestResolveAccepts(t *testing.T) {
 	}{
 		{at("src"), at("new", "deep"), at("new", "deep"), "", false},
 		{at("src"), at("other"), at("other"), "", true},
-		{at("src"), dir, dir, "", true}, // the source is in it, which is another thing
+		{at("src"), dir, dir, "", true}, // the destination contains the source, which is allowed
 		{at("src"), at("src-2"), at("src-2"), "", true},
 		{at("file"), at("other"), at("other"), "file", true},
 		{at("file"), at("other", "name"), at("other"), "name", true},
