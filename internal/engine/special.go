@@ -46,7 +46,8 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return nil
 	}
 	name := p.name
-	if p.exists || e.kind != fsys.Symlink {
+	late := r.task != nil && r.opts.Policy == PolicyNever // no later attempt would complete its metadata
+	if p.exists || e.kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}
 	err := p.target.catalog.BeforeChange(e.manifestPath(p))
