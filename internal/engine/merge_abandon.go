@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -19,7 +20,7 @@ import (
 // and the empty directories that they made, and removes the mark of the plan. Files that were
 // copied stay. Previous manifests get their names back if no task has begun. Otherwise they stay
 // aside, because files that they list may be replaced: the next copy finds them there and
-// compares what they list.
+// compares what they list. A destination that cannot be reached does not keep the others.
 func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error) {
 	if s.Shards, err = o.Plan.Progress(ctx); err != nil {
 		return o.planError(ctx, err)
@@ -39,14 +40,34 @@ func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error)
 		return o.planError(ctx, err)
 	}
 	ids := o.Plan.TempIDs(s.Shards)
+	var failed []error
 	for i, given := range o.Copy.Targets {
 		a := &abandoning{options: o, target: i, given: given, ids: ids, merging: merging, untouched: s.Shards.Count(shard.NotBegun) == len(s.Shards)}
 		if err := a.run(ctx); err != nil {
-			return err
+			failed = append(failed, err)
 		}
 		s.Removed += a.removed
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
-	return nil
+	return o.notAbandoned(failed)
+}
+
+// notAbandoned returns what the failures of destinations mean: one that is lost does not keep the
+// others closed to other copies. It is a refusal only if the plan is abandoned nowhere.
+func (o *MergeOptions) notAbandoned(failed []error) error {
+	switch len(failed) {
+	case 0:
+		return nil
+	case len(o.Copy.Targets):
+		return failed[0]
+	}
+	text := make([]string, len(failed))
+	for i, err := range failed {
+		text[i] = err.Error()
+	}
+	return errors.New(strings.Join(text, "; ") + "; the other destinations are open to other copies")
 }
 
 // abandoning ends a plan at one destination.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -414,6 +415,33 @@ func TestAnAbandonedPlanIsInNoWay(t *testing.T) {
 			treetest.Compare(t, one, dst, treetest.Options{Root: true})
 		})
 	}
+}
+
+// A destination that is lost does not keep the others closed to other copies when the plan is
+// abandoned.
+func TestALostDestinationDoesNotKeepAPlan(t *testing.T) {
+	targets := []string{"one", "two", "three"}
+	c := newMergeCase(t, planTree())
+	s := c.plan(2, targets)
+	abandon := func() error {
+		o, err := OptionsOfPlan(s.Plan)
+		require.NoError(t, err)
+		_, err = Merge(t.Context(), &MergeOptions{Plan: s, Copy: o, Abandon: true}, &counters.Set{})
+		return err
+	}
+	lost := filepath.Join(c.base, "split", "one")
+	require.NoError(t, os.RemoveAll(lost))
+	for range 2 {
+		err := abandon()
+		require.ErrorContains(t, err, lost)
+		_, refused := errors.AsType[*failure.RefusedError](err)
+		require.False(t, refused, "something was written")
+		for _, open := range []string{"two", "three"} {
+			require.NoFileExists(t, filepath.Join(c.base, "split", open, ".sealift-journal"))
+		}
+	}
+	_, err := Run(t.Context(), c.at("split", targets[1:]), &counters.Set{})
+	require.NoError(t, err)
 }
 
 // A plan is not abandoned while one of its tasks is at work.
