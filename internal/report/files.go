@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// Limits of the list of files. Together with the tables beside it, a page needs less than
-// 16 MiB, however large the tree is.
+// Limits of the list of files. With the other tables, a page needs less than 16 MiB for a
+// tree of any size.
 const (
-	maxFiles     = 50_000   // entries that a page lists; more are too many for a browser
-	maxFileBytes = 10 << 20 // of their names and digests: 200 bytes for each of so many entries
+	maxFiles     = 50_000   // entries that a page lists; a browser cannot show more
+	maxFileBytes = 10 << 20 // of their names and digests: 200 bytes for each entry
 	chunkSize    = 256 << 10
 )
 
 // File is one entry of a tree.
 type File struct {
 	Path    string
-	Kind    string // "" for a regular file, else what it is
+	Kind    string // "" for a regular file, otherwise the type
 	Size    int64  // bytes; -1 if unknown
 	Mtime   time.Time
 	Digests [][]byte // one for each of Page.Digests, nil where there is none
 	Results []string // one for each destination, or one for all; "" where there is none
 }
 
-// Files collects the entries of a run, in any order. It keeps them while they are few
-// enough to be listed, and counts them always. It is used from one goroutine at a time.
+// Files collects the entries of a run, in any order, and counts them. It keeps their
+// records while the page can list them all. One goroutine uses it at a time.
 type Files struct {
 	Sizes Histogram
 	Ages  Histogram
 
 	begun  time.Time
 	files  int64 // entries added
-	full   bool  // there were too many to list; nothing is kept
+	full   bool  // there were too many to list; no record is kept
 	kept   int64 // bytes in chunks
 	chunks [][]byte
 	index  []location
 
-	texts   []string         // that are used as results
+	texts   []string         // the texts of results
 	textIDs map[string]uint8 // their indexes
 }
 
@@ -48,12 +48,13 @@ type location struct {
 	offset uint32
 }
 
-// NewFiles returns an empty list for a run that began at a time, from which ages count.
+// NewFiles returns an empty list for a run that began at a time. Ages are relative to that
+// time.
 func NewFiles(begun time.Time) *Files {
 	return &Files{begun: begun, Sizes: newHistogram(sizeClasses), Ages: newHistogram(ageClasses), textIDs: map[string]uint8{}}
 }
 
-// Add adds an entry. It keeps nothing of f.
+// Add adds an entry. It does not keep f.
 func (l *Files) Add(f *File) {
 	l.files++
 	if f.Kind == "" && f.Size >= 0 {
@@ -68,7 +69,7 @@ func (l *Files) Add(f *File) {
 	l.append(f, false)
 }
 
-// Mark adds a result to an entry that is, or will be, added: something is wrong with it.
+// Mark adds a result to an entry that was or will be added: the entry has a problem.
 func (l *Files) Mark(path, result string) {
 	if len(l.index) >= 2*maxFiles {
 		l.drop()
@@ -137,8 +138,8 @@ func appendText(b []byte, text string) []byte {
 	return append(b, text...)
 }
 
-// textID returns the number of a text. There are few of them, because results are words
-// of the program and not of the tree; all beyond the 255th are the same.
+// textID returns the number of a text. There are few texts, because results come from the
+// program and not from the tree. All texts beyond the 255th have the same number.
 func (l *Files) textID(text string) uint8 {
 	id, known := l.textIDs[text]
 	switch {
@@ -156,14 +157,14 @@ func (l *Files) textID(text string) uint8 {
 	return id
 }
 
-// record is one that was read again.
+// record is a record that was decoded.
 type record struct {
 	File
 	path []byte
 	mark bool
 }
 
-// decoder takes a record apart.
+// decoder decodes a record.
 type decoder struct{ b []byte }
 
 func (d *decoder) bytes() []byte {
@@ -187,7 +188,7 @@ func (d *decoder) number() int64 {
 
 func (l *Files) at(at location) decoder { return decoder{l.chunks[at.chunk][at.offset:]} }
 
-// read reads a record. Its slices are used again by the next call with r.
+// read reads a record. The next call with r uses its slices again.
 func (l *Files) read(at location, r *record) {
 	d := l.at(at)
 	r.Digests, r.Results, r.Mtime = r.Digests[:0], r.Results[:0], time.Time{}
@@ -207,14 +208,14 @@ func (l *Files) read(at location, r *record) {
 	}
 }
 
-// entry is one entry with all that was added about it.
+// entry is one entry with all its records.
 type entry struct {
 	File
 	marks []string
 }
 
-// each calls yield for each entry in the order of the paths. The entry is the caller's
-// until yield returns.
+// each calls yield for each entry, in the order of the paths. The entry is valid until
+// yield returns.
 func (l *Files) each(yield func(*entry)) {
 	slices.SortStableFunc(l.index, func(a, b location) int {
 		da, db := l.at(a), l.at(b)
@@ -237,7 +238,7 @@ func (l *Files) each(yield func(*entry)) {
 	}
 }
 
-// merge adds a record of the same path: a mark, or what a further manifest lists.
+// merge adds a record of the same path: a mark, or the line of another manifest.
 func (e *entry) merge(r *record) {
 	if r.mark {
 		if !slices.Contains(e.marks, r.Results[0]) {

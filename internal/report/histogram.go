@@ -7,7 +7,7 @@ type Histogram struct {
 	bytes   []int64
 }
 
-// class has the numbers below a limit that no earlier class has.
+// class contains the numbers below its limit that no earlier class contains.
 type class struct {
 	below int64
 	label string
@@ -48,7 +48,8 @@ func newHistogram(classes []class) Histogram {
 	return Histogram{classes, make([]int64, len(classes)), make([]int64, len(classes))}
 }
 
-// add counts a file of some bytes by n. The last class has what is in no other.
+// add counts a file of some bytes by n. The last class has all numbers that no other class
+// has.
 func (h *Histogram) add(n, bytes int64) {
 	i := 0
 	for i < len(h.classes)-1 && n >= h.classes[i].below {

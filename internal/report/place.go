@@ -13,20 +13,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// generator marks a page as a report, which a later report may replace. It is in the
-// first bytes of the page.
+// generator marks a page as a report, so that a later report may replace it. The mark is in
+// the first bytes of the page.
 const (
 	generator     = `<meta name="generator" content="Sealift report">`
 	generatorZone = 512 // bytes at the beginning
 )
 
-// Place is where a report will be.
+// Place is the path of a report to write.
 type Place struct {
-	Path string // as the user named it
+	Path string // as the user gave it
 
 	fs        *fsys.FS
 	dir, name string
-	had       *fsys.Info // of the report that is there; nil if there is none
+	had       *fsys.Info // the existing report; nil if there is none
 }
 
 var (
@@ -34,9 +34,9 @@ var (
 	errExchanged = errors.New("another process has created or changed it since the run began")
 )
 
-// Open finds the place of a report, and returns an error if a file is there that is not
-// a report. It writes nothing. The directory need not exist yet. sys is nil for the system's
-// own files.
+// Open finds the place of a report, and returns an error if a file exists there that is not
+// a report. It writes nothing. The directory need not exist yet. sys is nil for the
+// system's files.
 func Open(sys *fsys.FS, path string) (*Place, error) {
 	absolute, err := fsys.AbsolutePath(path)
 	if err != nil {
@@ -59,13 +59,13 @@ func Open(sys *fsys.FS, path string) (*Place, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	p.had, err = p.look(dir)
+	p.had, err = p.existing(dir)
 	return p, err
 }
 
-// look returns what has the name of the report, nil if nothing has. It is an error if
-// that is not a report.
-func (p *Place) look(dir *fsys.Dir) (*fsys.Info, error) {
+// existing returns the report that has the name, or nil if the name does not exist. Another
+// kind of file is an error.
+func (p *Place) existing(dir *fsys.Dir) (*fsys.Info, error) {
 	info, err := dir.Lstat(p.name)
 	if fsys.NoSuchFile(err) {
 		return nil, nil //nolint:nilnil // nothing is there
@@ -92,8 +92,8 @@ func (p *Place) look(dir *fsys.Dir) (*fsys.Info, error) {
 	return &info, nil
 }
 
-// Inside reports whether the place is the directory dir or below it, by identity and not
-// by name.
+// Inside reports whether the place is the directory dir or below it. It compares
+// identities, not names.
 func (p *Place) Inside(dir string) (bool, error) {
 	root, err := os.Stat(dir)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Place) Below(dir string) string {
 	return path
 }
 
-// below goes up from the nearest directory that exists.
+// below climbs from the nearest directory that exists.
 func (p *Place) below(root fs.FileInfo) (path string, inside bool, err error) {
 	dir, rest := p.dir, p.name
 	for {
@@ -152,8 +152,8 @@ func (p *Place) Is(file string) bool {
 	return err == nil && os.SameFile(have, mine)
 }
 
-// Write writes a report by calling render, and makes its directory if that does not exist.
-// The report is complete, synced and has its name, or else what was there stays.
+// Write writes a report by calling render, and makes its directory if necessary. The report
+// is complete and synced before it gets its name; otherwise the existing file stays.
 func (p *Place) Write(render func(io.Writer) error) error {
 	if err := os.MkdirAll(p.dir, 0o777); err != nil { //nolint:gosec // the umask decides
 		return err
@@ -188,7 +188,8 @@ func (p *Place) Write(render func(io.Writer) error) error {
 	return dir.Sync()
 }
 
-// commit gives the page its name, if that is as Open has found it.
+// commit renames the page to its name, if the existing file is still the one that Open
+// found.
 func (p *Place) commit(dir *fsys.Dir, page *fsys.Pending) error {
 	if p.had == nil {
 		err := page.Commit(p.name)
@@ -197,7 +198,7 @@ func (p *Place) commit(dir *fsys.Dir, page *fsys.Pending) error {
 		}
 		return err
 	}
-	switch now, err := p.look(dir); {
+	switch now, err := p.existing(dir); {
 	case err != nil:
 		return err
 	case now == nil || !now.SameState(*p.had):

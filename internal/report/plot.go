@@ -13,10 +13,10 @@ import (
 )
 
 // plot is a picture of samples. Lines have coordinates from 0 to plotScale in both
-// directions, everything else is placed in percent, so that texts keep their size when
-// the picture is stretched.
+// directions. Everything else is placed in percent, so that texts keep their size when the
+// browser stretches the picture.
 type plot struct {
-	Text   string // for those who do not see the picture
+	Text   string // the description for users who cannot see the picture
 	Lines  []plotLine
 	Bands  []band
 	X, Y   []axisTick
@@ -26,7 +26,7 @@ type plot struct {
 const plotScale = 1000
 
 type plotLine struct {
-	Name   string // fit to be shown
+	Name   string // quoted for the page
 	Style  int    // from 1
 	Points string
 	Speed  string // in words
@@ -34,7 +34,7 @@ type plotLine struct {
 
 type band struct {
 	X, Width string // in percent
-	Name     string // "" where there is no space for it
+	Name     string // "" if there is no space for it
 	Shaded   bool
 }
 
@@ -43,10 +43,11 @@ type axisTick struct {
 	Text string
 }
 
-// styles is how many kinds of lines the style sheet tells apart, in black and white too.
+// styles is the number of line styles that a reader can distinguish, in black and white
+// too.
 const styles = 6
 
-// plot draws the samples; nil if there is nothing to see.
+// plot draws the samples; it returns nil if there is nothing to show.
 func (s *Samples) plot() *plot {
 	if s == nil || len(s.ends) < leastPoints {
 		return nil
@@ -100,7 +101,7 @@ func seconds(d time.Duration) string {
 	return units.Clock(d)
 }
 
-// clock writes a moment of a run that took total.
+// clock formats a moment of a run that needed total.
 func clock(d, total time.Duration) string {
 	if total < time.Minute {
 		tenths := strconv.FormatFloat(d.Seconds(), 'f', 1, 64)
@@ -138,9 +139,9 @@ func (s *Samples) points(series int, total time.Duration, highest float64) strin
 	return strings.TrimSpace(sb.String())
 }
 
-// addBands shows the phases behind the lines.
+// addBands adds the phases behind the lines.
 func (p *plot) addBands(phases []phase, total time.Duration) {
-	const leastNamed = 0.15 // of the width: the longest name fits a telephone
+	const leastNamed = 0.15 // fraction of the width: the longest name fits on a phone
 	var texts []string
 	for i, ph := range phases {
 		end := total

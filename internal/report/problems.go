@@ -7,13 +7,13 @@ const (
 	maxProblemBytes = 2 << 20 // of these paths
 )
 
-// Problem is one thing that went wrong, or that a person should know.
+// Problem is one failure, or an event that a person should know about.
 type Problem struct {
 	Kind   string // "failure", "mismatch", "conflict", "warning"
-	Path   string // "" if it is about no entry
+	Path   string // "" if it does not concern an entry
 	Target string // the destination or the tree concerned; "" for the source or all
-	Cause  string // what it has in common with others: the stage and the error
-	Note   string // what is special about this one; perhaps ""
+	Cause  string // the part that it has in common with others: the stage and the error
+	Note   string // the details of this problem; may be ""
 }
 
 // Problems groups the problems of a run by their causes.
@@ -36,7 +36,7 @@ type Group struct {
 // ProblemPath is one path of a group.
 type ProblemPath struct{ Path, Note string }
 
-// otherCauses is the cause of the groups for what is too much.
+// otherCauses is the cause of the groups that collect problems beyond the limit.
 const otherCauses = "other causes"
 
 // Add adds a problem.
@@ -68,7 +68,7 @@ func (p *Problems) Add(x Problem) {
 // Groups returns the groups in the order of their first problems.
 func (p *Problems) Groups() []*Group { return p.groups }
 
-// More is how many problems of the group have a path that is not listed.
+// More returns how many paths of the group are not listed.
 func (g *Group) More() int64 {
 	if len(g.Paths) == 0 {
 		return 0

@@ -1,12 +1,11 @@
 // Package report writes the HTML report of a run: one page that needs no other file, no
 // network and no script, for people to read, print and sign.
 //
-// The caller fills a [Page] and calls [Page.Write]. While the run is under way, [Files],
-// [Problems] and [Samples] collect what the page shows, each within a fixed amount of
-// memory. [Open] finds the place of the page before the run, and [Place.Write] puts it
-// there afterwards.
+// The caller fills a [Page] and calls [Page.Write]. During the run, [Files], [Problems] and
+// [Samples] collect the content of the page, each within a fixed amount of memory. [Open]
+// finds the place of the page before the run, and [Place.Write] writes it there afterwards.
 //
-// Names and texts from elsewhere are given as they are. The page quotes and escapes them.
+// The caller passes names and other texts unchanged. The page quotes and escapes them.
 package report
 
 import (
@@ -24,28 +23,28 @@ type Page struct {
 	Totals  []Fact
 	Trees   []Tree // the source first
 	Samples *Samples
-	Shares  []Share // what the run has waited for, the largest first
+	Shares  []Share // the places that the run waited for, the largest share first
 	Stages  []Stage
 	Files   *Files
 	// Problems come in the order of their first reports.
 	Problems *Problems
 
-	// Digests are the names of those that the files have, in the order of [File.Digests].
+	// Digests are the names of the files' digests, in the order of [File.Digests].
 	Digests []string
-	// AppendDigest appends a digest as it is written in a manifest.
+	// AppendDigest appends a digest in the form of a manifest.
 	AppendDigest func(b []byte, index int, digest []byte) []byte
 	// Elsewhere says where the files are listed if the page does not list them.
 	Elsewhere string
 }
 
-// Fact is one row of a list: a label, and a text. Key and Value let programs compare a
-// number with the JSON output: Key is its path there, and Value is what it has there.
+// Fact is one row of a list: a label and a text. With Key and Value, programs can compare a
+// number with the JSON output: Key is its path there, and Value its value there.
 type Fact struct {
 	Label, Text string
 	Key, Value  string   // both empty, or neither
 	Name        bool     // the text is a name or a digest
-	Words       []string // of a command line, instead of Text; lines break between them
-	Bad         bool     // the text is bad news
+	Words       []string // words of a command line, instead of Text; lines break between them
+	Bad         bool     // the text reports a problem
 }
 
 // Tree is the source or a destination.
@@ -61,7 +60,7 @@ type Share struct {
 	Part  float64 // from 0 to 1
 }
 
-// Stage is what a run has spent with one thing at one place.
+// Stage is the time that a run spent on one activity at one place.
 type Stage struct {
 	Stage, Place, Time, Size, Rate, Operations string
 }

@@ -16,7 +16,7 @@ import (
 // begun is when the runs of these tests begin.
 var begun = time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 
-// example is a page with a bit of everything, and the names.
+// example returns a page with all kinds of content, and the names in it.
 func example(names ...string) *Page {
 	files := NewFiles(begun)
 	for i, name := range names {
@@ -45,8 +45,8 @@ func text(t *testing.T, p *Page) string {
 	return b.String()
 }
 
-// Names come from cards and from the network. Nothing of them is markup, moves the text
-// around or hides.
+// Names come from cards and from the network. They cannot add markup, move text, or hide
+// it.
 func TestHostileNamesAreHarmless(t *testing.T) {
 	long := strings.Repeat("long/", 819)
 	hostile := []string{
@@ -94,7 +94,7 @@ func TestResultsAtSeveralDestinations(t *testing.T) {
 	require.Empty(t, resultText(nil))
 }
 
-// Above the limit, the page has the problems and the totals, and names the manifest.
+// Above the limit, the page shows the problems and the totals, and names the manifest.
 func TestTooManyFilesAreNotListed(t *testing.T) {
 	p := example()
 	for range maxFiles {
@@ -164,7 +164,7 @@ func TestProblemsAreGroupedAndBounded(t *testing.T) {
 	require.Equal(t, Group{Kind: "warning", Cause: otherCauses, Count: maxGroups}, Group{p.Groups()[maxGroups].Kind, "", p.Groups()[maxGroups].Cause, p.Groups()[maxGroups].Count, nil})
 }
 
-// However long a run is, the picture has some hundreds of points and no byte is lost.
+// For a run of any length, the picture has some hundreds of points and no byte is lost.
 func TestSamplesKeepAllBytesInBoundedMemory(t *testing.T) {
 	s := NewSamples([]string{"a", "b"})
 	now, total := time.Duration(0), int64(0)
@@ -263,7 +263,7 @@ func TestPlaceReplacesOnlyAReport(t *testing.T) {
 	require.ErrorContains(t, write(), "name of a file is missing")
 }
 
-// What appears at the place while the run is under way stays.
+// A file that appears at the place during the run stays.
 func TestPlaceDoesNotReplaceWhatAppears(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.html")
@@ -301,8 +301,8 @@ func TestPlaceKnowsWhereItIs(t *testing.T) {
 	}
 }
 
-// The example in the documentation looks as reports do now. After a change of the page,
-// record it again.
+// The example in the documentation is equal to a current report. After a change of the
+// page, record it again.
 func TestTheExampleIsOfThisPage(t *testing.T) {
 	example, err := os.ReadFile("../../docs/report-example.html")
 	require.NoError(t, err)

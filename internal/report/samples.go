@@ -6,18 +6,18 @@ import (
 
 const (
 	drawnPoints = 120                   // of each line at most; more are noise
-	leastPoints = 4                     // fewer make no picture
+	leastPoints = 4                     // fewer do not make a picture
 	maxPoints   = 480                   // that are kept
 	FirstStep   = 50 * time.Millisecond // between two samples, at first
-	leastSpell  = time.Second           // shorter ones say nothing of a device's speed
-	// leastSpells is how many of them a run lasts at least, or else the slowest says no more
-	// than the average.
+	leastSpell  = time.Second           // a shorter one does not show the speed of a device
+	// leastSpells is the least length of a run in spells. In a shorter run, the slowest
+	// speed is hardly different from the average.
 	leastSpells = 3
 )
 
 // Samples records how many bytes each of several series had at each moment of a run. When
-// there are too many samples, it joins each two, so its memory does not grow. It is used
-// from one goroutine at a time.
+// there are too many samples, it joins each two, so its memory does not grow. One goroutine
+// uses it at a time.
 type Samples struct {
 	names  []string
 	step   time.Duration // between two samples
@@ -28,7 +28,7 @@ type Samples struct {
 	rest   []int64       // bytes since then
 }
 
-// phase is what the run was busy with from a moment on.
+// phase is the activity of the run from a moment on.
 type phase struct {
 	name string
 	from time.Duration
@@ -39,8 +39,8 @@ func NewSamples(names []string) *Samples {
 	return &Samples{names: names, step: FirstStep, rest: make([]int64, len(names))}
 }
 
-// Add adds bytes that the series have got since the last call, at a time after the
-// beginning of the run, and what the run is busy with since then. last ends the recording.
+// Add adds the bytes that the series have got since the last call, at a time after the
+// beginning of the run. It also sets the phase from then on. last ends the recording.
 func (s *Samples) Add(now time.Duration, phaseName string, bytes []int64, last bool) {
 	if n := len(s.phases); n == 0 || s.phases[n-1].name != phaseName {
 		s.phases = append(s.phases, phase{phaseName, s.taken})

@@ -24,8 +24,8 @@ var styleText string
 //go:embed filter.js
 var scriptText string
 
-// pageTemplate has the page in two parts, before and after the rows of the files. Rows
-// are written without it, because there may be many.
+// pageTemplate has the page in two parts, before and after the rows of the files. Rows are
+// written without the template, because there may be many.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"grouped": units.Grouped,
 	"size":    units.Size,
@@ -36,7 +36,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"count":   units.Plural,
 }).Parse(pageText))
 
-// view is what the template shows.
+// view is the data of the template.
 type view struct {
 	Page       *Page
 	Title      string
@@ -63,8 +63,8 @@ type histogramView struct {
 	Bars           []bar
 }
 
-// Write writes the page. It can be called again, for example without the files if they do
-// not fit: see [Page.WithoutFiles].
+// Write writes the page. The caller may call it again, for example without the files if
+// they do not fit: see [Page.WithoutFiles].
 func (p *Page) Write(w io.Writer) error {
 	v := p.view()
 	if err := pageTemplate.ExecuteTemplate(w, "head", v); err != nil {
@@ -78,7 +78,7 @@ func (p *Page) Write(w io.Writer) error {
 	return pageTemplate.ExecuteTemplate(w, "tail", v)
 }
 
-// WithoutFiles makes the page leave out the list of files, for a reason.
+// WithoutFiles removes the list of files from the page and gives the reason.
 func (p *Page) WithoutFiles(reason string) {
 	p.Files.drop()
 	p.Elsewhere = reason
@@ -121,7 +121,7 @@ func (p *Page) view() *view {
 	return v
 }
 
-// capital is a sentence with its first letter in upper case.
+// capital returns a sentence with its first letter in upper case.
 func capital(sentence string) string {
 	if sentence == "" {
 		return ""
@@ -129,22 +129,22 @@ func capital(sentence string) string {
 	return strings.ToUpper(sentence[:1]) + sentence[1:]
 }
 
-// sourceHash is how a content security policy names a style sheet or a script.
+// sourceHash returns the name of a style sheet or a script in a content security policy.
 func sourceHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// pageFoot is the style sheet for paper that has the name of the file at the foot of each
-// page.
+// pageFoot returns the style sheet for paper, which puts the file's name at the foot of
+// each page.
 func pageFoot(name string) string {
 	return `@page { margin: 15mm 14mm 18mm; ` +
 		`@bottom-left { font: 8pt system-ui, sans-serif; content: ` + cssString(quote.Plain(name)) + `; } ` +
 		`@bottom-right { font: 8pt system-ui, sans-serif; content: "page " counter(page) " of " counter(pages); } }` + "\n"
 }
 
-// cssString quotes a text for a style sheet within HTML: all but letters and digits are
-// escaped by their numbers.
+// cssString quotes a text for a style sheet within HTML. It escapes all characters except
+// letters and digits by their numbers.
 func cssString(text string) string {
 	const longest = 120 // characters; more do not fit the paper
 	var sb strings.Builder
@@ -212,7 +212,7 @@ func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 	return append(b, "</td></tr>\n"...)
 }
 
-// resultText joins the results at all destinations: one word where they are equal.
+// resultText joins the results at all destinations. Equal results become one word.
 func resultText(results []string) string {
 	var parts []string
 	equal := true
@@ -228,10 +228,10 @@ func resultText(results []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// escaped is a text for the page.
+// escaped returns a text as HTML.
 func escaped(text string) string { return escape(quote.Text(text)) }
 
-// escape is [template.HTMLEscapeString], which copies every text.
+// escape is [template.HTMLEscapeString] without its copy of texts that need no escape.
 func escape(text string) string {
 	if !strings.ContainsAny(text, "\000\"'&<>") {
 		return text

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A closed standard output is an error of every command that writes there. A /dev/null
-// that is open for reading and writing, as Python's subprocess passes it, is none.
+// A closed standard output is an error of every command that writes there. A /dev/null that
+// is open for reading and writing, as Python's subprocess passes it, is not an error.
 func TestClosedStandardOutput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func TestClosedStandardOutput(t *testing.T) {
 	}
 }
 
-// What is built for users has the entry that the test above needs.
+// Builds for users have the entry that the test above needs.
 func TestBuildsHaveTheEntry(t *testing.T) {
 	for _, name := range []string{"Makefile", ".goreleaser.yaml"} {
 		content, err := os.ReadFile(filepath.Join(repository, name))

@@ -1,3 +1,3 @@
-// Package rigs holds the tests that work on the program as users get it: the scripts of
-// scripts/, the release, the installation by go. It has no code of its own.
+// Package rigs has the tests of the program in the form that users get: the scripts of
+// scripts/, the release, the installation with go. It has only tests.
 package rigs

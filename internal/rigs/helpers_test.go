@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// repository is the root of the source tree, as seen from here.
+// repository is the path of the source tree, relative to this package.
 var repository = filepath.Join("..", "..")
 
-// scratch is the directory of the program, for as long as the tests run.
+// scratch is the directory of the program while the tests run.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -48,8 +48,8 @@ var build = sync.OnceValues(func() (string, error) {
 	return filepath.Join(scratch, "sealift"), nil
 })
 
-// program returns the path of the program, built once for all tests as make build does
-// it: without the race detector, which makes it slow, and without the code of tests.
+// program returns the path of the program, which is built once for all tests. Like make
+// build, it leaves out the race detector, which is slow, and the code of tests.
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := build()
@@ -57,7 +57,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-// output runs a program, which must succeed, and returns what it prints.
+// output runs a program, which must succeed, and returns its output.
 func output(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)

@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The types of the API of Kubernetes decode the Jobs that Sealift prints, strictly. The long form
-// sets defaults and validates as an API server does, which takes a minute to compile.
+// The types of the Kubernetes API decode the Jobs that Sealift prints, strictly. The long
+// form also sets defaults and validates as an API server does, which takes a minute to
+// compile.
 func TestKubernetesAcceptsTheJobs(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

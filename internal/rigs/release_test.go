@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modulePath is where the program is installed from.
+// modulePath is the path that users install the program from.
 const modulePath = "github.com/seed65876f4f/sealift"
 
-// TestGoInstallsWhatIsPublished publishes the source tree as a version of the module and
-// installs that, as the README says. Other modules come from the module cache, nothing
-// from the network.
-func TestGoInstallsWhatIsPublished(t *testing.T) {
+// TestGoInstallsThePublishedModule publishes the source tree as a version of the module and
+// installs that, as the README describes. Other modules come from the module cache, and
+// none from the network.
+func TestGoInstallsThePublishedModule(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the program")
@@ -44,8 +44,8 @@ func TestGoInstallsWhatIsPublished(t *testing.T) {
 	assert.Equal(t, "sealift v1.2.3", first)
 }
 
-// publish makes a module proxy, as files, of the tracked files of the main module. The go
-// command refuses names that some system does not have, and there must be none.
+// publish makes a module proxy, as files, from the tracked files of the main module. The go
+// command refuses names that some systems cannot hold, so there must be none.
 func publish(t *testing.T, version string) string {
 	t.Helper()
 	tracked, err := exec.CommandContext(t.Context(), "git", "-C", repository, "ls-files", "-z").Output() //nolint:gosec // ours
@@ -103,9 +103,9 @@ func inAny(dirs map[string]bool, name string) bool {
 	return false
 }
 
-// TestWorkflowsNameWhatExists holds the commands of the workflows to what can be run here: go, this
-// repository's scripts, and targets of make that exist. actions are named by commit.
-func TestWorkflowsNameWhatExists(t *testing.T) {
+// TestWorkflowsRunOnlyExistingCommands checks that each command of the workflows can run here: go,
+// this repository's scripts, and existing targets of make. Actions are pinned by commit.
+func TestWorkflowsRunOnlyExistingCommands(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(repository, ".github", "workflows")
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))

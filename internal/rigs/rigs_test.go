@@ -14,24 +14,25 @@ import (
 	"time"
 )
 
-// Each test runs one of scripts/, whose head says how it works. By default that is a short
-// form; with SEALIFT_RIGS=long, which make torture sets, it is the whole rig.
+// Each test runs one of scripts/; the head of the script describes it. By default the test
+// runs a short form. With SEALIFT_RIGS=long, which make torture sets, it runs the complete
+// rig.
 
-// A manifest or journal never lists what a power cut takes away, and the same command
-// completes the copy. The short form leaves out, on each file system: most instants,
-// copies over an old tree and after an earlier cut, --sync=file, and signals.
+// A manifest or journal never lists data that a power cut destroyed, and the same command
+// completes the copy. The short form leaves out, on each file system: most instants, copies
+// over an old tree and after an earlier cut, --sync=file, and signals.
 func TestPowerCutLosesNothingListed(t *testing.T) { runRig(t, "power-cut") }
 
-// Little waits in memory for a slow disk, and little stays in the page cache. The short
-// form leaves out small files, two disks, other tools, and limits of memory.
+// Little data waits in memory for a slow disk, and little stays in the page cache. The
+// short form leaves out small files, two disks, other tools, and limits of memory.
 func TestSlowDiskIsNotFloodedWithWrites(t *testing.T) { runRig(t, "slow-disk") }
 
-// Failures of a disk are reported, and nothing wrong is listed. The short form leaves out
-// xfs and btrfs, --sync=file, flushes that fail, lazy unmounts, and disks that stall.
+// Failures of a disk are reported, and no wrong content is listed. The short form leaves
+// out xfs and btrfs, --sync=file, flushes that fail, lazy unmounts, and disks that stall.
 func TestBadDiskIsReported(t *testing.T) { runRig(t, "bad-disk") }
 
-// Our du prints what GNU du prints. The short form leaves out all file systems but tmpfs,
-// three quarters of the combinations of flags, and a directory of 110,000 entries.
+// Sealift's du prints the same as GNU du. The short form leaves out all file systems except
+// tmpfs, three quarters of the combinations of flags, and a directory of 110,000 entries.
 func TestDuPrintsWhatGNUDuPrints(t *testing.T) {
 	if long() {
 		runRig(t, "du-compare")
@@ -40,32 +41,33 @@ func TestDuPrintsWhatGNUDuPrints(t *testing.T) {
 	}
 }
 
-// File systems of external disks and networks hold what they can, and the rest is
-// reported. The short form leaves out most of the kinds: see scripts/file-systems.
+// File systems of external disks and networks hold the metadata that they support, and
+// Sealift reports the rest. The short form leaves out most of the kinds: see
+// scripts/file-systems.
 func TestForeignFileSystemsGetWhatTheyCanHold(t *testing.T) { runRig(t, "file-systems") }
 
-// Whichever system call fails, that is reported, and the same command completes the work.
+// If any system call fails, Sealift reports it, and the same command completes the copy.
 // The short form draws 100 of 40,000 failures, others each time; the long one 10,000.
 func TestAnySystemCallMayFail(t *testing.T) { runRig(t, "torture") }
 
 // Builds for other processors make the same trees and continue each other's copies. The
-// short form has one of 32 bits, 386, and one with the other order of bytes, ppc64; it
-// leaves out arm, arm64 and riscv64.
+// short form has one processor of 32 bits, 386, and one with the opposite byte order,
+// ppc64. It leaves out arm, arm64 and riscv64.
 func TestOtherProcessorsMakeTheSameCopies(t *testing.T) { runRig(t, "processors") }
 
 // The Windows build keeps its promises under Wine. The short form leaves out the tests of
 // most packages, and those that are slow there.
 func TestWindowsBuildUnderWine(t *testing.T) { runRig(t, "wine") }
 
-// A real Slurm runs what plan --script prints, and tasks that are killed lose nothing. The short
-// form leaves out 200,000 files, daemons that are killed, and tasks that stand still.
+// A real Slurm runs the script that plan --script prints, and killed tasks lose nothing.
+// The short form leaves out 200,000 files, daemons that are killed, and tasks that hang.
 func TestSlurmMakesTheSameCopy(t *testing.T) { runRig(t, "slurm") }
 
 // The commands of the printed Jobs work with the volumes of their pods. There is no short form.
 func TestPodsMakeTheSameCopy(t *testing.T) { runRig(t, "kubernetes") }
 
-// Each kind of measurement of the bench works; the times are not looked at. The short form
-// leaves out all file systems but tmpfs, and what needs devices.
+// Each kind of measurement of the bench works; the test does not check the times. The short
+// form leaves out all file systems except tmpfs, and measurements that need devices.
 func TestBenchMeasures(t *testing.T) {
 	fs, works := "tmpfs", []string{"many", "walk"}
 	tables := []string{"many, tmpfs:", "walk, tmpfs:", "goal: the time of"}
@@ -81,7 +83,7 @@ func TestBenchMeasures(t *testing.T) {
 	}
 }
 
-// long reports whether the rigs are run in full.
+// long reports whether the tests run the complete rigs.
 func long() bool { return os.Getenv("SEALIFT_RIGS") == "long" }
 
 // lacking is the exit code of a rig that cannot work here.

@@ -28,7 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A snapshot is what goreleaser has made without releasing it.
+// A snapshot has the files that goreleaser makes without a release.
 type snapshot struct {
 	dir     string
 	Version string
@@ -37,14 +37,14 @@ type snapshot struct {
 	pages   []string  // man pages, without a directory
 }
 
-// platforms are those that a release is for, as in the names of files.
+// platforms are the platforms of a release, as in the names of files.
 var platforms = []string{
 	"linux_amd64", "linux_arm64", "linux_386", "linux_armv7", "linux_riscv64",
 	"darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64", "freebsd_amd64", "freebsd_arm64",
 }
 
-// TestSnapshot looks at what make snapshot has built: SEALIFT_SNAPSHOT names the
-// directory, SEALIFT_SNAPSHOT_CLONE the one in which it was built.
+// TestSnapshot checks the files that make snapshot has built. SEALIFT_SNAPSHOT names their
+// directory, and SEALIFT_SNAPSHOT_CLONE the one in which they were built.
 func TestSnapshot(t *testing.T) {
 	dir := os.Getenv("SEALIFT_SNAPSHOT")
 	if dir == "" {
@@ -82,7 +82,7 @@ func readSnapshot(t *testing.T, dir string) *snapshot {
 	return s
 }
 
-// file is the path of what a release has for a platform.
+// file returns the path of the release file for a platform.
 func (s *snapshot) file(platform, suffix string) string {
 	return filepath.Join(s.dir, "sealift_"+s.Version+"_"+platform+suffix)
 }
@@ -94,12 +94,12 @@ func (s *snapshot) archive(platform string) string {
 	return s.file(platform, ".tar.gz")
 }
 
-// A member is a file of an archive.
+// A member is one file of an archive.
 type member struct {
 	data  []byte
 	mode  fs.FileMode
 	mtime time.Time
-	owner string // not in a zip
+	owner string // not in a zip archive
 }
 
 func (s *snapshot) checkArchive(t *testing.T, platform string) {
@@ -124,7 +124,7 @@ func (s *snapshot) checkArchive(t *testing.T, platform string) {
 			mode = 0o755
 		}
 		assert.Equal(t, mode, m.mode, "the mode of %s", file)
-		assert.WithinDuration(t, s.date, m.mtime, 2*time.Second, "the time of %s", file) // a zip counts in twos
+		assert.WithinDuration(t, s.date, m.mtime, 2*time.Second, "the time of %s", file) // a zip archive stores multiples of two seconds
 		assert.Contains(t, []string{"", "root:root"}, m.owner, "the owner of %s", file)
 		assert.NotEmpty(t, m.data, file)
 	}
@@ -136,7 +136,7 @@ func (s *snapshot) checkArchive(t *testing.T, platform string) {
 	s.checkParts(t, platform, files[name].data)
 }
 
-// checkProgram reads the build information, and looks for paths of this machine.
+// checkProgram reads the build information, and searches for paths of this machine.
 func (s *snapshot) checkProgram(t *testing.T, platform string, program []byte) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func (s *snapshot) checkProgram(t *testing.T, platform string, program []byte) {
 	}
 }
 
-// checkParts holds the list of parts to the build information.
+// checkParts compares the list of parts with the build information.
 func (s *snapshot) checkParts(t *testing.T, platform string, program []byte) {
 	data, err := os.ReadFile(s.file(platform, ".cdx.json"))
 	require.NoError(t, err)
@@ -195,7 +195,8 @@ func (s *snapshot) checkParts(t *testing.T, platform string, program []byte) {
 	assert.ElementsMatch(t, want, have)
 }
 
-// checkSums looks for every file that is released, and lets the program itself check them.
+// checkSums checks that every released file is listed, and verifies the list with the
+// program itself.
 func (s *snapshot) checkSums(t *testing.T) {
 	var want []string
 	for _, pattern := range []string{"*.tar.gz", "*.zip", "*.deb", "*.rpm", "*.cdx.json"} {
@@ -234,7 +235,7 @@ func (s *snapshot) sums(t *testing.T) map[string]string {
 	return sums
 }
 
-// checkRuns starts the program that is for this machine.
+// checkRuns starts the program for this machine.
 func (s *snapshot) checkRuns(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "sealift")
 	data := readTar(t, s.archive("linux_"+runtime.GOARCH))["sealift"].data
@@ -246,7 +247,7 @@ func (s *snapshot) checkRuns(t *testing.T) {
 	assert.Equal(t, "linux/"+runtime.GOARCH, version.Platform)
 }
 
-// packaged returns what every package has to put where, with the content of each file.
+// packaged returns where every package has to install which file, with its content.
 func (s *snapshot) packaged(t *testing.T) map[string][]byte {
 	files := readTar(t, s.archive("linux_amd64"))
 	want := map[string][]byte{
@@ -263,7 +264,7 @@ func (s *snapshot) packaged(t *testing.T) map[string][]byte {
 	return want
 }
 
-// checkTree compares what a package has put into a directory.
+// checkTree compares a directory with the files that a package has to install.
 func checkTree(t *testing.T, root string, want map[string][]byte) {
 	t.Helper()
 	var have []string
@@ -276,7 +277,7 @@ func checkTree(t *testing.T, root string, want map[string][]byte) {
 			return err
 		}
 		if rel == "var" || rel == "etc" {
-			return fs.SkipDir // of dpkg itself
+			return fs.SkipDir // files of dpkg itself
 		}
 		if d.IsDir() {
 			return nil
@@ -344,7 +345,7 @@ func (s *snapshot) checkDeb(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(root, "usr"))
 }
 
-// checkRPM unpacks the package, and reads what it says of itself.
+// checkRPM unpacks the package, and checks its description.
 func (s *snapshot) checkRPM(t *testing.T) {
 	file := s.packageFile(t, "*.x86_64.rpm")
 	if !needs(t, "rpm", "rpm2cpio", "cpio") {
@@ -381,8 +382,8 @@ func (s *snapshot) packageFile(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// checkCask reads the cask of Homebrew: its digests are those of the archives, and what
-// it installs is in them.
+// checkCask reads the cask of Homebrew. Its digests are those of the archives, and the
+// archives contain the files that it installs.
 func (s *snapshot) checkCask(t *testing.T) {
 	name := filepath.Join(s.dir, "homebrew", "Casks", "sealift.rb")
 	data, err := os.ReadFile(name)
@@ -409,7 +410,7 @@ func (s *snapshot) checkCask(t *testing.T) {
 	}
 }
 
-// needs reports whether programs are installed, and says it where they are not.
+// needs reports whether programs are installed, and logs those that are not.
 func needs(t *testing.T, programs ...string) bool {
 	t.Helper()
 	for _, p := range programs {
@@ -464,7 +465,7 @@ func readZip(t *testing.T, name string) map[string]member {
 	return members
 }
 
-// unzip decompresses what no time, name or system may be noted in.
+// unzip decompresses a stream that must not contain a time, a name or a system.
 func unzip(t *testing.T, data []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(data))

@@ -13,7 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// maxAttempts is how often a file that changes while it is read is read.
+// maxAttempts limits how often a file is read that changes while it is read.
 const maxAttempts = 3
 
 var errChanged = errors.New("it changed while being read, several times in a row")
@@ -28,8 +28,8 @@ func (r *run) do(ctx context.Context, j job) {
 		return
 	}
 	if j.dir == nil {
-		// A fifo is opened once: a writer that finds it open to be looked at, writes and
-		// goes, would be waited for in vain when it is opened to be read.
+		// A fifo is opened once. A writer may see a first opening, write and exit. A second
+		// opening to read would then wait for it forever.
 		if i, err := os.Stat(j.path); err == nil && i.Mode()&os.ModeNamedPipe != 0 {
 			r.special(ctx, j, set)
 			return
@@ -49,7 +49,7 @@ func (r *run) do(ctx context.Context, j job) {
 			r.fail(j.name, failure.StageRead, errChanged)
 			return
 		}
-		again, now, err := j.open(r.opts.FS) // perhaps another file has the name by now
+		again, now, err := j.open(r.opts.FS) // another file may have the name now
 		if err != nil {
 			r.fail(j.name, failure.StageRead, err)
 			return
@@ -90,8 +90,8 @@ func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 	return dir.Open(j.base)
 }
 
-// regular hashes a file as it stands at one moment under its name: not one that is
-// written to or replaced meanwhile, which is to be hashed again.
+// regular hashes one state of the file that has the name. If another process writes to the
+// file or replaces it meanwhile, regular returns an error and the file is hashed again.
 func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
 	set.Reset()
 	n, fromDevice, err := r.pipe.ReadBack(ctx, f, info, set, r.opts.Cache, nil, timing.None)
@@ -112,7 +112,7 @@ func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, 
 	return true
 }
 
-// stream hashes what comes out of a pipe or a device.
+// stream hashes the data from a pipe or a device.
 func (r *run) stream(ctx context.Context, j job, in io.Reader, set *hash.Set) {
 	b, err := r.pipe.Pool.Get(ctx)
 	if err != nil {

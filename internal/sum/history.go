@@ -15,29 +15,29 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// MHL asks for a generation of the ASC MHL history of a directory.
+// MHL requests a generation of the ASC MHL history of a directory.
 type MHL struct {
 	Creator       mhl.Creator
 	Hashes        []hash.Algorithm
 	Ignore        []string // patterns besides those that the history has
-	DetectRenames bool     // find out which files were renamed since the last generation
+	DetectRenames bool     // find files that were renamed since the last generation
 }
 
-// history is the work on the histories of one tree.
+// history updates the histories of one tree.
 type history struct {
 	opts   *MHL
 	given  string
 	root   *fsys.Dir
 	tree   *mhl.Tree
 	added  []string     // patterns of this run
-	ignore *mhl.Ignore  // the same, to match
-	others int          // entries that have a pattern of their own
+	ignore *mhl.Ignore  // matches the same patterns
+	others int          // number of entries that have a separate pattern
 	own    string       // the path of Options.Manifest in the tree; "" outside
 	hidden atomic.Int64 // files that the patterns leave out
 }
 
-// openHistory reads the histories of the tree, and refuses what they cannot list. It sets
-// which hashes the run computes.
+// openHistory reads the histories of the tree, and refuses entries that they cannot list.
+// It sets which hashes the run computes.
 func (r *run) openHistory(args []argument) (err error) {
 	if r.opts.MHL == nil {
 		return nil
@@ -116,7 +116,7 @@ func (h *history) ignoreManifest(file string) error {
 	return nil
 }
 
-// realPath is the absolute path of a directory without symbolic links.
+// realPath returns the absolute path of a directory without symbolic links.
 func realPath(dir string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -137,7 +137,7 @@ func (h *history) hides(path string, isDir bool) bool {
 	return h.ignore.Hides(path, isDir) || h.tree.Hides(path, isDir)
 }
 
-// recorded are the entries of a builder that the history does not leave out.
+// recorded returns the entries of a builder that the history does not leave out.
 func (h *history) recorded(all mhl.Entries) mhl.Entries {
 	return func(yield func(manifest.Entry) error) error {
 		return all(func(e manifest.Entry) error {
@@ -160,7 +160,7 @@ func (h *history) close() error {
 	return err
 }
 
-// errNotWritten says that files could not be read.
+// errNotWritten means that files could not be read.
 var errNotWritten = errors.New("no generation was written")
 
 // write writes a generation for each history of the tree.
@@ -219,7 +219,7 @@ func (r *run) compared(path string, finding mhl.Finding) {
 	}
 }
 
-// directory makes a result of a directory, which a generation lists.
+// directory makes a result for a directory that a generation lists.
 func (r *run) directory(name string, mtime fsys.Time) {
 	empty := make(hash.Digests, len(r.hashes))
 	for i, a := range r.hashes {

@@ -18,8 +18,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
-// each operation in turn. Nothing there is read, listed, replaced or told.
+// Before each operation, one after the other, another process exchanges one name of a tree
+// for a symbolic link to a tree outside. Nothing there is read, listed, replaced or
+// reported.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -39,7 +40,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 	for i, victim := range []string{".", "a", "d", "d/b", "d/big", "d/e", "d/e/c", "SHA256SUMS"} {
 		for _, made := range []bool{false, true} {
 			if made && victim == "." {
-				continue // the user names it twice, and the second time means what it is then
+				continue // the user names it twice, and the second name is resolved after the exchange
 			}
 			manifest := filepath.Join(in, "SHA256SUMS")
 			bait := filepath.Join(dir, "bait")
@@ -51,9 +52,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 					require.NoError(t, os.WriteFile(manifest, []byte(strings.Join(lines, "")), 0o600))
 					o.Manifest = manifest
 				}
-				var told []string
-				o.Report = func(e sum.Event) { told = append(told, e.Err.Error()) }
-				named := !made || victim != "SHA256SUMS" // else what the user names is what stands there at first
+				var reported []string
+				o.Report = func(e sum.Event) { reported = append(reported, e.Err.Error()) }
+				named := !made || victim != "SHA256SUMS" // otherwise the user names the file that has the name at first
 				sys := faultfs.New(func(op fsys.Op, name string) error {
 					if named || op == fsys.OpRead {
 						a.Before(t, string(op), name)
@@ -62,9 +63,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 				})
 				o.FS = sys
 				s, err := sum.Run(context.Background(), o, &counters.Set{})
-				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v\n%s%v", victim, a.Nth, a.At, a.Brief, err, &out, told)
+				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v\n%s%v", victim, a.Nth, a.At, a.Brief, err, &out, reported)
 				if s != nil {
-					require.Len(t, told, int(s.Errors+s.Warnings))
+					require.Len(t, reported, int(s.Errors+s.Warnings))
 				}
 				content := out.Bytes()
 				if made && err == nil {
@@ -75,7 +76,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 				for line := range strings.Lines(string(content)) {
 					require.Contains(t, lines, line)
 				}
-				require.NotContains(t, strings.Join(told, "\n"), "canary")
+				require.NotContains(t, strings.Join(reported, "\n"), "canary")
 			})
 			require.NoError(t, os.RemoveAll(manifest))
 			require.NoError(t, os.RemoveAll(bait))
@@ -84,15 +85,15 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// calm returns the lines of a tree that nobody attacks.
-func calm(t *testing.T, in string) (lines, told []string) {
+// calm returns the lines and messages for a tree that no other process changes.
+func calm(t *testing.T, in string) (lines, reported []string) {
 	var out bytes.Buffer
 	o := &sum.Options{Paths: []string{in}, Hashes: []hash.Algorithm{hash.SHA256}, Out: &out}
-	o.Report = func(e sum.Event) { told = append(told, e.Err.Error()) }
+	o.Report = func(e sum.Event) { reported = append(reported, e.Err.Error()) }
 	_, err := sum.Run(context.Background(), o, &counters.Set{})
 	require.NoError(t, err)
 	for line := range strings.Lines(out.String()) {
 		lines = append(lines, line)
 	}
-	return lines, told
+	return lines, reported
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// MediaList asks for a media hash list of a directory.
+// MediaList requests a media hash list of a directory.
 type MediaList struct {
 	Creator classic.Creator // without the times
 	Hashes  []hash.Algorithm
@@ -24,11 +24,12 @@ type MediaList struct {
 // mediaList is a media hash list that the run adds to the root of a tree.
 type mediaList struct {
 	root  *fsys.Dir
-	given string // the directory as the user named it
+	given string // the directory that the user gave
 	list  catalog.MediaList
 }
 
-// openMediaList finds the place of the list, and refuses a tree with names that it cannot hold.
+// openMediaList finds the directory of the list, and refuses a tree with names that the
+// list cannot hold.
 func (r *run) openMediaList(ctx context.Context, args []argument) (*mediaList, error) {
 	if !isTree(args) {
 		return nil, failure.Refuse("--mhl needs one directory, in which the media hash list is written")
@@ -55,8 +56,8 @@ func (r *run) openMediaList(ctx context.Context, args []argument) (*mediaList, e
 	return l, nil
 }
 
-// tryWriting makes a file and removes it: that the directory is read-only must not turn
-// out when hours of hashing are over.
+// tryWriting creates a file and removes it. So a read-only directory is an error before
+// hours of hashing, not after them.
 func (l *mediaList) tryWriting() error {
 	trial, err := l.root.Create(false)
 	if err != nil {
@@ -80,7 +81,7 @@ func (r *run) refuseNames(ctx context.Context, a argument) error {
 	return names.Refusal()
 }
 
-// write writes the list, which appears when it is complete.
+// write writes the list, which gets its name when it is complete.
 func (l *mediaList) write(r *run) error {
 	if err := r.complete(); err != nil {
 		return fmt.Errorf("media hash list: %w", err)

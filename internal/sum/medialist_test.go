@@ -22,7 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Whichever operation fails, there is a complete list or none, and an error.
+// If any operation fails, there is an error, and the list is complete or absent.
 func TestMediaListIsCompleteOrAbsent(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	broken := errors.New("broken")

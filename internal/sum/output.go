@@ -14,15 +14,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// output is where the lines go, Options.Out or a manifest, and the media hash list.
+// output writes the lines to Options.Out or to a manifest, and the media hash list.
 type output struct {
 	fs   *fsys.FS
 	file *catalog.File // nil without one
 	list *mediaList    // nil without one
-	out  fsys.ID       // of the file that Options.Out writes to, zero if it is none
+	out  fsys.ID       // the file that Options.Out writes to; zero if it is not a file
 }
 
-// openOutput finds out where the lines go, before anything is read for them.
+// openOutput finds the place of the output before any file is read for it.
 func (r *run) openOutput(ctx context.Context, args []argument) (*output, error) {
 	o := &output{fs: r.opts.FS}
 	if r.opts.MediaList != nil {
@@ -55,9 +55,9 @@ func (r *run) openOutput(ctx context.Context, args []argument) (*output, error) 
 	return o, err
 }
 
-// holds reports whether the lines go to the file that has been opened for j. The
-// manifest is known by its place, since a file elsewhere that is a hard link of
-// the old one stays what it is.
+// holds reports whether the file opened for j is the one that the lines are written to. A
+// manifest is identified by its path, because a hard link of the old one elsewhere stays an
+// ordinary file.
 func (o *output) holds(j job, info fsys.Info) bool {
 	if o.file == nil {
 		return info.ID == o.out && o.out != fsys.ID{}
@@ -71,7 +71,7 @@ func (o *output) holds(j job, info fsys.Info) bool {
 	return o.file.Is(in, name, info.ID)
 }
 
-// idOf is zero for a directory that is gone.
+// idOf returns zero for a directory that does not exist any more.
 func idOf(sys *fsys.FS, dir string) fsys.ID {
 	d, err := sys.OpenRoot(dir)
 	if err != nil {
@@ -94,8 +94,7 @@ func (o *output) close() {
 	}
 }
 
-// write writes the lines. A file is complete or not written: what
-// was there stays.
+// write writes the lines. A manifest is written completely, or the existing one stays.
 func (o *output) write(r *run) error {
 	switch {
 	case r.opts.Listed != nil:
@@ -120,12 +119,12 @@ func (o *output) write(r *run) error {
 	return nil
 }
 
-// complete returns an error if a manifest would not list every file, or none.
+// complete returns an error if a manifest would not list every file, or would be empty.
 func (r *run) complete() error {
 	switch n := r.summary.Errors; {
 	case n > 0:
 		return fmt.Errorf("it was not written, since %s could not be hashed", files(n))
-	case r.summary.Files == 0: // no program takes an empty one
+	case r.summary.Files == 0: // no program accepts an empty one
 		return errors.New("it was not written, since there is nothing to list")
 	}
 	return nil
@@ -138,7 +137,7 @@ func files(n int64) string {
 	return fmt.Sprintf("%d files", n)
 }
 
-// newSpill makes the temporary of a builder that outgrows memory.
+// newSpill makes the temporary file of a builder that exceeds its memory.
 func newSpill() (manifest.Spill, error) {
 	f, err := os.CreateTemp("", "sealift-sum-")
 	if err != nil {
@@ -149,5 +148,5 @@ func newSpill() (manifest.Spill, error) {
 
 type spill struct{ *os.File }
 
-// Close removes the file, too.
+// Close also removes the file.
 func (s *spill) Close() error { return errors.Join(s.File.Close(), os.Remove(s.Name())) }

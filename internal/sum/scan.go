@@ -8,7 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// scan adds up what there is to hash.
+// scan counts the files to hash, and their bytes.
 func (r *run) scan(ctx context.Context, args []argument) (complete bool) {
 	c := r.counters
 	for _, a := range args {
@@ -22,7 +22,7 @@ func (r *run) scan(ctx context.Context, args []argument) (complete bool) {
 		counter := walk.Counter{Counters: c, Times: 1}
 		o := walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}, Found: counter.Found}
 		if r.walk(ctx, r.handles[1], a, counter, o) != nil {
-			return false // the work will report it
+			return false // the hashing will report it
 		}
 	}
 	return true

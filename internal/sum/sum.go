@@ -26,29 +26,29 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// Options say what to hash, and how to write it.
+// Options say which files to hash, and how to write the lines.
 type Options struct {
-	Paths  []string         // directories and files as the user named them, "-" for Stdin; at least one
+	Paths  []string         // directories and files as the user gave them, "-" for Stdin; at least one
 	Hashes []hash.Algorithm // of lines: at least one; several need Tag
 	Tag    bool             // lines of BSD's style, with the algorithm
 	Zero   bool             // lines end in NUL, names are not escaped
 
-	FS *fsys.FS // nil for the system's own; tests give others
+	FS *fsys.FS // nil for the system's files
 
 	Stdin    io.Reader
 	Out      io.Writer // gets the lines if Manifest is ""
-	OutFile  *os.File  // what Out writes to in the end, perhaps nil: never listed
-	Manifest string    // the file to write, as the user named it; see catalog.File
+	OutFile  *os.File  // the file that Out finally writes to, perhaps nil; it is never listed
+	Manifest string    // the file to write, as the user gave it; see catalog.File
 
 	// MediaList makes Run write a media hash list into the only directory, and lines only
 	// to Manifest.
 	MediaList *MediaList
 
-	// Listed gets what the lines would say instead of Out, in any order, from one goroutine.
-	// It may be nil, and is for runs without Manifest.
+	// Listed gets the content of the lines instead of Out, in any order, from one
+	// goroutine. It may be nil. It is for runs without Manifest.
 	Listed func(manifest.Entry)
 
-	// MHL asks for a generation, and lines only to Manifest; nil for lines alone.
+	// MHL requests a generation, and lines only to Manifest; nil for lines only.
 	MHL *MHL
 
 	Filter        *filter.List // nil for everything
@@ -56,57 +56,56 @@ type Options struct {
 	OneFileSystem bool
 
 	Cache          pipe.CacheMode
-	Workers        int   // files under way at once; 0 for a number that suits the machine
+	Workers        int   // files in progress at the same time; 0 for a number that suits the machine
 	BytesPerSecond int64 // for all workers together; 0 for no limit
 
-	// Report receives what is worth telling while it happens, from one goroutine
-	// at a time. May be nil.
+	// Report receives events as they happen, from one goroutine at a time. It may be nil.
 	Report func(Event)
 }
 
 // Event is a failure (Err is a *failure.FileError) or a warning.
 type Event struct {
 	Warning  bool
-	Mismatch bool   // the history lists something else
-	Path     string // as it would be listed
+	Mismatch bool   // the history lists another digest
+	Path     string // as a line would list it
 	Err      error
 }
 
-// Summary is the account of a run.
+// Summary has the results of a run.
 type Summary struct {
 	Files    int64 // hashed
 	Bytes    int64
 	Errors   int64
 	Warnings int64
-	Cached   int64 // of Files, those that were to be read from the device and perhaps were not
+	Cached   int64 // the part of Files that should have been read from the device but perhaps was not
 	Elapsed  time.Duration
-	Manifest string // as the user named it; "" if none was written
+	Manifest string // as the user gave it; "" if none was written
 	Lines    int
 	Dropped  int    // lines of the previous manifest for files that are gone
-	SHA256   string // of the manifest itself, hexadecimal; "" if there is none
+	SHA256   string // of the manifest, hexadecimal; "" if there is none
 
 	List *catalog.Written // the media hash list; nil if none was written
 
 	// With Options.MHL.
-	Generations []mhl.Written // their paths begin as the user named the directory
+	Generations []mhl.Written // their paths begin with the directory as the user gave it
 	Mismatches  int64         // files with another content than their history lists
 	Missing     int64         // files and directories that a history lists and that do not exist
 	Renamed     int           // files and directories that have a new path
 	Ignored     int64         // files that ignore patterns leave out
 }
 
-// Run hashes as o says and reports through o.Report and c. The error is a
-// *failure.RefusedError if nothing was done, the cause of ctx's end if the run
-// was stopped, or that of writing the lines, which for a manifest are all or
-// none; the summary tells of everything
-// else that went wrong. When Run returns, all its goroutines have ended.
+// Run hashes the files that o selects and reports through o.Report and c. The error is a
+// *failure.RefusedError if nothing was done. It is the cause of ctx's end if the run was
+// stopped. Otherwise it is the error of writing the lines; a manifest is written completely
+// or not at all. All other failures are in the summary. When Run returns, all its
+// goroutines have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
 	if r.workers == 0 {
 		r.workers = pipe.DefaultWorkers()
 	}
-	r.workers = min(r.workers, max(fsys.OpenLimit()/16, 1)) // each has a file open and directories on the way
+	r.workers = min(r.workers, max(fsys.OpenLimit()/16, 1)) // each has a file open and the directories above it
 	r.pipe = &pipe.Pipe{
 		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
 		QueueSize: pipe.DefaultQueueSize,
@@ -117,7 +116,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	}
 	r.hashes = o.computed()
 	r.sets.New = func() any { return hash.NewSet(r.hashes) }
-	// Two, because the scan must not evict what the work has open.
+	// Two, because the scan must not evict directories that the workers use.
 	for i := range r.handles {
 		r.handles[i] = fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256))
 	}
@@ -158,13 +157,14 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	return r.summary, err
 }
 
-// writesLines reports whether lines are written: to the manifest, or because nothing else is.
+// writesLines reports whether Run writes lines: to the manifest, or because it writes
+// nothing else.
 func (o *Options) writesLines() bool {
 	return o.Manifest != "" || o.MHL == nil && o.MediaList == nil
 }
 
-// computed are the hashes of the lines, if there are any, and of the generation or media
-// hash list.
+// computed returns the hashes of the lines, if there are any, and of the generation or
+// media hash list.
 func (o *Options) computed() (hashes []hash.Algorithm) {
 	add := func(more []hash.Algorithm) {
 		for _, a := range more {
@@ -207,21 +207,21 @@ type run struct {
 	counters *counters.Set
 	workers  int
 	pipe     *pipe.Pipe
-	hashes   []hash.Algorithm // that are computed
+	hashes   []hash.Algorithm // computed for each file
 	sets     sync.Pool        // of *hash.Set
 	history  *history         // nil without Options.MHL
 	out      *output
-	handles  [2]*fsys.Handles // of all trees: for the work, and for the scan
+	handles  [2]*fsys.Handles // of all trees: for the workers, and for the scan
 	jobs     chan job
 	results  chan result
 	reserved sync.Once
 
-	// The collector's own.
+	// Only the collector uses these.
 	builder *manifest.Builder
 	format  manifest.Sums
 	summary *Summary
 	renamed map[string]bool // earlier paths of files that have a new one
-	failed  error           // of the builder: no lines are written then
+	failed  error           // of the builder; then no lines are written
 }
 
 // argument is a path that the user gave.
@@ -229,7 +229,7 @@ type argument struct {
 	given  string
 	prefix string // before the names in a directory
 	isDir  bool
-	err    error // of looking at it
+	err    error // of stat
 }
 
 // isTree reports whether names are relative to the only argument, a directory.
@@ -237,26 +237,26 @@ func isTree(args []argument) bool { return len(args) == 1 && args[0].isDir }
 
 // job is a file for a worker.
 type job struct {
-	name string    // as it will be listed
+	name string    // as a line lists it
 	dir  *walk.Dir // held; nil for a file that the user named
 	base string    // in dir
 	path string    // without dir; "-" for standard input
 }
 
-// result is what became of a job, or something else to tell.
+// result is the result of a job, or another event to report.
 type result struct {
 	name    string
 	digests hash.Digests // nil if it failed
 	bytes   int64
-	cached  bool      // it was to be read from the device and perhaps was not
+	cached  bool      // it should have been read from the device but perhaps was not
 	mtime   fsys.Time // zero for a stream
 	event   *Event
 
-	directory bool // it is no file: it has digests of zeros, and is only listed
+	directory bool // a directory: it has digests of zeros, and is only listed
 }
 
-// arguments looks at what the user named. What is not there is reported like
-// any other file that cannot be hashed.
+// arguments reads the status of the paths that the user gave. A missing path is reported
+// like any other file that cannot be hashed.
 func (r *run) arguments() ([]argument, error) {
 	var args []argument
 	for _, given := range r.opts.Paths {
@@ -276,9 +276,9 @@ func (r *run) arguments() ([]argument, error) {
 	return args, nil
 }
 
-// hash hands everything to the workers and takes their results.
+// hash sends all files to the workers and collects their results.
 func (r *run) hash(ctx context.Context, args []argument) {
-	// Each may be of another path, whose directory stays open for it.
+	// Each job may have another directory, which stays open for it.
 	r.jobs = make(chan job, min(64, fsys.OpenLimit()/16))
 	r.results = make(chan result, 64)
 	stop := r.counters.CountAhead(ctx, func(ctx context.Context) bool { return r.scan(ctx, args) })
@@ -323,8 +323,8 @@ func (r *run) hash(ctx context.Context, args []argument) {
 	stop()
 }
 
-// collect runs until results is closed. It alone uses the builder and the
-// summary, and calls Options.Report.
+// collect runs until results is closed. No other goroutine uses the builder and the
+// summary, or calls Options.Report.
 func (r *run) collect() {
 	for got := range r.results {
 		if e := got.event; e != nil {
@@ -361,7 +361,7 @@ func (r *run) fail(name string, stage failure.Stage, err error) {
 	r.results <- result{event: &Event{Path: name, Err: &failure.FileError{Path: name, Stage: stage, Err: err}}}
 }
 
-// walk visits a directory. The options say how, those of the run say what.
+// walk visits a directory. The walk options are completed with those of the run.
 func (r *run) walk(ctx context.Context, handles *fsys.Handles, a argument, v walk.Visitor, o walk.Options) error {
 	root, err := r.opts.FS.OpenRoot(a.given)
 	if err != nil {

@@ -31,8 +31,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// hardTree has names and sizes that are hard to get right, and makes the test
-// run inside it.
+// hardTree makes a tree with difficult names and sizes, and changes into it.
 func hardTree(t *testing.T) (names []string) {
 	t.Helper()
 	dir := filepath.Join(treetest.MemoryDir(t), "tree")
@@ -60,21 +59,21 @@ func hardTree(t *testing.T) (names []string) {
 	return names
 }
 
-// run returns the lines and what was told.
-func run(t *testing.T, o *sum.Options) (lines string, told []string, s *sum.Summary) {
+// run returns the lines and the reports.
+func run(t *testing.T, o *sum.Options) (lines string, reported []string, s *sum.Summary) {
 	t.Helper()
 	var out bytes.Buffer
 	o.Out = &out
 	if o.Hashes == nil {
 		o.Hashes = []hash.Algorithm{hash.SHA256}
 	}
-	o.Report = func(e sum.Event) { told = append(told, e.Err.Error()) }
+	o.Report = func(e sum.Event) { reported = append(reported, e.Err.Error()) }
 	s, err := sum.Run(t.Context(), o, &counters.Set{CountTotals: true})
 	require.NoError(t, err)
-	return out.String(), told, s
+	return out.String(), reported, s
 }
 
-// coreutils returns what a program prints for the names, nothing if it is not
+// coreutils returns the output of a program for the names, or nothing if the program is not
 // installed.
 func coreutils(t *testing.T, names []string, program string, args ...string) string {
 	t.Helper()
@@ -89,12 +88,11 @@ func coreutils(t *testing.T, names []string, program string, args ...string) str
 	return string(out)
 }
 
-// What sum prints is what sha256sum and its siblings print for the same names,
-// byte for byte.
+// sum prints the same bytes as sha256sum and its siblings for the same names.
 func TestEqualsCoreutils(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	names := hardTree(t)
-	for i, name := range names { // "-" is standard input for both
+	for i, name := range names { // "-" is standard input for both programs
 		if name == "-" {
 			names[i] = "./-"
 		}
@@ -114,12 +112,12 @@ func TestEqualsCoreutils(t *testing.T) {
 		t.Run(fmt.Sprint(c.program, c.args), func(t *testing.T) {
 			want := coreutils(t, names, c.program, c.args...)
 			c.o.Paths = []string{"."}
-			lines, told, s := run(t, &c.o)
-			require.Empty(t, told)
+			lines, reported, s := run(t, &c.o)
+			require.Empty(t, reported)
 			require.Equal(t, want, lines)
 			require.EqualValues(t, len(names), s.Files)
 			require.Equal(t, len(names), s.Lines)
-			c.o.Paths = slices.Sorted(slices.Values(names)) // the files themselves, of which "./-" sorts otherwise
+			c.o.Paths = slices.Sorted(slices.Values(names)) // the files themselves; "./-" sorts differently
 			c.o.Workers = 1
 			lines, _, _ = run(t, &c.o)
 			require.Equal(t, coreutils(t, c.o.Paths, c.program, c.args...), lines)
@@ -145,14 +143,14 @@ func TestSeveralHashes(t *testing.T) {
 	}
 }
 
-// The file that the lines go to is not listed, whether it is new or old, and is
-// complete or not there.
+// The file that receives the lines is not listed, whether it is new or old. It is complete
+// or absent.
 func TestManifest(t *testing.T) {
 	names := hardTree(t)
 	for round := range 2 {
-		lines, told, s := run(t, &sum.Options{Paths: []string{"."}, Manifest: "sub/SHA256SUMS"})
+		lines, reported, s := run(t, &sum.Options{Paths: []string{"."}, Manifest: "sub/SHA256SUMS"})
 		require.Empty(t, lines)
-		require.Empty(t, told)
+		require.Empty(t, reported)
 		content, err := os.ReadFile("sub/SHA256SUMS")
 		require.NoError(t, err)
 		require.Equal(t, len(names), bytes.Count(content, []byte("\n")), "round %d", round)
@@ -168,7 +166,7 @@ func TestManifest(t *testing.T) {
 	left, err := filepath.Glob("sub/.*")
 	require.NoError(t, err)
 	require.Empty(t, left)
-	// Shell redirection: the file is there before we are.
+	// Shell redirection: the file exists before sum starts.
 	f, err := os.Create("out.txt")
 	require.NoError(t, err)
 	defer f.Close()
@@ -180,7 +178,7 @@ func TestManifest(t *testing.T) {
 	require.Contains(t, string(content), "sub/SHA256SUMS")
 }
 
-func TestManifestIsNotPutOverAnythingElse(t *testing.T) {
+func TestManifestReplacesOnlyAManifest(t *testing.T) {
 	hardTree(t)
 	before, err := os.ReadFile("big")
 	require.NoError(t, err)
@@ -203,8 +201,8 @@ func TestManifestIsNotPutOverAnythingElse(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// A manifest is complete or not written, and what was there stays.
-func TestManifestThatWouldNotBeComplete(t *testing.T) {
+// A manifest is complete or not written, and the existing one stays.
+func TestIncompleteManifestIsNotWritten(t *testing.T) {
 	hardTree(t)
 	manifest := func(paths ...string) error {
 		_, err := sum.Run(t.Context(), &sum.Options{Paths: paths, Hashes: []hash.Algorithm{hash.SHA256}, Manifest: "SUMS"}, &counters.Set{})
@@ -231,8 +229,8 @@ func TestManifestThatWouldNotBeComplete(t *testing.T) {
 	require.NoError(t, manifest("a"))
 }
 
-// A run adds its lines to those of earlier ones, whatever the spelling of names. Those of
-// a directory are relative to it, and the file "-" in it is no standard input.
+// A run adds its lines to those of earlier ones, for any spelling of the names. Lines for a
+// directory are relative to it, and the file "-" in it is not standard input.
 func TestManifestIsMerged(t *testing.T) {
 	names := hardTree(t)
 	for _, paths := range [][]string{{"./a"}, {"-", "./-"}, {"sub", "a"}} {
@@ -267,7 +265,8 @@ func TestManifestKeepsItsMode(t *testing.T) {
 	}
 }
 
-// The manifest is what has its name: a hard link of the old one is a file.
+// Only the file at the manifest's path is the manifest. A hard link of the old one is an
+// ordinary file.
 func TestHardLinkOfTheOldManifestIsListed(t *testing.T) {
 	hardTree(t)
 	for _, paths := range [][]string{{"."}, {"sub", "SUMS"}, {"sub", "./sub/../SUMS"}} {
@@ -306,12 +305,12 @@ func TestFewDescriptors(t *testing.T) {
 	now.Cur = 32
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now))
 	defer func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)) }()
-	_, told, s := run(t, &sum.Options{Paths: []string{dir}, Workers: 32})
-	require.Empty(t, told)
+	_, reported, s := run(t, &sum.Options{Paths: []string{dir}, Workers: 32})
+	require.Empty(t, reported)
 	require.EqualValues(t, 1501, s.Files)
 }
 
-func TestWhatCannotBeHashedIsTold(t *testing.T) {
+func TestUnreadableFilesAreReported(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	names := hardTree(t)
 	sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -320,8 +319,8 @@ func TestWhatCannotBeHashedIsTold(t *testing.T) {
 		}
 		return nil
 	})
-	lines, told, s := run(t, &sum.Options{FS: sys, Paths: []string{".", "missing"}})
-	require.Len(t, told, 2)
+	lines, reported, s := run(t, &sum.Options{FS: sys, Paths: []string{".", "missing"}})
+	require.Len(t, reported, 2)
 	require.EqualValues(t, 2, s.Errors)
 	require.EqualValues(t, len(names)-1, s.Files)
 	require.NotContains(t, lines, "inner")
@@ -334,9 +333,9 @@ func TestFiltersAndReserved(t *testing.T) {
 	var rules filter.List
 	require.NoError(t, rules.Include("sub*"))
 	require.NoError(t, rules.Exclude("*.txt"))
-	lines, told, s := run(t, &sum.Options{Paths: []string{"."}, Filter: &rules})
+	lines, reported, s := run(t, &sum.Options{Paths: []string{"."}, Filter: &rules})
 	require.Equal(t, 2, strings.Count(lines, "\n"), lines)
-	require.Len(t, told, 1)
+	require.Len(t, reported, 1)
 	require.EqualValues(t, 1, s.Warnings)
 	only, err := filter.ReadOnly(strings.NewReader("deep\na\n"), false)
 	require.NoError(t, err)
@@ -370,8 +369,8 @@ func TestStandardInputLinksAndPipes(t *testing.T) {
 	}()
 	lines, _, _ = run(t, &sum.Options{Paths: []string{"fifo"}})
 	require.Equal(t, abc+"  fifo\n", lines)
-	lines, told, _ := run(t, &sum.Options{Paths: []string{"."}})
-	require.Empty(t, told)
+	lines, reported, _ := run(t, &sum.Options{Paths: []string{"."}})
+	require.Empty(t, reported)
 	require.NotContains(t, lines, "fifo")
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -380,12 +379,13 @@ func TestStandardInputLinksAndPipes(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	name := fmt.Sprintf("/dev/fd/%d", r.Fd())
-	lines, told, _ = run(t, &sum.Options{Paths: []string{name}})
-	require.Empty(t, told)
+	lines, reported, _ = run(t, &sum.Options{Paths: []string{name}})
+	require.Empty(t, reported)
 	require.Equal(t, abc+"  "+name+"\n", lines)
 }
 
-// A file that is written to meanwhile is read again, and told if that goes on.
+// sum reads a file again that another process changes meanwhile, and reports it if it keeps
+// changing.
 func TestAFileThatChanges(t *testing.T) {
 	hardTree(t)
 	n, times := 0, 1
@@ -400,8 +400,8 @@ func TestAFileThatChanges(t *testing.T) {
 		}
 		return nil
 	})
-	lines, told, _ := run(t, &sum.Options{FS: sys, Paths: []string{"a"}})
-	require.Empty(t, told)
+	lines, reported, _ := run(t, &sum.Options{FS: sys, Paths: []string{"a"}})
+	require.Empty(t, reported)
 	again, _, _ := run(t, &sum.Options{Paths: []string{"a"}})
 	require.Equal(t, again, lines)
 	n, times = 0, 99
@@ -415,10 +415,10 @@ func TestAFileThatChanges(t *testing.T) {
 		}
 		return nil
 	})
-	lines, told, _ = run(t, &sum.Options{FS: sys, Paths: []string{"a"}})
+	lines, reported, _ = run(t, &sum.Options{FS: sys, Paths: []string{"a"}})
 	require.Empty(t, lines)
-	require.Len(t, told, 1)
-	require.Contains(t, told[0], "it changed while being read")
+	require.Len(t, reported, 1)
+	require.Contains(t, reported[0], "it changed while being read")
 }
 
 func TestStopAndClosedOutput(t *testing.T) {
@@ -442,8 +442,8 @@ type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, fs.ErrClosed }
 
-// What is renamed over a file meanwhile is what is listed: the name counts, not what
-// was open.
+// If a file is replaced while it is read, the new file is listed: the name decides, not the
+// open file.
 func TestAFileThatIsReplaced(t *testing.T) {
 	for _, path := range []string{"d", "d/f"} {
 		dir := t.TempDir()
@@ -453,12 +453,12 @@ func TestAFileThatIsReplaced(t *testing.T) {
 		require.NoError(t, os.WriteFile("new", []byte("new"), 0o600))
 		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpRead {
-				_ = os.Rename("new", "d/f") // once: then it is gone
+				_ = os.Rename("new", "d/f") // once: then the new file is gone
 			}
 			return nil
 		})
-		lines, told, _ := run(t, &sum.Options{FS: sys, Paths: []string{path}})
-		require.Empty(t, told)
+		lines, reported, _ := run(t, &sum.Options{FS: sys, Paths: []string{path}})
+		require.Empty(t, reported)
 		again, _, _ := run(t, &sum.Options{Paths: []string{path}})
 		require.Equal(t, again, lines)
 	}

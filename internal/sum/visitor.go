@@ -29,7 +29,7 @@ func (v *visitor) Enter(d *walk.Dir) bool {
 			v.run.directory(path, d.Info.Mtime)
 		}
 	}
-	return true // also a hidden directory, whose files are counted and may have lines
+	return true // also for a hidden directory, because its files are counted and may have lines
 }
 
 // Leave implements walk.Visitor.
@@ -48,8 +48,8 @@ func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	}
 }
 
-// hidden reports whether a file is in nothing that the run writes, because the history
-// ignores it, and counts the files that it ignores.
+// hidden reports whether the run writes nothing about a file, because the history ignores
+// it. It counts the ignored files.
 func (v *visitor) hidden(path string) bool {
 	h := v.run.history
 	if h == nil || path == h.own || !h.hides(path, false) {
