@@ -135,7 +135,9 @@ func (dd *destDir) prepare(r *run) destState {
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
-		r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
+		if r.task == nil { // every task meets it; the merge counts it
+			r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
+		}
 		return destRefused
 	case errors.As(err, &conflict):
 		r.conflict(t, dd.src.Path(), conflict)

@@ -253,6 +253,9 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 		"a mismatch":           {source: map[string]treetest.Node{"SHA256SUMS": manifest("B", "a")}},
 		"strict, with absence": {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent")}, change: func(c *mergeCase) { c.opts.SourceManifest = SourceManifestStrict }},
 		"a link in the way":    {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}},
+		"policy never, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}, change: func(c *mergeCase) {
+			c.opts.Policy = PolicyNever
+		}},
 		"a backup directory": {old: treetest.Dir{"B": treetest.File("old", treetest.Mtime(longAgo))}, change: func(c *mergeCase) {
 			c.opts.BackupDir = "kept"
 		}},
