@@ -6,7 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// account counts what a job has found, and reports it.
+// account counts the results of a job, and reports them.
 func (r *run) account(j *job) {
 	s := r.summary
 	if g := j.ends; g != nil {
@@ -64,12 +64,12 @@ func (r *run) deliverEntry(j *job) {
 	if g := j.dir.group; g != nil && len(e.Events) == 0 {
 		e.Events = []Event{{Verdict: OnlyIn, Path: e.Path, Trees: g.event.Trees, Bytes: j.size}}
 	}
-	if j.compared || len(e.Events) > 0 { // else the run was stopped before
+	if j.compared || len(e.Events) > 0 { // otherwise the run was stopped before
 		r.opts.Each(e)
 	}
 }
 
-// endGroup reports a directory that some trees lack, with what is in it.
+// endGroup reports a directory that some trees lack, and counts its content.
 func (r *run) endGroup(g *group, j *job) {
 	if g.implied && g.entries == 0 {
 		return
@@ -99,7 +99,7 @@ func (r *run) countIn(g *group, j *job) {
 	}
 }
 
-// kind is what the entry is in the first tree that has it.
+// kind returns the type of the entry in the first tree that has it.
 func (j *job) kind() fsys.Kind {
 	for _, k := range j.kinds {
 		if k != fsys.Unknown {

@@ -22,37 +22,37 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// MaxTrees is how many trees there are letters for.
+// MaxTrees is the number of letters for trees.
 const MaxTrees = 26
 
-// Letter is the name of a tree in texts: A is that of tree 0.
+// Letter returns the name of a tree in texts: A for tree 0.
 func Letter(tree int) string { return string(rune('A' + tree)) }
 
-// Options say what to compare, and how.
+// Options say which trees to compare, and how.
 type Options struct {
-	Trees []string // as the user named them: two to MaxTrees
+	Trees []string // as the user gave them: two to MaxTrees
 
 	Quick    bool // compare size and modification time, and read no content
 	Metadata bool // compare mode, owner, modification time, extended attributes and ACLs as well
-	OneWay   bool // entries that A lacks are no differences
+	OneWay   bool // entries that A lacks are not differences
 	Verbose  bool // report equal entries, and every entry of a directory that is in one tree only
 
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything
-	OneFileSystem bool         // enter no other file system
+	OneFileSystem bool         // do not enter other file systems
 
-	Cache          pipe.CacheMode // CacheKeep allows memory
-	Workers        int            // entries under way at once; 0 for a number that suits the machine
+	Cache          pipe.CacheMode // CacheKeep allows reading from memory
+	Workers        int            // entries in progress at the same time; 0 for a number that suits the machine
 	BytesPerSecond int64          // limit of the bytes read from each tree; 0 for none
 
-	FS *fsys.FS // nil for the system's own; tests give others
+	FS *fsys.FS // nil for the system's files
 
-	// Report receives what is worth telling while it happens, in path order and from one
-	// goroutine. May be nil.
+	// Report receives events as they happen, in path order and from one goroutine. It may
+	// be nil.
 	Report func(Event)
 
-	// Each receives every entry that is no directory, in path order, from the goroutine
-	// that calls Report. May be nil.
+	// Each receives every entry that is not a directory, in path order, from the goroutine
+	// that calls Report. It may be nil.
 	Each func(*Entry)
 }
 
@@ -61,8 +61,8 @@ type Entry struct {
 	Path   string // as in Event
 	Kind   fsys.Kind
 	Size   int64     // in the first tree that has it
-	Mtime  fsys.Time // there
-	Events []Event   // none if it is equal in all trees
+	Mtime  fsys.Time // in that tree
+	Events []Event   // empty if it is equal in all trees
 }
 
 // Verdict is the result for one entry.
@@ -74,34 +74,34 @@ const (
 	Differs                        // content, link target, size or device number
 	OnlyIn                         // Trees have the entry, and another tree lacks it
 	TypeDiffers                    // a file in one tree is a directory in another
-	MetadataDiffers                // and the content is equal
-	Unreadable                     // it could not be compared; Err says why
+	MetadataDiffers                // but the content is equal
+	Unreadable                     // the entry could not be compared; Err says why
 	Incomplete                     // Path is the marker or the journal of an unfinished copy; Err says what to do
 )
 
-// Event is one thing worth telling.
+// Event is one report.
 type Event struct {
 	Verdict Verdict
 	Path    string        // raw bytes, relative to the trees; "" for the root; a directory ends in a slash
-	Trees   []int         // those that have it, for OnlyIn; else the one that the event is about
+	Trees   []int         // the trees that have it, for OnlyIn; otherwise the one that the event concerns
 	Reason  string        // names and texts in it are quoted
-	Whole   bool          // the entry is a directory that stands for all that is in it
-	Files   int64         // regular files in it, where Whole
-	Bytes   int64         // in them; else the size of a regular file of OnlyIn
+	Whole   bool          // the entry is a directory, and the event includes everything in it
+	Files   int64         // regular files in it, if Whole
+	Bytes   int64         // in them; otherwise the size of a regular file of OnlyIn
 	Stage   failure.Stage // of Unreadable
 	Err     error
 }
 
 // Only counts the entries that some trees have and others lack.
 type Only struct {
-	Trees  []int // that have them
+	Trees  []int // the trees that have them
 	Files  int64 // regular files
 	Bytes  int64 // in them
 	Others int64 // directories, links and special files
 }
 
-// Summary is the account of a comparison. Entries that are only in some trees are not
-// among those compared.
+// Summary has the results of a comparison. Entries that exist in only some trees do not
+// count as compared.
 type Summary struct {
 	Files       int64 // of A, compared with at least one other tree
 	Bytes       int64 // of A, compared; 0 with Options.Quick
@@ -115,9 +115,9 @@ type Summary struct {
 	Unreadable      int64
 	Incomplete      int64
 
-	LeftOut int64 // entries of A that filters left out; a directory counts once
+	LeftOut int64 // entries of A that filters exclude; a directory counts once
 	Own     int64 // manifests and leftovers of Sealift that A lacks
-	Cached  int64 // files that were to be read from the device, which cannot be said of them
+	Cached  int64 // files that should have been read from the device but perhaps were not
 	Elapsed time.Duration
 }
 
@@ -141,18 +141,17 @@ type run struct {
 	summary  *Summary
 }
 
-// Run compares as o says and reports through o.Report and c. The error is a
-// *failure.RefusedError if nothing was compared, and the cause of ctx's end if the run
-// was stopped; the summary is not nil then. When Run returns, all its goroutines have
-// ended.
+// Run compares the trees of o and reports through o.Report and c. The error is a
+// *failure.RefusedError if nothing was compared, and the cause of ctx's end if the run was
+// stopped; then the summary is not nil. When Run returns, all its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
 	if r.workers == 0 {
 		r.workers = pipe.DefaultWorkers()
 	}
-	// Each worker has a file of each tree open, and directories on the way. The walk has
-	// directories of its own, and the runtime some descriptors.
+	// Each worker has a file of each tree open, and the directories above them. The walk
+	// has separate directories, and the runtime needs some descriptors.
 	limit, least := fsys.OpenLimit(), 16+8*len(o.Trees)
 	if limit < least {
 		return nil, failure.Refuse("no more than %d files may be open, and comparing %d trees needs %d (ulimit -n)", limit, len(o.Trees), least)
@@ -171,7 +170,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.large = make(chan struct{}, r.longAtOnce())
 	c.Phase.Store(int32(counters.PhaseComparing))
 	for i, t := range r.trees {
-		signs, _ := incomplete.Find(t.root) // a root that cannot be listed is reported by the walk
+		signs, _ := incomplete.Find(t.root) // the walk reports a root that cannot be listed
 		for _, s := range signs {
 			r.summary.Incomplete++
 			r.report(Event{Verdict: Incomplete, Path: s.Name, Trees: []int{i}, Err: s.Err})
@@ -189,8 +188,8 @@ func (r *run) report(e Event) {
 	}
 }
 
-// longAtOnce is how many long files are read at the same time: one where a disk spins,
-// because moving its head between files costs more than the others gain.
+// longAtOnce is how many long files are read at the same time. It is one on a spinning
+// disk, because moving the head between files costs more than reading them together gains.
 func (r *run) longAtOnce() int {
 	for _, t := range r.trees {
 		if t.root.Rotational() {
@@ -200,8 +199,8 @@ func (r *run) longAtOnce() int {
 	return r.workers
 }
 
-// window is how many jobs may be between the merge and the reporter: while one long file
-// is compared, others go on, and what is to be told of them waits.
+// window limits the jobs between the merge and the reporter. During the comparison of a
+// long file other workers continue, and their results wait.
 const window = 1 << 14
 
 // compare runs the merge, the workers and the reporter.
@@ -243,9 +242,9 @@ func (r *run) compare(ctx context.Context) {
 	r.collect(ctx, m)
 }
 
-// collect takes the jobs in any order and accounts for them in that of the merge.
+// collect accepts the jobs in any order and reports them in the order of the merge.
 func (r *run) collect(ctx context.Context, m *merge) {
-	early := map[int64]*job{} // done before their turn
+	early := map[int64]*job{} // finished before jobs that come first
 	next := int64(0)
 	for j := range m.results {
 		early[j.number] = j

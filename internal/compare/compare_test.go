@@ -30,7 +30,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// verdictNames are how the tests write verdicts.
+// verdictNames are the verdicts as the tests write them.
 var verdictNames = map[compare.Verdict]string{
 	compare.Equal: "equal", compare.Differs: "differs", compare.OnlyIn: "only in", compare.TypeDiffers: "type differs",
 	compare.MetadataDiffers: "metadata differs", compare.Unreadable: "unreadable", compare.Incomplete: "incomplete",
@@ -57,7 +57,7 @@ func text(e compare.Event) string {
 	return s
 }
 
-// trees makes the trees in a directory of their own and returns their paths.
+// trees makes the trees in a new directory and returns their paths.
 func trees(t *testing.T, literals ...treetest.Dir) (paths []string) {
 	t.Helper()
 	dir := treetest.MemoryDir(t)
@@ -69,7 +69,7 @@ func trees(t *testing.T, literals ...treetest.Dir) (paths []string) {
 	return paths
 }
 
-// run compares, and returns what was reported, one line for each event.
+// run compares, and returns the reports, one line for each event.
 func run(t *testing.T, o compare.Options) (lines []string, s *compare.Summary) {
 	t.Helper()
 	o.Report = func(e compare.Event) { lines = append(lines, text(e)) }
@@ -164,7 +164,7 @@ func TestWhatSealiftWroteIsComparedOnlyIfAHasIt(t *testing.T) {
 		"d":                file{"SHA256SUMS": treetest.File(strings.ReplaceAll(line, "empty", "a/b"))},
 		"other.md5":        treetest.File(md5),                   // lists another file
 		"MD5SUMS":          treetest.File("a comment\n" + md5),   // not in the form of Sealift
-		"SHA512SUMS":       treetest.Dir{"f": treetest.File("")}, // no file
+		"SHA512SUMS":       treetest.Dir{"f": treetest.File("")}, // not a file
 		".sealift-journal": file{"lock": treetest.File("")}, ".sealift-was-SHA256SUMS": treetest.File(line),
 		".sealift-bad-empty": treetest.File("set aside"),
 	}
@@ -213,7 +213,7 @@ func TestFilters(t *testing.T) {
 	require.Equal(t, []string{"only in B d/c"}, lines)
 	require.Equal(t, int64(3), s.LeftOut)
 
-	// Directories that are only on the way to something are no difference.
+	// A directory that only leads to a selected file is not a difference.
 	var include filter.List
 	require.NoError(t, include.Include("*.mov"))
 	more := trees(t, file{"a.mov": treetest.File("1"), "x": file{"y": file{"b.tmp": treetest.File("1")}}, "z": file{"e": file{}, "c.mov": treetest.File("12")}}, file{"a.mov": treetest.File("1")})
@@ -268,7 +268,8 @@ func TestWhatIsRefused(t *testing.T) {
 func TestQuickComparesTimesAndReadsNothing(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 9, 30, 1, 500_000_000, time.UTC)
-	// One change time in a hundred looks like one of NTFS, which stores multiples of 100 ns.
+	// One change time in a hundred looks like a time stamp of NTFS, which stores multiples
+	// of 100 ns.
 	same, later := treetest.Mtime(at), treetest.Mtime(at.Add(100*time.Nanosecond))
 	paths := trees(t, file{"f": treetest.File("123", same), "g": treetest.File("1", same)}, file{"f": treetest.File("321", same), "g": treetest.File("1", later)})
 	reads := func(call fsys.Call) error {
@@ -283,8 +284,8 @@ func TestQuickComparesTimesAndReadsNothing(t *testing.T) {
 	require.Equal(t, int64(2), s.Files)
 }
 
-// Files of any size around the limits of blocks differ from a random byte on, or not at
-// all, in every way of reading them.
+// Files of any size near the limits of blocks differ from a random byte on, or not at all.
+// Each way of reading them finds that.
 func TestContentIsComparedToTheLastByte(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
@@ -321,7 +322,7 @@ func TestContentIsComparedToTheLastByte(t *testing.T) {
 	require.Empty(t, lines)
 }
 
-// Holes that all trees have are not read: 1 TiB would take minutes.
+// Holes that all trees have are not read; 1 TiB of them would need minutes.
 func TestHolesOfAllTreesAreNotRead(t *testing.T) {
 	t.Parallel()
 	hole := func(text string) treetest.Dir {
@@ -372,8 +373,8 @@ func overwriteEnd(path string, size int) error {
 	return errors.Join(err, f.Close())
 }
 
-// Each operation fails once. Whatever fails is reported, nothing waits for ever, and no
-// difference is reported that is none.
+// Each operation fails once. Each failure is reported, compare does not hang, and it
+// reports no false difference.
 func TestEachOperationFailsOnce(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	big := string(treetest.Pattern(700_000, 3))
@@ -435,7 +436,7 @@ func TestAStopEndsEverything(t *testing.T) {
 	}
 }
 
-// While one long file is read, more entries are done than there are places for them.
+// During the comparison of one long file, more entries finish than there is space for.
 func TestMoreEntriesThanThereArePlacesWait(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes 40,000 files")
@@ -453,7 +454,8 @@ func TestMoreEntriesThanThereArePlacesWait(t *testing.T) {
 	require.Equal(t, int64(20_001), s.Files)
 }
 
-// Random trees give the differences that a plain comparison of their paths gives.
+// For random trees, compare finds the same differences as a plain comparison of their
+// paths.
 func TestRandomTreesAgainstAPlainComparison(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -517,7 +519,7 @@ func TestRandomTreesAgainstAPlainComparison(t *testing.T) {
 	}
 }
 
-// plain describes every path of a tree.
+// plain returns a description of every path of a tree.
 func plain(t *testing.T, root string) map[string]string {
 	t.Helper()
 	paths := map[string]string{}

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	blockSize = pipe.DefaultBlockSize // bytes that are compared at once
+	blockSize = pipe.DefaultBlockSize // bytes that are compared at the same time
 	readAhead = 4                     // blocks that each tree may be ahead of the comparison
 )
 
-// lane reads one file of a comparison. Its buffers are made when they are needed first,
-// and used again for the next file.
+// lane reads one file of a comparison. It allocates its buffers when it first needs them,
+// and uses them again for the next file.
 type lane struct {
 	buffers  [readAhead][]byte
 	requests chan int64 // offsets of blocks
@@ -39,7 +39,7 @@ func (l *lane) buffer(i int) []byte {
 	return l.buffers[i]
 }
 
-// read answers requests until there are no more. No more than readAhead are under way, so
+// read answers requests until the channel is closed. At most readAhead are in progress, so
 // the oldest buffer is always free.
 func (l *lane) read(s *side) {
 	for i := 0; ; i++ {
@@ -57,8 +57,8 @@ func (l *lane) read(s *side) {
 	}
 }
 
-// contents compares files of the same size, the first of which is A's, until every other
-// one differs. It returns how many bytes of A were compared.
+// contents compares files of the same size until every other file differs from the first
+// one, A's. It returns how many bytes of A were compared.
 func (w *worker) contents(ctx context.Context, j *job, files []*side) (n int64) {
 	defer func() {
 		for _, s := range files {
@@ -71,7 +71,7 @@ func (w *worker) contents(ctx context.Context, j *job, files []*side) (n int64) 
 		if n, more := w.short(ctx, j, files, size); !more {
 			return n
 		}
-		w.run.counters.Bytes.Add(-blockSize) // a file that has no size, as in /proc: from the beginning
+		w.run.counters.Bytes.Add(-blockSize) // a file without a size, as in /proc: read it from the beginning
 		return w.long(ctx, j, files, math.MaxInt64)
 	}
 	select {
@@ -83,7 +83,7 @@ func (w *worker) contents(ctx context.Context, j *job, files []*side) (n int64) 
 	return w.long(ctx, j, files, files[0].info.Size)
 }
 
-// short compares files of at most one block, one read of each. more says that a file
+// short compares files of at most one block, with one read of each. more is true if a file
 // without a size did not end with the block.
 func (w *worker) short(ctx context.Context, j *job, files []*side, size int64) (n int64, more bool) {
 	var pieces []piece
@@ -122,7 +122,8 @@ func (w *worker) short(ctx context.Context, j *job, files []*side, size int64) (
 	return int64(len(first)), size == 0 && len(first) == blockSize
 }
 
-// pace waits until n more bytes are within Options.BytesPerSecond; false is the end of ctx.
+// pace waits until Options.BytesPerSecond allows n more bytes. It returns false if ctx
+// ends.
 func (w *worker) pace(ctx context.Context, n int) bool {
 	return w.run.limiter == nil || w.run.limiter.WaitN(ctx, n) == nil
 }
@@ -144,9 +145,9 @@ func (s *side) compareBlock(off int64, first, own []byte, size int64) {
 	s.why = append(s.why, fmt.Sprintf("content in %s differs from byte %d%s", Letter(s.tree), off+int64(same)+1, of))
 }
 
-// long compares files block by block. Each is read by a goroutine of its own, which is
-// ahead of the comparison, so that the devices work at the same time. Ranges that are
-// holes in all of the files are not read.
+// long compares files block by block. A separate goroutine reads each file ahead of the
+// comparison, so that the devices work at the same time. Ranges that are holes in all files
+// are not read.
 func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (total int64) {
 	var readers sync.WaitGroup
 	going := make([]bool, len(files))
@@ -169,10 +170,10 @@ func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (t
 		for i := range files {
 			end(i)
 		}
-		readers.Wait() // what they have read since is in the channels
+		readers.Wait() // the channels have the blocks that they read meanwhile
 	}()
 	sparse := isSparse(files)
-	var asked []int64 // offsets of the blocks under way
+	var asked []int64 // offsets of the requested blocks
 	for next := int64(0); ; {
 		for len(asked) < readAhead && next < size {
 			if sparse {
@@ -240,7 +241,7 @@ func isSparse(files []*side) bool {
 }
 
 // nextData returns the beginning of the next block at or after off in which one of the
-// files has data, at most size.
+// files has data. It is at most size.
 func nextData(files []*side, off, size int64) int64 {
 	least := size
 	for _, s := range files {
@@ -252,7 +253,7 @@ func nextData(files []*side, off, size int64) int64 {
 		}
 		data, hole, end, err := s.file.NextData(off)
 		if err != nil {
-			s.dataEnd = size // to read it reports what is wrong
+			s.dataEnd = size // the next read reports the error
 			return off
 		}
 		if end {

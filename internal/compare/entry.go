@@ -13,22 +13,22 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// job is one name in the directories of all trees, or something else to report at its
-// place in the order.
+// job is one name in the directories of all trees, or another report with a place in the
+// order.
 type job struct {
 	number int64
 	dir    *folder
 	name   string
 	kinds  []fsys.Kind // by tree; Unknown where it does not exist
-	group  *group      // that it begins
-	ends   *group      // that it ends
+	group  *group      // the group that the job begins
+	ends   *group      // the group that the job ends
 
 	// The results.
 	compared bool  // with at least one other tree
 	bytes    int64 // of A that were compared
-	size     int64 // of a regular file, if it was needed
+	size     int64 // of a regular file, if needed
 	mtime    fsys.Time
-	cached   bool    // it was to be read from the device, which cannot be said of it
+	cached   bool    // it should have been read from the device but perhaps was not
 	own      bool    // it is a manifest of Sealift that A lacks
 	events   []Event // in the order of the trees
 }
@@ -54,7 +54,7 @@ func newWorker(r *run) *worker {
 // do compares the entry that j names.
 func (w *worker) do(ctx context.Context, j *job) {
 	if j.kinds == nil || j.ends != nil {
-		return // only something to report
+		return // there is only an event to report
 	}
 	w.examine(ctx, j)
 	if w.run.opts.Verbose && len(j.events) == 0 && j.compared {
@@ -75,12 +75,12 @@ func (w *worker) do(ctx context.Context, j *job) {
 	}
 }
 
-// examine looks in which trees the entry is, and compares those that have it.
+// examine checks which trees have the entry, and compares it between them.
 func (w *worker) examine(ctx context.Context, j *job) {
 	if j.kinds[0] == fsys.Regular {
 		defer w.run.counters.Files.Add(1)
 	}
-	var have, same []int // trees; same: A, and those that have it as A has it
+	var have, same []int // trees; same: A and the trees whose entry is equal to A's
 	for _, i := range j.dir.trees {
 		if j.kinds[i] == fsys.Unknown {
 			continue
@@ -118,13 +118,13 @@ func (w *worker) examine(ctx context.Context, j *job) {
 	}
 }
 
-// measure notes the size of a regular file that is compared with no other, which is
-// progress all the same if it is of A.
+// measure records the size of a regular file that exists in one tree only. If that tree is
+// A, its bytes count as progress.
 func (w *worker) measure(j *job, tree int) {
 	if j.kinds[tree] != fsys.Regular {
 		return
 	}
-	if dir, err := j.dir.handles[tree].Acquire(); err == nil { // an error says nothing of the comparison
+	if dir, err := j.dir.handles[tree].Acquire(); err == nil { // an error does not affect the comparison
 		if info, err := dir.Lstat(j.name); err == nil {
 			j.size, j.mtime = info.Size, info.Mtime
 		}
@@ -135,7 +135,7 @@ func (w *worker) measure(j *job, tree int) {
 	}
 }
 
-// progress counts bytes of A that need not be read any more.
+// progress counts bytes of A that need not be read.
 func (w *worker) progress(n int64) {
 	if !w.run.opts.Quick {
 		counters.Grow(&w.run.counters.Bytes, n)
@@ -148,19 +148,19 @@ type side struct {
 	info    fsys.Info
 	target  string        // of a symbolic link
 	file    *fsys.File    // a regular file whose content is compared; else nil
-	object  *fsys.Object  // whose metadata is compared; nil if that is not asked for
+	object  *fsys.Object  // whose metadata is compared; nil if Options.Metadata is off
 	close   func()        // of file or object; may be nil
 	reading *pipe.Reading // of file
 
-	dataEnd int64    // of file: up to here there is no hole
+	dataEnd int64    // of file: there is no hole before this offset
 	differs bool     // from A
 	why     []string // reasons for that
 	meta    []string // metadata that differs from A's
-	failed  bool     // which has been reported
+	failed  bool     // reported before
 }
 
-// compare compares the entry in A, the first of the trees, with that in the others, which
-// have it with the same type.
+// compare compares the entry in A, the first of the trees, with the entry in the others.
+// All have the same type.
 func (w *worker) compare(ctx context.Context, j *job, trees []int) {
 	sides := make([]*side, 0, len(trees))
 	defer func() {
@@ -219,7 +219,7 @@ func (w *worker) failed(j *job, s *side, stage failure.Stage, err error) {
 	j.fail(s.tree, "", stage, err)
 }
 
-// open describes the entry in one tree, and opens what is needed of it.
+// open describes the entry in one tree, and opens the objects that the comparison needs.
 func (w *worker) open(j *job, s *side) (failure.Stage, error) {
 	h := j.dir.handles[s.tree]
 	dir, err := h.Acquire()
@@ -242,7 +242,7 @@ func (w *worker) open(j *job, s *side) (failure.Stage, error) {
 		s.close = s.object.Close
 		s.info, err = s.object.Stat()
 	case kind == fsys.Directory, kind == fsys.Fifo, kind == fsys.Socket:
-		s.info.Kind = kind // nothing else of it is compared
+		s.info.Kind = kind // no other field is compared
 	default:
 		s.info, err = dir.Lstat(j.name)
 	}
@@ -277,7 +277,7 @@ func (w *worker) inspect(a, s *side) {
 
 var errChanged = errors.New("it changed while it was read")
 
-// content compares the content of regular files. It reports whether that of A could be
+// content compares the content of regular files. It reports whether A's content could be
 // read.
 func (w *worker) content(ctx context.Context, j *job, a *side, others []*side) bool {
 	files := []*side{a}
@@ -286,7 +286,7 @@ func (w *worker) content(ctx context.Context, j *job, a *side, others []*side) b
 			files = append(files, s)
 		}
 	}
-	read := len(files) > 1 // else the sizes have said it
+	read := len(files) > 1 // otherwise the sizes have decided
 	if read {
 		for _, s := range files {
 			var err error

@@ -26,14 +26,14 @@ func attacked() treetest.Dir {
 	}
 }
 
-// writes are operations that change something.
+// writes are the operations that change a tree.
 var writes = map[fsys.Op]bool{
 	fsys.OpCreate: true, fsys.OpWrite: true, fsys.OpTruncate: true, fsys.OpChown: true, fsys.OpChmod: true, fsys.OpTimes: true, fsys.OpSetXattr: true,
 	fsys.OpMkdir: true, fsys.OpSymlink: true, fsys.OpMknod: true, fsys.OpLink: true, fsys.OpRename: true, fsys.OpRemove: true, fsys.OpPunch: true,
 }
 
-// One name of either tree is exchanged for a symbolic link to a tree outside, before each
-// operation. Nothing there is read, listed or reported, and nothing is written anywhere.
+// Before each operation, one name of a tree is exchanged for a symbolic link to a tree
+// outside. Nothing there is read, listed or reported, and nothing is written anywhere.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

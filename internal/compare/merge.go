@@ -17,25 +17,25 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 )
 
-// folder is a directory in several trees. It lives until nothing in it is under way.
+// folder is a directory in several trees. It lives until no job uses it.
 type folder struct {
 	parent  *folder // nil for the roots
 	name    string
-	trees   []int          // those that it is compared in, ascending
-	handles []*fsys.Handle // by tree; nil where it could not be opened, or is not compared
+	trees   []int          // the trees in which it is compared, ascending
+	handles []*fsys.Handle // by tree; nil if it could not be opened, or is not compared
 	verdict filter.Verdict
-	only    *filter.Node // what --files-from wants of it
-	group   *group       // it is in some trees only; nil if it is in all of its parent's
+	only    *filter.Node // the names that --files-from selects in it
+	group   *group       // nil if all trees of its parent have it
 	pending atomic.Int64
 }
 
 // group is a directory that some trees lack. If only is true, nothing in it is compared,
-// because A lacks it or no other tree has it: its entries are counted.
+// because A lacks it or no other tree has it. Then its entries are counted.
 type group struct {
 	event   Event
 	only    bool
-	implied bool  // the directory itself is not compared, only what the filters want in it
-	entries int64 // in it, those that are implied themselves left out
+	implied bool  // the directory is not compared, only selected entries in it
+	entries int64 // in it, without those that are implied
 }
 
 func (d *folder) join(name string) string {
@@ -47,12 +47,12 @@ func (d *folder) join(name string) string {
 	return strings.Join(names, "/")
 }
 
-// path ends in a slash; that of the roots is "".
+// path returns the path with a slash at the end; "" for the roots.
 func (d *folder) path() string { return d.join("") }
 
 func (d *folder) hold() { d.pending.Add(1) }
 
-// done gives one hold back. The last one closes the directory.
+// done releases one hold. The last one closes the directory.
 func (d *folder) done() {
 	for d != nil && d.pending.Add(-1) == 0 {
 		for _, h := range d.handles {
@@ -64,23 +64,23 @@ func (d *folder) done() {
 	}
 }
 
-// counts reports whether entries of the directory are counted and not compared.
+// counts reports whether entries of the directory are counted instead of compared.
 func (d *folder) counts() bool { return d.group != nil && d.group.only }
 
 // merge lists all trees, directory by directory in path order, and makes a job of each
-// name. Its methods are called from one goroutine.
+// name. One goroutine calls its methods.
 type merge struct {
 	run     *run
 	ctx     context.Context //nolint:containedctx // a merge lives as long as the run
 	jobs    chan *job
-	places  chan struct{} // one is taken for each job until the reporter has it
+	places  chan struct{} // each job holds a place until the reporter receives it
 	results chan *job
 	number  int64
 
 	leftOut, own int64 // see Summary; read after results is closed
 }
 
-// send hands a job in the directory d to the workers.
+// send sends a job in the directory d to the workers.
 func (m *merge) send(d *folder, j *job) {
 	select {
 	case m.places <- struct{}{}:
@@ -118,7 +118,7 @@ func (m *merge) roots() {
 }
 
 // folder opens and lists a directory in all its trees at the same time, and merges the
-// listings. A tree that fails is reported and left out.
+// listings. If a tree fails, it is reported and skipped.
 func (m *merge) folder(d *folder, open func(tree int) (*fsys.Handle, error)) {
 	lists := make([]*fsys.Listing, len(d.handles))
 	errs := make([]error, len(d.handles))
@@ -161,7 +161,7 @@ func (m *merge) folder(d *folder, open func(tree int) (*fsys.Handle, error)) {
 	m.names(d, lists)
 }
 
-// notes are what listing a directory of one tree has found besides names.
+// notes are the findings of listing a directory in one tree, besides its names.
 type notes struct {
 	leftOut int64
 	failed  []failedName
@@ -172,7 +172,7 @@ type failedName struct {
 	err  error
 }
 
-// list reads the names that the filters want, in the order of full paths.
+// list reads the names that the filters select, in the order of full paths.
 func (m *merge) list(d *folder, tree int, n *notes) (*fsys.Listing, error) {
 	dir, err := d.handles[tree].Acquire()
 	if err != nil {
@@ -192,7 +192,7 @@ func (m *merge) list(d *folder, tree int, n *notes) (*fsys.Listing, error) {
 			}
 			kind = info.Kind
 		}
-		if m.wants(d, name, kind) == filter.Excluded {
+		if m.verdictOf(d, name, kind) == filter.Excluded {
 			n.leftOut++
 			return kind, false
 		}
@@ -202,8 +202,8 @@ func (m *merge) list(d *folder, tree int, n *notes) (*fsys.Listing, error) {
 	return listing, nil
 }
 
-// wants returns what the filters and the list of paths say of an entry.
-func (m *merge) wants(d *folder, name string, kind fsys.Kind) filter.Verdict {
+// verdictOf returns the verdict of the filters and the list of paths for an entry.
+func (m *merge) verdictOf(d *folder, name string, kind fsys.Kind) filter.Verdict {
 	if !d.only.All() {
 		switch node := d.only.Child(name); {
 		case node == nil, !node.All() && kind != fsys.Directory:
@@ -220,7 +220,7 @@ func (m *merge) wants(d *folder, name string, kind fsys.Kind) filter.Verdict {
 // names merges the listings of a directory and makes a job of each name.
 func (m *merge) names(d *folder, lists []*fsys.Listing) {
 	at := make([]int, len(lists))
-	missing := map[string]bool{} // of the names that --files-from lists
+	missing := map[string]bool{} // the names that --files-from lists
 	if !d.only.All() && !d.counts() {
 		for _, name := range d.only.Names() {
 			missing[name] = true
@@ -248,7 +248,7 @@ func (m *merge) names(d *folder, lists []*fsys.Listing) {
 	}
 }
 
-// least returns the first entry, in the order of full paths, that is left in a listing.
+// least returns the first remaining entry of all listings, in the order of full paths.
 func least(d *folder, lists []*fsys.Listing, at []int) (name string, isDir, more bool) {
 	for _, i := range d.trees {
 		l := lists[i]
@@ -263,8 +263,8 @@ func least(d *folder, lists []*fsys.Listing, at []int) (name string, isDir, more
 	return name, isDir, more
 }
 
-// compareEntries compares two names of a directory in the order of full paths, in which a
-// directory is "name/".
+// compareEntries compares two names of a directory in the order of full paths. A directory
+// sorts as "name/".
 func compareEntries(a string, aDir bool, b string, bDir bool) int {
 	n := min(len(a), len(b))
 	if c := strings.Compare(a[:n], b[:n]); c != 0 {
@@ -282,7 +282,8 @@ func compareEntries(a string, aDir bool, b string, bDir bool) int {
 	return next(a, aDir) - next(b, bDir)
 }
 
-// kindOf finds a directory, or anything else, in a sorted listing; Unknown if it is not there.
+// kindOf finds a directory, or any other type, in a sorted listing. It returns Unknown if
+// the name is not listed.
 func kindOf(l *fsys.Listing, name string, isDir bool) fsys.Kind {
 	i := sort.Search(l.Len(), func(i int) bool {
 		return compareEntries(l.Name(i), l.Kind(i) == fsys.Directory, name, isDir) >= 0
@@ -293,9 +294,9 @@ func kindOf(l *fsys.Listing, name string, isDir bool) fsys.Kind {
 	return fsys.Unknown
 }
 
-// entry makes the job of one name, of which kinds says what it is in each tree, and merges
-// the directory of that name. Where it is a directory in one tree and not in another, it
-// comes twice: as what it is in A, where the types are reported, and as the other.
+// entry makes the job of one name and merges the directory of that name. kinds has the type
+// in each tree. If the name is a directory in only some trees, it occurs twice: with its
+// type in A, where the difference is reported, and with the other type.
 func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	r := m.run
 	inA := kinds[0] != fsys.Unknown
@@ -303,14 +304,14 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 		if !isDir {
 			return // reported with the directory of A
 		}
-		inA = false // what is in it is not in A
+		inA = false // A does not have its content
 		for i, k := range kinds {
 			if k != fsys.Directory {
 				kinds[i] = fsys.Unknown
 			}
 		}
 	}
-	implied := isDir && (m.wants(d, name, fsys.Directory) == filter.Traverse || !d.only.Child(name).All())
+	implied := isDir && (m.verdictOf(d, name, fsys.Directory) == filter.Traverse || !d.only.Child(name).All())
 	if d.counts() {
 		if !implied {
 			m.send(d, &job{name: strings.Clone(name), kinds: kinds})
@@ -329,7 +330,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 			return
 		}
 		if d.parent == nil && incomplete.IsName(name) && slices.Contains(kinds, fsys.Regular) {
-			return // reported already
+			return // reported before
 		}
 	}
 	j := &job{name: strings.Clone(name), kinds: kinds}
@@ -362,7 +363,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	}
 }
 
-// descend merges the directory name of the trees in which it is one.
+// descend merges the directory name of those trees in which it is a directory.
 func (m *merge) descend(parent *folder, name string, kinds []fsys.Kind, g *group) {
 	d := &folder{parent: parent, name: strings.Clone(name), handles: make([]*fsys.Handle, len(kinds)), group: g}
 	d.pending.Store(1)
@@ -373,7 +374,7 @@ func (m *merge) descend(parent *folder, name string, kinds []fsys.Kind, g *group
 			d.trees = append(d.trees, i)
 		}
 	}
-	d.verdict, d.only = m.wants(parent, name, fsys.Directory), parent.only.Child(name)
+	d.verdict, d.only = m.verdictOf(parent, name, fsys.Directory), parent.only.Child(name)
 	first := d.trees[0]
 	m.folder(d, func(i int) (*fsys.Handle, error) {
 		up, err := parent.handles[i].Acquire()
@@ -399,11 +400,12 @@ func (m *merge) descend(parent *folder, name string, kinds []fsys.Kind, g *group
 	})
 }
 
-// errOtherFileSystem says that the first tree has another file system mounted there.
+// errOtherFileSystem means that the first tree has another file system mounted there.
 var errOtherFileSystem = errors.New("it is on another file system")
 
-// isOwnName reports whether a name is that of a leftover of an unfinished copy. A file
-// that a copy has set aside because it was read back wrong is for the user to inspect.
+// isOwnName reports whether a name is that of a leftover of an unfinished copy. Files that
+// a copy set aside because they read back wrong are not leftovers: the user has to check
+// them.
 func isOwnName(name string) bool {
 	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, fsys.Reserved+"bad-")
 }

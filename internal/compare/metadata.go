@@ -13,11 +13,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// compareMetadata compares what Options.Metadata asks for.
+// compareMetadata compares the metadata that Options.Metadata selects.
 func (w *worker) compareMetadata(j *job, a, s *side) {
 	at := Letter(s.tree)
 	differs := func(format string, args ...any) { s.meta = append(s.meta, fmt.Sprintf(format, args...)) }
-	link := a.info.Kind == fsys.Symlink // the mode of a link means nothing
+	link := a.info.Kind == fsys.Symlink // the mode of a link has no meaning
 	if a.info.Mode != s.info.Mode && !link {
 		differs("mode %04o in A, %04o in %s", a.info.Mode, s.info.Mode, at)
 	}
@@ -28,7 +28,7 @@ func (w *worker) compareMetadata(j *job, a, s *side) {
 		differs("modified %s", times(a.info.Mtime, s.info.Mtime, at))
 	}
 	if link {
-		return // the system keeps no attributes of users on links
+		return // the system stores no user attributes on links
 	}
 	var lists [2][]fsys.Xattr
 	for i, side := range []*side{a, s} {
@@ -44,8 +44,8 @@ func (w *worker) compareMetadata(j *job, a, s *side) {
 	}
 }
 
-// isCopied reports whether a copy keeps an extended attribute: not those that describe
-// the file system it is on, that a file system makes up, or that sign an inode.
+// isCopied reports whether a copy keeps an extended attribute. It does not keep attributes
+// that describe the file system, that a file system generates, or that sign an inode.
 func isCopied(name string) bool {
 	switch {
 	case strings.HasPrefix(name, "system."):
@@ -82,14 +82,15 @@ func differingXattrs(a, b []fsys.Xattr) (list []string) {
 	return list
 }
 
-// sameTime compares modification times at the coarser granularity of both file systems,
-// which change times show: they have odd nanoseconds where these are stored.
+// sameTime compares modification times at the coarser granularity of both file systems.
+// Change times show the granularity: they have odd nanoseconds if the file system stores
+// these.
 func sameTime(a, b fsys.Info) bool {
 	return a.Mtime.Within(b.Mtime, max(granularity(a), granularity(b)))
 }
 
-// granularity is the longest distance of two time stamps that the file system of an entry
-// may store as one, in nanoseconds.
+// granularity returns the longest distance, in nanoseconds, of two time stamps that the
+// file system of an entry may store as one.
 func granularity(info fsys.Info) int64 {
 	switch {
 	case info.Ctime.Nsec%1e7 == 0:
@@ -100,7 +101,7 @@ func granularity(info fsys.Info) int64 {
 	return 1
 }
 
-// times describes two modification times that differ, as exactly as needed.
+// times describes two modification times that differ, with as many digits as needed.
 func times(a, b fsys.Time, at string) string {
 	shown := func(t fsys.Time, format string) string { return time.Unix(t.Sec, t.Nsec).UTC().Format(format) }
 	format := time.DateTime

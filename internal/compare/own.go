@@ -11,10 +11,10 @@ import (
 )
 
 // withoutManifests returns the trees in which the entry, which A lacks, is not a manifest
-// that Sealift wrote.
+// written by Sealift.
 func (w *worker) withoutManifests(j *job, have []int) []int {
 	var algorithms []hash.Algorithm
-	file := "" // beside which a manifest of one file has this name
+	file := "" // the file that a manifest with this name would list
 	for _, a := range hash.Algorithms() {
 		is, of := isManifestName(j.name, a)
 		if is {
@@ -37,8 +37,8 @@ func (w *worker) withoutManifests(j *job, have []int) []int {
 	})
 }
 
-// isManifestName reports whether Sealift gives a manifest of a hash the name: that of a
-// tree at one of its levels, or NAME.sha256 beside the file NAME.
+// isManifestName reports whether Sealift uses the name for a manifest of a hash. It may be
+// that of a tree at one of its levels, or NAME.sha256 beside the file NAME.
 func isManifestName(name string, a hash.Algorithm) (is bool, file string) {
 	if name == a.FileName() {
 		return true, ""
@@ -55,8 +55,8 @@ func isManifestName(name string, a hash.Algorithm) (is bool, file string) {
 	return is, stem
 }
 
-// isOwnManifest reports whether a file has exactly the form that Sealift writes. That of
-// one file lists it and nothing else.
+// isOwnManifest reports whether a file has exactly the form that Sealift writes. A manifest
+// of one file lists only that file.
 func isOwnManifest(dir *fsys.Dir, name, file string, a hash.Algorithm) bool {
 	f, info, err := dir.OpenRegular(name)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// tree is one of the trees that are compared.
+// tree is one of the compared trees.
 type tree struct {
-	given   string // as the user named it
+	given   string // as the user gave it
 	root    *fsys.Dir
 	info    fsys.Info
 	handles *fsys.Handles
@@ -28,7 +28,7 @@ func (r *run) closeTrees() {
 	}
 }
 
-// openTrees opens the roots, and refuses trees that are the same or inside one another.
+// openTrees opens the roots, and refuses trees that are equal or inside one another.
 func (r *run) openTrees() error {
 	for i, given := range r.opts.Trees {
 		root, err := r.opts.FS.OpenRoot(given)
@@ -57,8 +57,8 @@ func (r *run) openTrees() error {
 	return nil
 }
 
-// isBelow reports whether the directory dir is somewhere below the directory above: by
-// identity, not by name.
+// isBelow reports whether the directory dir is somewhere below the directory above. It
+// compares identities, not names.
 func isBelow(dir, above string) bool {
 	root, err := os.Stat(above)
 	if err != nil {
@@ -76,7 +76,7 @@ func isBelow(dir, above string) bool {
 	return false
 }
 
-// reason is an error without the path, which is in the message already.
+// reason returns the text of an error without the path, which the message already contains.
 func reason(err error) string {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		err = failed.Err
@@ -84,8 +84,8 @@ func reason(err error) string {
 	return quote.Text(err.Error())
 }
 
-// walkFirst visits what is compared of A in a walk of its own. It returns false if the root
-// cannot be opened again, which the merge reports.
+// walkFirst visits the selected entries of A in a separate walk. It returns false if the
+// root cannot be opened again, which the merge reports.
 func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) bool {
 	root, err := r.trees[0].root.OpenDir(".")
 	if err != nil {
@@ -97,8 +97,8 @@ func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) boo
 	return true
 }
 
-// refuseEmpty refuses A if nothing of it is a file: perhaps it is the place of a card that
-// is not mounted, and everything would seem to be well.
+// refuseEmpty refuses A if no selected entry of it is a file. A may be the mount point of a
+// card that is not mounted, and the comparison would then find no difference.
 func (r *run) refuseEmpty(ctx context.Context) error {
 	look, found := context.WithCancel(ctx)
 	defer found()
@@ -107,7 +107,7 @@ func (r *run) refuseEmpty(ctx context.Context) error {
 	given := quote.Name(r.trees[0].given)
 	switch {
 	case look.Err() != nil || !opened || s.failed:
-		return nil // a file was found, the run was stopped, or the merge reports why none was
+		return nil // a file was found, the run was stopped, or the merge reports why there was none
 	case r.opts.Filter != nil || r.opts.Only != nil:
 		return failure.Refuse("the filters leave no file of A (%s) to compare", given)
 	}
@@ -117,7 +117,7 @@ func (r *run) refuseEmpty(ctx context.Context) error {
 // search is a visitor that ends the walk at the first regular file.
 type search struct {
 	found  context.CancelFunc
-	failed bool // something could not be read; the walk has one goroutine
+	failed bool // an entry could not be read; the walk has one goroutine
 }
 
 // Entry implements walk.Visitor.
@@ -133,13 +133,13 @@ func (s *search) Enter(*walk.Dir) bool { return true }
 // Leave implements walk.Visitor.
 func (s *search) Leave(*walk.Dir) {}
 
-// Failed implements walk.Visitor. A path of --files-from that does not exist is no file.
+// Failed implements walk.Visitor. A missing path of --files-from is not a file.
 func (s *search) Failed(_ *walk.Dir, _ string, err error) {
 	s.failed = s.failed || !fsys.NoSuchFile(err)
 }
 
-// startScan adds up the files of A, ahead of the work, if progress is shown. stop ends it
-// and waits for it.
+// startScan counts the files of A and their bytes, ahead of the comparison, if progress is
+// shown. stop ends it and waits for it.
 func (r *run) startScan(ctx context.Context) (stop func()) {
 	c := r.counters
 	if !c.CountTotals {

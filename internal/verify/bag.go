@@ -21,15 +21,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// This file checks what makes a directory with bagit.txt a valid bag (RFC 8493), besides
-// the lines of its manifests:
+// This file checks that a directory with bagit.txt is a valid bag (RFC 8493). The lines of
+// its manifests are checked as in other trees.
 //
 //	openBag    before the lines: bagit.txt, bag-info.txt, and which manifests there are
 //	note       with each line: where it leads, and that it is listed
 //	checkBag   after the lines: the files of the payload, the lines that are repeated,
 //	           Payload-Oxum, fetch.txt
 
-// bagCheck is what is known of a bag. Memory is 8 bytes for each line.
+// bagCheck is the state of the check of a bag. It needs 8 bytes of memory for each line.
 type bagCheck struct {
 	version bag.Version
 	info    bag.Info
@@ -44,7 +44,7 @@ type bagList struct {
 	listed lookup.Set
 }
 
-// openBag reads the tag files if the tree is a bag. Invalid ones are noted.
+// openBag reads the tag files if the tree is a bag, and notes errors in them.
 func (t *tree) openBag() error {
 	f, _, err := t.root.OpenRegular(bag.DeclarationName)
 	other := (*fsys.KindError)(nil)
@@ -112,7 +112,8 @@ func (t *tree) invalid(name string, err error) {
 	t.notes = append(t.notes, note{Invalid, name, err})
 }
 
-// findUnfinishedBag adds the journal of an unfinished bag, which is in the payload.
+// findUnfinishedBag adds the journal of an unfinished bag, which is in the payload
+// directory.
 func (t *tree) findUnfinishedBag() error {
 	dir, err := t.root.OpenDir(bag.PayloadName)
 	if err != nil {
@@ -132,7 +133,8 @@ func (t *tree) findUnfinishedBag() error {
 	return nil
 }
 
-// note records the lines of a job, and refuses those that a manifest of a bag must not have.
+// note records the lines of a job, and refuses lines that a manifest of a bag must not
+// have.
 func (b *bagCheck) note(j *job) {
 	j.each(func(p *part) {
 		i := slices.IndexFunc(b.lists, func(l *bagList) bool { return l.from == p.from })
@@ -157,10 +159,10 @@ func (b *bagCheck) note(j *job) {
 	})
 }
 
-// checkBag reports what is invalid beyond single lines.
+// checkBag reports errors of the bag that do not concern single lines.
 func (r *run) checkBag(ctx context.Context, t *tree) {
 	b := t.bag
-	if b.version == (bag.Version{}) { // which was reported
+	if b.version == (bag.Version{}) { // reported before
 		return
 	}
 	for _, l := range b.lists {
@@ -182,7 +184,7 @@ func (r *run) checkBag(ctx context.Context, t *tree) {
 	}
 }
 
-// bagResult counts and reports something that is not about one line.
+// bagResult counts and reports an error that does not concern one line.
 func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
 	p := &part{from: &source{tree: t}, expectation: expectation{path: name}, verdict: verdict, err: err}
 	if r.account(p) {
@@ -190,8 +192,8 @@ func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
 	}
 }
 
-// findRepeated reports the paths that a manifest lists more than once, and warns once if
-// paths differ in case only, because not every file system can hold both.
+// findRepeated reports the paths that a manifest lists more than once. It warns once if
+// paths differ only in case, because some file systems cannot hold both.
 func (r *run) findRepeated(t *tree, l *bagList) error {
 	var folded lookup.Set
 	repeated := l.listed.Repeated()
@@ -250,14 +252,14 @@ func (r *run) findRepeated(t *tree, l *bagList) error {
 	return err
 }
 
-// maxReported is how many paths are reported that one manifest lists more than once.
+// maxReported limits how many repeated paths of one manifest are reported.
 const maxReported = 1000
 
-// fold makes names equal that differ in case only.
+// fold maps names that differ only in case to the same name.
 func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// checkFetch reports entries of fetch.txt that no payload manifest lists. Listed ones that
-// are absent are missing, as any listed file.
+// checkFetch reports entries of fetch.txt that no payload manifest lists. Listed entries
+// that are absent are missing, like any listed file.
 func (r *run) checkFetch(t *tree) error {
 	f, _, err := t.root.OpenRegular(bag.FetchName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -282,8 +284,9 @@ func (r *run) checkFetch(t *tree) error {
 	})
 }
 
-// walkPayload reports the files of the payload that the manifests do not list, and adds all
-// of them up. ok is false if part of the payload cannot be read, which was reported.
+// walkPayload reports the files of the payload that the manifests do not list, and counts
+// all of them with their bytes. ok is false if part of the payload cannot be read;
+// walkPayload has reported that.
 func (r *run) walkPayload(ctx context.Context, t *tree) (sum bag.Oxum, ok bool) {
 	root, err := r.opts.FS.OpenRoot(t.given) // the walk closes it
 	if err != nil {
@@ -309,13 +312,13 @@ func (r *run) walkPayload(ctx context.Context, t *tree) (sum bag.Oxum, ok bool) 
 	return v.sum, v.ok && ctx.Err() == nil
 }
 
-// payloadVisitor is called from one goroutine.
+// payloadVisitor visits the payload. One goroutine calls it.
 type payloadVisitor struct {
 	run  *run
 	tree *tree
 	find *fsys.Finder
 	sum  bag.Oxum
-	met  bool // there is a payload directory
+	met  bool // the payload directory exists
 	ok   bool
 }
 
@@ -338,14 +341,14 @@ func (v *payloadVisitor) Entry(d *walk.Dir, name string, _ fsys.Kind) {
 		v.run.bagResult(v.tree, Invalid, file, errors.New(unlisted))
 	}
 	info, err := v.find.Lstat(file)
-	if err == nil && info.Kind == fsys.Symlink { // it counts as the file that it leads to
+	if err == nil && info.Kind == fsys.Symlink { // the link counts as the file that it leads to
 		var f *fsys.File
 		if f, info, err = v.find.Open(file); err == nil {
 			f.Close()
 		}
 	}
 	if err != nil || info.Kind != fsys.Regular {
-		return // a listed one was reported
+		return // if it is listed, its line was reported
 	}
 	v.sum.Files++
 	v.sum.Bytes += info.Size
@@ -356,14 +359,15 @@ func (v *payloadVisitor) Failed(d *walk.Dir, name string, err error) {
 	if name != "" {
 		file = d.Join(name)
 	}
-	if d.Parent == nil && name != bag.PayloadName { // not of the payload
+	if d.Parent == nil && name != bag.PayloadName { // not part of the payload
 		return
 	}
 	v.ok = false
 	v.run.unlisted(v.tree, Failure, file, err)
 }
 
-// unlisted says that a file of the payload lacks in the manifests, "" if it does not.
+// unlisted describes which manifests do not list a file of the payload. It returns "" if
+// all list it.
 func (b *bagCheck) unlisted(file string) string {
 	listed, lacks := false, ""
 	for _, l := range b.lists {

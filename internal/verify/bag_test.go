@@ -37,8 +37,8 @@ func writeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// checkBag verifies a bag of one file, changed as given, and returns the results. A file of
-// content "-" is left out.
+// checkBag verifies a bag of one file with the given changes, and returns the results. The
+// content "-" removes a file.
 func checkBag(t *testing.T, changes map[string]string) (results []string, summary *verify.Summary) {
 	t.Helper()
 	files := map[string]string{
@@ -146,7 +146,7 @@ func TestBagIsValidatedCompletely(t *testing.T) {
 	}
 }
 
-// Names that differ in case only are a warning, where the file system holds both.
+// Names that differ only in case cause a warning if the file system holds both.
 func TestBagWarnsOfNamesThatDifferInCase(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"x": ""})
 	if _, err := os.Stat(filepath.Join(dir, "X")); err == nil {
@@ -157,8 +157,8 @@ func TestBagWarnsOfNamesThatDifferInCase(t *testing.T) {
 	require.Equal(t, []string{"warning data/A: manifest-md5.txt lists another name that differs from it in case only: not every file system can hold both"}, results)
 }
 
-// A name in a manifest is read by the RFC, then with line breaks decoded only, as bagit.py
-// writes it, and then as it is. The first file that exists is meant.
+// A name in a manifest is decoded as in the RFC, then with only its line breaks decoded, as
+// bagit.py writes it, and then taken unchanged. The line means the first file that exists.
 func TestBagNamesHaveThreeSpellings(t *testing.T) {
 	if os.PathSeparator == '\\' {
 		t.Skip("Windows has no such names")

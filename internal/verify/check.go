@@ -19,10 +19,10 @@ import (
 // job is a file that is read once, for every line that lists it.
 type job struct {
 	path    string
-	literal string // a second spelling, to be tried where the first is not it
+	literal string // a second spelling, used if no file has the first one
 	parts   []*part
 
-	meant  string // the spelling that the file was found by, "" if there is none or it is refused
+	meant  string // the spelling of the file that was found; "" if there is none or it is refused
 	read   bool   // to the end
 	bytes  int64  // if it was read
 	size   int64  // of the file, if it was read
@@ -30,8 +30,8 @@ type job struct {
 	cached bool // it was perhaps read from memory and not from the device
 }
 
-// part is one entry of a manifest on its way to a verdict, or something else to
-// tell in its place.
+// part is one entry of a manifest that waits for its verdict, or another result with a
+// place in the order of reports.
 type part struct {
 	number int64 // in the order of the manifests
 	from   *source
@@ -40,15 +40,15 @@ type part struct {
 	algorithm hash.Algorithm // of the first digest, or of the one that is wrong
 	verdict   Verdict
 	err       error
-	silent    bool // nothing to tell: it only has a number, or the run was stopped before
+	silent    bool // there is nothing to report: the part only has a number, or the run was stopped before it
 }
 
-// worker checks one line after the other.
+// worker checks the files of one job after the other.
 type worker struct {
 	run  *run
-	tree *tree // that look is in
+	tree *tree // the tree that look opens files in
 	look *fsys.Finder
-	sets map[string]*digests // by the names of the algorithms
+	sets map[string]*digests // by the names of their algorithms
 
 	shown *counters.Worker
 }
@@ -60,7 +60,7 @@ func (w *worker) close() {
 }
 
 func (w *worker) do(ctx context.Context, j *job) {
-	if j.path == "" { // only something to tell
+	if j.path == "" { // there is no file to read, only results to report
 		return
 	}
 	w.shown.Begin(j.path)
@@ -83,7 +83,7 @@ func (w *worker) do(ctx context.Context, j *job) {
 	if len(wrong) == 0 {
 		return
 	}
-	if f, info, err := w.look.Open(j.literal); err == nil { // there are both
+	if f, info, err := w.look.Open(j.literal); err == nil { // both files exist
 		w.compare(ctx, j, wrong, f, info)
 		if wrong[0].verdict == Match {
 			j.meant = j.literal
@@ -91,8 +91,8 @@ func (w *worker) do(ctx context.Context, j *job) {
 	}
 }
 
-// compare reads a file for some lines of a job, and closes it. It reads nothing where the
-// size decides.
+// compare reads a file for some lines of a job, and closes it. It reads nothing if the size
+// decides.
 func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File, info fsys.Info) {
 	defer f.Close()
 	var lines []*part
@@ -143,7 +143,7 @@ func (p *part) decideBySize(size int64) bool {
 	return len(p.digests) == 0
 }
 
-// decide compares the digests of the file with those that are listed.
+// decide compares the digests of the file with the listed ones.
 func (p *part) decide(algorithms []hash.Algorithm, have hash.Digests) {
 	p.verdict, p.algorithm = Match, p.digests[0].Algorithm
 	for _, want := range p.digests {
@@ -160,13 +160,13 @@ func (j *job) each(f func(*part)) {
 	}
 }
 
-// digests are computed from one read.
+// digests computes several digests in one read.
 type digests struct {
 	*hash.Set
 	algorithms []hash.Algorithm
 }
 
-// digests returns those that the lines need.
+// digests returns the digests that the lines need.
 func (w *worker) digests(lines []*part) *digests {
 	var algorithms []hash.Algorithm
 	key := ""
@@ -186,7 +186,7 @@ func (w *worker) digests(lines []*part) *digests {
 	return d
 }
 
-// open opens the file that a line means, and notes by what spelling.
+// open opens the file that a line means, and records the spelling of its name.
 func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 	if systemIsWindows && hasDrive(j.path) {
 		return nil, fsys.Info{}, refusal(errDrive)
@@ -236,7 +236,7 @@ func refusal(err error) error { return fmt.Errorf("refused: %w", err) }
 
 const systemIsWindows = filepath.Separator == '\\'
 
-// otherSpellings lists what the path may be spelled like in the tree.
+// otherSpellings returns other spellings that the path may have in the tree.
 func (j *job) otherSpellings(convert bool) (list []string) {
 	switch {
 	case j.literal == "":
@@ -251,15 +251,15 @@ func (j *job) otherSpellings(convert bool) (list []string) {
 	return list
 }
 
-// hasWindowsSeparators reports whether a path may come from Windows: with "\",
-// and without the "/" that it would have from here.
+// hasWindowsSeparators reports whether a path may come from Windows: it has "\", but not
+// the "/" of paths from other systems.
 func hasWindowsSeparators(path string) bool {
 	return strings.Contains(path, `\`) && !strings.Contains(path, "/")
 }
 
 func withSlashes(path string) string { return strings.ReplaceAll(path, `\`, "/") }
 
-// hasDrive reports whether a path starts with a drive of Windows.
+// hasDrive reports whether a path starts with a Windows drive.
 func hasDrive(path string) bool {
 	if len(path) < 3 || path[1] != ':' || path[2] != '\\' && path[2] != '/' {
 		return false

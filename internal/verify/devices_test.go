@@ -17,7 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
 
-// twoTrees makes directories that each hold one file and its manifest, and opens them.
+// twoTrees makes directories with one file and its manifest each, and opens them.
 func twoTrees(t *testing.T, sys *fsys.FS) *run {
 	t.Helper()
 	o := &Options{FS: sys, Verbose: true, Workers: 1}
@@ -35,7 +35,7 @@ func twoTrees(t *testing.T, sys *fsys.FS) *run {
 }
 
 // Each of two devices waits with its first file until the other device reads, too. The
-// results come in the order of the directories.
+// results are in the order of the directories.
 func TestTreesOnDifferentDevicesAreReadAtTheSameTime(t *testing.T) {
 	var reading sync.WaitGroup
 	reading.Add(2)
@@ -55,18 +55,18 @@ func TestTreesOnDifferentDevicesAreReadAtTheSameTime(t *testing.T) {
 			return fmt.Errorf("%s is read alone", name)
 		}
 		if name == "one" {
-			time.Sleep(10 * time.Millisecond) // the second directory is done first, mostly
+			time.Sleep(10 * time.Millisecond) // usually, the second directory is finished first
 		}
 		return nil
 	}))
 	r.trees[0].info.ID.Dev, r.trees[1].info.ID.Dev = 1, 2
-	var told []string
+	var reported []string
 	r.opts.Report = func(v Result) {
 		require.NoError(t, v.Err)
-		told = append(told, v.Path)
+		reported = append(reported, v.Path)
 	}
 	r.check(t.Context())
-	require.Equal(t, []string{"one", "two"}, told)
+	require.Equal(t, []string{"one", "two"}, reported)
 	require.EqualValues(t, 2, r.summary.Matches)
 }
 
@@ -80,17 +80,17 @@ func TestTreesOnOneDeviceShareItsWorkers(t *testing.T) {
 }
 
 // A device that is far ahead of an earlier one waits, so that its results do not fill the
-// memory. The one whose turn it is never waits.
+// memory. The device whose results are reported next never waits.
 func TestResultsOfLaterTreesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := &tree{first: 0}, &tree{first: 1}
 		first.info.ID.Dev, second.info.ID.Dev = 1, 2
 		o := newOrder(maxHeld+2, []*tree{first, second})
-		told := 0
-		tell := func(*part) { told++ }
+		reported := 0
+		report := func(*part) { reported++ }
 		for number := range int64(maxHeld) {
 			o.wait(2)
-			o.done(1+number, &part{}, tell)
+			o.done(1+number, &part{}, report)
 		}
 		o.wait(1)
 		waited := make(chan struct{})
@@ -104,8 +104,8 @@ func TestResultsOfLaterTreesAreBounded(t *testing.T) {
 			t.Fatal("the second device went on")
 		default:
 		}
-		o.done(0, nil, tell)
+		o.done(0, nil, report)
 		<-waited
-		require.Equal(t, maxHeld, told)
+		require.Equal(t, maxHeld, reported)
 	})
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // openHistory makes a source of the ASC MHL history in the directory's root and those below
-// it: their hashes, as lines. The error is a *mhl.ChainError if a history is not what its
-// chain says.
+// it, with their hashes as lines. The error is a *mhl.ChainError if a history does not
+// match its chain.
 func (t *tree) openHistory() error {
 	survey, err := mhl.NewSurvey(t.root, mhl.NewIgnore().Hides)
 	if err != nil {
@@ -38,12 +38,12 @@ func (t *tree) openHistory() error {
 	return nil
 }
 
-// useGeneration takes the lines of a single generation of an ASC MHL history from a file. It
-// returns false for another file.
+// useGeneration uses the lines of a single generation of an ASC MHL history from a file. It
+// returns false for another kind of file.
 func (s *source) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err error) {
 	in := io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size)
 	beginning := make([]byte, 1<<10)
-	n, _ := in.ReadAt(beginning, 0) // what cannot be read is met again
+	n, _ := in.ReadAt(beginning, 0) // a later read reports the error
 	if !mhl.IsGeneration(beginning[:n]) {
 		return false, nil
 	}
@@ -66,7 +66,7 @@ func (t *tree) hides(path string, isDir bool) bool {
 	return t.history != nil && t.history.At("") != nil && t.history.Hides(path, isDir)
 }
 
-// findDirectories reports the directories that the history of a tree lists and that do not
+// findDirectories reports directories that the history of a tree lists and that do not
 // exist.
 func (r *run) findDirectories(t *tree) {
 	if t.history == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// Somebody exchanges one name of a tree for a symbolic link to a tree outside, before
-// each operation in turn. Nothing there is read, listed or told.
+// Before each operation, one after the other, another process exchanges one name of a tree
+// for a symbolic link to a tree outside. Nothing there is read, listed or reported.
 func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -46,15 +46,15 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 			bait := filepath.Join(dir, "bait")
 			require.NoError(t, os.Symlink(target, bait))
 			runs += treetest.Sweep(t, filepath.Join(in, victim), bait, victim == ".", i, 1, func(a *treetest.Attack) {
-				var told []string
+				var reported []string
 				o := &verify.Options{Paths: []string{in, other}, Unlisted: true, Workers: 2, Verbose: true, Cache: []pipe.CacheMode{pipe.CacheAuto, pipe.CacheDrop}[a.Nth&1]}
 				o.Report = func(r verify.Result) {
-					told = append(told, fmt.Sprint(verdicts[r.Verdict], " ", r.Dir, " ", r.Path, " ", r.Err))
+					reported = append(reported, fmt.Sprint(verdicts[r.Verdict], " ", r.Dir, " ", r.Path, " ", r.Err))
 				}
 				sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 				o.FS = sys
 				_, err := verify.Run(context.Background(), o, &counters.Set{})
-				all := strings.Join(told, "\n")
+				all := strings.Join(reported, "\n")
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t):\n%s", victim, a.Nth, a.At, a.Brief, all)
 				if refused := new(failure.RefusedError); err != nil {
 					require.ErrorAs(t, err, &refused)
@@ -68,8 +68,8 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// A manifest that grows, shrinks or becomes another one while it is used is told, and
-// what was counted before is the end of it.
+// verify reports a manifest that grows, shrinks or is replaced while it is used. The number
+// of lines that were counted at first stays the limit.
 func TestManifestsThatChange(t *testing.T) {
 	t.Parallel()
 	long := func(files, first int) string {
@@ -115,7 +115,7 @@ func TestManifestsThatChange(t *testing.T) {
 					n++
 					return err
 				})
-				told, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 1})
+				reported, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 1})
 				if reads = min(n, 6); err != nil {
 					refused := new(failure.RefusedError)
 					require.ErrorAs(t, err, &refused)
@@ -124,7 +124,7 @@ func TestManifestsThatChange(t *testing.T) {
 				lines := s.Manifests[0].Lines + s.Manifests[1].Lines
 				require.LessOrEqual(t, s.Matches+s.Mismatches+s.Missing, lines)
 				if s.Matches < lines {
-					require.NotEmpty(t, told, "%s of %s at reading %d: %+v", name, which, of, s)
+					require.NotEmpty(t, reported, "%s of %s at reading %d: %+v", name, which, of, s)
 				}
 			}
 		}

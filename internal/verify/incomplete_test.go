@@ -13,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// The signs of an unfinished copy are reported once each, before everything else, in
-// every mode; files that match change nothing about it.
+// Each sign of an unfinished copy is reported once, before all other results, in every
+// mode. Files that match do not change that.
 func TestSignsOfAnUnfinishedCopy(t *testing.T) {
 	const marker = "SEALIFT-INCOMPLETE-card.txt"
 	text := incomplete.Head{Source: "'/card'", Filters: incomplete.NoFilters, Missing: 2}.String()
@@ -31,40 +31,40 @@ func TestSignsOfAnUnfinishedCopy(t *testing.T) {
 		"unlisted": {Unlisted: true},
 	} {
 		o.Paths = []string{tree(t, files), tree(t, map[string]string{"a": "A", "MD5SUMS": md("A") + "  a\n"})}
-		told, s, err := check(t, &o)
+		reported, s, err := check(t, &o)
 		require.NoError(t, err, name)
 		want := []string{journal, marked}
 		if o.Unlisted {
 			want = append(want, "UNLISTED d/"+marker)
 		}
-		require.Equal(t, want, told, name)
+		require.Equal(t, want, reported, name)
 		require.EqualValues(t, 2, s.Incomplete, name)
 		require.Zero(t, s.Errors+s.Mismatches+s.Missing+s.Warnings, name)
 	}
 }
 
-// A marker that a manifest lists came with a copy of an incomplete copy: it is checked
-// like any file, and it is a marker here as well.
+// A listed marker comes from a copy of an incomplete copy. verify checks it like any file,
+// and also reports it as a marker.
 func TestAMarkerThatIsListed(t *testing.T) {
 	const marker = "SEALIFT-INCOMPLETE-card.txt"
 	dir := tree(t, map[string]string{marker: "changed", "SHA256SUMS": sha("as copied") + "  " + marker + "\n"})
-	told, s, err := check(t, &verify.Options{Paths: []string{dir}, Unlisted: true})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Unlisted: true})
 	require.NoError(t, err)
-	require.Len(t, told, 2)
-	require.True(t, strings.HasPrefix(told[0], "INCOMPLETE "+marker), told[0])
-	require.Equal(t, "FAILED "+marker, told[1])
+	require.Len(t, reported, 2)
+	require.True(t, strings.HasPrefix(reported[0], "INCOMPLETE "+marker), reported[0])
+	require.Equal(t, "FAILED "+marker, reported[1])
 	require.EqualValues(t, 1, s.Incomplete)
 }
 
-// A first copy that was interrupted has written no manifest: there is a sign to report,
-// and nothing to check.
+// An interrupted first copy has written no manifest. verify reports the sign, and has
+// nothing to check.
 func TestSignsWithoutAManifest(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", ".sealift-journal/log.1": ""})
-	told, s, err := check(t, &verify.Options{Paths: []string{dir}})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}})
 	require.NoError(t, err)
-	require.Len(t, told, 2)
-	require.True(t, strings.HasPrefix(told[0], "INCOMPLETE .sealift-journal"), told[0])
-	require.Equal(t, "FAILURE : there is no manifest, so no file was checked", told[1])
+	require.Len(t, reported, 2)
+	require.True(t, strings.HasPrefix(reported[0], "INCOMPLETE .sealift-journal"), reported[0])
+	require.Equal(t, "FAILURE : there is no manifest, so no file was checked", reported[1])
 	require.EqualValues(t, 1, s.Incomplete)
 	require.EqualValues(t, 1, s.Errors)
 

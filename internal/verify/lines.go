@@ -10,9 +10,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// number gives everything that may be told a number, in the order in which it
-// will be told, and returns how many there are: for each tree what was noted
-// about it, then for each manifest its lines and what may go wrong with it.
+// number numbers all possible reports in their order, and returns how many there are. For
+// each tree, these are its notes; then, for each manifest, its lines and its possible
+// errors.
 func (r *run) number() (numbers int64) {
 	for _, t := range r.trees {
 		t.first = numbers
@@ -27,14 +27,14 @@ func (r *run) number() (numbers int64) {
 
 var errManifestChanged = errors.New("the manifest has changed while it was used")
 
-// readLines makes jobs of everything in a tree that has a number. Several manifests of
-// a tree often list the same files in the same order: such lines share a job.
+// readLines makes jobs of all numbered lines in a tree. Several manifests of a tree often
+// list the same files in the same order: such lines share a job.
 func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 	for i, n := range t.notes {
 		send(&job{parts: []*part{{number: t.first + int64(i), from: &source{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
 	}
 	for i, s := range t.manifests {
-		index, err := s.readLines(ctx, sideBySide(t.manifests[i+1:]), send)
+		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), send)
 		if err == nil && index < s.lines {
 			err = errManifestChanged
 		}
@@ -49,19 +49,18 @@ func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 	}
 }
 
-// maxAhead is how many manifests are read beside the one whose turn it is: as
-// many as there are digests of one tree, and not the thousands of a directory
-// with one for every file.
+// maxAhead limits how many manifests are read ahead of the current one. It allows one for
+// each digest of a tree, but not the thousands of manifests in a directory that has one for
+// every file.
 var maxAhead = len(hash.All()) - 1
 
-func sideBySide(later []*source) []*source { return later[:min(len(later), maxAhead)] }
+func manifestsAhead(later []*source) []*source { return later[:min(len(later), maxAhead)] }
 
-// maxShared is how many lines share a job at most: they wait in memory for it.
+// maxShared limits how many lines share a job. They wait in memory for it.
 const maxShared = 1000
 
-// readLines makes jobs of the lines of one manifest, with the ones after them
-// and those of the later manifests that list the same file, and returns how many
-// lines it has come to.
+// readLines makes jobs of the lines of one manifest. A job also gets the next lines for the
+// same file, and those in later manifests. readLines returns how many lines it has reached.
 func (s *source) readLines(ctx context.Context, later []*source, send func(*job)) (index int64, err error) {
 	var j *job
 	defer func() {
@@ -104,23 +103,23 @@ func (s *source) part(index int64, x expectation) *part {
 	return &part{number: s.first + index, from: s, expectation: x}
 }
 
-// lookahead is how far a manifest was read while it is the turn of an earlier
-// one, and which of its lines were taken then.
+// lookahead is the state of a manifest that is read ahead of the current one: the next
+// line, and which lines have joined a job.
 type lookahead struct {
 	in    *lines
-	line  expectation // the next one to be taken
-	index int64       // its place
+	line  expectation // the next line
+	index int64       // its index
 	ended bool
-	taken []uint64 // by place
+	taken []uint64 // by index
 }
 
 func (a *lookahead) took(index int64) bool {
 	return a.taken != nil && a.taken[index/64]&(1<<(index%64)) != 0
 }
 
-// take returns the next line of the manifest if it lists the same file as l. It
-// passes over lines that come before that in the order of bytes, in which most
-// manifests are; what is passed over or never met is left for its turn.
+// take returns the next line of the manifest if it lists the same file as l. It skips lines
+// that sort before l's path, because most manifests are sorted. Skipped lines get their own
+// jobs later.
 func (s *source) take(l expectation) *part {
 	a := &s.ahead
 	if a.taken == nil {
@@ -145,7 +144,7 @@ func (a *lookahead) advance(lines int64) {
 		if a.line, err = a.in.next(); err == nil {
 			return
 		}
-		// The error is met again when it is the manifest's turn.
+		// The error occurs again when this manifest is the current one.
 	}
 	a.ended, a.in = true, nil // and its buffer
 }

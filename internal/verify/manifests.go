@@ -25,20 +25,20 @@ import (
 
 // tree is a directory to check.
 type tree struct {
-	given     string // as the user named it, or the directory of the manifest that the user named
+	given     string // as the user gave it, or the directory of the manifest that the user gave
 	root      *fsys.Dir
 	info      fsys.Info
 	manifests []*source
-	first     int64                  // the number of the first thing to report of it
+	first     int64                  // the number of the first report about it
 	signs     []incomplete.Sign      // of an unfinished copy
-	notes     []note                 // to tell before anything else
+	notes     []note                 // reports that come before all others
 	selects   func(path string) bool // whether the filters want a line
-	listed    *lookup.Set            // the paths that the manifests mean; nil if nothing asks for it
-	bag       *bagCheck              // nil if it is no bag, or is not checked completely
+	listed    *lookup.Set            // the paths that the manifests mean; nil if no check needs them
+	bag       *bagCheck              // nil if it is not a bag, or is not checked completely
 	history   *mhl.Tree              // nil without one
 }
 
-// note is something to tell that is not about a line.
+// note is a report that is not about a line.
 type note struct {
 	verdict Verdict // Warning, Failure, Incomplete or Invalid
 	path    string
@@ -50,17 +50,17 @@ type source struct {
 	tree      *tree
 	shown     string // as a user would write it
 	format    manifest.Format
-	algorithm hash.Algorithm // of untagged lines; "" if only their length tells
+	algorithm hash.Algorithm // of untagged lines; "" if only their length shows it
 	in        io.ReaderAt
 	size      int64
-	file      *fsys.File // to close, perhaps nil; the run's own if it is for all trees
-	id        fsys.ID    // zero if it is no file of a tree
+	file      *fsys.File // to close, perhaps nil; the run closes it if it is for all trees
+	id        fsys.ID    // zero if it is not a file of a tree
 	lines     int64
-	first     int64 // number of the first line in the order of all
-	ignored   int64 // lines whose file is missing, which nobody wants to know
+	first     int64 // number of the first line in the order of all reports
+	ignored   int64 // lines with a missing file that Options.IgnoreMissing suppresses
 	ahead     lookahead
 
-	isHistory bool      // its lines are those of an ASC MHL history, which has neither name nor end in common with a file
+	isHistory bool      // its lines come from an ASC MHL history, which has neither name nor end in common with a file
 	temp      io.Closer // of in, perhaps nil
 }
 
@@ -85,8 +85,8 @@ func (t *tree) close() {
 	}
 }
 
-// openTrees opens the directories and their manifests, and counts the lines, so
-// that nothing is read in vain where one cannot be checked.
+// openTrees opens the directories and their manifests, and counts the lines. So an invalid
+// one is refused before any file is read.
 func (r *run) openTrees(ctx context.Context) error {
 	named, err := r.openNamed()
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	}
 	isNamed := own != nil || r.opts.Manifest != ""
 	open := r.opts.FS.OpenRoot
-	if isNamed { // nothing is looked for in the directory
+	if isNamed { // do not search the directory for others
 		open = r.opts.FS.OpenLookup
 	}
 	if t.root, err = open(t.given); err == nil {
@@ -136,7 +136,7 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
 	}
 	t.signs, err = incomplete.Find(t.root)
-	if isNamed && errors.Is(err, fs.ErrPermission) { // it grants search only
+	if isNamed && errors.Is(err, fs.ErrPermission) { // the directory grants only search permission
 		err = nil
 	}
 	if err != nil {
@@ -170,8 +170,8 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	return nil
 }
 
-// openManifest opens a manifest that the user has given in the place of a directory. It is
-// nil if the path is not that of a regular file.
+// openManifest opens a manifest that the user gave instead of a directory. It returns nil
+// if the path is not that of a regular file.
 func (r *run) openManifest(given string) (*source, error) {
 	if info, err := os.Stat(given); err != nil || !info.Mode().IsRegular() {
 		return nil, nil //nolint:nilnil // openTree reports what else it is
@@ -187,8 +187,8 @@ func (r *run) openManifest(given string) (*source, error) {
 	return s, s.open(f, info)
 }
 
-// open takes over an open manifest: a generation of an ASC MHL history, or one of another
-// format, which its name tells.
+// open uses an open manifest: a generation of an ASC MHL history, or a manifest whose name
+// shows its format.
 func (s *source) open(f *fsys.File, info fsys.Info) error {
 	if strings.HasSuffix(s.shown, classic.Extension) {
 		if taken, err := s.useGeneration(f, info); taken || err != nil {
@@ -201,9 +201,9 @@ func (s *source) open(f *fsys.File, info fsys.Info) error {
 	return nil
 }
 
-// openNamed opens the one manifest that the user named. It is nil if none was
-// named, or if the name is that of no file from here: then it may be one in each
-// directory, where copy's --manifest puts it.
+// openNamed opens the manifest that the user gave with --manifest. It returns nil if there
+// is none. It also returns nil if the name does not exist here: each directory may have a
+// manifest of this name, written by copy --manifest.
 func (r *run) openNamed() (*source, error) {
 	name := r.opts.Manifest
 	if name == "" {
@@ -233,28 +233,28 @@ func (r *run) openNamed() (*source, error) {
 	return s, s.readAll(f, maxPiped)
 }
 
-// smallManifest is the size up to which a manifest is kept in memory and not
-// open, in bytes: there may be one for every file of a directory.
+// smallManifest is the largest size, in bytes, of a manifest that is kept in memory instead
+// of open. A directory may have one for every file.
 const smallManifest = 4 << 10
 
-// use takes over the open file.
+// use adds the open file as a source.
 func (s *source) use(f *fsys.File, info fsys.Info) {
 	s.file, s.in, s.size, s.id = f, fsys.ReaderAt{File: f}, info.Size, info.ID
 	if s.size > smallManifest {
 		return
 	}
 	content := make([]byte, s.size)
-	if n, err := f.ReadAt(content, 0); err == nil { // or else the next reading tells
+	if n, err := f.ReadAt(content, 0); err == nil { // otherwise the next read reports the error
 		s.in, s.size, s.file = bytes.NewReader(content[:n]), int64(n), nil
 		f.Close()
 	}
 }
 
-// maxPiped is the size up to which a manifest is taken from a pipe or device, which
-// can be read once only and may have no end, in bytes: some four million lines.
+// maxPiped is the largest size, in bytes, of a manifest from a pipe or device: some four
+// million lines. Such input can be read only once, and may be endless.
 const maxPiped = 512 << 20
 
-// readAll takes a manifest of at most so many bytes from a stream.
+// readAll reads a manifest of at most the given number of bytes from a stream.
 func (s *source) readAll(in io.Reader, most int64) error {
 	all, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
@@ -271,7 +271,7 @@ func refused(shown string, err error) error {
 	return failure.Refuse("manifest %s: %s", quote.Name(shown), fsys.BareError(err))
 }
 
-// openWithin opens the manifest that has the name in the directory.
+// openWithin opens the manifest that has the given name in the directory.
 func (t *tree) openWithin(name string) error {
 	look := fsys.NewFinder(t.root, 2)
 	defer look.Close()
@@ -314,7 +314,7 @@ func (t *tree) find() error {
 		algorithm, format, _ := manifest.Recognize(name)
 		f, info, err := look.Open(name)
 		if other := (*fsys.KindError)(nil); errors.As(err, &other) {
-			continue // a directory of such a name
+			continue // a directory with the name of a manifest
 		}
 		if err != nil {
 			t.notes = append(t.notes, note{Failure, name, fmt.Errorf("the manifest cannot be read: %w", err)})
@@ -342,8 +342,8 @@ func (t *tree) find() error {
 
 var errNoLine = errors.New("no line of it is one of a manifest")
 
-// survey reads the manifests of a tree to the end, to know how many files there
-// are to check, and which digests to have at hand.
+// survey reads the manifests of a tree to the end. It counts the files to check, and finds
+// which digests they need.
 func (r *run) survey(ctx context.Context, t *tree) error {
 	var total, leftOut int64
 	for _, s := range t.manifests {
@@ -363,7 +363,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		}
 		total += s.lines
 		leftOut += in.leftOut
-		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // a bag's payload may be empty
+		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // the payload of a bag may be empty
 		if s.lines+in.leftOut == 0 && !mayBeEmpty {
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
 		}
@@ -394,11 +394,12 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	return nil
 }
 
-// expectation is what an entry of a manifest lists for one file, which has to match all of it.
+// expectation is the content of a manifest entry for one file. The file must match all of
+// it.
 type expectation struct {
 	path    string
 	literal string          // a second spelling of path, or ""
-	digests []hash.Expected // none: the size is all that is listed
+	digests []hash.Expected // empty if only the size is listed
 	size    int64           // in bytes; -1 if it is not listed
 }
 
@@ -406,7 +407,7 @@ type expectation struct {
 type lines struct {
 	*manifest.Reader
 	from    *source
-	foreign []int // numbers of entries of an unknown algorithm, or with a digest of another's length; at most maxNumbers
+	foreign []int // numbers of entries with an unknown algorithm, or a digest of a wrong length; at most maxNumbers
 	count   int64 // of those
 	leftOut int64 // lines that the filters leave out
 }
@@ -439,7 +440,8 @@ func (l *lines) next() (expectation, error) {
 	}
 }
 
-// expectationOf returns what an entry lists; not ok if no digest of it is of a known algorithm.
+// expectationOf returns the expectation of an entry. ok is false if no digest has a known
+// algorithm.
 func (s *source) expectationOf(entry manifest.Line) (x expectation, ok bool) {
 	x = expectation{path: entry.Path, literal: entry.Literal, size: -1}
 	if listed := entry.Listed; listed != nil {
@@ -465,7 +467,7 @@ func (l *lines) malformed() int64 {
 	return int64(n) + l.count
 }
 
-// complaint says what of the manifest could not be understood, nil if nothing.
+// complaint describes the lines of the manifest that could not be read, or returns nil.
 func (l *lines) complaint() error {
 	var parts []string
 	add := func(n int64, numbers []int, one, many string) {
@@ -487,7 +489,7 @@ func (l *lines) complaint() error {
 	return errors.New(strings.Join(parts, ", "))
 }
 
-// list writes the first few numbers of n.
+// list formats the first few numbers of n.
 func list(numbers []int, n int64) string {
 	numbers = numbers[:min(len(numbers), maxNumbers)]
 	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")

@@ -23,17 +23,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// mhlEntry is an entry of a media hash list for a file, with elements behind its size.
+// mhlEntry returns an entry of a media hash list for a file, with elements after its size.
 func mhlEntry(file string, size int, elements ...string) string {
 	return fmt.Sprintf("<hash><file>%s</file><size>%d</size>%s</hash>\n", file, size, strings.Join(elements, ""))
 }
 
-// mhl is a media hash list.
+// mhl returns a media hash list.
 func mhl(entries ...string) string {
 	return "<?xml version='1.0' encoding='UTF-8'?>\n<hashlist version='1.1'>\n" + strings.Join(entries, "") + "</hashlist>\n"
 }
 
-// digestOf writes the digest of a content in hexadecimal.
+// digestOf returns the digest of a content in hexadecimal.
 func digestOf(a hash.Algorithm, content string) string {
 	h := a.New()
 	h.Write([]byte(content))
@@ -68,9 +68,9 @@ func TestEveryKindOfMediaHashList(t *testing.T) {
 			list := mhl(mhlEntry("d/b c", 1, right), mhlEntry("gone", 1, right), mhlEntry("wrong", 1, wrong), mhlEntry("a", 1, right))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "a.mhl"), []byte(list), 0o644))
 			o := &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true}
-			told, s, err := check(t, o)
+			reported, s, err := check(t, o)
 			require.NoError(t, err)
-			require.Equal(t, []string{"OK d/b c", "MISSING gone", "FAILED wrong", "OK a", "UNLISTED unlisted"}, told)
+			require.Equal(t, []string{"OK d/b c", "MISSING gone", "FAILED wrong", "OK a", "UNLISTED unlisted"}, reported)
 			require.EqualValues(t, 3, s.Files)
 			require.Equal(t, []verify.ManifestSummary{{Path: filepath.Join(dir, "a.mhl"), Dir: dir, Lines: 4}}, s.Manifests)
 		})
@@ -119,15 +119,15 @@ func TestSeveralDigestsOfOneEntry(t *testing.T) {
 	}
 }
 
-// Lists and lines that name the same files share the reading.
+// Entries and lines for the same file share one reading.
 func TestMediaHashListBesideLines(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", "b": "B"})
 	list := mhl(mhlEntry("a", 1, kindsOf("A")["xxhash64be"]), mhlEntry("b", 1, kindsOf("X")["md5"]))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.mhl"), []byte(list), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(sha("A")+"  a\n"+sha("B")+"  b\n"), 0o644))
-	told, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"OK a", "OK b", "OK a", "FAILED b"}, told)
+	require.Equal(t, []string{"OK a", "OK b", "OK a", "FAILED b"}, reported)
 	require.EqualValues(t, 2, s.Files)
 }
 
@@ -143,16 +143,16 @@ func TestBrokenMediaHashList(t *testing.T) {
 		dir := tree(t, map[string]string{"a": "A"})
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.mhl"), []byte(list), 0o644))
 		for _, path := range []string{dir, filepath.Join(dir, "a.mhl")} {
-			told, _, err := check(t, &verify.Options{Paths: []string{path}, Verbose: true})
+			reported, _, err := check(t, &verify.Options{Paths: []string{path}, Verbose: true})
 			var refused *failure.RefusedError
 			require.ErrorAs(t, err, &refused)
 			require.ErrorContains(t, err, name)
-			require.Empty(t, told)
+			require.Empty(t, reported)
 		}
 	}
 }
 
-// Each of many entries for one file is judged.
+// Each of many entries for one file gets a verdict.
 func TestManyEntriesOfMediaHashList(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A"})
 	entries := slices.Repeat([]string{mhlEntry("a", 1, "<null/>")}, 20_000)

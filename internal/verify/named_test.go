@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-// A manifest for several directories is the run's, not the first directory's.
+// The run closes a manifest for several directories, not the first directory.
 func TestANamedManifestOutlivesTheFirstTree(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "many.sha256")
@@ -39,7 +39,7 @@ func (l *endless) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte("#\n"), len(p)/2+1)), nil
 }
 
-// What comes from a pipe is kept, and so has a limit.
+// A manifest from a pipe is kept in memory, so its size is limited.
 func TestPipedManifestHasALimit(t *testing.T) {
 	s := &source{shown: "standard input"}
 	err := s.readAll(&endless{}, 1<<20)

@@ -5,34 +5,34 @@ import "sync"
 // maxHeld is how many results may wait in memory for those of earlier trees.
 const maxHeld = 1 << 16
 
-// order brings what is done in any order into that of its numbers. Of most
-// lines nothing is to be said: they are remembered by a bit.
+// order sorts results by their numbers. For most lines there is nothing to report, so one
+// bit for each is enough.
 //
-// All methods but wait belong to one goroutine.
+// One goroutine uses all methods except wait.
 type order struct {
-	trees []*tree         // those that are not reported completely, in order
-	next  int64           // the first number that is not done
-	bits  []uint64        // done, by number
-	told  map[int64]*part // done before its turn, and to be told
+	trees   []*tree         // not completely reported, in order
+	next    int64           // the first number that is not finished
+	bits    []uint64        // finished, by number
+	waiting map[int64]*part // results to report that wait for earlier ones
 
 	mu struct {
 		sync.Mutex
 		changed *sync.Cond
 		device  uint64 // of the tree that next belongs to
-		held    int    // len(told)
+		held    int    // len(waiting)
 	}
 }
 
 // newOrder returns an order of so many numbers, which belong to the trees.
 func newOrder(numbers int64, trees []*tree) *order {
-	o := &order{trees: trees, bits: make([]uint64, numbers/64+1), told: map[int64]*part{}}
+	o := &order{trees: trees, bits: make([]uint64, numbers/64+1), waiting: map[int64]*part{}}
 	o.mu.changed = sync.NewCond(&o.mu)
 	o.publish()
 	return o
 }
 
-// wait returns when a device may be read on: when it is its turn, or when few results
-// wait for their turn. The device whose turn it is never waits, so no device waits forever.
+// wait returns when a device may continue: when its results are reported next, or when few
+// results wait. The device whose results are next never waits, so there is no deadlock.
 func (o *order) wait(device uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,30 +48,30 @@ func (o *order) publish() {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.mu.device, o.mu.held = o.trees[0].device(), len(o.told)
+	o.mu.device, o.mu.held = o.trees[0].device(), len(o.waiting)
 	o.mu.changed.Broadcast()
 }
 
-// done takes a number that is done, and what is to be told of it or nil. tell is
-// called for whatever is next, in order.
-func (o *order) done(number int64, told *part, tell func(*part)) {
+// done accepts a finished number, and the result to report or nil. It calls report for all
+// results that are next, in order.
+func (o *order) done(number int64, result *part, report func(*part)) {
 	defer o.publish()
 	if number != o.next {
 		o.bits[number/64] |= 1 << (number % 64)
-		if told != nil {
-			o.told[number] = told
+		if result != nil {
+			o.waiting[number] = result
 		}
 		return
 	}
 	for {
-		if told != nil {
-			tell(told)
-			delete(o.told, o.next)
+		if result != nil {
+			report(result)
+			delete(o.waiting, o.next)
 		}
 		o.next++
 		if o.bits[o.next/64]&(1<<(o.next%64)) == 0 {
 			return
 		}
-		told = o.told[o.next]
+		result = o.waiting[o.next]
 	}
 }

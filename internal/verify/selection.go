@@ -7,8 +7,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/filter"
 )
 
-// selects reports whether the filters want the file that a manifest names. Each name on the
-// way to it is judged as in a walk.
+// selects reports whether the filters select the file that a manifest names. Each name on
+// the path is judged as in a walk.
 func (o *Options) selects(name string) bool {
 	if o.Filter == nil && o.Only == nil {
 		return true
@@ -17,7 +17,7 @@ func (o *Options) selects(name string) bool {
 		name = withSlashes(name)
 	}
 	name = strings.TrimLeft(path.Clean(name), "/")
-	if name == "" { // "/", which is refused later
+	if name == "" { // "/"; refused later
 		return true
 	}
 	verdict, only := o.Filter.Root(), o.Only.Root()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// findUnlisted reports the files of a tree that no manifest names, in order.
+// findUnlisted reports the files of a tree that no manifest lists, in order.
 func (r *run) findUnlisted(ctx context.Context, t *tree) {
 	root, err := r.opts.FS.OpenRoot(t.given) // the walk closes it
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *run) unlisted(t *tree, verdict Verdict, path string, err error) {
 	r.report(Result{Verdict: verdict, Dir: t.given, Path: path, Err: err})
 }
 
-// unlistedVisitor is called from one goroutine.
+// unlistedVisitor visits a tree. One goroutine calls it.
 type unlistedVisitor struct {
 	run  *run
 	tree *tree
@@ -75,9 +75,9 @@ func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	v.run.unlisted(v.tree, Unlisted, path, nil)
 }
 
-// isLeftover reports whether a name is one of those that an unfinished copy
-// leaves. Not so what a copy has set aside since it was read back wrong: that is
-// for somebody to look at.
+// isLeftover reports whether a name is one that an unfinished copy leaves. Files that a
+// copy set aside because they read back wrong are not leftovers: the user has to check
+// them.
 func isLeftover(name string) bool {
 	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, readback.BadPrefix)
 }
@@ -87,7 +87,7 @@ func (t *tree) isMarker(name string) bool {
 	return slices.ContainsFunc(t.signs, func(s incomplete.Sign) bool { return s.Name == name })
 }
 
-// isManifest reports whether the file is one of the manifests in use.
+// isManifest reports whether the file is one of the manifests that verify uses.
 func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) bool {
 	dir, err := d.Acquire()
 	if err != nil {

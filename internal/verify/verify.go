@@ -5,8 +5,8 @@
 // Each device has its own workers, so that directories on different devices are read at
 // the same time.
 //
-// What a manifest says is hostile: nothing outside the directory is opened,
-// nothing but regular files, and nothing is waited for.
+// A manifest is hostile input. verify opens nothing outside the directory, opens only
+// regular files, and waits for no other process.
 package verify
 
 import (
@@ -25,35 +25,35 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// Options say what to check, and how.
+// Options say which trees to check, and how.
 type Options struct {
-	Paths    []string  // directories, and manifests whose directories are checked, as the user named them; at least one
-	Manifest string    // one for all Paths, which are directories then, "-" for Stdin; "" to look for manifests in each
+	Paths    []string  // directories, and manifests whose directories are checked, as the user gave them; at least one
+	Manifest string    // one for all Paths, which are then directories; "-" for Stdin; "" to search for manifests in each
 	Stdin    io.Reader // for Manifest "-"
 
 	Filter *filter.List // of the lines to check; nil for every line
 	Only   *filter.Only // nil for every line
 
 	Cache         pipe.CacheMode
-	ConvertPaths  bool // try names with "\" with "/" where they do not exist
-	IgnoreMissing bool // files that do not exist are not reported
+	ConvertPaths  bool // try names with "\" as names with "/" if they do not exist
+	IgnoreMissing bool // do not report missing files
 	Strict        bool // malformed lines are errors, not warnings
-	Unlisted      bool // report files that no manifest names
+	Unlisted      bool // report files that no manifest lists
 
-	Workers        int   // files of each device that are read at once; 0 for a number that suits the machine
+	Workers        int   // files of each device that are read at the same time; 0 for a number that suits the machine
 	BytesPerSecond int64 // for all workers together; 0 for no limit
 
-	FS *fsys.FS // nil for the system's own; tests give others
+	FS *fsys.FS // nil for the system's files
 
 	// Verbose reports files that match, too.
 	Verbose bool
 
-	// Report receives what is worth telling while it happens, from one goroutine
-	// at a time; results come in the order of the manifests. May be nil.
+	// Report receives results as they happen, from one goroutine at a time and in the order
+	// of the manifests. It may be nil.
 	Report func(Result)
 
 	// Each receives every file that was checked, in any order, from the goroutine that
-	// calls Report. May be nil.
+	// calls Report. It may be nil.
 	Each func(*Checked)
 }
 
@@ -68,52 +68,52 @@ type Checked struct {
 
 // CheckedLine is the result of one line of a manifest.
 type CheckedLine struct {
-	Digests []hash.Expected // none if the line has the size only
+	Digests []hash.Expected // empty if the line lists only the size
 	Verdict Verdict
 }
 
-// Verdict is what became of one line of a manifest.
+// Verdict is the result for one line of a manifest.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Match      Verdict = iota // only reported with Options.Verbose
+	Match      Verdict = iota // reported only with Options.Verbose
 	Mismatch                  // the content has another digest or size
-	Missing                   // there is no such file
-	Unreadable                // it cannot be opened or read, or it is refused; Err says why
-	Unlisted                  // a file that no manifest names
-	Warning                   // not about a file: Err is the text, Path what it is about, perhaps ""
-	Failure                   // not about a line, but not done all the same: Err is the text
+	Missing                   // the file does not exist
+	Unreadable                // the file cannot be opened or read, or is refused; Err says why
+	Unlisted                  // a file that no manifest lists
+	Warning                   // not about a file: Err is the text, Path its subject, perhaps ""
+	Failure                   // not about a line, but a part of the check failed: Err is the text
 	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do
-	Invalid                   // Path is what makes the directory no valid bag; Err says why
+	Invalid                   // Path is the reason why the directory is not a valid bag; Err describes it
 )
 
-// Result is one thing worth telling.
+// Result is one report.
 type Result struct {
 	Verdict   Verdict
-	Dir       string         // as the user named it, or the directory of the manifest that the user named
+	Dir       string         // as the user gave it, or the directory of the manifest that the user gave
 	Manifest  string         // as a user would write it; "" for Unlisted
-	Path      string         // as the manifest names it, raw bytes; relative to Dir; "" for Dir itself
-	Algorithm hash.Algorithm // of the line, or of its digest that does not match; "" where the size decides
+	Path      string         // as the manifest has it, raw bytes; relative to Dir; "" for Dir
+	Algorithm hash.Algorithm // of the line, or of its digest that does not match; "" if the size decides
 	Err       error
 }
 
-// Summary is the account of a check. Matches, Mismatches, Missing and Errors
-// count lines of manifests, of which several may list one file.
+// Summary has the results of a check. Matches, Mismatches, Missing and Errors count lines
+// of manifests; several may list one file.
 type Summary struct {
-	Files      int64 // read to the end, as often as that was done
+	Files      int64 // read to the end; a file that was read twice counts twice
 	Bytes      int64 // of those
 	Matches    int64
-	SizeOnly   int64 // of Matches, those of entries that list a size and no digest
-	Mismatches int64 // with what makes a bag invalid
+	SizeOnly   int64 // the part of Matches that lists a size and no digest
+	Mismatches int64 // includes the errors of a bag
 	Missing    int64
-	Errors     int64 // unreadable, refused, and what could not be listed
+	Errors     int64 // unreadable or refused files, and directories that could not be listed
 	Unlisted   int64
 	Incomplete int64 // markers and journals of unfinished copies
-	Malformed  int64 // lines that are none
+	Malformed  int64 // malformed lines
 	LeftOut    int64 // lines that the filters leave out
 	Warnings   int64
-	Cached     int64         // of Files, those that were perhaps read from memory and not from the device
+	Cached     int64         // the part of Files that was perhaps read from memory and not from the device
 	Elapsed    time.Duration // since the manifests were read, which may come from another program
 	Manifests  []ManifestSummary
 }
@@ -122,14 +122,14 @@ type Summary struct {
 type ManifestSummary struct {
 	Path      string // as a user would write it
 	Dir       string
-	Algorithm string // "" where each line says its own
-	Lines     int64  // well-formed ones
+	Algorithm string // "" if each line names its own
+	Lines     int64  // well-formed lines
 }
 
-// Run checks as o says and reports through o.Report and c. The error is a
-// *failure.RefusedError if there is nothing to check, and the cause of ctx's
-// end if the run was stopped; the summary is not nil then. When Run returns, all
-// its goroutines have ended.
+// Run checks the trees that o selects and reports through o.Report and c. The error is a
+// *failure.RefusedError if there is nothing to check, and the cause of ctx's end if the run
+// was stopped; then the summary is not nil. When Run returns, all its goroutines have
+// ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r := &run{opts: o, counters: c, summary: &Summary{}}
 	defer r.close()
@@ -164,11 +164,11 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 type run struct {
 	opts     *Options
 	counters *counters.Set
-	named    source // what is open of the manifest for all trees
+	named    source // the open manifest for all trees
 	trees    []*tree
 	summary  *Summary
 
-	// Those of check.
+	// Only check uses these.
 	pipe         *pipe.Pipe
 	maxOpenPaths int // directories that a worker may keep open
 }
@@ -186,7 +186,7 @@ func (r *run) prepare(devices int) (workers int) {
 	if workers == 0 {
 		workers = pipe.DefaultWorkers()
 	}
-	workers = min(workers, max(fsys.OpenLimit()/16/devices, 1)) // each has a file open and directories on the way
+	workers = min(workers, max(fsys.OpenLimit()/16/devices, 1)) // each has a file open and the directories above it
 	all := workers * devices
 	r.maxOpenPaths = max(fsys.OpenLimit()/8/all, 1)
 	r.pipe = &pipe.Pipe{
@@ -200,7 +200,7 @@ func (r *run) prepare(devices int) (workers int) {
 	return workers
 }
 
-// check reads the trees of different devices at the same time, and takes the verdicts.
+// check reads the trees of different devices at the same time, and collects the results.
 func (r *run) check(ctx context.Context) {
 	var (
 		numbers = r.number()
@@ -249,7 +249,7 @@ func (r *run) byDevice() (groups [][]*tree) {
 	return groups
 }
 
-// work is one worker: it does jobs until there are no more, and sends each on.
+// work is one worker: it does all jobs of a channel and sends each on.
 func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
 	w := &worker{run: r, sets: map[string]*digests{}, shown: r.counters.NewWorker()}
 	defer w.close()
@@ -263,7 +263,7 @@ func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
 	}
 }
 
-// take counts a job that is done, and reports what is next in order.
+// take counts a finished job, and reports the results that are next in order.
 func (r *run) take(j *job, order *order) {
 	if j.read {
 		r.summary.Files++
@@ -317,7 +317,7 @@ func (r *run) tell(p *part) {
 	})
 }
 
-// account counts a line and says whether it is to be told.
+// account counts a line and returns whether to report it.
 func (r *run) account(p *part) bool {
 	s := r.summary
 	switch p.verdict {
@@ -344,8 +344,8 @@ func (r *run) account(p *part) bool {
 	return p.verdict != Match || r.opts.Verbose
 }
 
-// findIgnored reports the manifests none of whose files is there. As sha256sum
-// has it: that all is well cannot be said of nothing.
+// findIgnored reports manifests without any existing file. As in sha256sum, a check of no
+// file is not a success.
 func (r *run) findIgnored() {
 	for _, t := range r.trees {
 		for _, s := range t.manifests {

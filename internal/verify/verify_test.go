@@ -38,7 +38,7 @@ func sha5(content string) string {
 	return hex.EncodeToString(s[:])
 }
 
-// tree makes a directory with files.
+// tree makes a directory with the given files.
 func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(treetest.MemoryDir(t), "tree")
@@ -53,18 +53,18 @@ func tree(t testing.TB, files map[string]string) string {
 
 var verdicts = []string{"OK", "FAILED", "MISSING", "UNREADABLE", "UNLISTED", "WARNING", "FAILURE", "INCOMPLETE"}
 
-// check runs and returns what was told, one line each.
-func check(t testing.TB, o *verify.Options) (told []string, s *verify.Summary, err error) {
+// check runs a check and returns the reports, one line each.
+func check(t testing.TB, o *verify.Options) (reported []string, s *verify.Summary, err error) {
 	t.Helper()
 	o.Report = func(r verify.Result) {
 		line := verdicts[r.Verdict] + " " + r.Path
 		if r.Err != nil && r.Verdict != verify.Missing {
 			line += ": " + r.Err.Error()
 		}
-		told = append(told, line)
+		reported = append(reported, line)
 	}
 	s, err = verify.Run(context.Background(), o, &counters.Set{CountTotals: true})
-	return told, s, err
+	return reported, s, err
 }
 
 func TestEveryKindOfManifest(t *testing.T) {
@@ -90,28 +90,28 @@ func TestEveryKindOfManifest(t *testing.T) {
 			dir := tree(t, files)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 			o := &verify.Options{Paths: []string{dir}, ConvertPaths: true, Verbose: true}
-			told, s, err := check(t, o)
+			reported, s, err := check(t, o)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, s.Matches, int64(2))
-			require.Len(t, told, int(s.Matches))
-			require.Equal(t, "OK a", strings.Replace(told[0], "./", "", 1), "in the order of the manifest")
-			require.True(t, strings.HasPrefix(told[1], "OK d"))
+			require.Len(t, reported, int(s.Matches))
+			require.Equal(t, "OK a", strings.Replace(reported[0], "./", "", 1), "in the order of the manifest")
+			require.True(t, strings.HasPrefix(reported[1], "OK d"))
 			require.Zero(t, s.Mismatches+s.Missing+s.Errors+s.Warnings+s.Malformed)
 			require.Equal(t, filepath.Join(dir, name), s.Manifests[0].Path)
 
-			// The same with one byte of one file changed.
+			// The same with one changed byte in one file.
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "d/b"), []byte("b"), 0o644))
 			o.Verbose = false
-			told, s, err = check(t, o)
+			reported, s, err = check(t, o)
 			require.NoError(t, err)
-			require.Len(t, told, 1)
-			require.True(t, strings.HasPrefix(told[0], "FAILED d"), told[0])
+			require.Len(t, reported, 1)
+			require.True(t, strings.HasPrefix(reported[0], "FAILED d"), reported[0])
 			require.EqualValues(t, 1, s.Mismatches)
 		})
 	}
 }
 
-// What a manifest says is hostile. Nothing outside is opened, nothing hangs.
+// A manifest is hostile input. verify opens nothing outside and does not hang.
 func TestHostileManifests(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	dir := tree(t, map[string]string{"a": "A", "../secret": "S", "d/b": "B", "C:/there": "D"})
@@ -144,12 +144,12 @@ func TestHostileManifests(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(strings.Join(lines, "\n")), 0o644))
 	o := &verify.Options{FS: sys, Paths: []string{dir}, ConvertPaths: true, Verbose: true, Workers: 1}
 	done := make(chan struct{})
-	var told []string
+	var reported []string
 	var s *verify.Summary
 	var err error
 	go func() {
 		defer close(done)
-		told, s, err = check(t, o)
+		reported, s, err = check(t, o)
 	}()
 	select {
 	case <-done:
@@ -180,11 +180,11 @@ func TestHostileManifests(t *testing.T) {
 		"OK inside", "OK C:/there", "OK a", "FAILED a",
 		"MISSING " + strings.Repeat("x", 300),
 		"MISSING " + strings.Repeat("x/", 40_000) + "x",
-	}, told)
+	}, reported)
 	require.EqualValues(t, 2, s.Malformed)
 	for name := range opened {
 		require.NotContains(t, []string{"up", "abs"}, name)
-		if os.Geteuid() == 0 { // there could be a device
+		if os.Geteuid() == 0 { // root could create a device
 			require.NotContains(t, []string{"fifo", "zero", "out", "loop", "secret"}, name)
 		}
 	}
@@ -199,18 +199,18 @@ func kindOf(t *testing.T, path string) string {
 	return info.Kind.String()
 }
 
-// Names with backslashes are tried with slashes, unless that was forbidden or
-// there is a file of the literal name.
+// Names with backslashes are tried with slashes, unless that is disabled or a file has the
+// literal name.
 func TestWindowsSeparators(t *testing.T) {
 	dir := tree(t, map[string]string{"d/b": "B", `d\c`: "literal", "d/c": "C"})
 	content := sha("B") + `  d\b` + "\n" + sha("literal") + `  d\c` + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Paths: []string{dir}, ConvertPaths: true, Verbose: true, Unlisted: true})
+	reported, _, err := check(t, &verify.Options{Paths: []string{dir}, ConvertPaths: true, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{`OK d\b`, `OK d\c`, "UNLISTED d/c"}, told, "the line for the literal name is not one for d/c")
-	told, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
+	require.Equal(t, []string{`OK d\b`, `OK d\c`, "UNLISTED d/c"}, reported, "the line for the literal name is not one for d/c")
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{`MISSING d\b`, `OK d\c`, "UNLISTED d/b", "UNLISTED d/c"}, told)
+	require.Equal(t, []string{`MISSING d\b`, `OK d\c`, "UNLISTED d/b", "UNLISTED d/c"}, reported)
 	require.EqualValues(t, 1, s.Missing)
 	require.EqualValues(t, 2, s.Unlisted)
 }
@@ -220,9 +220,9 @@ func TestBagItSpellings(t *testing.T) {
 	dir := tree(t, map[string]string{"data/100%": "A", "data/%25": "B", "data/x%0Ay": "C"})
 	content := sha("A") + "  data/100%25\n" + sha("B") + "  data/%2525\n" + sha("C") + "  data/x%0Ay\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest-sha256.txt"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
+	reported, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"OK data/100%", "OK data/%25", "OK data/x\ny"}, told)
+	require.Equal(t, []string{"OK data/100%", "OK data/%25", "OK data/x\ny"}, reported)
 }
 
 func TestRefusals(t *testing.T) {
@@ -245,12 +245,12 @@ func TestRefusals(t *testing.T) {
 		"no such file":               {Paths: at("good"), Manifest: filepath.Join(dir, "nix")},
 		"manifest ../good/SHA256SUM": {Paths: at("none"), Manifest: "../good/SHA256SUMS"},
 	} {
-		told, s, err := check(t, o)
+		reported, s, err := check(t, o)
 		refused, ok := errors.AsType[*failure.RefusedError](err)
 		require.True(t, ok, "%s: %v", text, err)
 		require.Nil(t, s)
-		require.Empty(t, told)
-		if !strings.HasPrefix(text, "manifest ..") { // it may be one from here
+		require.Empty(t, reported)
+		if !strings.HasPrefix(text, "manifest ..") { // it may exist here
 			require.Contains(t, refused.Error(), text)
 		}
 	}
@@ -260,33 +260,33 @@ func TestOneManifestForSeveralDirectories(t *testing.T) {
 	dir := tree(t, map[string]string{"one/a": "A", "two/a": "A", "two/b": "x", "three/a": "x", "m.lst": sha("A") + "  a\n" + sha("B") + "  b\n"})
 	dirs := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "three")}
 	want := []string{"OK a", "MISSING b", "OK a", "FAILED b", "FAILED a", "MISSING b"}
-	told, s, err := check(t, &verify.Options{Paths: dirs, Manifest: filepath.Join(dir, "m.lst"), Verbose: true})
+	reported, s, err := check(t, &verify.Options{Paths: dirs, Manifest: filepath.Join(dir, "m.lst"), Verbose: true})
 	require.NoError(t, err)
-	require.Equal(t, want, told)
+	require.Equal(t, want, reported)
 	require.Len(t, s.Manifests, 3)
 	content, err := os.ReadFile(filepath.Join(dir, "m.lst"))
 	require.NoError(t, err)
-	told, _, err = check(t, &verify.Options{Paths: dirs, Manifest: "-", Stdin: strings.NewReader(string(content)), Verbose: true})
+	reported, _, err = check(t, &verify.Options{Paths: dirs, Manifest: "-", Stdin: strings.NewReader(string(content)), Verbose: true})
 	require.NoError(t, err)
-	require.Equal(t, want, told)
-	for _, d := range dirs { // a name that is one in each directory
+	require.Equal(t, want, reported)
+	for _, d := range dirs { // a name that exists in each directory
 		require.NoError(t, os.WriteFile(filepath.Join(d, "list-of-sha256"), content, 0o644))
 	}
-	told, _, err = check(t, &verify.Options{Paths: dirs, Manifest: "list-of-sha256", Verbose: true})
+	reported, _, err = check(t, &verify.Options{Paths: dirs, Manifest: "list-of-sha256", Verbose: true})
 	require.NoError(t, err)
-	require.Equal(t, want, told)
+	require.Equal(t, want, reported)
 }
 
 func TestStrictIgnoreMissingAndUnlisted(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", "new": "N", "d/new": "N", ".sealift-bad-x": "X", ".sealift-0.tmp": "T", ".sealift-journal/d/lock": "", "SHA256SUMS": sha("A") + "  a\n" + sha("B") + "  gone\nnonsense\n"})
-	told, s, err := check(t, &verify.Options{Paths: []string{dir}, IgnoreMissing: true, Unlisted: true})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, IgnoreMissing: true, Unlisted: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"WARNING SHA256SUMS: 1 line is improperly formatted (number 3)", "UNLISTED .sealift-bad-x", "UNLISTED d/new", "UNLISTED new"}, told)
+	require.Equal(t, []string{"WARNING SHA256SUMS: 1 line is improperly formatted (number 3)", "UNLISTED .sealift-bad-x", "UNLISTED d/new", "UNLISTED new"}, reported)
 	require.EqualValues(t, 1, s.Warnings)
 	require.Zero(t, s.Missing)
-	told, s, err = check(t, &verify.Options{Paths: []string{dir}, Strict: true})
+	reported, s, err = check(t, &verify.Options{Paths: []string{dir}, Strict: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"FAILURE SHA256SUMS: 1 line is improperly formatted (number 3)", "MISSING gone"}, told)
+	require.Equal(t, []string{"FAILURE SHA256SUMS: 1 line is improperly formatted (number 3)", "MISSING gone"}, reported)
 	require.EqualValues(t, 1, s.Errors)
 	require.EqualValues(t, 1, s.Missing)
 }
@@ -335,13 +335,13 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 			}
 			return nil
 		})
-		told, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Verbose: true, Workers: 1})
+		reported, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Verbose: true, Workers: 1})
 		if len(want) == 0 {
 			require.Error(t, err)
 			return
 		}
 		require.NoError(t, err)
-		require.Equal(t, append(empty, want...), told)
+		require.Equal(t, append(empty, want...), reported)
 		require.EqualValues(t, len(want), s.Matches+s.Mismatches+s.Missing)
 	})
 }
@@ -379,8 +379,8 @@ func TestSortedManifestsAreReadOnce(t *testing.T) {
 	require.Len(t, opened, 50, "all but f03 and f38, and the two manifests")
 }
 
-// A directory may hold a manifest for every file: they take no descriptors and
-// little memory.
+// A directory may have a manifest for every file. They use no descriptors and little
+// memory.
 func TestThousandsOfManifests(t *testing.T) {
 	files := map[string]string{}
 	for i := range 1500 {
@@ -398,16 +398,16 @@ func TestThousandsOfManifests(t *testing.T) {
 	})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	told, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 1})
+	reported, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 1})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
-	require.Empty(t, told)
+	require.Empty(t, reported)
 	require.EqualValues(t, 1500, s.Matches)
 	require.Less(t, most, 60)
 	require.Less(t, int64(after.HeapSys)-int64(before.HeapSys), int64(100<<20))
 }
 
-// Whatever is slow, what is told comes in the order of the manifest.
+// Reports are in the order of the manifest, even if one file is slow.
 func TestOrder(t *testing.T) {
 	files := map[string]string{"SHA256SUMS": ""}
 	want := []string{}
@@ -419,9 +419,9 @@ func TestOrder(t *testing.T) {
 	}
 	dir := tree(t, files)
 	for _, workers := range []int{1, 3, 16} {
-		told, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Workers: workers})
+		reported, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Workers: workers})
 		require.NoError(t, err)
-		require.Equal(t, want, told)
+		require.Equal(t, want, reported)
 	}
 }
 
@@ -430,9 +430,9 @@ func TestCacheModes(t *testing.T) {
 	files["SHA256SUMS"] = sha(files["big"]) + "  big\n" + sha("x") + "  small\n" + sha("") + "  empty\n"
 	dir := tree(t, files)
 	for _, cache := range []pipe.CacheMode{pipe.CacheAuto, pipe.CacheDrop, pipe.CacheDirect} {
-		told, s, err := check(t, &verify.Options{Paths: []string{dir}, Cache: cache})
+		reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Cache: cache})
 		require.NoError(t, err)
-		require.Empty(t, told)
+		require.Empty(t, reported)
 		require.EqualValues(t, 3, s.Matches)
 		require.EqualValues(t, len(files["big"])+1, s.Bytes)
 		if cache == pipe.CacheAuto {
@@ -441,7 +441,7 @@ func TestCacheModes(t *testing.T) {
 	}
 }
 
-// A run that is stopped tells so, and leaves no goroutine.
+// A stopped run returns the cause, and leaves no goroutine.
 func TestStop(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	files := map[string]string{"SHA256SUMS": ""}
@@ -470,23 +470,23 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A manifest without a line is a failure, whatever others there are.
+// A manifest without a line is a failure, also beside other manifests.
 func TestEveryManifestHasALine(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", "MD5SUMS": "garbage\n", "SHA256SUMS": sha("A") + "  a\n", "b.iso.sha256": "", "c.sha256": "# none\n"})
-	told, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
 	require.NoError(t, err)
 	const none = ": no line of it is one of a manifest"
 	require.Equal(t, []string{
 		"FAILURE MD5SUMS" + none, "WARNING MD5SUMS: 1 line is improperly formatted (number 1)",
 		"FAILURE b.iso.sha256" + none, "FAILURE c.sha256" + none, "OK a",
-	}, told)
+	}, reported)
 	require.EqualValues(t, 3, s.Errors)
 	require.NoError(t, os.Remove(filepath.Join(dir, "SHA256SUMS")))
 	_, _, err = check(t, &verify.Options{Paths: []string{dir}})
 	require.ErrorContains(t, err, "MD5SUMS'"+none)
 }
 
-// What cannot be read is what stands in the way, not what is empty beside it.
+// The error names the manifest that cannot be read, not the empty one beside it.
 func TestAnUnreadableManifestBesideAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, map[string]string{"a": "A", "SHA256SUMS": sha("A") + "  a\n", "MD5SUMS": ""})
@@ -500,24 +500,24 @@ func TestAnUnreadableManifestBesideAnEmptyOne(t *testing.T) {
 	require.ErrorContains(t, err, "SHA256SUMS': the manifest cannot be read: input/output error")
 }
 
-// With IgnoreMissing, each manifest must have had something to verify.
+// With IgnoreMissing, at least one file of each manifest must exist.
 func TestManifestsOfNothingThatIsThere(t *testing.T) {
 	lines := sha("A") + "  a\n" + sha("B") + "  b\n"
 	dir := tree(t, map[string]string{"one/a": "A", "one/SHA256SUMS": lines, "one/MD5SUMS": md("C") + "  c\n", "two/SHA256SUMS": lines, "m": lines})
 	dirs := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two")}
-	told, s, err := check(t, &verify.Options{Paths: dirs, IgnoreMissing: true, Verbose: true})
+	reported, s, err := check(t, &verify.Options{Paths: dirs, IgnoreMissing: true, Verbose: true})
 	require.NoError(t, err)
 	const none = ": no file of it was verified"
-	require.Equal(t, []string{"OK a", "FAILURE MD5SUMS" + none, "FAILURE SHA256SUMS" + none}, told)
+	require.Equal(t, []string{"OK a", "FAILURE MD5SUMS" + none, "FAILURE SHA256SUMS" + none}, reported)
 	require.EqualValues(t, 2, s.Errors)
 	require.Zero(t, s.Missing)
-	told, _, err = check(t, &verify.Options{Paths: dirs, Manifest: filepath.Join(dir, "m"), IgnoreMissing: true, Verbose: true})
+	reported, _, err = check(t, &verify.Options{Paths: dirs, Manifest: filepath.Join(dir, "m"), IgnoreMissing: true, Verbose: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"OK a", "FAILURE m" + none}, told, "one for all directories counts in each")
+	require.Equal(t, []string{"OK a", "FAILURE m" + none}, reported, "one for all directories counts in each")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "two/b"), []byte("x"), 0o644))
-	told, _, err = check(t, &verify.Options{Paths: dirs[1:], IgnoreMissing: true})
+	reported, _, err = check(t, &verify.Options{Paths: dirs[1:], IgnoreMissing: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"FAILED b"}, told, "one that does not match was looked at")
+	require.Equal(t, []string{"FAILED b"}, reported, "one that does not match was checked")
 }
 
 // allowFewFiles makes the system refuse more than 32 descriptors.
@@ -556,36 +556,36 @@ func TestFewDescriptorsInADeepTree(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(lines.String()), 0o644))
 	allowFewFiles(t)
 	for _, workers := range []int{0, 32} {
-		told, s, err := check(t, &verify.Options{Paths: []string{dir}, Workers: workers, Unlisted: true})
+		reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Workers: workers, Unlisted: true})
 		require.NoError(t, err)
-		require.Empty(t, told)
+		require.Empty(t, reported)
 		require.EqualValues(t, 300, s.Matches)
 	}
 }
 
-// Only what a line means is listed by it.
+// A line lists only the file that it means.
 func TestUnlistedBesideWhatIsNearlyListed(t *testing.T) {
 	dir := tree(t, map[string]string{`a\b`: "A", "a/b": "A", "evil": "E", "q/x": "X", "last": "L"})
 	content := sha("A") + `  a\b` + "\n" + sha("E") + "  q/../evil\n" + sha("X") + "  ./q//x\n" + sha("L") + "  last/\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Paths: []string{dir}, ConvertPaths: true, Unlisted: true})
+	reported, _, err := check(t, &verify.Options{Paths: []string{dir}, ConvertPaths: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"UNREADABLE q/../evil: refused: it leads outside the directory",
 		"UNREADABLE last/: it has a slash at the end, as a directory has",
 		"UNLISTED a/b", "UNLISTED evil", "UNLISTED last",
-	}, told)
+	}, reported)
 }
 
-// The lines after one another that list the same file are one reading.
+// Consecutive lines for the same file share one reading.
 func TestRepeatedLinesAreOneReading(t *testing.T) {
 	line := sha("A") + "  a\n"
 	dir := tree(t, map[string]string{"a": "A", "b": "B"})
 	content := strings.Repeat(line, 500) + sha("B") + "  a\nMD5 (a) = " + md("A") + "\n" + sha("B") + "  b\n" + line
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o644))
-	told, s, err := check(t, &verify.Options{Paths: []string{dir}})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"FAILED a"}, told)
+	require.Equal(t, []string{"FAILED a"}, reported)
 	require.EqualValues(t, 503, s.Matches)
 	require.EqualValues(t, 3, s.Files)
 	require.EqualValues(t, 3, s.Bytes)
@@ -597,12 +597,12 @@ func TestRepeatedLinesAreOneReading(t *testing.T) {
 	require.EqualValues(t, 10, s.Files, "but not all of them wait in memory")
 }
 
-// Where both spellings of a bag's line are there, either may be meant.
+// If both spellings of a bag's line exist, the line may mean either.
 func TestBagItWithBothSpellings(t *testing.T) {
 	dir := tree(t, map[string]string{"data/100%": "A", "data/100%25": "B", "data/x%": "C", "data/x%25": "D"})
 	content := sha("B") + "  data/100%25\n" + sha("wrong") + "  data/x%25\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest-sha256.txt"), []byte(content), 0o644))
-	told, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
+	reported, _, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"OK data/100%", "FAILED data/x%", "UNLISTED data/100%", "UNLISTED data/x%25"}, told)
+	require.Equal(t, []string{"OK data/100%", "FAILED data/x%", "UNLISTED data/100%", "UNLISTED data/x%25"}, reported)
 }

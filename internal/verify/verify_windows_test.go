@@ -12,15 +12,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// A drive is refused as one, whatever the file system says of such a name.
+// A path with a drive is refused, whatever the file system reports about the name.
 func TestDrives(t *testing.T) {
 	dir := t.TempDir()
 	digest := strings.Repeat("0", 64)
 	content := digest + "  C:/x\n" + digest + `  c:\x` + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(content), 0o600))
-	var told []string
-	o := &verify.Options{Paths: []string{dir}, ConvertPaths: true, Report: func(r verify.Result) { told = append(told, r.Err.Error()) }}
+	var reported []string
+	o := &verify.Options{Paths: []string{dir}, ConvertPaths: true, Report: func(r verify.Result) { reported = append(reported, r.Err.Error()) }}
 	_, err := verify.Run(t.Context(), o, &counters.Set{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"refused: it names a drive", "refused: it names a drive"}, told)
+	require.Equal(t, []string{"refused: it names a drive", "refused: it names a drive"}, reported)
 }
