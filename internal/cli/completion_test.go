@@ -144,6 +144,10 @@ var completedValues = map[string]string{
 	"run --log-format":        "text json " + thenNothing,
 	"run --shard":             thenNothing,
 	"run --of":                thenNothing,
+	"merge --report":          thenFiles,
+	"merge --progress":        progressList,
+	"merge --log-file":        thenFiles,
+	"merge --log-format":      "text json " + thenNothing,
 	"du --include":            thenFiles,
 	"du --exclude":            thenFiles,
 	"du --exclude-from":       thenFiles,
@@ -224,7 +228,7 @@ func TestCompletionOfListsAndArguments(t *testing.T) {
 		"man a ":                               thenNothing,
 		"version ":                             thenNothing,
 		"help copy ":                           thenNothing,
-		"":                                     "copy verify compare sum du stream plan run completion man version help :4",
+		"":                                     "copy verify compare sum du stream plan run merge completion man version help :4",
 	} {
 		assert.Equal(t, want, completed(t, strings.Split(line, " ")...), line)
 	}

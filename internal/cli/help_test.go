@@ -143,7 +143,7 @@ func TestHelpListsEveryCommandInOrder(t *testing.T) {
 	for line := range strings.Lines(list) {
 		names = append(names, strings.Fields(line)[0])
 	}
-	if got := strings.Join(names, " "); got != "copy verify compare sum du stream plan run completion man version help" {
+	if got := strings.Join(names, " "); got != "copy verify compare sum du stream plan run merge completion man version help" {
 		t.Errorf("commands: %s", got)
 	}
 }
@@ -169,7 +169,7 @@ func TestEachShellHasItsCompletionScript(t *testing.T) {
 		"__complete copy --inc":                  "--include\tcopy only paths that match PATTERN\n",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
-		"__complete help ":                       "copy\nverify\ncompare\nsum\ndu\nstream\nplan\nrun\ncompletion\n",
+		"__complete help ":                       "copy\nverify\ncompare\nsum\ndu\nstream\nplan\nrun\nmerge\ncompletion\n",
 		"__complete copy --verify=":              "off\ndest\nfull\n",
 		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",

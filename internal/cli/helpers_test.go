@@ -156,7 +156,7 @@ func rootThat(r runs) *cobra.Command {
 		r.stream = ends[stream.Options](&stream.Summary{}, nil)
 	}
 	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newCompareCmd(r.compare), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
-		newPlanCmd(engine.Plan), newRunCmd(engine.RunShard), newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
+		newPlanCmd(engine.Plan), newRunCmd(engine.RunShard), newMergeCmd(engine.Merge), newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 
 // fullDisk takes some bytes and then fails.

@@ -22,7 +22,7 @@ func newMergeCmd(run runner[engine.MergeOptions, engine.MergeSummary]) *cobra.Co
 	flags := &mergeFlags{}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] PLAN [SRC DST ...]",
-		Short: "Complete a copy that was split with plan, when all tasks have ended",
+		Short: "Complete a copy that was split with plan",
 		Long: `Completes the copy that "sealift plan" has split into shards, when "sealift run"
 has finished all of them: sets the metadata of directories, writes one manifest
 to each destination, and prints one summary. The manifest is the same, byte for

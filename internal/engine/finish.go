@@ -86,10 +86,13 @@ func (r *run) finish() (stopped bool) {
 }
 
 // failEnd reports an error that concerns a destination and no single file of it. A device
-// that has failed was reported when the destination was dropped.
+// that has failed is reported once: here, or when the destination is dropped.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
-	if lost := t.lost.Load(); lost != nil && fsys.DeviceFailed(lost.err) && fsys.DeviceFailed(err) {
-		return
+	if fsys.DeviceFailed(err) {
+		lost := t.lost.Load()
+		if lost != nil && fsys.DeviceFailed(lost.err) || t.deviceFailed.Swap(true) {
+			return
+		}
 	}
 	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }

@@ -45,6 +45,7 @@ type target struct {
 	flushAsked       chan struct{} // by the group
 	checkpointsEnded chan struct{} // closed when no more checkpoints are made
 	checkpointers    sync.WaitGroup
+	deviceFailed     atomic.Bool // which was reported at the end
 	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
 	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
