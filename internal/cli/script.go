@@ -69,6 +69,9 @@ func (f *scriptFlags) print(cmd *cobra.Command, path string) error {
 	}
 	defer plan.dir.Close()
 	progress, err := plan.store.Progress(cmd.Context())
+	if err == nil {
+		err = plan.store.CheckAbandoned()
+	}
 	if err != nil {
 		return failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
 	}

@@ -55,7 +55,13 @@ func Merge(ctx context.Context, o *MergeOptions, c *counters.Set) (*MergeSummary
 	if o.Abandon {
 		return s, o.abandon(ctx, s)
 	}
-	err := o.readShards(ctx, s)
+	err := o.Plan.CheckAbandoned()
+	if errors.Is(err, shard.ErrAbandoned) {
+		return nil, failure.Refuse("%s", err)
+	}
+	if err == nil {
+		err = o.readShards(ctx, s)
+	}
 	if err != nil || o.DryRun || len(s.Shards.Unfinished()) > 0 {
 		return s, err
 	}

@@ -35,6 +35,10 @@ func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error)
 	if s.Already, err = o.Plan.IsClosed(); err != nil || s.Already {
 		return o.planError(ctx, err)
 	}
+	before, err := o.keepTasksOut(ctx, s)
+	if err != nil {
+		return err
+	}
 	merging, err := o.Plan.IsMerging()
 	if err != nil {
 		return o.planError(ctx, err)
@@ -51,7 +55,42 @@ func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error)
 			return context.Cause(ctx)
 		}
 	}
+	if len(failed) == len(o.Copy.Targets) && !before { // it can still be merged
+		if err := o.Plan.TakeBackAbandoned(); err != nil {
+			return o.planError(ctx, err)
+		}
+	}
 	return o.notAbandoned(failed)
+}
+
+// keepTasksOut records that no task may begin any more, and reports whether that was recorded
+// before. A task makes its attempt and then checks the record, and keepTasksOut makes the record and
+// then checks for new attempts. So a task that has waited for a killed one does not copy to
+// destinations that other copies use.
+func (o *MergeOptions) keepTasksOut(ctx context.Context, s *MergeSummary) (before bool, err error) {
+	if err := o.Plan.CheckAbandoned(); err != nil {
+		if errors.Is(err, shard.ErrAbandoned) {
+			return true, nil
+		}
+		return false, o.planError(ctx, err)
+	}
+	if err := o.Plan.SetAbandoned(); err != nil {
+		return false, failure.Refuse("the directory of the plan cannot be written: %s", err.Error())
+	}
+	now, err := o.Plan.Progress(ctx)
+	if err != nil {
+		return false, o.planError(ctx, err)
+	}
+	for i, state := range now {
+		if state.Attempts != s.Shards[i].Attempts {
+			if err := o.Plan.TakeBackAbandoned(); err != nil {
+				return false, o.planError(ctx, err)
+			}
+			return false, failure.Refuse("a task has begun shard %d; stop all tasks of the plan first", i)
+		}
+	}
+	s.Shards = now
+	return false, nil
 }
 
 // notAbandoned returns what the failures of destinations mean: one that is lost does not keep the

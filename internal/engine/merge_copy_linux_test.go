@@ -432,19 +432,56 @@ func TestALostDestinationDoesNotKeepAPlan(t *testing.T) {
 		_, err = Merge(t.Context(), &MergeOptions{Plan: s, Copy: o, Abandon: true}, &counters.Set{})
 		return err
 	}
-	lost := filepath.Join(c.base, "split", "one")
-	require.NoError(t, os.RemoveAll(lost))
+	at := func(name string) string { return filepath.Join(c.base, "split", name) }
+	for _, name := range targets {
+		require.NoError(t, os.Rename(at(name), at(name+" away")))
+	}
+	require.Error(t, abandon())
+	require.NoError(t, s.CheckAbandoned(), "a plan that is abandoned nowhere can still be merged")
+	for _, name := range targets[1:] {
+		require.NoError(t, os.Rename(at(name+" away"), at(name)))
+	}
+	lost := at("one")
 	for range 2 {
 		err := abandon()
 		require.ErrorContains(t, err, lost)
 		_, refused := errors.AsType[*failure.RefusedError](err)
 		require.False(t, refused, "something was written")
 		for _, open := range []string{"two", "three"} {
-			require.NoFileExists(t, filepath.Join(c.base, "split", open, ".sealift-journal"))
+			require.NoDirExists(t, filepath.Join(at(open), ".sealift-journal"))
 		}
 	}
 	_, err := Run(t.Context(), c.at("split", targets[1:]), &counters.Set{})
 	require.NoError(t, err)
+}
+
+// A task that waits for a killed one does not begin when the plan is abandoned meanwhile, and
+// neither does a merge: other copies may use the destination then.
+func TestNothingBeginsInAnAbandonedPlan(t *testing.T) {
+	c := newMergeCase(t, planTree())
+	s := c.plan(1, []string{"one"})
+	killed, err := s.Begin(t.Context(), 0, shard.AttemptOptions{})
+	require.NoError(t, err)
+	killed.Close()
+	short := shard.AttemptOptions{Dead: 80 * time.Millisecond}
+	abandon := func() {
+		o, err := OptionsOfPlan(s.Plan)
+		require.NoError(t, err)
+		_, err = Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: o, Abandon: true, Attempts: short}, &counters.Set{})
+		require.NoError(t, err)
+	}
+	o, err := OptionsOfPlan(s.Plan)
+	require.NoError(t, err)
+	waiting := short
+	waiting.Waiting = abandon
+	_, err = RunShard(t.Context(), o, s, 0, waiting, &counters.Set{})
+	require.ErrorContains(t, err, "the plan was abandoned")
+	entries, err := os.ReadDir(filepath.Join(c.base, "split", "one"))
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+	_, err = Merge(t.Context(), &MergeOptions{Plan: s, Copy: o}, &counters.Set{})
+	require.ErrorContains(t, err, "the plan was abandoned")
+	abandon()
 }
 
 // A plan is not abandoned while one of its tasks is at work.

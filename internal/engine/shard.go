@@ -63,6 +63,9 @@ func (k *task) begin(ctx context.Context, r *run) error {
 	if r.route.Name != "" || len(r.route.Destinations) != len(k.store.Plan.Targets) {
 		return failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
 	}
+	if err := k.store.CheckAbandoned(); err != nil {
+		return failure.Refuse("%s", err)
+	}
 	if err := k.checkSource(r); err != nil {
 		return err
 	}
@@ -79,6 +82,9 @@ func (k *task) begin(ctx context.Context, r *run) error {
 	if done, ok := errors.AsType[*shard.FinishedError](err); ok && done.Record.Failures+done.Record.Mismatches+done.Record.Conflicts > 0 {
 		k.opts.Again = true
 		k.attempt, err = k.store.Begin(ctx, k.index, k.opts)
+	}
+	if err == nil {
+		err = k.store.CheckAbandoned() // while the task waited; what abandons a plan checks for new attempts
 	}
 	switch {
 	case err == nil:

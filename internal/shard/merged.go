@@ -10,6 +10,8 @@ const (
 	mergingName = "merging" // a merge has begun
 	mergedName  = "merged"  // the manifests are all written, and nothing has failed
 	closedName  = "closed"  // and no destination has the mark of the plan any more
+
+	abandonedName = "abandoned" // no task may begin any more
 )
 
 // IsMerging reports whether a merge of the plan has begun.
@@ -30,6 +32,30 @@ func (s *Store) IsClosed() (bool, error) { return s.isMarked(closedName) }
 
 // SetClosed records that they are.
 func (s *Store) SetClosed() error { return s.mark(closedName) }
+
+// ErrAbandoned says that a plan was abandoned.
+var ErrAbandoned = errors.New("the plan was abandoned; to copy the rest, make another plan or use sealift copy")
+
+// CheckAbandoned returns ErrAbandoned if the plan was abandoned.
+func (s *Store) CheckAbandoned() error {
+	abandoned, err := s.isMarked(abandonedName)
+	if err == nil && abandoned {
+		err = ErrAbandoned
+	}
+	return err
+}
+
+// SetAbandoned records, durably, that no task of the plan may begin any more.
+func (s *Store) SetAbandoned() error { return s.mark(abandonedName) }
+
+// TakeBackAbandoned removes that record.
+func (s *Store) TakeBackAbandoned() error {
+	err := s.dir.Remove(abandonedName)
+	if err == nil {
+		err = s.dir.SyncToDrive()
+	}
+	return err
+}
 
 func (s *Store) isMarked(name string) (bool, error) {
 	file, err := openPrivate(s.dir, name)
