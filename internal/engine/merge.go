@@ -35,7 +35,7 @@ type MergeOptions struct {
 // MergeSummary is the account of Merge.
 type MergeSummary struct {
 	Shards  shard.Progress
-	Already bool // the plan was merged before, and nothing was done
+	Already bool // the plan was merged before, and nothing is done
 	// Merged: all shards are finished, and Summary is that of the whole copy.
 	Merged bool
 	// Summary counts what all tasks and the merge have done. Elapsed is the time from the begin of
@@ -61,6 +61,10 @@ func Merge(ctx context.Context, o *MergeOptions, c *counters.Set) (*MergeSummary
 	}
 	if err == nil {
 		err = o.readShards(ctx, s)
+	}
+	if err == nil && o.DryRun {
+		s.Already, err = o.Plan.IsClosed()
+		err = o.planError(ctx, err)
 	}
 	if err != nil || o.DryRun || len(s.Shards.Unfinished()) > 0 {
 		return s, err
