@@ -101,8 +101,8 @@ func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool
 	return digest, ok && index.Len() == 1 && index.Malformed() == 0, err
 }
 
-// Accepts returns an error if the single file must not be made or replaced, because
-// the digests that were read of the source are not those of a manifest that stays.
+// Accepts returns an error if the single file must not be created or replaced. The reason
+// is that a manifest that stays has other digests than the source.
 func (c *Catalog) Accepts(digests hash.Digests) error {
 	for _, l := range c.lists {
 		if l.given != nil && digests != nil && !bytes.Equal(l.given, digests[l.slot]) {
