@@ -16,8 +16,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// onTerminal runs a script of sh, whose standard output and error are a terminal, and returns
-// what was written to it.
+// onTerminal runs a script of sh with a terminal as standard output and error, and returns
+// its output.
 func onTerminal(t *testing.T, dir, script string) string {
 	t.Helper()
 	ours, theirs := screentest.OpenPair(t, 80, 25)
@@ -42,7 +42,7 @@ func onTerminal(t *testing.T, dir, script string) string {
 	return text
 }
 
-// In a pipeline only one command draws a bar: not the one that waits for the other.
+// In a pipeline, only one command draws a bar: not the one that waits for the other.
 func TestBarsOfAPipeline(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -52,10 +52,10 @@ func TestBarsOfAPipeline(t *testing.T) {
 	})
 	text := onTerminal(t, dir, "{ sleep 0.5; sealift sum --bwlimit 3MB a; } | sealift verify --exclude g --bwlimit 2MB --manifest - a")
 	require.NotContains(t, text, "starting")
-	inTurn(t, text, "/3.00 MB", "/2.00 MB")
+	oneAfterTheOther(t, text, "/3.00 MB", "/2.00 MB")
 }
 
-// Of two commands that run at the same time, the second draws its bar when the first has
+// If two commands run at the same time, the second one draws its bar when the first has
 // ended.
 func TestBarsOfTwoCommandsAtTheSameTime(t *testing.T) {
 	t.Parallel()
@@ -63,18 +63,18 @@ func TestBarsOfTwoCommandsAtTheSameTime(t *testing.T) {
 	treetest.Create(t, filepath.Join(dir, "a"), treetest.Dir{"f": treetest.File(string(make([]byte, 2_000_000)))})
 	treetest.Create(t, filepath.Join(dir, "b"), treetest.Dir{"f": treetest.File(string(make([]byte, 3_000_000)))})
 	text := onTerminal(t, dir, "sealift sum --bwlimit 2MB a >sums & sleep 0.1; sealift sum --bwlimit 1MB b >sums; wait")
-	inTurn(t, text, "/2.00 MB", "/3.00 MB")
+	oneAfterTheOther(t, text, "/2.00 MB", "/3.00 MB")
 }
 
-// inTurn demands that a terminal showed bars with one text, and then bars with the other.
-func inTurn(t *testing.T, text, first, second string) {
+// oneAfterTheOther checks that a terminal showed bars with one text, and then bars with the other.
+func oneAfterTheOther(t *testing.T, text, first, second string) {
 	t.Helper()
 	require.Contains(t, text, first, "%q", text)
 	require.Contains(t, text, second, "%q", text)
 	require.Less(t, strings.LastIndex(text, first), strings.Index(text, second), "%q", text)
 }
 
-// A stream may hold anything, so it is not written to a terminal, even where that is asked for.
+// A stream may contain any bytes, so it is never written to a terminal, even on request.
 func TestAStreamIsNotWrittenToATerminal(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -88,8 +88,8 @@ func TestAStreamIsNotWrittenToATerminal(t *testing.T) {
 	require.Contains(t, onTerminal(t, dir, "sealift stream -q f | cat"), "binary")
 }
 
-// Ctrl-Z removes the live view before the program stops, so that the shell does not print into
-// it. In the foreground again, the view is drawn below.
+// Ctrl-Z removes the live view before the program stops, so that the shell does not print
+// into it. In the foreground again, the program draws the view below.
 func TestCtrlZRemovesTheView(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {

@@ -21,25 +21,26 @@ import (
 	"unicode"
 )
 
-// The documentation is held to what it says. Fenced blocks are of a language:
+// These tests compare the documentation with the program. A fenced block has a language:
 //
 //	sh       run by bash -eo pipefail, in the order of the page, each in the directory
 //	         where the one before ended
-//	console  lines that start with "$ " are run in the same way, each by itself, and
-//	         the others are what they print
-//	text     what the block of sh before it prints
-//	json     parsed; sets of it, one value after another, too
-//	others   of shownOnly are looked at by nobody
+//	console  lines that start with "$ " are run in the same way, each separately, and
+//	         the others are their output
+//	text     the output of the block of sh before it
+//	json     parsed: one value, or several, one after another
+//	others   must be in shownOnly, and are not checked
 //
-// "# exit code N" in a block of sh, or in a line of console, says that it ends with N
-// and not with 0. A line "..." of output stands for any lines. Times and rates may
-// differ, nothing else.
+// "# exit code N" in a block of sh, or in a line of console, means that it ends with N
+// and not with 0. A line "..." of output matches any lines. Only times and rates may
+// differ.
 //
-// testdata/docs/world.sh makes the world that the commands run in, one for each page;
-// testdata/docs/PAGE.sh adds to it what a page needs.
+// testdata/docs/world.sh creates the files for the commands, separately for each page;
+// testdata/docs/PAGE.sh adds files that one page needs.
 
-// notRun are commands, each with its page, that are left out when their block is run, and
-// why. Of one in several lines it has the first; "..." at the end stands for the rest.
+// notRun has commands, each with its page, that are left out when their block runs, and the
+// reason. The key of a command in several lines is the first line; "..." at the end matches
+// the rest.
 var notRun = map[string]string{
 	"README.md: make test": "runs this test",
 	"README.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network",
@@ -70,18 +71,18 @@ var notRun = map[string]string{
 	"scripts/README.md: go test ./internal/rigs -v":                                   "these tests run beside this one",
 }
 
-// testedElsewhere are pages of which another test runs the blocks.
+// testedElsewhere has the pages whose blocks another test runs.
 var testedElsewhere = map[string]string{
 	"docs/scripting.md": "TestScriptingPage",
 }
 
-// shownOnly are languages of blocks that are no commands.
+// shownOnly has the languages of blocks that are not commands.
 var shownOnly = []string{"diagram"}
 
 // lacking is the exit code of a script that cannot work here.
 const lacking = 77
 
-// docsRoot is where the paths of the pages start.
+// docsRoot is the directory that the paths of the pages are relative to.
 var docsRoot = filepath.Join("..", "..")
 
 // docBlock is a fenced block.
@@ -93,7 +94,7 @@ type docBlock struct {
 
 func (b docBlock) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// docPage is a page: what is not in a block has its line numbers kept.
+// docPage is a page. The text outside blocks keeps its line numbers.
 type docPage struct {
 	name   string
 	prose  []string
@@ -181,7 +182,7 @@ func TestDocsHideNothing(t *testing.T) {
 				}
 			default:
 				if !slices.Contains(shownOnly, b.lang) {
-					t.Errorf("%v: a block of the language %q, which nobody looks at", b, b.lang)
+					t.Errorf("%v: a block of the language %q, which no test checks", b, b.lang)
 				}
 			}
 		}
@@ -211,14 +212,14 @@ func TestDocsHideNothing(t *testing.T) {
 	}
 }
 
-// notRunKey is the key of a command in notRun: a comment does not belong to it.
+// notRunKey returns the key of a command in notRun, without a comment.
 func notRunKey(page, command string) string {
 	line, _, _ := strings.Cut(command, "\n")
 	line, _, _ = strings.Cut(strings.TrimSuffix(line, `\`), " # ")
 	return page + ": " + strings.TrimSpace(line)
 }
 
-// leftOut returns the entry of notRun that a command has, or "".
+// leftOut returns the key in notRun of a command, or "".
 func leftOut(page, command string) string {
 	key := notRunKey(page, command)
 	for entry := range notRun {
@@ -229,7 +230,8 @@ func leftOut(page, command string) string {
 	return ""
 }
 
-// commands returns the lines of a block; those that a backslash continues are one.
+// commands returns the commands in the lines of a block. Lines that a backslash continues
+// are one command.
 func (b docBlock) commands() (commands []string) {
 	open := false
 	for _, line := range b.lines {
@@ -243,18 +245,18 @@ func (b docBlock) commands() (commands []string) {
 	return commands
 }
 
-// docRun is what is run in one go.
+// docRun is a script that bash runs at one time.
 type docRun struct {
 	block   docBlock
 	script  string
-	code    int      // that it ends with
-	output  []string // what it prints, if that is said
+	code    int      // expected exit code
+	output  []string // expected output, if the page has it
 	compare bool
 }
 
 var exitCodeSaid = regexp.MustCompile(`# exit code (\d+)`)
 
-// runsOf returns what is to be run of a page.
+// runsOf returns the scripts of a page.
 func runsOf(t *testing.T, p docPage) (runs []docRun) {
 	t.Helper()
 	code := func(script string) int {
@@ -380,10 +382,10 @@ func runInWorld(t *testing.T, page string, runs []docRun) (outputs []docOutput) 
 	return outputs
 }
 
-// What may differ from run to run: times, rates, and what aligns them.
+// Times, rates and the spaces that align them may differ from run to run.
 var varying = regexp.MustCompile(`\d+(\.\d+)?(e-\d+)? ?(ns|µs|ms|s|[kMGT]?i?B/s)(\b|$)`)
 
-// sameOutput tells whether got is want, in which "..." stands for any lines.
+// sameOutput reports whether got equals want, in which "..." matches any lines.
 func sameOutput(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0 || len(got) == 1 && got[0] == ""
@@ -463,8 +465,8 @@ func TestDocsPictures(t *testing.T) {
 	}
 }
 
-// TestDocsNames looks at what is named in the text: flags of the program, targets of make,
-// files of the sources, and tests.
+// TestDocsNames checks the names in the text: flags of the program, targets of make, files
+// of the sources, and tests.
 func TestDocsNames(t *testing.T) {
 	flags := map[string]map[string]bool{"": {"version": true}}
 	for _, command := range []string{"copy", "verify", "compare", "sum", "du", "stream", "plan", "run", "merge", "completion", "man", "version", "help"} {
@@ -527,7 +529,7 @@ func readSource(t *testing.T, name string) []byte {
 	return text
 }
 
-// sourceExists tells whether a path or pattern leads to something.
+// sourceExists reports whether a path or pattern matches an existing file.
 func sourceExists(t *testing.T, pattern string) bool {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(docsRoot, filepath.FromSlash(pattern)))
@@ -603,7 +605,8 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// anchorOf returns what GitHub makes of a heading, one more after those before.
+// anchorOf returns the anchor that GitHub generates for a heading, and a number if
+// the anchors before it have that one.
 func anchorOf(text string, before []string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(strings.ReplaceAll(text, "`", "")) {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// oneRequest is for how long signals after the first belong to it: timeout(1)
-// sends its own twice, to the process and to its group.
+// oneRequest is how long further signals count as part of the first one: timeout(1) sends
+// two, to the process and to its group.
 const oneRequest = 500 * time.Millisecond
 
 func main() {
@@ -24,12 +24,13 @@ func main() {
 		os.Exit(1)
 	}
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of the write to it
-	// The first timer makes the runtime open descriptors, and die where none is left.
+	// The first timer makes the runtime open descriptors. If none is left then, the runtime
+	// aborts.
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	caught := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		if !signal.Ignored(s) { // as under nohup, or behind & in a script
+		if !signal.Ignored(s) { // ignored under nohup, or behind & in a script
 			signal.Notify(caught, s)
 		}
 	}

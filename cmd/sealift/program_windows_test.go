@@ -19,7 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// asSealift makes the test binary the program. SEALIFT names another one.
+// asSealift makes the test binary run as the program. SEALIFT names another program.
 const asSealift = "SEALIFT_TEST_IS_SEALIFT"
 
 func TestMain(m *testing.M) {
@@ -30,10 +30,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// emulated tells Wine, some of whose answers differ.
+// emulated reports whether the tests run under Wine, which behaves differently in some
+// cases.
 var emulated = windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 
-// sealift is the program with arguments, ready to start in dir.
+// sealift returns the program with arguments, ready to start in dir.
 func sealift(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	program := os.Getenv("SEALIFT")
@@ -48,7 +49,7 @@ func sealift(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs it to its end and returns the exit code.
+// run runs the program to its end and returns the exit code.
 func run(t *testing.T, dir string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := sealift(t, dir, args...)
@@ -61,7 +62,7 @@ func run(t *testing.T, dir string, args ...string) (code int, stdout, stderr str
 	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
 }
 
-// must is run that has to succeed without a word on stderr.
+// must runs the program, which has to succeed and print nothing on stderr.
 func must(t *testing.T, dir string, args ...string) (stdout string) {
 	t.Helper()
 	code, stdout, stderr := run(t, dir, args...)
@@ -70,7 +71,7 @@ func must(t *testing.T, dir string, args ...string) (stdout string) {
 	return stdout
 }
 
-// counts runs a copy, which must succeed, and returns what it has counted.
+// counts runs a copy, which must succeed, and returns its counters.
 func counts(t *testing.T, dir string, args ...string) map[string]int {
 	t.Helper()
 	var report struct{ Counts map[string]int }
@@ -78,7 +79,7 @@ func counts(t *testing.T, dir string, args ...string) map[string]int {
 	return report.Counts
 }
 
-// scratch is a directory with a tree in src.
+// scratch returns a directory with a tree in src.
 func scratch(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,10 +102,10 @@ func content(t *testing.T, path string) string {
 	return string(b)
 }
 
-// literal is a path that the system takes as it is.
+// literal returns a path in the form that Windows does not interpret.
 func literal(path string) string { return `\\?\` + path }
 
-// noLeftovers demands that nothing of Sealift's own is below dir.
+// noLeftovers checks that no file of Sealift is below dir.
 func noLeftovers(t *testing.T, dir string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
@@ -113,7 +114,7 @@ func noLeftovers(t *testing.T, dir string) {
 	}))
 }
 
-// open opens what has the path, with the rights and the share mode.
+// open opens the file at path with the given access and share mode.
 func open(t *testing.T, path string, access, share uint32) windows.Handle {
 	t.Helper()
 	wide, err := windows.UTF16PtrFromString(literal(path))
@@ -162,7 +163,7 @@ func TestCopyVerifySum(t *testing.T) {
 	}
 	dir := scratch(t, names)
 	odd := []string{"dot.", "blank ", "CON", "nul", "COM1.txt", "aux.", "LPT9", "CONIN$"}
-	for _, name := range odd { // which package os takes for something else, without its prefix
+	for _, name := range odd { // without its prefix, package os changes these names
 		names[name] = name
 		put(t, literal(filepath.Join(dir, "src", name)), name)
 	}
@@ -229,7 +230,7 @@ func TestAttributesAndTimes(t *testing.T) {
 			}
 		}
 	}
-	setBasic(t, filepath.Join(dir, "src"), basic{attributes: hidden | system}) // as the root of a drive has them
+	setBasic(t, filepath.Join(dir, "src"), basic{attributes: hidden | system}) // as on the root of a drive
 	for name, attributes := range want {
 		set(name, attributes)
 		have := basicOf(t, filepath.Join(dir, "src", name))
@@ -254,8 +255,8 @@ func TestAttributesAndTimes(t *testing.T) {
 	require.Equal(t, uint32(archive), basicOf(t, filepath.Join(dir, "none", "hidden")).attributes, "as any new file")
 }
 
-// What is read-only, hidden or both is replaced all the same, and gets what the source
-// has.
+// A read-only or hidden file is replaced like others, and gets the attributes of the
+// source.
 func TestReadOnlyIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := scratch(t, map[string]string{"a": "new", "sub/b": "new", "c": "new"})
@@ -280,8 +281,8 @@ func TestReadOnlyIsReplaced(t *testing.T) {
 	}
 }
 
-// Who has a file open decides what others may do with it. What they forbid is told, and
-// everything else is done.
+// A process that has a file open decides what other processes may do with it. Sealift
+// reports each forbidden operation and completes all others.
 func TestLockedFilesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := scratch(t, map[string]string{"free": "new", "held": "new", "sub/free": "new"})
@@ -301,7 +302,7 @@ func TestLockedFilesAreReported(t *testing.T) {
 	must(t, dir, "copy", "--overwrite-policy", "always", "src", "dst")
 	require.Equal(t, "new", content(t, path))
 
-	// Who lets it be removed keeps nothing from being done, where renaming is that of POSIX.
+	// An opener that allows removal prevents nothing if renaming is that of POSIX.
 	h = open(t, path, windows.GENERIC_READ, windows.FILE_SHARE_READ|windows.FILE_SHARE_DELETE)
 	if code, _, stderr := run(t, dir, "copy", "--overwrite-policy", "always", "src", "dst"); emulated {
 		t.Logf("open elsewhere, Wine: %d, %s", code, stderr)
@@ -309,7 +310,7 @@ func TestLockedFilesAreReported(t *testing.T) {
 		require.Zero(t, code, stderr)
 	}
 	windows.CloseHandle(h)
-	must(t, dir, "copy", "src", "dst") // a complete one removes the marker of one that failed
+	must(t, dir, "copy", "src", "dst") // a complete copy removes the marker of a failed one
 	noLeftovers(t, filepath.Join(dir, "dst"))
 
 	h = open(t, filepath.Join(dir, "src", "held"), windows.GENERIC_READ, 0)
@@ -322,7 +323,7 @@ func TestLockedFilesAreReported(t *testing.T) {
 	require.Zero(t, code, stdout+stderr)
 	windows.CloseHandle(h)
 
-	// A range that is locked can be opened, but not read.
+	// A file with a locked range can be opened, but not read.
 	h = open(t, filepath.Join(dir, "src", "held"), windows.GENERIC_READ|windows.GENERIC_WRITE, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE)
 	require.NoError(t, windows.LockFileEx(h, windows.LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, new(windows.Overlapped)))
 	if code, _, stderr = run(t, dir, "copy", "src", "other"); code == 0 && emulated {
@@ -336,12 +337,12 @@ func TestLockedFilesAreReported(t *testing.T) {
 	require.Equal(t, "new", content(t, filepath.Join(dir, "other", "held")))
 }
 
-// inUse is what the system says of a sharing violation, in its language.
+// inUse is the system's message about a sharing violation, in its language.
 func inUse() string {
 	return strings.TrimRight(windows.ERROR_SHARING_VIOLATION.Error(), ".")
 }
 
-// Users name directories in many ways.
+// Users write paths of directories in many forms.
 func TestPathsOfUsers(t *testing.T) {
 	t.Parallel()
 	dir := scratch(t, map[string]string{"f": "f", "sub/g": "g"})
@@ -367,15 +368,15 @@ func TestPathsOfUsers(t *testing.T) {
 		code, _, stderr = run(t, dir, "copy", `src\f`, dst)
 		require.Equal(t, 2, code, "%s: %s", dst, stderr)
 	}
-	for _, dst := range []string{`d\f:stream`, `d\f\x`} { // of a file, and below one
+	for _, dst := range []string{`d\f:stream`, `d\f\x`} { // of a file, and below a file
 		code, _, stderr = run(t, dir, "copy", "--overwrite-policy", "always", `src\sub\g`, dst)
 		require.Contains(t, []int{1, 2}, code, "%s: %s", dst, stderr)
 		require.Equal(t, "f", content(t, filepath.Join(dir, "d", "f")))
 	}
 }
 
-// Paths are longer than 260 characters, which is the limit of old programs, and up to
-// some 32,000, which is the system's.
+// Paths are longer than 260 characters, the limit of old programs, and up to some 32,000,
+// the limit of the system.
 func TestLongPaths(t *testing.T) {
 	t.Parallel()
 	most := 30_000
@@ -395,14 +396,14 @@ func TestLongPaths(t *testing.T) {
 	must(t, dir, "verify", "dst")
 	require.Contains(t, must(t, dir, "sum", "dst"), "ddd/file")
 
-	long := filepath.Join(dir, "dst", name, name) // more than 260, named by the user
+	long := filepath.Join(dir, "dst", name, name) // more than 260, given by the user
 	must(t, dir, "copy", filepath.Join(dir, "src", name, name), filepath.Join(long, "again"))
 	must(t, dir, "verify", filepath.Join(long, "again"))
 	require.NoError(t, os.RemoveAll(literal(filepath.Join(dir, "dst"))))
 	require.NoError(t, os.RemoveAll(literal(filepath.Join(dir, "src"))))
 }
 
-// A name in other letters is the same name.
+// A name in another case is the same name.
 func TestNamesFoldCase(t *testing.T) {
 	t.Parallel()
 	dir := scratch(t, map[string]string{"Name.TXT": "new", "Dir/File": "new"})
@@ -425,7 +426,7 @@ func TestNamesFoldCase(t *testing.T) {
 	require.Zero(t, counts(t, dir, "src", "dst")["files"])
 }
 
-// Links are copied where the user may make them.
+// Links are copied if the user may create them.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	dir := scratch(t, map[string]string{"sub/f": "f", "one": "1"})
@@ -450,8 +451,7 @@ func TestLinks(t *testing.T) {
 	require.Zero(t, counts(t, dir, "src", "dst")["links"])
 }
 
-// begun starts a copy of a large file that takes long, and waits until there is a
-// temporary.
+// begun starts a long copy of a large file, and waits until a temporary exists.
 func begun(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	put(t, filepath.Join(dir, "src", "large"), string(treetest.Pattern(24<<20, 7)))
@@ -469,8 +469,8 @@ func begun(t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
-// A copy that is killed is completed by the same command; until it is dead, no other
-// one gets at the destination.
+// The same command completes a killed copy. Until the first process has ended, no other
+// copy can lock the destination.
 func TestKilledAndResumed(t *testing.T) {
 	t.Parallel()
 	dir := scratch(t, map[string]string{"small": "small"})

@@ -19,7 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// A documented is one of docs/schema. It remembers what was seen of what it declares.
+// A documented is one schema of docs/schema. It records which declared fields were printed.
 type documented struct {
 	name     string
 	raw      map[string]any
@@ -27,7 +27,7 @@ type documented struct {
 	seen     map[string]bool
 }
 
-// readSchemas reads docs/schema, by the names without the ending.
+// readSchemas reads docs/schema, by the names without the extension.
 func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
@@ -50,8 +50,8 @@ func readSchemas(t *testing.T) map[string]*documented {
 	return schemas
 }
 
-// check validates one line that a program printed, and wants each key of it declared,
-// which the schema does not ask of others.
+// check validates one line that a program printed. It also requires that each key is
+// declared, which the schema itself does not.
 func (d *documented) check(t *testing.T, about, line string) {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
@@ -87,7 +87,8 @@ func (d *documented) walk(t *testing.T, about, at string, schema map[string]any,
 	}
 }
 
-// resolve finds what a schema refers to. What may be null is what it is otherwise.
+// resolve follows a reference in a schema. For a type that may be null, it returns the
+// other type.
 func (d *documented) resolve(schema map[string]any) map[string]any {
 	if choices, ok := schema["oneOf"].([]any); ok {
 		schema = choices[0].(map[string]any)
@@ -98,8 +99,7 @@ func (d *documented) resolve(schema map[string]any) map[string]any {
 	return schema
 }
 
-// fields lists what a schema declares; each has a description, and what is a number
-// of something says of what.
+// fields lists the fields that a schema declares, and checks that each has a description.
 func (d *documented) fields(t *testing.T, at string, schema map[string]any) (names []string) {
 	t.Helper()
 	schema = d.resolve(schema)
@@ -118,7 +118,7 @@ func (d *documented) fields(t *testing.T, at string, schema map[string]any) (nam
 	return names
 }
 
-// The schemas name every hash wherever they name one.
+// The schemas list every hash in each list of hashes.
 func TestSchemasNameEveryHash(t *testing.T) {
 	names := func(algorithms []hash.Algorithm, more ...any) (list []any) {
 		for _, a := range algorithms {
@@ -158,8 +158,8 @@ func TestSchemasNameEveryHash(t *testing.T) {
 	}
 }
 
-// TestJSONIsWhatItsSchemaSays runs the program in many situations. All that it prints
-// as JSON must be valid, and declared; and all that is declared must have been printed.
+// TestJSONIsWhatItsSchemaSays runs the program in many situations. All its JSON
+// output must be valid and declared, and each declared field must have been printed.
 func TestJSONIsWhatItsSchemaSays(t *testing.T) {
 	t.Parallel()
 	schemas := readSchemas(t)
@@ -212,7 +212,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"copy", 1, `copy --json large full -o also`}, // see below
 		{"copy", 130, `copy --json --workers 1 --bwlimit 1MB large stopped`},
 		{"copy", 0, `copy --json large stopped`},                // continued
-		{"copy", 0, `copy --json --bwlimit 10MB large limited`}, // for so long that the limit is told
+		{"copy", 0, `copy --json --bwlimit 10MB large limited`}, // long enough for the limit to be reported
 		{"verify", 0, `verify --json kept`},
 		{"verify", 0, `verify --json --unlisted tagged kept`},
 		{"verify", 0, `verify --json --ignore-missing --cache drop kept`},
@@ -261,7 +261,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"run", 4, `run --json aging --shard 0`},
 		{"run", 3, `run --json --workers 1 linking --shard 0`},
 		{"version", 0, `version --json`},
-		// What is refused, and command lines that make no sense.
+		// Refused runs, and invalid command lines.
 		{"refusal", 2, `copy --json nowhere new`},
 		{"refusal", 2, `copy --json src src/new`},
 		{"refusal", 2, `copy --json src`},
@@ -339,14 +339,14 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		name, at, _ := strings.Cut(field, "/")
 		assert.Contains(t, schemas[name].fields(t, "", schemas[name].raw), "/"+at, "sometimesPrinted has %s", field)
 	}
-	delete(schemas, "progress") // of the next tests
+	delete(schemas, "progress") // the next tests cover it
 	delete(schemas, "log")
 	for _, d := range schemas {
 		d.wasAllSeen(t)
 	}
 }
 
-// sometimesPrinted are fields that depend on how the program was built.
+// sometimesPrinted has fields that depend on how the program was built.
 var sometimesPrinted = []string{"version/commit", "version/time", "version/modified"}
 
 func (d *documented) wasAllSeen(t *testing.T) {
@@ -357,8 +357,8 @@ func (d *documented) wasAllSeen(t *testing.T) {
 	}
 }
 
-// TestProgressIsWhatItsSchemaSays does the same with lines of progress, in each phase
-// that can be made to last until the first line.
+// TestProgressIsWhatItsSchemaSays does the same with lines of progress, in each phase that
+// the test can extend until the first line.
 func TestProgressIsWhatItsSchemaSays(t *testing.T) {
 	t.Parallel()
 	d := readSchemas(t)["progress"]
@@ -366,7 +366,7 @@ func TestProgressIsWhatItsSchemaSays(t *testing.T) {
 	shell(t, dir, `mkdir large slow; echo small >large/a; head -c 3000000 /dev/zero >large/b; head -c 500000 /dev/zero >slow/b
 ln -s b slow/link # so that the file system is flushed, and not each file
 sealift sum large --manifest large/SHA256SUMS`)
-	phases := []string{"copying", "hashing", "done", "stopped"} // to be met
+	phases := []string{"copying", "hashing", "done", "stopped"} // phases that must occur
 	commands := map[string]int{
 		`sealift stream --quiet --progress json large/a -`: 0,
 		`mkfifo in; sealift sum --progress json - <in 2>told & exec 3>in; until grep -q hashing told; do sleep 0.1; done; exec 3>&-; wait $! && cat told >&2`: 0,

@@ -28,7 +28,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// The scripts run the tests' own program again under the names of these commands.
+// The scripts run the test binary under the names of these commands.
 func TestMain(m *testing.M) {
 	testscript.Main(withProgram{m}, map[string]func(){
 		"ordinary": ordinary,
@@ -37,13 +37,12 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// withProgram runs tests that find sealift on the PATH. It is built for them: a program that
-// is a test binary as well takes twice the time to start, and the tests start it thousands
-// of times.
+// withProgram runs tests that find sealift on the PATH. It builds the program, because a
+// test binary needs twice the time to start, and the tests start it thousands of times.
 type withProgram struct{ *testing.M }
 
 func (m withProgram) Run() int {
-	// Programs inherit it from a shell or test2json that ignores SIGINT, and would not stop.
+	// Programs inherit the ignored SIGINT from a shell or test2json, and would not stop.
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
@@ -62,8 +61,8 @@ func (m withProgram) Run() int {
 		watched := filepath.Join(dir, "race")
 		return watched, buildSealift(watched, "CGO_ENABLED=1", "-race")
 	})
-	// SEALIFT_JUDGES is the bin directory of a virtual environment with programs of others that
-	// check what sealift writes.
+	// SEALIFT_JUDGES is the bin directory of a virtual environment with the reference tools
+	// that check the output of sealift.
 	path := filepath.SplitList(os.Getenv("PATH"))
 	path = append(append([]string{dir}, path...), filepath.SplitList(os.Getenv("SEALIFT_JUDGES"))...)
 	if err := os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator))); err != nil {
@@ -73,7 +72,7 @@ func (m withProgram) Run() int {
 }
 
 // buildSealift builds the program in a directory. With the flags of make build, and with
-// -race alone as go test has it, the packages are compiled already.
+// only -race as in go test, the packages are compiled already.
 func buildSealift(dir, cgo string, flags ...string) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", filepath.Join(dir, "sealift")}, flags...)
 	cmd := exec.Command("go", append(args, ".")...) //nolint:gosec // ours
@@ -84,15 +83,15 @@ func buildSealift(dir, cgo string, flags ...string) error {
 	return nil
 }
 
-// raceDetecting returns the directory of a program with the race detector, which it builds
-// when a script first asks for it; "" where there is no C compiler, which cgo and so the
-// race detector need.
+// raceDetecting returns the directory of a program with the race detector. It builds the
+// program when a script first needs it. It returns "" if there is no C compiler, which cgo
+// and so the race detector need.
 var raceDetecting func() (string, error)
 
 // raceScripts run a program with the race detector: each command, with several workers,
-// several destinations, a stop, a failure, and each view of its progress. The detector
-// watches the same code in the tests of the packages, and makes programs take two to three
-// times as long, so other scripts have it with SEALIFT_SCRIPTS=all only.
+// several destinations, a stop, a failure, and each view of its progress. The tests of the
+// packages run the same code with the detector, which makes programs two to three times
+// slower. So other scripts use it only with SEALIFT_SCRIPTS=all.
 var raceScripts = []string{
 	"compare_finds", "compare_interrupt", "copy_verify", "destination_lost", "du_like_gnu", "fail_fast",
 	"hard_links_exchanged", "hashes_every", "interrupt", "manifest_two_destinations", "mhl_copy", "resume_two_destinations",
@@ -100,7 +99,7 @@ var raceScripts = []string{
 	"verify_output",
 }
 
-// A script that is renamed or removed takes its entry of raceScripts along.
+// Each entry of raceScripts names a script that exists.
 func TestEachOfRaceScriptsExists(t *testing.T) {
 	for _, script := range raceScripts {
 		if _, err := os.Stat(filepath.Join("..", "..", "testdata", "script", script+".txtar")); err != nil {
@@ -110,7 +109,7 @@ func TestEachOfRaceScriptsExists(t *testing.T) {
 }
 
 // watchForRaces puts the program with the race detector first on the PATH of the scripts
-// that run it.
+// that need it.
 func watchForRaces(env *testscript.Env) error {
 	script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
 	if !slices.Contains(raceScripts, script) && os.Getenv("SEALIFT_SCRIPTS") != "all" {
@@ -144,8 +143,8 @@ func watchForRaces(env *testscript.Env) error {
 //	                           lower case), streams (one where a:b is a stream of a),
 //	                           sshfs (of DIR.server, by a server without a network)
 //
-// the conditions [root], [mount:KIND] and [all], which holds where SEALIFT_SCRIPTS=all asks
-// for scripts that do on one more file system what another one does, and the programs
+// the conditions [root], [mount:KIND] and [all], which is true with SEALIFT_SCRIPTS=all and
+// guards scripts that repeat another script on one more file system, and the programs
 //
 //	ordinary PROGRAM ARG...        as an ordinary user
 //	signal NAME PATTERN[=REGEXP] PROGRAM...  run it, and send it a signal when that appears
@@ -176,7 +175,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// openToAll lets the ordinary user reach the work directory and the programs.
+// openToAll gives the ordinary user access to the work directory and the programs.
 func openToAll(env *testscript.Env) error {
 	sample, err := filepath.Abs(filepath.Join("..", "..", "testdata", "sample"))
 	if err != nil {
@@ -184,7 +183,7 @@ func openToAll(env *testscript.Env) error {
 	}
 	env.Setenv("SAMPLE", sample)
 	env.Setenv("LC_ALL", "C")
-	env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each of hundreds of programs otherwise
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each of hundreds of programs waits for a second
 	syscall.Umask(0o022)
 	program, err := exec.LookPath("sealift")
 	if err != nil {
@@ -234,7 +233,7 @@ func cmdExit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// unescape reads the escapes of Go's string literals.
+// unescape decodes the escapes of Go's string literals.
 func unescape(ts *testscript.TestScript, s string) string {
 	text, err := strconv.Unquote(`"` + strings.ReplaceAll(s, `"`, `\"`) + `"`)
 	if err != nil {
@@ -269,8 +268,8 @@ func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
-	// The race detector makes loops over bytes slow, and memory that is touched for the first
-	// time: so one small buffer.
+	// The race detector slows down loops over bytes, and the first use of memory. So one
+	// small buffer is best.
 	writeFile(ts, args[0], nil)
 	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0) //nolint:gosec // a script's
 	ts.Check(err)
@@ -351,7 +350,7 @@ func cmdObject(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // cmdWild makes, of each wild name, a file, a directory with a file, two links of each
-// kind, a fifo, and what cannot be read.
+// kind, a fifo, and entries that cannot be read.
 func cmdWild(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: wild DIR")
@@ -404,8 +403,8 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// appears waits for a name, or for what the expression behind "=" matches in a file
-// of that name; patience is for loaded machines only.
+// appears waits for a name, or for a file of that name with content that matches the
+// expression behind "=". Only loaded machines need the long timeout.
 func appears(what string) bool {
 	pattern, expression, within := strings.Cut(what, "=")
 	text := regexp.MustCompile(expression)
@@ -421,19 +420,19 @@ func appears(what string) bool {
 	return false
 }
 
-// nobody is the ordinary user's number, and his group's.
-const nobody = 65534
+// ordinaryID is the user and group number of the ordinary user.
+const ordinaryID = 65534
 
 func cmdGive(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("unsupported: ! give")
 	}
 	if os.Geteuid() != 0 {
-		return // they are his already
+		return // the tests already run as the ordinary user
 	}
 	for _, dir := range args {
 		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, _ fs.DirEntry, err error) error {
-			return errors.Join(err, os.Lchown(path, nobody, nobody))
+			return errors.Join(err, os.Lchown(path, ordinaryID, ordinaryID))
 		}))
 	}
 }
@@ -450,7 +449,7 @@ func ordinary() {
 		fail("%v", err)
 	}
 	if os.Geteuid() == 0 {
-		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(ordinaryID), syscall.Setuid(ordinaryID)); err != nil {
 			fail("becoming an ordinary user: %v", err)
 		}
 	}
@@ -474,15 +473,15 @@ func signalWhen() {
 	if err := cmd.Process.Signal(signals[os.Args[1]]); err != nil {
 		fail("%s: %v", os.Args[1], err)
 	}
-	_ = cmd.Wait() // its exit code says it
+	_ = cmd.Wait() // its exit code is the result
 	if cmd.ProcessState.ExitCode() < 0 {
 		fail("%v", cmd.ProcessState)
 	}
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 
-// deepTree makes directories in each other until their path has so many bytes,
-// and a file in the last.
+// deepTree makes nested directories until their path has so many bytes, and a file in the
+// last one.
 func deepTree() {
 	long, err := strconv.Atoi(os.Args[2])
 	if err != nil {
@@ -498,7 +497,7 @@ func deepTree() {
 	}
 }
 
-// canMount tells, once for each kind, whether mountAt works here.
+// canMount reports whether mountAt works here. It tries each kind once.
 var canMount = map[string]func() bool{
 	"tmpfs":     sync.OnceValue(func() bool { return tryMount("tmpfs") }),
 	"ext4":      sync.OnceValue(func() bool { return tryMount("ext4") }),
@@ -536,8 +535,8 @@ func cmdMount(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(unmount)
 }
 
-// mountAt mounts a new file system of 4 MiB (tmpfs), 64 MiB, or the least that xfs
-// and btrfs can be, on dir, which it makes.
+// mountAt creates dir and mounts a new file system on it, of 4 MiB (tmpfs), 64 MiB, or the
+// minimum of xfs and btrfs.
 func mountAt(kind, dir string) (unmount func(), err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("mounting takes root")
@@ -564,7 +563,7 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 	if kind == "sshfs" || kind == "weak" {
 		served, ssh, server := dir+".server", dir+".ssh", "/usr/lib/openssh/sftp-server"
 		options := "ssh_command=" + ssh
-		if kind == "weak" { // it may write only where its user may, and modes cannot be seen
+		if kind == "weak" { // only directories of its user are writable, and modes are not visible
 			server = "setpriv --bounding-set -all --inh-caps -all " + server
 			options += ",umask=022"
 		}
@@ -586,7 +585,7 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		format, program, options := []string{"mkfs.exfat", image}, "mount.exfat-fuse", "rw"
 		switch kind {
 		case "owned":
-			options = fmt.Sprintf("uid=%d,gid=%d", nobody, nobody)
+			options = fmt.Sprintf("uid=%d,gid=%d", ordinaryID, ordinaryID)
 		case "ntfs":
 			format, program = []string{"mkfs.ntfs", "-q", "-F", image}, "ntfs-3g"
 		case "lowercase":

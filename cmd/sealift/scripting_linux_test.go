@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// block is what stands between two fences of a page.
+// block is the text between two fences of a page.
 type block struct {
 	language, text string
 	line           int // of the fence
@@ -40,14 +40,14 @@ func blocksOf(t *testing.T, page string) (blocks []block) {
 	return blocks
 }
 
-// stage is where blocks run: the directories of the page, the program under the name
-// that it has there, and stand-ins for what is not to be had in a test.
+// stage is the environment of the blocks. It has the directories of the page, the program
+// under the name that it has there, and stand-ins for programs that a test cannot run.
 type stage struct {
 	dir, bin string
 }
 
-// There is no network for go install, and nobody waits for sleep. The program fails
-// as often as the file "failures" says, and then is itself.
+// go install has no network, and sleep returns at once. The program fails as often as the
+// file "failures" says, and then works.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{dir: t.TempDir()}
@@ -74,7 +74,7 @@ func (s *stage) rooted(text string) string {
 	return regexp.MustCompile(`(^|[\s="])/(usr/local|srv|mnt|var)/`).ReplaceAllString(text, "${1}"+s.dir+"/$2/")
 }
 
-// run runs a program on the stage; what is not found in bin is found as usual.
+// run runs a program on the stage. Programs that are not in bin are found on the PATH.
 func (s *stage) run(env []string, program string, args ...string) (code int, output string) {
 	cmd := exec.Command(program, args...) //nolint:gosec // of the page
 	cmd.Dir = s.dir
@@ -120,7 +120,7 @@ func TestScriptingPage(t *testing.T) {
 				testUnit(t, s, filepath.Base(title), b.text)
 			case "make":
 				testMakefile(t, s, b.text)
-			case "console": // what a terminal shows
+			case "console": // the text that a terminal shows
 			default:
 				t.Errorf("no test runs blocks of %q", b.language)
 			}
@@ -129,8 +129,8 @@ func TestScriptingPage(t *testing.T) {
 	assert.Equal(t, map[string]int{"sh": 9, "bash": 1, "yaml": 2, "crontab": 1, "ini": 2, "make": 1, "console": 2}, counts)
 }
 
-// testRecipe runs a recipe as it is, and again where a conflict, a failure or a file
-// that has changed changes what it does.
+// testRecipe runs a recipe unchanged, and again with a conflict, a failure or a changed
+// file that affects its result.
 func testRecipe(t *testing.T, s *stage, b block) {
 	recipe := func(want int) string {
 		t.Helper()
@@ -167,7 +167,7 @@ func testRecipe(t *testing.T, s *stage, b block) {
 		recipe(2)
 	case holds("failed"):
 		assert.True(t, s.exists("failed"))
-		// A file that is too large fails, and only that one is tried again.
+		// A file that is too large fails, and the second run copies only that one.
 		shell(t, s.dir, `head -c 3000000 /dev/zero >"$(printf 'photos/\376 x')"`)
 		b.text = strings.Replace(b.text, "sealift copy", "ulimit -f 2000\nsealift copy", 1)
 		assert.Contains(t, recipe(1), "write\t")
@@ -188,8 +188,8 @@ func testRecipe(t *testing.T, s *stage, b block) {
 	}
 }
 
-// testWorkflow runs the steps of a workflow of GitHub, each as the runner does, and
-// again with a conflict.
+// testWorkflow runs the steps of a GitHub workflow, each as the runner does, and again with
+// a conflict.
 func testWorkflow(t *testing.T, s *stage, text string) {
 	var workflow struct {
 		Env  map[string]string
@@ -225,7 +225,7 @@ func testWorkflow(t *testing.T, s *stage, text string) {
 	steps(map[string]int{"Build": 2, "Check": 3})
 }
 
-// testPipeline runs the scripts of a pipeline of GitLab, as its runner does.
+// testPipeline runs the scripts of a GitLab pipeline, as its runner does.
 func testPipeline(t *testing.T, s *stage, text string) {
 	var pipeline map[string]yaml.Node
 	require.NoError(t, yaml.Unmarshal([]byte(text), &pipeline))
@@ -255,8 +255,8 @@ func testPipeline(t *testing.T, s *stage, text string) {
 	}
 }
 
-// testCrontab runs the commands of a crontab as cron does: by sh, with next to no
-// environment. A "%" that is not escaped would end the command.
+// testCrontab runs the commands of a crontab as cron does: by sh, with nearly no
+// environment. An unescaped "%" would end the command.
 func testCrontab(t *testing.T, s *stage, text string) {
 	entry := regexp.MustCompile(`^([\d*/,-]+) ([\d*/,-]+) ([\d*/,-]+) ([\d*/,-]+) ([\d*/,-]+) (.+)$`)
 	commands := 0
@@ -283,7 +283,7 @@ func testCrontab(t *testing.T, s *stage, text string) {
 	assert.Len(t, copied, 1)
 }
 
-// testUnit lets systemd read a unit, and runs what a service would.
+// testUnit lets systemd read a unit, and runs the commands of a service.
 func testUnit(t *testing.T, s *stage, name, text string) {
 	text = s.rooted(text)
 	unit := filepath.Join(s.dir, name)
@@ -311,7 +311,7 @@ func testUnit(t *testing.T, s *stage, name, text string) {
 	}
 }
 
-// testMakefile makes everything, nothing, and what has changed.
+// testMakefile makes all targets, then nothing, then those that have changed.
 func testMakefile(t *testing.T, s *stage, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "Makefile"), []byte(text), 0o644)) //nolint:gosec // a Makefile
 	code, output := s.run(nil, "make")

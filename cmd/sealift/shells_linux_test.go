@@ -16,10 +16,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/screentest"
 )
 
-// completionIn says how each shell starts with the completion, a prompt that can be
-// waited for, and a function that prints what the program would be run with.
+// completionIn has, for each shell, a start file with the completion, a prompt that the
+// test can wait for, and a function that prints the program's arguments.
 var completionIn = map[string]struct {
-	rc   string // the file, for which {rc} stands below
+	rc   string // the file that replaces {rc} below
 	text string
 	args []string
 }{
@@ -73,7 +73,7 @@ func TestCompletionInShells(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			theirs.Close()
 			kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // which ends all reading
-			defer time.AfterFunc(time.Minute, kill).Stop()                         // patience is for loaded machines only
+			defer time.AfterFunc(time.Minute, kill).Stop()                         // only loaded machines need this long
 			screen := &screen{from: ours}
 			for _, typed := range [][2]string{
 				{"sealift veri\t", "verify"},
@@ -86,7 +86,7 @@ func TestCompletionInShells(t *testing.T) {
 				{"sealift copy lis\ttr\t", "copy:listed.txt:tree"},
 				{"sealift completion fi\t", "completion:fish"},
 			} {
-				if shell == "fish" { // whose scripts by cobra offer files as well
+				if shell == "fish" { // with cobra's scripts, fish offers files as well
 					typed[0] = strings.Replace(typed[0], "tr\t", "tre\t", 1)
 				}
 				if !screen.shows("READY") {
@@ -94,24 +94,24 @@ func TestCompletionInShells(t *testing.T) {
 				}
 				_, err := io.WriteString(ours, typed[0]+"\r")
 				require.NoError(t, err)
-				if !screen.shows("RAN:" + typed[1] + ":") { // zsh takes a slash at the end away again
+				if !screen.shows("RAN:" + typed[1] + ":") { // zsh removes a slash at the end again
 					t.Errorf("%q does not become %q: %q", typed[0], typed[1], screen.text)
 					break
 				}
 			}
-			kill()         // rather than asked to end, which it may want to talk about
-			_ = cmd.Wait() // it was killed
+			kill()         // a shell that is asked to end may ask for confirmation
+			_ = cmd.Wait() // the shell was killed
 		})
 	}
 }
 
-// screen is what a terminal has shown, and not been asked for yet.
+// screen is the output of a terminal that no test has matched yet.
 type screen struct {
 	from *os.File
 	text string
 }
 
-// shows waits for a text, and forgets all up to it.
+// shows waits for a text, and discards the output up to it.
 func (s *screen) shows(text string) bool {
 	for piece := make([]byte, 4096); ; {
 		if _, after, found := strings.Cut(s.text, text); found {
@@ -126,8 +126,9 @@ func (s *screen) shows(text string) bool {
 	}
 }
 
-// TestCompletionScriptsAreSane lets shells read the scripts without running them. For
-// PowerShell, which is not at hand, brackets and quotes must at least be in pairs.
+// TestCompletionScriptsAreSane lets shells read the scripts without running them.
+// PowerShell is not available, so its script must at least have matching brackets and
+// quotes.
 func TestCompletionScriptsAreSane(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -176,8 +177,8 @@ func TestCompletionScriptsAreSane(t *testing.T) {
 	assert.Contains(t, string(script), "Register-ArgumentCompleter")
 }
 
-// TestManPagesAreSane lets mandoc look for mistakes. A build that does not know its
-// commit has no date.
+// TestManPagesAreSane checks the pages with mandoc. A build without a known commit has no
+// date.
 func TestManPagesAreSane(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("mandoc"); err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A program that waits for its list of files does not end by itself, so what
-// ends it is the signal alone.
+// A program that waits for its list of files does not end without a signal, so only the
+// signal can end it.
 func TestASecondSignalKillsOnlyAfterAWhile(t *testing.T) {
 	dir := t.TempDir()
 	list := filepath.Join(dir, "list")
@@ -26,12 +26,12 @@ func TestASecondSignalKillsOnlyAfterAWhile(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	end, err := os.OpenFile(list, os.O_WRONLY, 0) // when it is open at both ends, signals are caught
+	end, err := os.OpenFile(list, os.O_WRONLY, 0) // when both ends are open, the program catches signals
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer end.Close()
-	for range 2 { // as timeout(1) does it
+	for range 2 { // as timeout(1) does
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}

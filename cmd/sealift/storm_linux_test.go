@@ -27,10 +27,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A storm exchanges names of trees for others as fast as it can, while commands work
-// on them. It never goes through a symbolic link itself.
+// A storm exchanges names of trees for others as fast as possible, while commands work on
+// the trees. It never follows a symbolic link itself.
 type storm struct {
-	dir   int // of the trees and of "bait"
+	dir   int // the directory with the trees and "bait"
 	pairs []stormPair
 
 	stop      atomic.Bool
@@ -39,7 +39,7 @@ type storm struct {
 	blown     time.Duration
 }
 
-// stormPair is a path and the name of what it is exchanged for, in "bait".
+// stormPair is a path and the name in "bait" that it is exchanged for.
 type stormPair struct{ path, bait string }
 
 func (s *storm) blow() {
@@ -50,7 +50,7 @@ func (s *storm) blow() {
 			if s.exchange(s.pairs[rand.IntN(len(s.pairs))]) {
 				s.exchanges++
 			}
-			// Sleeping takes longer than a small file does.
+			// Sleeping needs more time than a small file.
 			for pause := time.Now().Add(time.Duration(rand.IntN(50)) * time.Microsecond); time.Now().Before(pause); {
 				runtime.Gosched()
 			}
@@ -75,7 +75,7 @@ func (s *storm) exchange(p stormPair) bool {
 	return unix.Renameat2(up, filepath.Base(p.path), s.dir, "bait/"+p.bait, unix.RENAME_EXCHANGE) == nil
 }
 
-// stormTree is what commands work on.
+// stormTree returns the tree that commands work on.
 func stormTree() treetest.Dir {
 	file := func(size int, seed byte, o ...treetest.Option) treetest.Node {
 		return treetest.File(string(treetest.Pattern(size, seed)), o...)
@@ -94,7 +94,7 @@ func stormTree() treetest.Dir {
 	}
 }
 
-// stormOutside has the names of that, and others.
+// stormOutside has the same names, and others.
 func stormOutside(t *testing.T, root string) *treetest.Trap {
 	file, dir := treetest.CanaryFile, treetest.CanaryDir
 	many := treetest.Dir{"c": file(300), "canary": file(30)}
@@ -110,7 +110,8 @@ func stormOutside(t *testing.T, root string) *treetest.Trap {
 	}))
 }
 
-// baits makes what the names of a tree are exchanged for, and says which are.
+// baits creates the entries for which the names of a tree are exchanged, and returns the
+// pairs.
 func baits(tree, outside string, into treetest.Dir) (pairs []stormPair) {
 	for path, node := range map[string]treetest.Node{
 		"d":         treetest.Symlink(filepath.Join(outside, "d")),
@@ -131,10 +132,10 @@ func baits(tree, outside string, into treetest.Dir) (pairs []stormPair) {
 	return pairs
 }
 
-// TestStorm runs commands in a storm, so many rounds as SEALIFT_STORM says. Nothing
-// outside of the trees is read, listed, written or told; what a manifest lists of a
-// destination that nobody else changes is what stands there; a command ends, with
-// an exit code that it documents, and says what it is about.
+// TestStorm runs commands in a storm, in as many rounds as SEALIFT_STORM says. They read,
+// list, write and report nothing outside of the trees. A manifest lists the existing
+// content of a destination that no other process changes. Each command ends with a
+// documented exit code, and its messages name the object.
 func TestStorm(t *testing.T) {
 	rounds := 1
 	if n, err := strconv.Atoi(os.Getenv("SEALIFT_STORM")); err == nil {
@@ -152,8 +153,8 @@ func TestStorm(t *testing.T) {
 	if err := unix.Renameat2(fd, "none", fd, "none", unix.RENAME_EXCHANGE); !errors.Is(err, unix.ENOENT) {
 		t.Skip("names cannot be exchanged here: ", err)
 	}
-	// "own": the source has a manifest; "full": so has the destination, of an earlier copy;
-	// "killed": the one before is killed at some time.
+	// "own": the source has a manifest; "full": the destination has one as well, from an
+	// earlier copy; "killed": the command before is killed at some time.
 	commands := []struct{ given, command string }{
 		{"", "copy src dst"},
 		{"", "copy --verify=full src dst -o dst2"},
@@ -208,7 +209,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// prepare makes the trees, and what their names are exchanged for.
+// prepare creates the trees, and the entries for which their names are exchanged.
 func (s *storm) prepare(t *testing.T, dir, outside, where, given string) {
 	s.pairs = nil
 	bait := treetest.Dir{}
@@ -219,7 +220,7 @@ func (s *storm) prepare(t *testing.T, dir, outside, where, given string) {
 		bait["dst-journal"] = treetest.Symlink(filepath.Join(outside, ".sealift-journal"))
 		bait["dst-sums"] = treetest.Symlink(filepath.Join(outside, "SHA256SUMS"))
 		s.pairs = append(s.pairs, stormPair{"dst/.sealift-journal", "dst-journal"})
-		if rand.IntN(3) == 0 { // where it is none at the start, everything is refused
+		if rand.IntN(3) == 0 { // if it is not a directory at the start, the command refuses everything
 			s.pairs = append(s.pairs, stormPair{"dst/SHA256SUMS", "dst-sums"})
 		}
 	}
@@ -246,7 +247,7 @@ type stormOut struct {
 	code           int
 }
 
-// stormRun runs a command, and kills it after a while that is not 0.
+// stormRun runs a command, and kills it after a delay that is not 0.
 func stormRun(t *testing.T, dir string, kill time.Duration, args ...string) stormOut {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -254,7 +255,7 @@ func stormRun(t *testing.T, dir string, kill time.Duration, args ...string) stor
 	cmd := exec.CommandContext(ctx, "sealift", args...) //nolint:gosec // ours
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "LC_ALL=C")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it tells where it hangs
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it prints where it hangs
 	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -278,7 +279,7 @@ func stormRun(t *testing.T, dir string, kill time.Duration, args ...string) stor
 	return out
 }
 
-// strange tells what is wrong with how a command has ended and with what it told.
+// strange describes errors in a command's exit code and messages.
 func strange(out stormOut) (list []string) {
 	refused := out.code == 2 && strings.Count(out.stderr, "\n") == 1 && strings.Contains(out.stderr, "/SHA256SUMS'")
 	if !slices.Contains([]int{0, 1, 3, 4}, out.code) && !refused {
@@ -295,7 +296,7 @@ func strange(out stormOut) (list []string) {
 	return list
 }
 
-// leaked tells what of the tree outside has come into others, or was told.
+// leaked describes parts of the tree outside that other trees or messages contain.
 func leaked(dir string, digests []string, out stormOut) (list []string) {
 	search := func(where, text string) {
 		for _, secret := range append(digests, treetest.Canary, "canary") {
@@ -325,7 +326,7 @@ func leaked(dir string, digests []string, out stormOut) (list []string) {
 	return list
 }
 
-// untrue tells which lines of a destination's manifest are not what stands there.
+// untrue describes the lines of a destination's manifest that differ from its files.
 func untrue(t *testing.T, path string) (list []string) {
 	root, err := os.OpenRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -335,7 +336,7 @@ func untrue(t *testing.T, path string) (list []string) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	sums, err := root.ReadFile("sealift.sha256") // where the source has the other
+	sums, err := root.ReadFile("sealift.sha256") // if the source has the other name
 	if errors.Is(err, fs.ErrNotExist) {
 		sums, err = root.ReadFile("SHA256SUMS")
 	}
@@ -352,8 +353,8 @@ func untrue(t *testing.T, path string) (list []string) {
 	return list
 }
 
-// digestsOutside are those of files of a Trap. They are not read for it: that would
-// look like somebody else's reading.
+// digestsOutside returns the digests of the files of a Trap. It does not read them, because
+// the Trap would report that as an access.
 func digestsOutside() (list []string) {
 	for _, size := range []int{30, 90, 100, 200, 300, 400, 500, 1001, 1002, 700_000} {
 		sum := sha256.Sum256([]byte(strings.Repeat(treetest.Canary+"\n", size/7+1)[:size]))

@@ -21,8 +21,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// TestSignalsAtAnyInstant sends signals to copies that draw on a terminal. There are as
-// many as SEALIFT_SIGNALS says.
+// TestSignalsAtAnyInstant sends signals to copies that draw on a terminal. SEALIFT_SIGNALS
+// is their number.
 func TestSignalsAtAnyInstant(t *testing.T) {
 	runs := 10
 	if n, err := strconv.Atoi(os.Getenv("SEALIFT_SIGNALS")); err == nil {
@@ -58,7 +58,7 @@ func TestSignalsAtAnyInstant(t *testing.T) {
 		if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // its state says it
+		_ = cmd.Wait() // its state is the result
 		is, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
 		if err != nil || *is != *was {
 			t.Errorf("%v: the terminal was %+v and is %+v: %v", sig, was, is, err)
@@ -76,7 +76,7 @@ func TestSignalsAtAnyInstant(t *testing.T) {
 				t.Errorf("%v: the terminal is left with %q", sig, text)
 			}
 		case killed && (sig == syscall.SIGKILL || sig == syscall.SIGHUP):
-		case killed && text == "": // before it listened to signals
+		case killed && text == "": // before it handled signals
 			if _, err := os.Lstat(dst); err == nil {
 				t.Errorf("%v: it was killed when it had begun", sig)
 			}
@@ -93,8 +93,8 @@ func TestSignalsAtAnyInstant(t *testing.T) {
 	}
 }
 
-// temporaries demands that no name of ours is left in dir but, of what was stopped, the
-// journal and a temporary of the long file.
+// temporaries checks that dir has no names of Sealift. A stopped copy may leave the journal
+// and a temporary of the long file.
 func temporaries(t *testing.T, dir string, stopped bool) {
 	t.Helper()
 	list, err := os.ReadDir(dir)

@@ -8,11 +8,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// This file moves previous manifests aside: those that list files which are being replaced
+// This file moves previous manifests aside: those that list files which the run replaces
 // (rule 8), and those whose names the source uses.
 
-// BeforeChange is called before a file gets a name at the destination. If a manifest
-// in place lists the name, all of them are moved aside first.
+// BeforeChange is called before a file gets a name at the destination. If an existing
+// manifest lists the name, BeforeChange first moves all manifests aside.
 func (c *Catalog) BeforeChange(file string) error {
 	for _, l := range c.lists {
 		if l.prev != nil && l.prev.index.MayList(file) {
@@ -22,15 +22,15 @@ func (c *Catalog) BeforeChange(file string) error {
 	return nil
 }
 
-// movable reports whether the previous manifest has the name of the run's own, or one
-// that the source uses. One that has another name stays: it is not this run's.
+// movable reports whether the previous manifest has the name of the run's own manifest, or
+// one that the source uses. A manifest with another name is not this run's and stays.
 func (c *Catalog) movable(l *list) bool {
 	return l.prev != nil && c.opts.Outside == "" && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
 }
 
-// MoveAside renames the previous manifests, so that none of them has its name while
-// files that it lists are being replaced. One that another process has changed since
-// Open is left alone, and Write reports it.
+// MoveAside renames the previous manifests, so that none of them has its name while the run
+// replaces files that it lists. A manifest that another process has changed since Open
+// stays, and Write reports it.
 func (c *Catalog) MoveAside() error {
 	c.aside.Do(func() {
 		for _, l := range c.lists {
@@ -57,8 +57,8 @@ func (c *Catalog) moveAside(prev *own) error {
 	return nil
 }
 
-// Unsettled reports whether a manifest is aside: the journal is needed then, to know
-// which of its lines are still right.
+// Unsettled reports whether a manifest is aside. Then the journal must stay, because it
+// shows which lines of that manifest are still right.
 func (c *Catalog) Unsettled() bool {
 	for _, l := range c.lists {
 		if l.prev != nil && l.prev.aside {
@@ -68,10 +68,9 @@ func (c *Catalog) Unsettled() bool {
 	return false
 }
 
-// Start is called when nothing refuses the run any more and the source is open. It finds
-// out which of the previous manifests are files of the source as well: these stay where
-// they are. It moves manifests aside whose names the source uses for something other
-// than a file.
+// Start is called when all refusals are decided and the source is open. It finds the
+// previous manifests that are also files of the source; these keep their names. It moves
+// manifests aside if the source uses their names for an entry that is not a file.
 func (c *Catalog) Start() error {
 	for _, l := range c.lists {
 		for _, claim := range c.claims {
@@ -89,8 +88,8 @@ func (c *Catalog) Start() error {
 	return nil
 }
 
-// collides reports whether an entry of the source would get the name of a previous manifest,
-// also if only because the destination folds names.
+// collides reports whether an entry of the source would get the name of a previous
+// manifest. It is also true if the names are equal only because the destination folds them.
 func (c *Catalog) collides(prev *own, file string) bool {
 	if prev.path == file || !strings.EqualFold(prev.path, file) {
 		return prev.path == file
@@ -101,7 +100,7 @@ func (c *Catalog) collides(prev *own, file string) bool {
 	return err == nil && info.ID == prev.info.ID
 }
 
-// Late reports whether an entry of the source has the name of a manifest, so that it is
+// Late reports whether an entry of the source has the name of a manifest. Such entries are
 // copied after all others.
 func (c *Catalog) Late(file string) bool {
 	for _, claim := range c.claims {
@@ -112,9 +111,9 @@ func (c *Catalog) Late(file string) bool {
 	return false
 }
 
-// MakeWay moves those of the previous manifests aside that have the names of files of the
-// source and are not equal to them. It is called before the first entry of which Late
-// reports true is copied.
+// MakeWay moves previous manifests aside that have the names of files of the source and are
+// not equal to them. The caller calls it before it copies the first entry for which Late
+// returns true.
 func (c *Catalog) MakeWay() error {
 	for _, l := range c.lists {
 		for _, claim := range c.claims {
@@ -128,8 +127,9 @@ func (c *Catalog) MakeWay() error {
 	return nil
 }
 
-// equalsSource reports whether a previous manifest is byte for byte an entry of the
-// source. It is not if one of them cannot be read, which copying and Write report.
+// equalsSource reports whether a previous manifest is byte for byte equal to an entry of
+// the source. It returns false if one of them cannot be read, which copying and Write
+// report.
 func (c *Catalog) equalsSource(prev *own, file string) bool {
 	finder := fsys.NewFinder(c.source.root, 1)
 	defer finder.Close()

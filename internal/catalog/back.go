@@ -10,12 +10,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// MoveBack gives the manifests at root that a run has moved aside their names back, if no file that
-// they list was replaced since. usual is the path of --manifest, or "". A name that exists
-// meanwhile is left alone.
+// MoveBack renames the manifests at root that a run has moved aside back to their names, if
+// no file that they list was replaced since. usual is the path of --manifest, or "". An
+// existing name stays unchanged.
 func MoveBack(root *fsys.Dir, hashes []hash.Algorithm, usual string) error {
 	if usual = path.Clean(usual); usual == "." || path.IsAbs(usual) || strings.HasPrefix(usual, "../") {
-		usual = "" // rule 6: what is outside is never moved
+		usual = "" // rule 6: a manifest outside never moves
 	}
 	n := names{hashes, usual}
 	var aside []string
@@ -54,7 +54,7 @@ func MoveBack(root *fsys.Dir, hashes []hash.Algorithm, usual string) error {
 
 func moveBack(home *fsys.Dir, name string) error {
 	if _, err := home.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return err // nil: it exists
+		return err // nil if the name exists
 	}
 	err := home.Rename(wasName(name), name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,11 +17,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// BagOptions say that the destination is to be a bag (RFC 8493).
+// BagOptions make the destination a bag (RFC 8493).
 type BagOptions struct {
 	// Root is the root of the bag: the directory above the payload, which is the catalog's
-	// root. It is nil if the source is a bag, of which the copy has the manifests already:
-	// the catalog then writes nothing.
+	// root. If the source is a bag, Root is nil: the copy already has its manifests, so the
+	// catalog writes nothing.
 	Root   *fsys.Dir
 	Shown  string // the root as the user would write it
 	Sealed bool   // the bag is complete: the catalog reads its manifests, and writes nothing
@@ -33,7 +33,7 @@ type BagOptions struct {
 	Leftover []string
 }
 
-// openBag opens the manifests of a complete bag. Any other bag has none yet.
+// openBag opens the manifests of a complete bag. An incomplete bag has none yet.
 func (c *Catalog) openBag() error {
 	if !c.opts.Bag.Sealed || c.opts.Bag.Root == nil {
 		return nil
@@ -60,14 +60,14 @@ func (c *Catalog) keptInBag(file string) (digests hash.Digests, complete bool) {
 	digests, complete = make(hash.Digests, len(c.lists)), true
 	for _, l := range c.lists {
 		if l.sealedLines != nil {
-			digests[l.slot], _, _ = l.sealedLines.Lookup(bag.PayloadName + "/" + file) // without a digest the file is compared
+			digests[l.slot], _, _ = l.sealedLines.Lookup(bag.PayloadName + "/" + file) // a file without a digest is compared
 		}
 		complete = complete && digests[l.slot] != nil
 	}
 	return digests, complete
 }
 
-// tagFile is a file in the root of a bag that is not of the payload.
+// tagFile is a file in the root of a bag, outside the payload.
 type tagFile struct {
 	name      string
 	algorithm hash.Algorithm // of a manifest; "" for other files
@@ -77,7 +77,7 @@ type tagFile struct {
 
 // writeBag writes the tag files of a complete payload: the manifests, bag-info.txt, and the
 // tag manifests. When they are durable, bagit.txt makes the directory a bag. The run must
-// not have left anything undone.
+// have completed every file.
 func (c *Catalog) writeBag() (written []Written, err error) {
 	o := c.opts.Bag
 	switch {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// bagSource is a source that is a bag. The read that copies its files validates it:
-// openBag checks the tag files, judge each file, Absent finds what is missing, and the
-// engine compares Oxum with what it has read.
+// bagSource is a source that is a bag. The read that copies its files validates it. openBag
+// checks the tag files, check each file, and Absent finds missing files. The engine
+// compares Oxum with the size that it has read.
 type bagSource struct {
 	version bag.Version
 	info    bag.Info
@@ -43,7 +43,7 @@ func IsBag(root *fsys.Dir) (hashes []hash.Algorithm, is bool, err error) {
 	return hashes, true, err
 }
 
-// openBag reads the tag files, and checks what they say of each other.
+// openBag reads the tag files, and checks that they agree with each other.
 func (s *Source) openBag() (problems []Problem) {
 	s.bag = &bagSource{}
 	invalid := func(name string, err error) { problems = append(problems, Problem{name, Mismatch, err}) }
@@ -96,9 +96,9 @@ func (s *Source) openBag() (problems []Problem) {
 // isPayload reports whether the list is a payload manifest of a bag.
 func (l *sourceList) isPayload() bool { return l.isBag && bag.IsPayloadManifest(l.name) }
 
-// judge says what is invalid about a file of the source, for which the manifest lists what
-// was found; nil if nothing is.
-func (b *bagSource) judge(l *sourceList, file string, found manifest.Listing) error {
+// check returns an error if a file of the source is invalid. found is the manifest's
+// listing of that file.
+func (b *bagSource) check(l *sourceList, file string, found manifest.Listing) error {
 	inPayload, listed := bag.InPayload(file), len(found.Digests) > 0
 	switch {
 	case found.Repeated():
@@ -120,8 +120,8 @@ func (s *Source) listsPayload(x Expectation) bool {
 	return slices.ContainsFunc(x.lists, (*sourceList).isPayload)
 }
 
-// listedInBag looks a path up under the names that programs give it which do not encode
-// all that RFC 8493 asks for. The first path that exists is the one that a line means.
+// listedInBag looks a path up under the names that programs write which do not encode all
+// characters of RFC 8493. A line means the first path that exists.
 func (s *Source) listedInBag(l *sourceList, file string) (found manifest.Listing, err error) {
 	finder := fsys.NewFinder(s.root, 2)
 	defer finder.Close()
@@ -142,7 +142,7 @@ func (s *Source) listedInBag(l *sourceList, file string) (found manifest.Listing
 	return manifest.Listing{}, err
 }
 
-// Oxum returns the size that bag-info.txt gives for the payload; ok is false if it gives none.
+// Oxum returns the size of the payload from bag-info.txt; ok is false if there is none.
 func (s *Source) Oxum() (o bag.Oxum, ok bool) {
 	if s.bag == nil || s.bag.info.Oxum == nil {
 		return o, false

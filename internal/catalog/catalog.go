@@ -14,19 +14,19 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// Options say what the manifests of a run at one destination are to be.
+// Options describe the manifests of a run at one destination.
 type Options struct {
-	FS     *fsys.FS // that opens Outside; nil is the system
+	FS     *fsys.FS // opens Outside; nil for the system's files
 	Hashes []hash.Algorithm
 	File   string // the name at the destination of the single file that is copied; "" for a tree
 	Usual  string // the path of --manifest, relative to the destination; "" for the default
-	// Outside is the path of --manifest if that is outside the destination, which then
-	// gets no manifest.
+	// Outside is the path of --manifest if that is outside the destination. Then no
+	// manifest is written inside.
 	Outside   string
 	Shown     string // the destination as the user would write it
-	Durable   bool   // what is written is synced
+	Durable   bool   // manifests are synced
 	KeepTimes bool   // directories below the destination keep their times
-	Memory    int    // bytes that the lines of the run may use; 0 for the default
+	Memory    int    // bytes of memory for the lines of the run; 0 for the default
 	Bag       *BagOptions
 	History   *History   // nil without histories
 	MediaList *MediaList // nil without a media hash list
@@ -34,8 +34,8 @@ type Options struct {
 	Spill     func() (manifest.Spill, error)
 }
 
-// Catalog holds the manifests of one destination. Kept, Accepts and BeforeChange may be
-// called from several goroutines; everything else from one at a time.
+// Catalog has the manifests of one destination. Several goroutines may call Kept, Accepts
+// and BeforeChange; one goroutine at a time calls the other methods.
 type Catalog struct {
 	opts   Options
 	root   *fsys.Dir
@@ -52,21 +52,21 @@ type Catalog struct {
 	builder  *manifest.Builder
 	recorder Recorder // of a part; nil for a catalog that writes manifests
 	history  *history // nil without histories
-	err      error    // the first of the builder
+	err      error    // the first error of the builder
 
-	aside    sync.Once // moving the previous manifests aside
+	aside    sync.Once // guards moving the previous manifests aside
 	asideErr error
 	// distrusted: a manifest was moved aside by a run that has left no journal.
 	distrusted  bool
 	interrupted Interrupted
 
 	digests  hash.Digests    // of the single file, once they are known
-	dropped  bool            // the single file is not what was read
+	dropped  bool            // the single file at the destination has other content
 	unsure   error           // the first error of reading a file that an earlier line lists
-	exists   bool            // the single file, when the run began
-	arrived  map[string]bool // paths of claims: the run has copied these files, or found them equal
-	noDigest string          // a file of a bag's payload of which the run knows no digests
-	fallen   []string        // directories of which earlier lines are dropped: see DropBelow
+	exists   bool            // the single file existed when the run began
+	arrived  map[string]bool // paths of claims that the run has copied, or found equal
+	noDigest string          // a file of a bag's payload whose digests the run does not know
+	fallen   []string        // directories whose earlier lines are dropped: see DropBelow
 	changes  changes
 }
 
@@ -77,24 +77,26 @@ type list struct {
 	path      string // of the manifest, relative to the destination, at the run's level
 	prev      *own   // of an earlier run
 	given     []byte // the digest of the single file in a publisher's manifest, which stays
-	copied    bool   // prev is byte for byte a file of the source
+	copied    bool   // prev is byte for byte equal to a file of the source
 
 	sealed      *fsys.File // the manifest of a complete bag
 	sealedLines *manifest.Index
 }
 
-// Interrupted knows what unfinished runs may have changed at the destination.
+// Interrupted reports which files unfinished runs may have changed at the destination.
 type Interrupted interface {
-	// Touched reports whether an unfinished run may have changed the file, which have
-	// describes, and the digests that it should have then; nil if they are not known.
+	// Touched reports whether an unfinished run may have changed the file that have
+	// describes. It also returns the digests that the file should then have; nil if they
+	// are not known.
 	Touched(path string, have fsys.Info) (digests hash.Digests, touched bool)
 }
 
-// leastMemory is what the lines of a run may use however many destinations there are, in bytes.
+// leastMemory is the memory for the lines of a run with any number of destinations, in
+// bytes.
 const leastMemory = 2 << 20
 
-// Resume says what unfinished runs have left: nil if there is no journal of one. It is
-// called after Open.
+// Resume sets the journals of unfinished runs: nil if there are none. The caller calls it
+// after Open.
 func (c *Catalog) Resume(i Interrupted) {
 	c.interrupted = i
 	for _, l := range c.lists {
@@ -102,9 +104,9 @@ func (c *Catalog) Resume(i Interrupted) {
 	}
 }
 
-// Kept returns the digests that the manifests of earlier runs give for a file, nil for
-// each hash of which none does. complete: there is one for each hash of the run, so that a
-// file that the overwrite policy skips need not be read.
+// Kept returns the digests of a file in the manifests of earlier runs, nil for each hash
+// without one. complete is true if each hash of the run has one. Then a file that the
+// overwrite policy skips need not be read.
 func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
 	if c.opts.Bag != nil {
 		return c.keptInBag(file)
@@ -126,28 +128,28 @@ func isComplete(digests hash.Digests) bool {
 	return !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
 }
 
-// keptInLines is Kept for line manifests alone.
+// keptInLines is Kept for line manifests only.
 func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool) {
 	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
 	digests = make(hash.Digests, len(c.opts.Hashes))
 	for _, l := range c.lists {
-		if l.prev != nil && l.prev.path != file { // none can list itself
-			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports what cannot be read
+		if l.prev != nil && l.prev.path != file { // no manifest can list itself
+			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports a line that cannot be read
 		}
 	}
 	complete = isComplete(digests)
 	for _, l := range c.lists {
-		if l.given != nil { // nothing has read what is here and found it to be that
+		if l.given != nil { // no run has read the file and found this digest
 			digests[l.slot] = l.given
 		}
 	}
 	return digests, complete
 }
 
-// Settled reports whether the manifests in place, none of which was moved aside, list
-// the file.
+// Settled reports whether an existing manifest, one that was not moved aside, lists the
+// file.
 func (c *Catalog) Settled(file string) bool {
 	for _, l := range c.lists {
 		if l.prev == nil || l.prev.killed || !l.prev.index.MayList(file) {
@@ -169,13 +171,13 @@ func (c *Catalog) EachPrevious(yield func(io.Reader) error) error {
 	return nil
 }
 
-// Outcome is what a run has done with one entry at the destination.
+// Outcome is the result of one entry at the destination.
 type Outcome struct {
 	Path              string
-	Digests           hash.Digests // known to be those of the file that is there; nil if the run knows none
+	Digests           hash.Digests // known digests of the file that is there; nil if the run knows none
 	Size, Mtime       int64        // of the file with the digests; in bytes, and in seconds since 1970
 	Created, Replaced bool         // by this run
-	Failed            bool         // it was reported
+	Failed            bool         // the failure was reported
 	Resumed           bool         // an interrupted run has copied it, or found it equal
 }
 
@@ -193,7 +195,7 @@ func (c *Catalog) Record(o Outcome) {
 		c.history.made.Add(o.Path)
 	}
 	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
-		c.joined = false // the source's is not what this run would write
+		c.joined = false // the source's manifest is not what this run would write
 	}
 	if o.Digests == nil {
 		if c.opts.Bag != nil && !o.Failed && o.Path != "" { // a directory has no path here
@@ -215,7 +217,8 @@ func (c *Catalog) Record(o Outcome) {
 	}
 }
 
-// Drop takes a path out of the manifests: what is there is not what was read.
+// Drop removes a path from the manifests, because the file there has other content than the
+// run has read.
 func (c *Catalog) Drop(file string) {
 	if c.recorder != nil {
 		c.Fail(c.recorder.Drop(file))
@@ -228,8 +231,8 @@ func (c *Catalog) Drop(file string) {
 	}
 }
 
-// DropBelow drops the earlier lines of what is below a directory of the source, whose
-// name at the destination leads to another one.
+// DropBelow drops the earlier lines below a directory of the source, because its name at
+// the destination now leads to another directory.
 func (c *Catalog) DropBelow(dir string) {
 	if c.recorder != nil {
 		c.Fail(c.recorder.DropBelow(dir))
@@ -238,15 +241,15 @@ func (c *Catalog) DropBelow(dir string) {
 	c.fallen = append(c.fallen, dir+"/")
 }
 
-// Fail says that no manifest can be written, and why. An error of nil says nothing.
+// Fail records that no manifest can be written, and why. A nil error has no effect.
 func (c *Catalog) Fail(err error) { c.err = cmp.Or(c.err, err) }
 
-// Err returns the first error that Fail was called with, or that recording had.
+// Err returns the first error of Fail or of recording.
 func (c *Catalog) Err() error { return c.err }
 
-// Lines yields the files that the run is going to list, in the order of the manifests,
-// with the digest of the first hash, which is valid until the next one. If the temporary
-// file cannot be read, there will be no manifest.
+// Lines yields the files that the run is going to list, in the order of the manifests. The
+// digest is that of the first hash, and is valid until the next file. If the temporary file
+// cannot be read, no manifest will be written.
 func (c *Catalog) Lines() iter.Seq2[string, []byte] {
 	if c.recorder != nil {
 		return c.sequence(c.recorder.Each)
@@ -256,7 +259,7 @@ func (c *Catalog) Lines() iter.Seq2[string, []byte] {
 	})
 }
 
-// sequence turns a function that calls yield for all lines into the sequence of Lines.
+// sequence turns a function that calls yield for all lines into the iterator of Lines.
 func (c *Catalog) sequence(each func(yield func(string, hash.Digests) error) error) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if !c.Lists() {
@@ -275,12 +278,12 @@ func (c *Catalog) sequence(each func(yield func(string, hash.Digests) error) err
 	}
 }
 
-// Lists reports whether the run lists what it copies.
+// Lists reports whether the run lists the files that it copies.
 func (c *Catalog) Lists() bool {
 	return (c.builder != nil || c.recorder != nil && len(c.opts.Hashes) > 0) && c.err == nil
 }
 
-// Close closes all files. Manifests that were not written are as before, or aside.
+// Close closes all files. Manifests that were not written stay as before, or aside.
 func (c *Catalog) Close() {
 	for _, l := range c.lists {
 		l.prev.close()

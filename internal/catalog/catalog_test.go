@@ -104,14 +104,14 @@ func TestChainOfCopies(t *testing.T) {
 			p := newPair(t, with(tree, test.source).tree(), test.dest.tree())
 			p.copy(Options{Hashes: test.hashes}, test.leave)
 			wantFiles(t, p.dest, with(tree, test.want))
-			p.copy(Options{Hashes: test.hashes}, test.leave) // the outcome is the same again
+			p.copy(Options{Hashes: test.hashes}, test.leave) // a second run has the same outcome
 			wantFiles(t, p.dest, with(tree, test.want))
 		})
 	}
 }
 
-// TestChainThatIsLeftAlone is a second run with policy never: it must not write a
-// manifest beside the one that came with the source.
+// TestChainThatIsLeftAlone is a second run with policy never. It must not write a manifest
+// beside the one that was copied from the source.
 func TestChainThatIsLeftAlone(t *testing.T) {
 	tree := files{"a": "one"}
 	all := with(tree, files{"SHA256SUMS": sha("a", "one")})
@@ -129,7 +129,7 @@ func TestChainThatIsLeftAlone(t *testing.T) {
 	wantFiles(t, p.dest, all)
 }
 
-// TestWorkersAskAtTheSameTime is for the race detector, too.
+// TestWorkersAskAtTheSameTime is also a test for the race detector.
 func TestWorkersAskAtTheSameTime(t *testing.T) {
 	dest, list := files{}, []string{}
 	for i := range 50 {
@@ -163,7 +163,7 @@ func TestWorkersAskAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestDescriptors shows that none is left, whatever was found.
+// TestDescriptors checks that Close closes all descriptors in each case.
 func TestDescriptors(t *testing.T) {
 	count := func() int {
 		open, err := os.ReadDir("/proc/self/fd")

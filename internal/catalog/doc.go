@@ -1,7 +1,7 @@
-// Package catalog owns the manifests of a copy: which names they have, which lines of
-// an earlier manifest may be used again, what the source's own manifests and a
-// publisher's digest beside a file say about it, and how a manifest is replaced.
-// Nothing outside this package knows that manifests are files.
+// Package catalog owns the manifests of a copy. It decides which names they have, which
+// lines of an earlier manifest may be used again, and how a manifest is replaced. It also
+// reads the digests that the source's own manifests, or a publisher's manifest beside a
+// file, list. No other package knows that manifests are files.
 //
 // The rules are those of docs/manifest.md:
 //

@@ -21,32 +21,31 @@ const standardInput = "-"
 
 // FileOptions say where a File is and which lines it gets.
 type FileOptions struct {
-	FS *fsys.FS // that opens the manifest; nil is the system
-	// Path is that of --manifest, as the user wrote it. Symbolic links are followed.
+	FS *fsys.FS // opens the manifest; nil for the system's files
+	// Path is that of --manifest, as the user gave it. Symbolic links are followed.
 	Path string
 	// Base is the directory that the names of the lines are relative to; "" for the
 	// working directory.
 	Base string
-	// Builder has the lines, which have the digests of Hashes, some of the Builder's, and are
-	// written as Format, which is BSD for several hashes.
+	// Builder has the lines, with digests of Hashes and perhaps others. Write writes them
+	// as Format, which is BSD for several hashes.
 	Builder *manifest.Builder
 	Hashes  []hash.Algorithm
 	Format  manifest.Sums
-	// Omit reports the paths of the Builder that get no line; may be nil.
+	// Omit reports whether a path of the Builder gets no line; may be nil.
 	Omit func(path string) bool
-	// Hint says how the user can go on after a refusal.
+	// Hint says how the user can continue after a refusal.
 	Hint string
-	// Refuse returns an error if an existing file must not be replaced for a reason of
-	// the caller's; may be nil.
+	// Refuse returns an error if the caller does not allow the existing file to be
+	// replaced; may be nil.
 	Refuse func(fsys.Info) error
-	// Changed reports whether the run has changed the content of a file that the
-	// Builder does not list; may be nil.
+	// Changed reports whether the run has changed the content of a file that the Builder
+	// does not list; may be nil.
 	Changed func(fsys.Info) bool
 }
 
-// File is a manifest at a path that the user named, outside a copy. Rules 3, 5 and 8
-// hold for it, and names are spelled as users write them. It is used from one
-// goroutine, except for Is.
+// File is a manifest at a path that the user gave, outside a copy. Rules 3, 5 and 8 apply,
+// and names are spelled as users write them. One goroutine uses it, except for Is.
 type File struct {
 	opts   FileOptions
 	home   *fsys.Dir
@@ -56,9 +55,8 @@ type File struct {
 	blocks []io.ReadSeeker // of prev, one for each hash; nil without lines
 }
 
-// OpenFile finds the place of the manifest and applies rule 3 to the file that is
-// there. It writes nothing. The error is a *failure.RefusedError. The caller must
-// Close the File.
+// OpenFile finds the place of the manifest and applies rule 3 to the existing file. It
+// writes nothing. The error is a *failure.RefusedError. The caller must Close the File.
 func OpenFile(o FileOptions) (*File, error) {
 	f := &File{opts: o}
 	err := f.open()
@@ -75,7 +73,7 @@ func OpenFile(o FileOptions) (*File, error) {
 func (f *File) open() error {
 	file := f.opts.Path
 	info, err := f.opts.FS.StatPath(file)
-	if err == nil && info.Kind != fsys.Regular { // also /dev/stdout, which may lead to no path
+	if err == nil && info.Kind != fsys.Regular { // also /dev/stdout, which may not lead to a path
 		return &notOwnError{"it is a " + info.Kind.String()}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -119,19 +117,19 @@ func (f *File) load() (err error) {
 	return otherForm(err)
 }
 
-// Is reports whether the manifest is the file called name in the directory dir, or
-// will be when it is written. file describes what has the name now.
+// Is reports whether the manifest is, or will be, the file name in the directory dir. file
+// describes the existing entry of that name.
 func (f *File) Is(dir fsys.ID, name string, file fsys.ID) bool {
 	if dir != f.homeID {
 		return false
 	}
-	// Where names differ in case only, the file system says whether they are one.
+	// If names differ only in case, the file system decides whether they are the same.
 	return name == f.name || f.prev != nil && file == f.prev.info.ID && strings.EqualFold(name, f.name)
 }
 
-// Write writes the lines of the Builder and those of the previous manifest for other
-// paths, while a regular file has that name. A manifest that would not change is left
-// alone. The file is complete, synced and has its name, or else what was there stays.
+// Write writes the lines of the Builder, and the lines of the previous manifest for other
+// paths that are still regular files. A manifest that would not change stays. The file is
+// complete and synced before it gets its name; otherwise the existing file stays.
 func (f *File) Write() (Written, error) {
 	w := Written{Path: f.opts.Path}
 	if err := f.refresh(); err != nil {
@@ -164,8 +162,8 @@ func (f *File) Write() (Written, error) {
 	return w, err
 }
 
-// refresh loads the previous manifest again if another process has replaced it, or
-// has written the first one: the lines of both are to be kept.
+// refresh loads the previous manifest again if another process has replaced it or written
+// the first one. The lines of both must be kept.
 func (f *File) refresh() error {
 	if f.prev == nil {
 		return f.load()
@@ -190,11 +188,11 @@ func (f *File) keep(file string, digest []byte) ([]byte, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), fsys.IsSymlinkRefusal(err):
 		return nil, nil
-	case err != nil: // it may be there
+	case err != nil: // the file may exist
 		return digest, nil //nolint:nilerr // a line is dropped only when its file is gone
 	case info.Kind != fsys.Regular, f.opts.Changed != nil && f.opts.Changed(info):
 		return nil, nil
-	case info.ID == f.prev.info.ID && strings.EqualFold(path.Base(file), f.name): // a manifest lists no manifest of its own name
+	case info.ID == f.prev.info.ID && strings.EqualFold(path.Base(file), f.name): // a manifest does not list its own earlier version
 		return nil, nil
 	}
 	return digest, nil

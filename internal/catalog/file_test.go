@@ -25,8 +25,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// fileTest is a File at the path M, with a line for each of puts. A put is the path of
-// a file whose content is that path.
+// fileTest is a File at the path M, with a line for each of puts. A put is the path of a
+// file that contains its own path.
 type fileTest struct {
 	FileOptions
 	tree bool // names are those of a tree
@@ -62,7 +62,7 @@ func writeTo(t require.TestingT, f *File, puts ...string) (Written, error) {
 	return f.Write()
 }
 
-// lineOf is the line of a file whose content is its path.
+// lineOf returns the line of a file that contains its own path.
 func lineOf(path string) string { return fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(path)), path) }
 
 func linesOf(paths ...string) (text string) {
@@ -79,7 +79,8 @@ func tagged(paths ...string) (text string) {
 	return text
 }
 
-// place goes to a new directory with these files; a name that ends in / is a directory.
+// place changes into a new directory with these files; a name that ends in / is a
+// directory.
 func inPlace(t *testing.T, names ...string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -133,7 +134,7 @@ func TestFileKeepsLinesOfOtherFiles(t *testing.T) {
 	}
 }
 
-// A file that cannot be seen may be there: its line stays.
+// A file that cannot be accessed may exist, so its line stays.
 func TestFileKeepsTheLineOfAFileThatCannotBeSeen(t *testing.T) {
 	inPlace(t, "a", "b")
 	require.NoError(t, os.WriteFile("M", []byte(linesOf("a", "b")), 0o600))
@@ -238,7 +239,7 @@ func TestFileWithoutPredecessor(t *testing.T) {
 	require.Equal(t, linesOf("a"), content(t, "M"))
 }
 
-// What would not change is left alone, so that this needs no permission to write.
+// A manifest that would not change stays, so this needs no permission to write.
 func TestFileThatWouldNotChangeIsLeftAlone(t *testing.T) {
 	inPlace(t, "a", "b")
 	_, err := fileTest{}.write(t, "a", "b")
@@ -254,7 +255,7 @@ func TestFileThatWouldNotChangeIsLeftAlone(t *testing.T) {
 	after.Atime = before.Atime
 	require.Equal(t, before, after)
 
-	// Neither is one with the asterisks of earlier versions.
+	// A manifest with the asterisks of earlier versions stays, too.
 	require.NoError(t, os.WriteFile("M", []byte(strings.ReplaceAll(linesOf("a", "b"), "  ", " *")), 0o600))
 	_, err = fileTest{}.write(t, "b")
 	require.NoError(t, err)
@@ -289,7 +290,7 @@ func TestFileKeepsModeOwnerAndAttributes(t *testing.T) {
 	require.Equal(t, "M", link)
 }
 
-// Other processes add to the manifest while this one is busy: nothing is lost.
+// Other processes add lines to the manifest at the same time. No line is lost.
 func TestFileThatAnotherProcessWritesMeanwhile(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		inPlace(t, "a", "b")
@@ -312,8 +313,8 @@ func TestFileThatAnotherProcessWritesMeanwhile(t *testing.T) {
 	}
 }
 
-// What another process has put in place is not replaced if it is something else, or
-// came in the last moment.
+// If another process creates the manifest, it is not replaced if it has another form, or
+// was created at the last moment.
 func TestFileThatIsExchanged(t *testing.T) {
 	inPlace(t, "a")
 	f, err := fileTest{}.open()
@@ -342,7 +343,7 @@ func TestFileThatIsExchanged(t *testing.T) {
 	}
 }
 
-// Every operation that fails leaves what was there, or what was to be written.
+// If an operation fails, either the old or the new manifest exists.
 func TestFileFaultSweep(t *testing.T) {
 	inPlace(t, "a", "b")
 	old, want := linesOf("a", "gone"), linesOf("a", "b")
@@ -368,7 +369,7 @@ func TestFileFaultSweep(t *testing.T) {
 		}
 		hit = failed != ""
 		switch text := content(t, "M"); {
-		case err == nil && text == linesOf("a", "b", "gone"): // it could not be seen that it is gone
+		case err == nil && text == linesOf("a", "b", "gone"): // Write could not find out that the file is gone
 			require.Equal(t, fsys.OpStat, failed)
 		case err == nil:
 			require.Equal(t, want, text, "%d: %s", nth, failed)
@@ -386,7 +387,7 @@ func TestFileFaultSweep(t *testing.T) {
 	}
 }
 
-// Is knows the manifest by its place.
+// Is identifies the manifest by its place.
 func TestFileIs(t *testing.T) {
 	inPlace(t, "d/")
 	f, err := fileTest{FileOptions: FileOptions{Path: "d/M"}}.open()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// files are the regular files of a tree and what they hold.
+// files maps the regular files of a tree to their contents.
 type files map[string]string
 
 // tree returns a literal of the files.
@@ -35,8 +35,8 @@ func (f files) tree() treetest.Dir {
 	return root
 }
 
-// sums is a manifest in the form that Sealift writes. Its arguments are paths, each
-// followed by the content of which the digest is listed.
+// sums returns a manifest in the form that Sealift writes. Its arguments are paths, each
+// followed by the content whose digest is listed.
 func sums(a hash.Algorithm, pathsAndContents ...string) string {
 	b := manifest.NewBuilder([]hash.Algorithm{a}, nil, 0)
 	for i := 0; i < len(pathsAndContents); i += 2 {
@@ -85,7 +85,7 @@ func openRoot(t *testing.T, name string) *fsys.Dir {
 	return root
 }
 
-// open opens the catalog of a run, which is the default one but for what o says.
+// open opens the catalog of a run with the default options, changed by o.
 func (p *pair) open(o Options) (*Catalog, error) {
 	p.t.Helper()
 	if o.Hashes == nil {
@@ -100,7 +100,7 @@ func (p *pair) open(o Options) (*Catalog, error) {
 	return c, err
 }
 
-// begin is open of a run that nothing refuses, after runs that came to their end.
+// begin opens the catalog of a run without refusals, after completed runs.
 func (p *pair) begin(o Options) *Catalog {
 	p.t.Helper()
 	c, err := p.open(o)
@@ -114,7 +114,7 @@ func (p *pair) begin(o Options) *Catalog {
 	return c
 }
 
-// put copies one file of the source as a run does that replaces what is there.
+// put copies one file of the source, and replaces an existing one.
 func (p *pair) put(c *Catalog, name string) {
 	p.t.Helper()
 	content, err := os.ReadFile(filepath.Join(p.source, name))
@@ -139,7 +139,7 @@ func (p *pair) put(c *Catalog, name string) {
 	c.Record(Outcome{Path: name, Digests: digestsOf(string(content), c.opts.Hashes...), Created: !existed, Replaced: existed})
 }
 
-// copyAll copies the files of the source, but those in leave, in the order of a run.
+// copyAll copies the files of the source except those in leave, in the order of a run.
 func (p *pair) copyAll(c *Catalog, leave ...string) {
 	p.t.Helper()
 	var late []string
@@ -160,7 +160,7 @@ func (p *pair) copyAll(c *Catalog, leave ...string) {
 	}
 }
 
-// copy is a run that copies the files of the source, but those in leave.
+// copy runs a copy of the files of the source except those in leave.
 func (p *pair) copy(o Options, leave ...string) []Written {
 	p.t.Helper()
 	c := p.begin(o)
@@ -192,7 +192,7 @@ func read(t *testing.T, root string) files {
 	return found
 }
 
-// wantFiles fails the test unless the tree holds just these files.
+// wantFiles fails the test unless the tree has exactly these files.
 func wantFiles(t *testing.T, root string, want files) {
 	t.Helper()
 	got := read(t, root)
@@ -231,8 +231,8 @@ func write(t *testing.T, dir, name, content string) {
 	}
 }
 
-// eachHash runs a test with each hash of which manifests are written. extension is that
-// of its manifests.
+// eachHash runs a test with each hash that manifests can have. extension is that of its
+// manifests.
 func eachHash(t *testing.T, test func(t *testing.T, a hash.Algorithm, extension string)) {
 	t.Helper()
 	for _, a := range hash.Algorithms() {

@@ -20,20 +20,20 @@ import (
 
 // History makes a catalog write generations of ASC MHL histories.
 type History struct {
-	Order  mhl.Order // without the hashes that are computed, and what depends on the destination
+	Order  mhl.Order // without the computed hashes, and without fields that depend on the destination
 	Source *mhl.Tree // histories of the source, which are copied
 	Dest   *mhl.Tree // histories of the destination when the run began; nil if it did not exist
 }
 
-// history is the work of a catalog on the histories of a destination.
+// history updates the histories of a destination.
 type history struct {
 	History
 	lines []manifest.Spill  // of Dest, one for each hash of the run that it has
 	index []*manifest.Index // of lines; nil where Dest lists none
-	made  lookup.Set        // paths that the run has created or replaced, or an interrupted one
+	made  lookup.Set        // paths that this run or an interrupted one has created or replaced
 }
 
-// openHistory indexes what the histories of the destination list.
+// openHistory indexes the lines of the histories of the destination.
 func (c *Catalog) openHistory() error {
 	h := &history{History: *c.opts.History}
 	c.history = h
@@ -62,8 +62,8 @@ func (h *history) close() {
 	h.lines = nil
 }
 
-// listed returns what the histories of the destination list for a file: nil for each hash
-// that they do not have of it.
+// listed returns the digests of a file in the histories of the destination, nil for each
+// hash that they do not have.
 func (h *history) listed(file string, hashes int) hash.Digests {
 	digests := make(hash.Digests, hashes)
 	for slot, index := range h.index {
@@ -80,8 +80,8 @@ func (c *Catalog) InHistory(file string) bool {
 }
 
 // Contradicts reports whether the histories of the destination list a file with another
-// digest than one of these: its content must not be recorded as that file's. Without
-// digests it does not.
+// digest than one of these. Then its content must not be recorded under that path. Without
+// digests it returns false.
 func (c *Catalog) Contradicts(file string, digests hash.Digests) bool {
 	if c.history == nil || digests == nil {
 		return false
@@ -94,9 +94,9 @@ func (c *Catalog) Contradicts(file string, digests hash.Digests) bool {
 	return false
 }
 
-// WriteHistory brings the histories of the source and writes the generations of the run, when
-// everything is at the destination and durable. A destination that has a history gets a
-// generation of the files that the run has added alone, and none if there are none.
+// WriteHistory copies the histories of the source and writes the generations of the run,
+// when all files are at the destination and durable. A destination with a history gets a
+// generation of only the files that the run has added; without such files it gets none.
 func (c *Catalog) WriteHistory() (written []Written, err error) {
 	if c.err != nil {
 		return nil, c.err
@@ -153,9 +153,9 @@ func (c *Catalog) linePatterns(level int) (patterns []string) {
 	return patterns
 }
 
-// ignoreLines adds the patterns for the line manifests that the run has written. more: the
-// history of the destination lacks one of them. Line manifests that were copied from the
-// source are hidden by patterns of the source: see refuseHidden.
+// ignoreLines adds the patterns for the line manifests that the run has written. more is
+// true if the history of the destination lacks one of them. Patterns of the source hide
+// line manifests that were copied from it: see refuseHidden.
 func (c *Catalog) ignoreLines(patterns []string) (all []string, more bool) {
 	if c.joined {
 		return patterns, false
@@ -168,8 +168,8 @@ func (c *Catalog) ignoreLines(patterns []string) (all []string, more bool) {
 	return append(patterns[:len(patterns):len(patterns)], lines...), more
 }
 
-// refuseHidden refuses line manifests whose ignore pattern would leave out something else
-// of the source or of the destination as well.
+// refuseHidden refuses line manifests whose ignore pattern would also hide another entry of
+// the source or of the destination.
 func (c *Catalog) refuseHidden() error {
 	if len(c.lists) == 0 {
 		return nil
@@ -197,8 +197,8 @@ func (c *Catalog) refuseHidden() error {
 	return failure.Refuse("%s has the name of the manifest that the history ignores, so the history would not list it; choose another name with --manifest, or leave it out with --mhl-ignore", quoteName(found))
 }
 
-// findPresent puts the files and directories of the destination that no pattern hides into
-// a builder.
+// findPresent adds to a builder the files and directories of the destination that no
+// pattern hides.
 func (c *Catalog) findPresent(tree *mhl.Tree, patterns []string, into *manifest.Builder) error {
 	finder := fsys.NewFinder(c.root, 16)
 	defer finder.Close()
@@ -223,8 +223,8 @@ func (c *Catalog) findPresent(tree *mhl.Tree, patterns []string, into *manifest.
 	})
 }
 
-// entries returns a function that merges the files of the run with what is at the
-// destination. other is called for a file there that the run knows no digests of.
+// entries returns a function that merges the files of the run with the existing files of
+// the destination. It calls other for an existing file whose digests the run does not know.
 func (c *Catalog) entries(present *manifest.Builder) func(yield func(manifest.Entry) error, other func()) error {
 	noDigests := make(hash.Digests, len(c.opts.Hashes))
 	for i, a := range c.opts.Hashes {
@@ -235,7 +235,7 @@ func (c *Catalog) entries(present *manifest.Builder) func(yield func(manifest.En
 		defer stop()
 		mine, err, ok := next()
 		failed := present.Each(func(e manifest.Entry) error {
-			for ok && err == nil && mine.Path < e.Path { // it is not there any more, or is hidden
+			for ok && err == nil && mine.Path < e.Path { // the file does not exist any more, or is hidden
 				mine, err, ok = next()
 			}
 			switch {
@@ -253,7 +253,7 @@ func (c *Catalog) entries(present *manifest.Builder) func(yield func(manifest.En
 	}
 }
 
-// pairs is Builder.Each as an iterator.
+// pairs returns Builder.Each as an iterator.
 func pairs(b *manifest.Builder) iter.Seq2[manifest.Entry, error] {
 	return func(yield func(manifest.Entry, error) bool) {
 		enough := fmt.Errorf("enough")

@@ -13,15 +13,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// names are the names that the manifests of one run can have. Those of one level are
-// one for each hash.
+// names are the possible names of the manifests of one run. Each level has one name for
+// each hash.
 type names struct {
 	hashes []hash.Algorithm
-	usual  string // the path that --manifest gives, relative to the destination; "" for the default
+	usual  string // the path of --manifest, relative to the destination; "" for the default
 }
 
-// at returns the path of the manifest of hash a at a level: the usual one at level 0,
-// then sealift.sha256, sealift-2.sha256 and so on.
+// at returns the path of the manifest of hash a at a level. Level 0 has the usual path,
+// then follow sealift.sha256, sealift-2.sha256 and so on.
 func (n names) at(level int, a hash.Algorithm) string {
 	extension := "." + a.Extension()
 	switch {
@@ -35,7 +35,7 @@ func (n names) at(level int, a hash.Algorithm) string {
 	return "sealift-" + strconv.Itoa(level) + extension
 }
 
-// slotAt is one of the names: that of the hash in a slot, at a level.
+// slotAt is one of the names: for the hash in a slot, at a level.
 type slotAt struct{ level, slot int }
 
 // matches returns the names that an entry of the root has, usually none or one. Names
@@ -58,15 +58,15 @@ func (n names) matches(name string) (found []slotAt) {
 	return found
 }
 
-// claim is an entry of the source that has a name of a level, which is taken then.
+// claim is an entry of the source that has a name of a level. That level is then taken.
 type claim struct {
 	slotAt
 	path string // as the source spells it
 	kind fsys.Kind
 }
 
-// claims finds the entries of the source's tree that take levels. Filters do not
-// matter to it: a name that is left out today may be copied tomorrow.
+// claims finds the entries of the source's tree that take levels. It ignores filters,
+// because a later run may copy a name that is excluded now.
 func (n names) claims(source *fsys.Dir) ([]claim, error) {
 	var found []claim
 	err := source.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
@@ -83,7 +83,7 @@ func (n names) claims(source *fsys.Dir) ([]claim, error) {
 	finder := fsys.NewFinder(source, 1)
 	defer finder.Close()
 	for i := range found {
-		if found[i].kind == fsys.Unknown && err == nil { // the listing does not say
+		if found[i].kind == fsys.Unknown && err == nil { // the listing has no type
 			var info fsys.Info
 			if info, err = finder.Lstat(found[i].path); err == nil {
 				found[i].kind = info.Kind
@@ -94,9 +94,9 @@ func (n names) claims(source *fsys.Dir) ([]claim, error) {
 	return found, err
 }
 
-// folded calls yield for the entries below dir whose paths are the same as parts but
-// for case, and for those in the way: what has the name of one of the directories and
-// is none.
+// folded calls yield for the entries below dir whose paths equal parts except for case. It
+// also calls yield for entries in the way: they have the name of one of the directories,
+// but another type.
 func folded(dir *fsys.Dir, prefix string, parts []string, yield func(path string, kind fsys.Kind)) error {
 	var matches []string
 	var kinds []fsys.Kind
@@ -143,8 +143,9 @@ func taken(claims []claim) map[int]bool {
 	return levels
 }
 
-// levelFor applies rule 2: the run's manifests are at the first level that is not
-// taken, or at the last of the later ones at which the destination has a manifest.
+// levelFor applies rule 2 and returns the level of the run's manifests. It is the last
+// level after the first free one at which the destination has a manifest; otherwise it is
+// the first free level.
 func levelFor(taken, present map[int]bool) int {
 	level := firstFree(taken)
 	for at := range present {
@@ -164,16 +165,16 @@ func firstFree(taken map[int]bool) int {
 	return level
 }
 
-// place is where the manifest of an earlier run can be.
+// place is a path at which the manifest of an earlier run can be.
 type place struct {
 	path  string
-	aside bool // under the name that it has while files that it lists are being replaced
+	aside bool // renamed while the run replaces files that it lists
 }
 
-// places returns where the previous manifest of the hash in a slot is looked for, the
-// best place first: at the level of the run, then at the levels that the source takes,
-// from the highest down. If a name is the source's own, the file that a run has moved
-// aside there is the manifest, and the other one is a copy of the source's file.
+// places returns the possible places of the previous manifest of the hash in a slot, the
+// best place first. They are at the level of the run, then at the levels that the source
+// takes, from the highest down. If the source uses a name, the manifest is the file that a
+// run has moved aside there. The file with the name is a copy of the source's file.
 func (n names) places(level int, claims []claim, slot int) []place {
 	at := n.at(level, n.hashes[slot])
 	order := []place{{at, false}, {at, true}}
@@ -188,7 +189,7 @@ func (n names) places(level int, claims []claim, slot int) []place {
 	return order
 }
 
-// highest returns the highest level that is taken, -1 if none is.
+// highest returns the highest taken level, or -1.
 func highest(taken map[int]bool) int {
 	top := -1
 	for level := range taken {
@@ -197,11 +198,10 @@ func highest(taken map[int]bool) int {
 	return top
 }
 
-// wasPrefix begins the name that a manifest has while files that it lists are being
-// replaced.
+// wasPrefix begins the name of a manifest while the run replaces files that it lists.
 const wasPrefix = fsys.Reserved + "was-"
 
-// wasName is that name of the manifest called name.
+// wasName returns that name for the manifest name.
 func wasName(name string) string {
 	if len(wasPrefix)+len(name) > fsys.MaxName {
 		set := hash.NewSet([]hash.Algorithm{hash.XXH128})

@@ -100,7 +100,7 @@ func TestPlacesOfThePrevious(t *testing.T) {
 	for name, test := range map[string]struct {
 		level  int
 		claims []claim
-		want   string // with * for those that were moved aside
+		want   string // with * for manifests that were moved aside
 	}{
 		"at the level of the run, before what was moved aside from there": {
 			want: "SHA256SUMS SHA256SUMS*",
@@ -128,7 +128,7 @@ func TestPlacesOfThePrevious(t *testing.T) {
 	}
 }
 
-// TestNamesOfManifests opens runs in which the names matter.
+// TestNamesOfManifests opens runs whose outcome depends on names.
 func TestNamesOfManifests(t *testing.T) {
 	list := sha("a", "one")
 	for name, test := range map[string]struct {

@@ -9,11 +9,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// This file reads manifests line by line, for plans: these keep what is listed for a file with
-// the file, so that tasks on other machines need no manifest.
+// This file reads manifests line by line, for plans. A plan stores the listed digests with
+// each file, so that tasks on other machines need no manifest.
 
-// SourceList is a manifest in the source. The name is "" for all manifests of one hash that are
-// each about the one file beside them.
+// SourceList is a manifest in the source. The name is "" for all manifests of one hash that
+// list only the file beside them.
 type SourceList struct {
 	Name string
 	Hash hash.Algorithm
@@ -30,14 +30,14 @@ func (s *Source) Lists() (lists []SourceList) {
 	return lists
 }
 
-// EachListed calls yield for all that the manifests list, with the index of the manifest in
-// Lists. A file matches its manifests if Expectation.Met says so of all digests that are
-// yielded for its path. The error is that of yield, or a *ListError.
+// EachListed calls yield for all entries of the manifests, with the index of the manifest
+// in Lists. A file matches its manifests if Expectation.Met returns true for all digests
+// that were yielded for its path. The error is that of yield, or a *ListError.
 func (s *Source) EachListed(yield func(list int, file string, digest []byte) error) error {
 	for i, l := range s.lists {
 		err := l.index.Each(func(file string, digest []byte) error {
 			if file == l.name {
-				return nil // nothing can list its own digest
+				return nil // no manifest can list its own digest
 			}
 			file, err := s.spelled(l, file)
 			if err != nil || file == "" {
@@ -72,8 +72,8 @@ func (s *Source) EachListed(yield func(list int, file string, digest []byte) err
 	return nil
 }
 
-// spelled returns the path that a line is about, which may have the separators of Windows: ""
-// if the manifest also lists the file with slashes.
+// spelled returns the path that a line means, which may have the separators of Windows. It
+// returns "" if the manifest also lists the file with slashes.
 func (s *Source) spelled(l *sourceList, file string) (string, error) {
 	if !strings.Contains(file, `\`) || strings.Contains(file, "/") {
 		return file, nil
@@ -89,11 +89,11 @@ func (s *Source) spelled(l *sourceList, file string) (string, error) {
 	return slashed, nil
 }
 
-// besideFile returns the digest that the manifest beside a file has for it; nil for none.
+// besideFile returns the digest of a file in the manifest beside it; nil for none.
 func (s *Source) besideFile(file string, c sidecar) ([]byte, error) {
 	f, info, err := s.root.OpenRegular(c.name)
 	if other := (*fsys.KindError)(nil); errors.As(err, &other) {
-		return nil, nil // a directory, for instance, is not a manifest
+		return nil, nil // not a manifest; for example a directory
 	}
 	if err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (s *Source) besideFile(file string, c sidecar) ([]byte, error) {
 	return digest, err
 }
 
-// EachKept calls yield for the lines of earlier manifests that Kept knows, with the index of the
-// hash among those of the run.
+// EachKept calls yield for the lines of earlier manifests that Kept returns, with the index
+// of the hash among those of the run.
 func (c *Catalog) EachKept(yield func(slot int, file string, digest []byte) error) error {
 	if c.distrusted || c.opts.Outside != "" {
 		return nil
@@ -114,7 +114,7 @@ func (c *Catalog) EachKept(yield func(slot int, file string, digest []byte) erro
 			continue
 		}
 		err := l.prev.index.Each(func(file string, digest []byte) error {
-			if file == l.prev.path { // none can list itself
+			if file == l.prev.path { // no manifest can list itself
 				return nil
 			}
 			return yield(l.slot, file, digest)
@@ -129,7 +129,7 @@ func (c *Catalog) EachKept(yield func(slot int, file string, digest []byte) erro
 // Level returns the level of the names of the run's manifests.
 func (c *Catalog) Level() int { return c.level }
 
-// LateFiles returns the paths in the source of which Late reports true.
+// LateFiles returns the paths in the source for which Late returns true.
 func (c *Catalog) LateFiles() (files []string) {
 	for _, claim := range c.claims {
 		if claim.kind == fsys.Regular {

@@ -20,17 +20,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 )
 
-// MediaList is a media hash list of version 1 that a run adds to the root of a tree. Other
-// lists are files like others there: none is replaced.
+// MediaList is a media hash list of version 1 that a run adds to the root of a tree.
+// Existing lists are ordinary files, and the run replaces none of them.
 type MediaList struct {
-	Dir     string          // the absolute path of the tree, after which the list is named
-	Creator classic.Creator // without the end
+	Dir     string          // the absolute path of the tree; the list is named after it
+	Creator classic.Creator // without the time of the end
 	Hashes  []hash.Algorithm
 	Durable bool // the list is synced
 }
 
-// Write writes the list of the files in a builder, which appears in the root when it is
-// complete.
+// Write writes the list of the files in a builder. The list gets its name in the root when
+// it is complete.
 func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, error) {
 	w := Written{Path: l.name(), Algorithm: string(l.Hashes[0])}
 	name, err := freeName(root, w.Path)
@@ -54,11 +54,11 @@ func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, erro
 	return w, err
 }
 
-// name is the name of the list, if nothing else has it.
+// name returns the name of the list, before freeName adds a number.
 func (l *MediaList) name() string { return classic.FileName(l.base(), l.Creator.Begun) }
 
-// base is the name of the directory, with "_" in place of what no list can hold: a later
-// list has the name of this one.
+// base returns the name of the directory, with "_" for characters that no list can hold,
+// because a later list has to list this one.
 func (l *MediaList) base() string {
 	base := filepath.Base(l.Dir)
 	if strings.ContainsRune(base, filepath.Separator) { // the root of a file system
@@ -72,7 +72,7 @@ func (l *MediaList) base() string {
 	}, base)
 }
 
-// freeName returns the name, with a number if the directory has an entry of that name.
+// freeName returns the name, with a number if the name exists in the directory.
 func freeName(root *fsys.Dir, wanted string) (string, error) {
 	name, stem := wanted, strings.TrimSuffix(wanted, classic.Extension)
 	for n := 2; ; n++ {
@@ -87,8 +87,8 @@ func freeName(root *fsys.Dir, wanted string) (string, error) {
 	}
 }
 
-// isWritten reports whether the last list of this name in the root says about the files in
-// a builder, which has digests of the hashes, what a new one would say.
+// isWritten reports whether the last list of this name in the root has the same content as
+// a new list of the files in a builder. The builder has digests of the hashes.
 func (l *MediaList) isWritten(root *fsys.Dir, from *manifest.Builder, hashes []hash.Algorithm) (bool, error) {
 	last := ""
 	err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
@@ -133,8 +133,8 @@ func (l *MediaList) isWritten(root *fsys.Dir, from *manifest.Builder, hashes []h
 	return false, err
 }
 
-// WriteMediaList writes the media hash list of the run, when everything is at the
-// destination and durable. One that would say what the last one says is not written.
+// WriteMediaList writes the media hash list of the run, when all files are at the
+// destination and durable. It writes no list that would equal the last one.
 func (c *Catalog) WriteMediaList() (written []Written, err error) {
 	if c.err != nil {
 		return nil, c.err
@@ -153,18 +153,18 @@ func (c *Catalog) WriteMediaList() (written []Written, err error) {
 	return []Written{w}, nil
 }
 
-// MediaListNames collects the names of files that a media hash list cannot hold. It is used
-// from several goroutines.
+// MediaListNames collects the names of files that a media hash list cannot hold. Several
+// goroutines use it.
 type MediaListNames struct {
 	mu    sync.Mutex
 	count int
 	names []string // quoted
 }
 
-// maxNamesShown is how many names a refusal has at most.
+// maxNamesShown limits the names in a refusal.
 const maxNamesShown = 20
 
-// Add adds the path of a file, if no list can hold it.
+// Add adds the path of a file if no list can hold it.
 func (v *MediaListNames) Add(path string) {
 	if classic.CanHold(path) {
 		return
@@ -176,7 +176,7 @@ func (v *MediaListNames) Add(path string) {
 	}
 }
 
-// Refusal returns an error with the names, nil if there are none.
+// Refusal returns an error with the names, or nil if there are none.
 func (v *MediaListNames) Refusal() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

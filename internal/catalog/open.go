@@ -16,12 +16,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// This file decides which names the manifests of a run have, and opens those of earlier runs.
+// This file decides which names the manifests of a run have, and opens the manifests of
+// earlier runs.
 
-// Open decides which names the manifests of a run have at the destination root, and
-// opens those of earlier runs. It writes nothing. The error is a
-// *failure.RefusedError if the rules do not allow a manifest there. root is nil in a dry run
-// where there is no such directory: then nothing but the error is of use.
+// Open decides which names the manifests of a run have at the destination root, and opens
+// the manifests of earlier runs. It writes nothing. The error is a *failure.RefusedError if
+// the rules do not allow a manifest there. in a dry run without that directory root is
+// nil; then only the error is of use.
 func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	c := &Catalog{
 		opts: o, root: root, source: source, top: -1, arrived: map[string]bool{},
@@ -65,7 +66,7 @@ func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	return c, nil
 }
 
-// lineHashes returns those of the hashes that have line manifests, which are the first.
+// lineHashes returns the hashes that have line manifests. They are the first ones.
 func (o *Options) lineHashes() []hash.Algorithm {
 	return o.Hashes[:len(o.Hashes)-o.Unlined]
 }
@@ -112,8 +113,8 @@ func (c *Catalog) openTree() (err error) {
 	return nil
 }
 
-// present finds the levels after first at which the destination has a manifest of
-// Sealift's form, also one that was moved aside.
+// present finds the levels after first at which the destination has a manifest of Sealift's
+// form, or one that was moved aside.
 func (c *Catalog) present(first int) (map[int]bool, error) {
 	type candidate struct {
 		slotAt
@@ -144,15 +145,15 @@ func (c *Catalog) present(first int) (map[int]bool, error) {
 	return present, err
 }
 
-// findPrevious opens the manifest of an earlier run whose lines the run's own takes
-// over: the first in order. Later ones that were moved aside are left from killed runs.
+// findPrevious opens the manifest of an earlier run whose lines the new manifest keeps: the
+// first one in order. Later ones that are aside are leftovers of killed runs.
 func (c *Catalog) findPrevious(l *list, order []place) error {
 	for i, p := range order {
 		if l.prev != nil && !p.aside {
 			continue
 		}
 		o, err := c.find(p, l.algorithm)
-		if i > 0 { // only what has the name of the run's own manifest has to be one
+		if i > 0 { // only a file with the name of the run's own manifest must be one
 			err = ignoreNotOwn(err)
 		}
 		switch {
@@ -184,8 +185,8 @@ func (c *Catalog) openOutside() error {
 	return c.refuse("", err)
 }
 
-// find opens the manifest of hash a at a place of the destination: nil if there is
-// none. The error is a *notOwnError if something else has the name.
+// find opens the manifest of hash a at a place of the destination, or returns nil if there
+// is none. The error is a *notOwnError if another kind of file has the name.
 func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
 	if c.root == nil {
 		return nil, nil
@@ -214,7 +215,7 @@ func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
 	return o, err
 }
 
-// refuse turns a *notOwnError about the manifest at a path into a refusal of the run.
+// refuse turns a *notOwnError for the manifest at a path into a refusal of the run.
 func (c *Catalog) refuse(file string, err error) error {
 	var other *notOwnError
 	if !errors.As(err, &other) {
@@ -234,7 +235,7 @@ func ignoreNotOwn(err error) error {
 	return err
 }
 
-// claimed reports whether the source has an entry of the manifest's name at a path.
+// claimed reports whether the source has an entry with the manifest's name at a path.
 func (c *Catalog) claimed(file string) bool {
 	for _, claim := range c.claims {
 		if strings.EqualFold(claim.path, file) {

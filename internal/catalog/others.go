@@ -13,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// changes remembers what the run has replaced, so that other manifests can be compared
-// with it.
+// changes records which files the run has replaced, so that other manifests can be compared
+// with them.
 type changes struct {
 	replaced lookup.Set   // paths
 	lines    []lookup.Set // for each hash of the run: paths and digests
@@ -44,13 +44,13 @@ func pathAndDigest(path string, digest []byte) string { return path + "\x00" + s
 // Stale is a manifest that is not this run's and lists files that the run has replaced.
 type Stale struct {
 	Path  string // relative to the destination
-	Lines int    // that are out of date
+	Lines int    // number of lines that are out of date
 }
 
-// Stale applies rule 1: it returns the other manifests in the root of the destination
-// that are out of date now, in the order of their names. Beside a single file, only
-// manifests with the usual names and those of the file are read, since there may be
-// one for each of many files.
+// Stale applies rule 1. It returns the other manifests in the root of the destination that
+// are now out of date, in the order of their names. For a single file, it reads only
+// manifests with the usual names and those of the file, because each of many files may have
+// one.
 func (c *Catalog) Stale() ([]Stale, error) {
 	if c.changes.replaced.Len() == 0 || c.opts.Bag != nil {
 		return nil, nil
@@ -73,7 +73,7 @@ func (c *Catalog) Stale() ([]Stale, error) {
 	return stale, nil
 }
 
-// others lists the manifests in the root that are not this run's work.
+// others lists the manifests in the root that this run has not written.
 func (c *Catalog) others() ([]string, error) {
 	var names []string
 	add := func(name string) {
@@ -100,14 +100,14 @@ func (c *Catalog) others() ([]string, error) {
 	return names, err
 }
 
-// usualNames are the first names of a tree's manifest.
+// usualNames returns the first names of a tree's manifest.
 func usualNames(a hash.Algorithm) []string {
 	n := names{hashes: []hash.Algorithm{a}}
 	return []string{n.at(0, a), n.at(1, a)}
 }
 
-// outdated counts the lines of a manifest that are about files which the run has
-// replaced by something else than they list.
+// outdated counts the lines of a manifest for files that the run has replaced by other
+// content.
 func (c *Catalog) outdated(name string) (int, error) {
 	algorithm, format, ok := manifest.Recognize(name)
 	if !ok {
@@ -142,7 +142,8 @@ func (c *Catalog) outdated(name string) (int, error) {
 	}
 }
 
-// hasWritten reports whether the run has replaced a file by one with one of the digests.
+// hasWritten reports whether the run has replaced a file with content that has one of the
+// digests.
 func (c *Catalog) hasWritten(file string, listed []hash.Expected) bool {
 	return slices.ContainsFunc(listed, func(l hash.Expected) bool {
 		slot := slices.Index(c.names.hashes, l.Algorithm)

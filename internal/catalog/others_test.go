@@ -17,7 +17,7 @@ func TestOtherManifestsAreOnlyWarnedOf(t *testing.T) {
 		options      Options
 		leave        string
 		want         []string // manifests, each with the number of its lines
-		after        files    // manifests, besides those others of dest
+		after        files    // manifests, besides the others of dest
 	}{
 		"without one there is no warning":             {dest: old, after: files{"SHA256SUMS": renewed}},
 		"each line of a replaced file is out of date": {dest: with(old, files{"MD5SUMS": "#\n" + sums(hash.MD5, "a", "old", "b", "old", "c", "c")}), want: []string{"MD5SUMS 2"}, after: files{"SHA256SUMS": renewed}},

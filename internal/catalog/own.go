@@ -15,12 +15,12 @@ import (
 
 // own is a manifest of Sealift's form at a destination, written by an earlier run.
 type own struct {
-	path  string    // the manifest's path, also while it has its other name
-	home  *fsys.Dir // that it is in
-	name  string    // that it has there now
-	aside bool      // it has the name that it has while files are being replaced
-	// killed: it had that name when this run began, because the run that moved it aside
-	// did not come to write its own.
+	path  string    // the manifest's path, also while it is aside
+	home  *fsys.Dir // the directory that it is in
+	name  string    // its current name there
+	aside bool      // it is renamed while the run replaces files
+	// killed: it was aside when this run began, because the run that moved it aside did not
+	// finish.
 	killed bool
 	file   *fsys.File
 	info   fsys.Info
@@ -34,17 +34,17 @@ func (o *own) close() {
 	}
 }
 
-// notOwnError says why what has a manifest's name is not a manifest of Sealift's.
+// notOwnError explains why the file with a manifest's name is not a manifest of Sealift.
 type notOwnError struct{ why string }
 
 func (e *notOwnError) Error() string { return e.why }
 
-// signatures are what the names of detached signatures end in.
+// signatures are the endings of the names of detached signatures.
 var signatures = []string{".asc", ".sig", ".gpg"}
 
-// openOwn opens the manifest name of hash a in home: nil if nothing has the name, a
-// *notOwnError if it is not a regular file in exactly the form that Sealift writes, or
-// has a detached signature beside it.
+// openOwn opens the manifest name of hash a in home. It returns nil if the name does not
+// exist. It returns a *notOwnError if it is not a regular file in exactly the form that
+// Sealift writes, or has a detached signature beside it.
 func openOwn(home *fsys.Dir, name string, a hash.Algorithm) (*own, error) {
 	o, err := openUnsigned(home, name)
 	if o == nil || err != nil {
@@ -58,8 +58,8 @@ func openOwn(home *fsys.Dir, name string, a hash.Algorithm) (*own, error) {
 	return o, nil
 }
 
-// openUnsigned opens the regular file name in home, whatever is in it: nil if nothing
-// has the name, a *notOwnError if it is something else or has a detached signature.
+// openUnsigned opens the regular file name in home, with any content. It returns nil if the
+// name does not exist, and a *notOwnError if it has another type or a detached signature.
 func openUnsigned(home *fsys.Dir, name string) (*own, error) {
 	f, info, err := home.OpenRegular(name)
 	var other *fsys.KindError
@@ -83,7 +83,7 @@ func openUnsigned(home *fsys.Dir, name string) (*own, error) {
 	return &own{home: home, name: name, file: f, info: info}, nil
 }
 
-// otherForm makes a *notOwnError of a *manifest.FormError.
+// otherForm makes a *notOwnError from a *manifest.FormError.
 func otherForm(err error) error {
 	if form := (*manifest.FormError)(nil); errors.As(err, &form) {
 		return &notOwnError{"it is not a manifest that Sealift wrote: " + form.Error()}
@@ -91,9 +91,9 @@ func otherForm(err error) error {
 	return err
 }
 
-// openHome opens the directory of a path below root name by name, through no symbolic
-// link: what a copy has put there must not lead a manifest out of the tree. The caller
-// closes it unless it is root.
+// openHome opens the directory of a path below root, name by name. It follows no symbolic
+// link, because a link that was copied must not lead a manifest out of the tree. The caller
+// closes the directory unless it is root.
 func openHome(root *fsys.Dir, file string, create bool) (*fsys.Dir, error) {
 	d := root
 	if path.Dir(file) == "." {

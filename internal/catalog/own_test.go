@@ -18,7 +18,7 @@ func TestWhatMayBeReplaced(t *testing.T) {
 		dest    treetest.Dir
 		source  treetest.Dir
 		usual   string
-		refused string // part of the message
+		refused string // a part of the message
 	}{
 		"nothing is there":                               {dest: treetest.Dir{}},
 		"a manifest of Sealift's form":                   {dest: manifest(list)},

@@ -5,7 +5,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// Recorder keeps what a task copies of a tree, of which another process writes the manifests.
+// Recorder keeps the records of a task. Another process writes the manifests.
 type Recorder interface {
 	Record(Outcome) error
 	Drop(file string) error
@@ -14,14 +14,15 @@ type Recorder interface {
 	Each(yield func(file string, digests hash.Digests) error) error
 }
 
-// OpenPart returns a catalog that has no manifests: the recorder gets what is recorded. Write is
-// not called.
+// OpenPart returns a catalog without manifests: the recorder gets each record. Write is not
+// called.
 func OpenPart(root *fsys.Dir, hashes []hash.Algorithm, r Recorder) *Catalog {
 	return &Catalog{opts: Options{Hashes: hashes}, root: root, source: &Source{}, top: -1, recorder: r}
 }
 
-// NewExpectation returns the expectation that lists give digests of a file: digests has, for
-// each list, those that it lists, and slots the hash of each list among those of the run.
+// NewExpectation returns the expectation for a file whose digests are listed. For each
+// list, digests has the digests in that list, and slots the index of its hash among those
+// of the run.
 func NewExpectation(slots []int, digests [][][]byte) Expectation {
 	return Expectation{slots: slots, digests: digests}
 }

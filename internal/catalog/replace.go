@@ -16,9 +16,9 @@ import (
 // composer writes the content of a manifest.
 type composer func(io.Writer) (manifest.Counts, error)
 
-// equals reports whether compose writes byte for byte what is in the file f, whose
-// SHA-256 in hexadecimal it returns then. The digest is "" if it does not. It is an error
-// and no difference if the file cannot be read: a manifest must not be replaced for that.
+// equals reports whether compose writes byte for byte the content of the file f. Then it
+// returns the SHA-256 of it in hexadecimal, otherwise "". If the file cannot be read, it
+// returns an error, because that must not cause a manifest to be replaced.
 func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, digest string, err error) {
 	want := bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
 	sum := sha256.New()
@@ -38,15 +38,15 @@ func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, dige
 type replacement struct {
 	home     *fsys.Dir
 	name     string
-	replaces *own // what has the name; nil if nothing has
-	like     *own // whose owner, attributes and mode it gets; nil for the defaults
-	durable  bool // it is synced
+	replaces *own // the file that has the name; nil if there is none
+	like     *own // supplies owner, attributes and mode; nil for the defaults
+	durable  bool // the file is synced
 	compose  composer
 }
 
-// write writes the manifest, and returns its SHA-256 in hexadecimal. One without lines is
-// not written, because no program accepts it. The error is fs.ErrExist if another process
-// has created a file of this name.
+// write writes the manifest, and returns its SHA-256 in hexadecimal. It does not write a
+// manifest without lines, because no program accepts one. The error is fs.ErrExist if
+// another process has created a file of this name.
 func (r replacement) write() (n manifest.Counts, digest string, err error) {
 	p, err := r.home.Create(false)
 	if err != nil {
@@ -68,14 +68,14 @@ func (r replacement) write() (n manifest.Counts, digest string, err error) {
 	if r.replaces == nil {
 		err = p.Commit(r.name)
 	} else if err = stillSame(r.home, r.name, r.replaces); err == nil {
-		r.replaces.close() // its lines are taken over; Windows replaces no open file on FAT
+		r.replaces.close() // its lines are copied; on FAT, Windows cannot replace an open file
 		err = p.CommitReplacing(r.name)
 	}
 	return n, hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// takeAttributes gives a new manifest the owner, the attributes and the mode of the one that it
-// replaces.
+// takeAttributes gives a new manifest the owner, the attributes and the mode of the
+// replaced one.
 func takeAttributes(p *fsys.Pending, prev *own) error {
 	if prev == nil {
 		return fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
@@ -95,14 +95,14 @@ func takeAttributes(p *fsys.Pending, prev *own) error {
 	return fsys.IgnoreRefusal(p.Chmod(prev.info.Mode & 0o777))
 }
 
-// keepsXattr leaves out the attributes that are about one inode or its content.
+// keepsXattr excludes attributes that belong to one inode or its content.
 func keepsXattr(name string) bool {
 	return name != "security.ima" && name != "security.evm" &&
 		!strings.HasPrefix(name, "trusted.overlay.") && !strings.HasPrefix(name, "lustre.")
 }
 
-// stillSame returns an error if what is about to be replaced is not the manifest that
-// was there when the run began.
+// stillSame returns an error if the file to be replaced is not the manifest that existed
+// when the run began.
 func stillSame(home *fsys.Dir, name string, prev *own) error {
 	now, err := home.Lstat(name)
 	if err == nil && (now.ID != prev.info.ID || now.Size != prev.info.Size || now.Mtime != prev.info.Mtime) {
@@ -111,13 +111,13 @@ func stillSame(home *fsys.Dir, name string, prev *own) error {
 	return err
 }
 
-// isInPlace reports whether what has the manifest's name is still the manifest.
+// isInPlace reports whether the manifest still has its name.
 func (o *own) isInPlace() bool { return stillSame(o.home, o.name, o) == nil }
 
 var errDiffers = errors.New("differs")
 
-// comparer is a writer that fails with errDiffers at the first byte that want does not
-// have, and with the error of want if that cannot be read.
+// comparer is a writer that compares with want. It fails with errDiffers at the first byte
+// that differs, and with the error of want if want cannot be read.
 type comparer struct {
 	want *bufio.Reader
 	have []byte

@@ -12,16 +12,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// maxGiven is the size of the largest file that is taken for a publisher's digest.
+// maxGiven is the largest size of a file that can be a publisher's digest.
 const maxGiven = 1 << 20 // bytes
 
-// single reports whether the manifest is that of a single file, beside it.
+// single reports whether the manifest is the one beside a single file.
 func (c *Catalog) single() bool {
 	return c.opts.File != "" && c.opts.Usual == "" && c.opts.Outside == ""
 }
 
-// openSingle applies rule 7: the manifest of a single file is beside it, and may have
-// been there before the file.
+// openSingle applies rule 7: the manifest of a single file is beside it, and may be older
+// than the file.
 func (c *Catalog) openSingle() error {
 	if c.root == nil {
 		return nil
@@ -53,7 +53,7 @@ func (c *Catalog) openSingle() error {
 			if !listed && l.prev.index.Len() > 0 {
 				return c.refuse(l.path, &notOwnError{"it lists other files"})
 			}
-			if listed && !l.prev.killed && !c.exists { // of a file that is not there, as a publisher's does
+			if listed && !l.prev.killed && !c.exists { // it lists a file that does not exist, as a publisher's manifest does
 				l.prev.close()
 				l.prev, l.given = nil, digest
 			}
@@ -62,8 +62,9 @@ func (c *Catalog) openSingle() error {
 	return nil
 }
 
-// readGiven returns the digest that a file beside the single file gives for it, in any
-// form that verify reads or as a digest alone; nil if it gives none, or several.
+// readGiven returns the digest of the single file that a file beside it lists. The file may
+// have any form that verify reads, or be a digest without a name. readGiven returns nil if
+// there is no digest, or several.
 func (c *Catalog) readGiven(l *list) ([]byte, error) {
 	f, info, err := c.root.OpenRegular(l.path)
 	var other *fsys.KindError
@@ -78,9 +79,9 @@ func (c *Catalog) readGiven(l *list) ([]byte, error) {
 	return digest, err
 }
 
-// givenFor returns the digest that the file f of size bytes gives for a name, nil if
-// it gives none, or several. bare: a digest without a name counts. alone: the file holds
-// nothing else.
+// givenFor returns the digest that the file f of size bytes lists for a name, or nil if
+// there is none, or several. bare is true for a digest without a name. alone is true if the
+// file lists nothing else.
 func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool) (digest []byte, alone bool, err error) {
 	if size > maxGiven {
 		return nil, false, nil
@@ -100,8 +101,8 @@ func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool
 	return digest, ok && index.Len() == 1 && index.Malformed() == 0, err
 }
 
-// Accepts returns an error if the single file must not be made or replaced, because
-// the digests that were read of the source are not those of a manifest that stays.
+// Accepts returns an error if the single file must not be created or replaced. The reason
+// is that a manifest that stays has other digests than the source.
 func (c *Catalog) Accepts(digests hash.Digests) error {
 	for _, l := range c.lists {
 		if l.given != nil && digests != nil && !bytes.Equal(l.given, digests[l.slot]) {
@@ -112,8 +113,9 @@ func (c *Catalog) Accepts(digests hash.Digests) error {
 	return nil
 }
 
-// stays reports whether the manifest beside a single file stays byte for byte: it is a
-// publisher's, or it lists what the run has read, or the run has read nothing.
+// stays reports whether the manifest beside a single file stays byte for byte. It does if
+// it is a publisher's, if it lists the digests that the run has read, or if the run has
+// read nothing.
 func (c *Catalog) stays(l *list) (bool, error) {
 	if !c.single() || l.given != nil {
 		return l.given != nil, nil
@@ -131,7 +133,7 @@ func (c *Catalog) stays(l *list) (bool, error) {
 	return true, c.moveBack(l)
 }
 
-// moveBack gives the manifest its name again.
+// moveBack renames the manifest back to its name.
 func (c *Catalog) moveBack(l *list) error {
 	if l.prev == nil || !l.prev.aside {
 		return nil
@@ -146,8 +148,8 @@ func (c *Catalog) moveBack(l *list) error {
 	return nil
 }
 
-// NeedsDigests reports whether CheckGiven has to be called before anything is written:
-// the single file exists, and beside it is a manifest that is not Sealift's.
+// NeedsDigests reports whether the caller must call CheckGiven before it writes: the single
+// file exists, and beside it is a manifest that is not Sealift's.
 func (c *Catalog) NeedsDigests() bool {
 	for _, l := range c.lists {
 		if l.given != nil && c.exists {
@@ -157,8 +159,8 @@ func (c *Catalog) NeedsDigests() bool {
 	return false
 }
 
-// CheckGiven refuses to replace the single file if that would make a manifest beside it
-// wrong that is not Sealift's to change. digests are those of the source.
+// CheckGiven refuses to replace the single file if a manifest beside it that Sealift may
+// not change would become wrong. digests are those of the source.
 func (c *Catalog) CheckGiven(digests hash.Digests) error {
 	for _, l := range c.lists {
 		if l.given != nil && !bytes.Equal(l.given, digests[l.slot]) {

@@ -24,7 +24,7 @@ func TestManifestOfOneFile(t *testing.T) {
 		dest   files
 		hashes []hash.Algorithm
 		want   outcome
-		beside files // what is there then beside the file
+		beside files // the files then beside the file
 	}{
 		"a new file gets a manifest": {want: copied, beside: files{"a.sha256": list("new")}},
 		"each hash has one":          {hashes: []hash.Algorithm{hash.SHA256, hash.MD5}, want: copied, beside: files{"a.sha256": list("new"), "a.md5": sums(hash.MD5, "a", "new")}},
@@ -81,8 +81,8 @@ func TestManifestOfOneFile(t *testing.T) {
 	}
 }
 
-// TestSourceChangesAfterTheCheckOfAPublisher shows that a file is not replaced by
-// something else than was compared with a manifest that stays.
+// TestSourceChangesAfterTheCheckOfAPublisher checks that a file is replaced only by the
+// content that was compared with a manifest that stays.
 func TestSourceChangesAfterTheCheckOfAPublisher(t *testing.T) {
 	p := newPair(t, files{"a": "new"}.tree(), files{"a": "old", "a.sha256": sha("a", "new")[:64]}.tree())
 	c, err := p.open(Options{File: "a"})
@@ -97,7 +97,8 @@ func TestSourceChangesAfterTheCheckOfAPublisher(t *testing.T) {
 	}
 }
 
-// TestPublisherIsNotAnEarlierRun shows that rule 4 does not hold for what others list.
+// TestPublisherIsNotAnEarlierRun checks that rule 4 does not apply to lines of other
+// programs.
 func TestPublisherIsNotAnEarlierRun(t *testing.T) {
 	p := newPair(t, files{"a": "new"}.tree(), files{"a": "old", "a.sha256": sha("a", "new")[:64]}.tree())
 	c := p.begin(Options{File: "a"})

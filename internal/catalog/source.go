@@ -17,17 +17,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
-// Source knows the manifests that the source holds: which names of manifests it uses
-// itself, and which digests its files should have. Expect may be called from several
-// goroutines.
+// Source has the manifests in the source. It knows which names of manifests the source
+// uses, and which digests its files should have. Several goroutines may call Expect.
 type Source struct {
 	root     *fsys.Dir
 	hashes   []hash.Algorithm
 	lists    []*sourceList
-	bag      *bagSource           // nil if the source is no bag, or is not validated as one
+	bag      *bagSource           // nil if the source is not a bag, or is not validated as one
 	sidecars map[string][]sidecar // by the name of the file in the root
 
-	temporaries []manifest.Spill // what the histories list
+	temporaries []manifest.Spill // lines of the histories
 }
 
 // sourceList is a manifest in the source that lists any number of files.
@@ -45,19 +44,19 @@ type sidecar struct {
 	slot int
 }
 
-// SourceOptions say which manifests of the source are of interest.
+// SourceOptions say which manifests of the source to open.
 type SourceOptions struct {
 	Hashes []hash.Algorithm
 	File   string   // the name of the single file that is copied; "" for a tree
-	Names  []string // further names that a manifest can have: those of --manifest
-	Check  bool     // false: what they list is not of interest
+	Names  []string // further names of manifests: those of --manifest
+	Check  bool     // if false, the digests in them are ignored
 	Bag    bool     // the source is a bag, and is validated completely
 
-	// Histories are those of the source, which are checked as well; nil for none.
+	// Histories are those of the source, which are also checked; nil for none.
 	Histories *mhl.Tree
 }
 
-// Severity says what a Problem means for the run.
+// Severity is the effect of a Problem on the run.
 type Severity uint8
 
 // The severities.
@@ -68,7 +67,7 @@ const (
 	Failure
 )
 
-// Problem is something that the user has to know about a manifest of the source.
+// Problem is a fact about a manifest of the source that the user has to know.
 type Problem struct {
 	Path     string
 	Severity Severity
@@ -76,16 +75,16 @@ type Problem struct {
 }
 
 const (
-	// maxSourceLists is how many manifests of a source are checked at most, sidecars aside.
+	// maxSourceLists limits the manifests of a source that are checked, without sidecars.
 	maxSourceLists = 256
 
-	// heldInMemory is the size of the largest manifest that is held in memory instead
-	// of by a descriptor, in bytes.
+	// heldInMemory is the largest size, in bytes, of a manifest that is kept in memory
+	// instead of open.
 	heldInMemory = 256 << 10
 )
 
-// OpenSource opens the manifests in the root of a source that list digests which the
-// run computes.
+// OpenSource opens the manifests in the root of a source that list digests which the run
+// computes.
 func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	s := &Source{root: root, hashes: o.Hashes, sidecars: map[string][]sidecar{}}
 	if !o.Check || len(o.Hashes) == 0 {
@@ -104,14 +103,14 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 		err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 			algorithm, format, ok := manifest.Recognize(string(name))
 			for slot, a := range o.Hashes {
-				// A manifest without an algorithm of its own can list digests of each.
+				// A manifest whose name has no algorithm can list digests of each hash.
 				if ok && (algorithm == a || algorithm == "") {
 					found = append(found, candidate{string(name), slot, format})
 				}
 			}
 			return true
 		})
-		if err != nil && !errors.Is(err, fs.ErrPermission) { // then the walk reports it
+		if err != nil && !errors.Is(err, fs.ErrPermission) { // otherwise the walk reports it
 			problems = append(problems, Problem{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
 		}
 		slices.SortStableFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
@@ -150,7 +149,7 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	return s, append(problems, s.openHistories(o.Histories)...)
 }
 
-// openHistories makes a list of each kind of hash that the histories of the source have.
+// openHistories makes a list of each hash that the histories of the source have.
 func (s *Source) openHistories(t *mhl.Tree) (problems []Problem) {
 	if t == nil || len(t.Histories()) == 0 {
 		return nil
@@ -174,8 +173,8 @@ func (s *Source) openHistories(t *mhl.Tree) (problems []Problem) {
 	return problems
 }
 
-// sidecarOf returns the name of the file in the root that a manifest called name, in
-// the root, can be about.
+// sidecarOf returns the name of the file in the root that the manifest name, also in the
+// root, may list.
 func sidecarOf(name string) (base string, ok bool) {
 	if stem := name[:max(len(name)-4, 0)]; strings.EqualFold(name[len(stem):], ".txt") {
 		name = stem
@@ -184,9 +183,8 @@ func sidecarOf(name string) (base string, ok bool) {
 	return name[:max(dot, 0)], dot > 0 && !strings.Contains(name, "/")
 }
 
-// isSidecar reports whether the file called name holds the digest of the file called
-// base and nothing else. There may be one for each of many files, so that it is not
-// held open.
+// isSidecar reports whether the file name lists only the digest of the file base. Each of
+// many files may have a sidecar, so it is not kept open.
 func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 	if info, err := s.root.Lstat(base); err != nil || info.Kind != fsys.Regular {
 		return false
@@ -200,7 +198,7 @@ func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 	return err == nil && alone
 }
 
-// openSourceList opens a manifest. It returns nil if nothing of that name lists anything.
+// openSourceList opens a manifest. It returns nil if no file of that name has a digest.
 // That is a problem only if the name is one that Sealift uses (usual).
 func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual, isBag bool) (*sourceList, []Problem) {
 	problem := func(severity Severity, err error) []Problem { return []Problem{{name, severity, err}} }
@@ -283,12 +281,12 @@ func (s *Source) Close() {
 // claims finds the entries of the source that have names of manifests.
 func (s *Source) claims(n names) ([]claim, error) { return n.claims(s.root) }
 
-// Expectation is what the manifests of the source list for one file.
+// Expectation has the digests of one file in the manifests of the source.
 type Expectation struct {
 	digests [][][]byte // for each manifest that lists it
 	slots   []int
-	lists   []*sourceList // those
-	invalid error         // why it is not valid as a file of a bag
+	lists   []*sourceList // those manifests
+	invalid error         // why the file is invalid in a bag
 }
 
 // Any reports whether a manifest lists the file.
@@ -299,11 +297,10 @@ func (x Expectation) Disputed() bool {
 	return slices.ContainsFunc(x.digests, func(d [][]byte) bool { return len(d) > 1 })
 }
 
-// Invalid says why the file is not a valid one of a bag, whatever its content is; nil if it
-// is.
+// Invalid returns an error if the file is invalid in a bag with any content, otherwise nil.
 func (x Expectation) Invalid() error { return x.invalid }
 
-// Met reports whether all manifests that list the file list it with these digests.
+// Met reports whether all manifests that list the file have these digests.
 func (x Expectation) Met(digests hash.Digests) bool {
 	for i, listed := range x.digests {
 		for _, digest := range listed {
@@ -315,19 +312,20 @@ func (x Expectation) Met(digests hash.Digests) bool {
 	return true
 }
 
-// Expect returns what the manifests of the source list for the file at a path, and
-// remembers for Absent that the file exists. The error names the manifest that cannot be read.
+// Expect returns the digests of the file at a path in the manifests of the source. It also
+// records for Absent that the file exists. The error names the manifest that cannot be
+// read.
 func (s *Source) Expect(file string) (x Expectation, err error) {
 	for _, l := range s.lists {
 		if l.name == file {
-			continue // nothing can list its own digest; find and sha256sum leave such lines
+			continue // no manifest can list its own digest; find with sha256sum writes such lines
 		}
 		found, err := s.listed(l, file)
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(l.name), err)
 		}
 		if s.bag != nil && l.isBag && x.invalid == nil {
-			x.invalid = s.bag.judge(l, file, found)
+			x.invalid = s.bag.check(l, file, found)
 		}
 		if len(found.Digests) > 0 {
 			l.index.Meet(found)
@@ -349,8 +347,8 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 	return x, nil
 }
 
-// listed looks a path up, also as Windows spells it, unless the source has a file that
-// is literally called so.
+// listed looks a path up, also in the spelling of Windows, unless the source has a file
+// with that literal name.
 func (s *Source) listed(l *sourceList, file string) (manifest.Listing, error) {
 	found, err := l.index.Listing(file)
 	if l.isBag && err == nil && len(found.Digests) == 0 {
@@ -369,9 +367,9 @@ func (s *Source) listed(l *sourceList, file string) (manifest.Listing, error) {
 	return found, err
 }
 
-// Absent calls yield for the paths that the manifests list and Expect was not asked
-// about, once each, with the name of the manifest. The error is that of yield, or names
-// the manifest that cannot be read.
+// Absent calls yield once for each path that the manifests list and that was not passed to
+// Expect, with the name of the manifest. The error is that of yield, or names the manifest
+// that cannot be read.
 func (s *Source) Absent(yield func(list, file string, bag bool) error) error {
 	for i, l := range s.lists {
 		err := l.index.Unmet(func(file string) error {
@@ -398,7 +396,7 @@ type yieldError struct{ err error }
 
 func (e *yieldError) Error() string { return e.err.Error() }
 
-// ListError says that a manifest of the source cannot be read.
+// ListError means that a manifest of the source cannot be read.
 type ListError struct {
 	Name string
 	Err  error

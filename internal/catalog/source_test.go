@@ -10,14 +10,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// TestWhatASourceExpects reads like docs/manifest.md, "A manifest in the source". The
-// source has "a", with the content "one", and "d/b", with the content "two".
+// TestWhatASourceExpects has the cases of "A manifest in the source" in docs/manifest.md.
+// The source has "a", with the content "one", and "d/b", with the content "two".
 func TestWhatASourceExpects(t *testing.T) {
 	right := sha("a", "one", "d/b", "two")
 	digest := right[:64]
 	for name, test := range map[string]struct {
 		source treetest.Dir
-		file   string // that is copied; "" for the tree
+		file   string // the single file that is copied; "" for the tree
 		names  []string
 		a      string // "", "met" or "not met"
 		b      string
@@ -92,8 +92,8 @@ func TestWhatASourceExpects(t *testing.T) {
 	}
 }
 
-// TestManyManifestsBesideFiles shows that the limit is not for those beside files,
-// of which there may be one for each.
+// TestManyManifestsBesideFiles checks that the limit does not count manifests beside files,
+// because each file may have one.
 func TestManyManifestsBesideFiles(t *testing.T) {
 	tree := files{}
 	for i := range maxSourceLists + 44 {
@@ -127,8 +127,8 @@ func TestTooManyManifests(t *testing.T) {
 	}
 }
 
-// TestUncheckedSource shows that a source whose manifests are of no interest still
-// takes the names that it has.
+// TestUncheckedSource checks that the names of manifests in a source are taken even if the
+// manifests are not checked.
 func TestUncheckedSource(t *testing.T) {
 	p := newPair(t, files{"a": "one", "SHA256SUMS": sha("a", "x")}.tree(), treetest.Dir{})
 	s, _ := OpenSource(openRoot(t, p.source), SourceOptions{Hashes: usualHashes})

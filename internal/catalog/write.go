@@ -22,15 +22,15 @@ type Written struct {
 	Algorithm string
 	Lines     int
 	Dropped   int    // lines of an earlier run for files that are gone or were replaced
-	SHA256    string // of the manifest itself, hexadecimal
+	SHA256    string // of the manifest, hexadecimal
 
-	// Generation: it is one of an ASC MHL history, and Lines is how many files it lists.
+	// Generation: it is one of an ASC MHL history, and Lines is the number of its files.
 	Generation bool
 }
 
-// Write writes the manifests, when everything else is at the destination and durable. A
-// manifest that would not change is left alone. After an error the previous manifests
-// are in place or aside, where the next run finds them.
+// Write writes the manifests, when all files are at the destination and durable. A manifest
+// that would not change stays. After an error, the previous manifests have their names or
+// are aside; the next run finds them.
 func (c *Catalog) Write() (written []Written, err error) {
 	if c.opts.Bag != nil {
 		return c.writeBag()
@@ -69,7 +69,7 @@ func (c *Catalog) Write() (written []Written, err error) {
 }
 
 // isSource reports whether the manifests at the level top, which were copied from the
-// source, are exactly what the run would write: then they are the run's manifests.
+// source, are exactly what the run would write. Then they are the run's manifests.
 func (c *Catalog) isSource() (bool, error) {
 	if !c.joined {
 		return false, nil
@@ -102,8 +102,8 @@ func (c *Catalog) isSource() (bool, error) {
 	return true, nil
 }
 
-// compose writes the lines of one manifest as it is at a level: those of this run, and
-// those of earlier ones by rule 5.
+// compose writes the lines of one manifest at a level: those of this run, and those of
+// earlier ones by rule 5.
 func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, error) {
 	finder := fsys.NewFinder(c.root, 64)
 	defer finder.Close()
@@ -118,8 +118,8 @@ func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, err
 	return c.builder.Write(w, doc)
 }
 
-// isManifest reports whether a path is that of a manifest of this run, at a level or
-// at its own: no manifest lists these.
+// isManifest reports whether a path is that of a manifest of this run, at a level or at its
+// own level. No manifest lists these.
 func (c *Catalog) isManifest(file string, level int) bool {
 	if c.opts.Outside != "" {
 		return false
@@ -135,7 +135,7 @@ func (c *Catalog) isManifest(file string, level int) bool {
 // keep applies rule 5 to the line of a path that the run did not touch.
 func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte) ([]byte, error) {
 	for _, other := range c.lists {
-		// No manifest can list itself, and one that is moved aside has no file at the path.
+		// No manifest can list itself, and the path of one that is aside has no file.
 		if other.prev != nil && file == other.prev.path && (other == l || c.movable(other)) {
 			return nil, nil
 		}
@@ -150,7 +150,7 @@ func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte)
 	switch {
 	case fsys.NoSuchFile(err) || errors.As(err, &other) || err != nil && fsys.IsSymlinkRefusal(err):
 		return nil, nil
-	case err != nil: // it may be there
+	case err != nil: // the file may exist
 		if !errors.Is(err, fs.ErrPermission) && c.unsure == nil {
 			c.unsure = fmt.Errorf("%s is listed, and cannot be examined: %w", quoteName(file), err)
 		}
@@ -167,7 +167,7 @@ func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte)
 	case digests != nil:
 		return digests[l.slot], nil
 	}
-	// An unfinished run may have replaced it by content that its journal does not list.
+	// An unfinished run may have replaced it with content that its journal does not list.
 	now, err := digestOf(finder, file, l.algorithm)
 	if err != nil || !bytes.Equal(now, digest) {
 		return nil, nil //nolint:nilerr // without a line, nothing is claimed
@@ -193,7 +193,7 @@ func digestOf(finder *fsys.Finder, file string, a hash.Algorithm) ([]byte, error
 	return set.Digests()[0], nil
 }
 
-// write gives the manifest its name at a level.
+// write writes the manifest under its name at a level.
 func (c *Catalog) write(l *list, level int) (Written, error) {
 	file := c.opts.Outside
 	if file == "" {
@@ -202,7 +202,7 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	w := Written{Path: c.shown(file), Algorithm: string(l.algorithm)}
 	compose := func(w io.Writer) (manifest.Counts, error) { return c.compose(l, level, w) }
 	home, name, err := c.place(file, false)
-	if errors.Is(err, fs.ErrNotExist) { // no directory is made for nothing
+	if errors.Is(err, fs.ErrNotExist) { // create no directory without a manifest
 		n, err := compose(io.Discard)
 		if err != nil || n.Lines == 0 {
 			w.Dropped = n.Dropped
@@ -249,7 +249,7 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 		return w, err
 	case n.Lines > 0:
 		return w, c.settleHome(home, before)
-	case r.replaces != nil && c.opts.Outside == "": // one outside may be of other copies, too
+	case r.replaces != nil && c.opts.Outside == "": // an outside manifest may belong to other copies, too
 		return w, c.removeSame(home, name, l.prev)
 	}
 	return w, nil
@@ -259,7 +259,7 @@ func (w *Written) count(n manifest.Counts, digest string) {
 	w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, digest
 }
 
-// fileAt is the path of the manifest at a level.
+// fileAt returns the path of the manifest at a level.
 func (c *Catalog) fileAt(l *list, level int) string {
 	if level == c.level {
 		return l.path
@@ -303,7 +303,7 @@ func (c *Catalog) settleHome(home *fsys.Dir, before fsys.Info) error {
 	return nil
 }
 
-// removeOld removes the previous manifests whose lines are in those at level now.
+// removeOld removes the previous manifests whose lines are now in those at level.
 func (c *Catalog) removeOld(level int) error {
 	old := c.leftover
 	for _, l := range c.lists {
@@ -330,7 +330,7 @@ func (c *Catalog) removeOld(level int) error {
 	return nil
 }
 
-// shown is a manifest's path as the user would write it.
+// shown returns a manifest's path as the user would write it.
 func (c *Catalog) shown(file string) string {
 	if c.opts.Outside != "" {
 		return c.opts.Outside

@@ -69,8 +69,8 @@ func TestLinesOfOtherPaths(t *testing.T) {
 	}
 }
 
-// TestManifestsOfPreviousNames is rule 3: a manifest makes way for the source's file,
-// and its lines are in the new one.
+// TestManifestsOfPreviousNames is rule 3: a manifest moves aside for the source's file, and
+// its lines are in the new one.
 func TestManifestsOfPreviousNames(t *testing.T) {
 	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
 	old := sha("z", "z")
@@ -124,7 +124,7 @@ func TestManifestsOfPreviousNames(t *testing.T) {
 	}
 }
 
-// unfinished is what a journal says about a run that was killed.
+// unfinished is the journal of a killed run.
 type unfinished map[string]string // the paths that it may have changed: contents, "" if not known
 
 func (u unfinished) Touched(file string, _ fsys.Info) (hash.Digests, bool) {
@@ -135,8 +135,8 @@ func (u unfinished) Touched(file string, _ fsys.Info) (hash.Digests, bool) {
 	return digestsOf(content, usualHashes...), touched
 }
 
-// TestKilledAtEachStep is rule 8: a run is killed, and the next one, which does not
-// copy "b" and "c", writes what it would have written.
+// TestKilledAtEachStep is rule 8. A run is killed, and the next one, which does not copy
+// "b" and "c", writes the manifest that the first one would have written.
 func TestKilledAtEachStep(t *testing.T) {
 	before := sha("a", "old", "b", "old", "c", "c")
 	aside := files{".sealift-was-SHA256SUMS": before}
@@ -188,9 +188,9 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// TestKilledWhileTheSourceTakesTheName is rules 3 and 8 together: what was moved aside
-// for a file of the source is not mistaken for something that is left, and goes once
-// its lines are in the new manifest.
+// TestKilledWhileTheSourceTakesTheName is rules 3 and 8 together. A manifest that moved
+// aside for a file of the source is not treated as a leftover. The run removes it when its
+// lines are in the new manifest.
 func TestKilledWhileTheSourceTakesTheName(t *testing.T) {
 	source := files{"a": "new", "SHA256SUMS": sha("other", "x")}
 	old := sha("a", "old", "z", "z")
@@ -208,7 +208,8 @@ func TestKilledWhileTheSourceTakesTheName(t *testing.T) {
 	}
 }
 
-// TestManifestMovesAsideBeforeAListedFile is rule 8: when it does, and when it need not.
+// TestManifestMovesAsideBeforeAListedFile is rule 8: when the manifest moves aside, and
+// when it stays.
 func TestManifestMovesAsideBeforeAListedFile(t *testing.T) {
 	dest := files{"a": "old", "SHA256SUMS": sha("a", "old"), "BLAKE3SUMS": sums(hash.BLAKE3, "b", "b")}
 	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
@@ -271,7 +272,7 @@ func TestNewManifestLooksLikeTheOldOne(t *testing.T) {
 	}
 }
 
-// TestManifestThatWouldNotChange is left alone, to the inode.
+// TestManifestThatWouldNotChange keeps its inode.
 func TestManifestThatWouldNotChange(t *testing.T) {
 	p := newPair(t, files{"a": "one"}.tree(), files{"a": "one", "SHA256SUMS": sha("a", "one")}.tree())
 	before, err := os.Stat(filepath.Join(p.dest, "SHA256SUMS"))
@@ -294,13 +295,14 @@ func TestManifestThatWouldNotChange(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessAndTheManifest is rule 8: what is replaced is what was there.
+// TestAnotherProcessAndTheManifest is rule 8: only the file that existed at first is
+// replaced.
 func TestAnotherProcessAndTheManifest(t *testing.T) {
 	for name, test := range map[string]struct {
 		dest   files
-		early  bool              // it does so before anything is copied
+		early  bool              // it does so before any file is copied
 		meddle func(dest string) // otherwise before the manifest is written
-		want   string            // of SHA256SUMS afterwards
+		want   string            // content of SHA256SUMS afterwards
 	}{
 		"has created it": {
 			dest: files{}, meddle: func(dest string) { write(t, dest, "SHA256SUMS", "mine") }, want: "mine",
@@ -338,8 +340,8 @@ func TestAnotherProcessAndTheManifest(t *testing.T) {
 	}
 }
 
-// TestNothingToList shows that no empty manifest is written, and none is left that
-// lists only what is gone.
+// TestNothingToList checks that no empty manifest is written, and that a manifest is
+// removed if all its files are gone.
 func TestNothingToList(t *testing.T) {
 	for name, dest := range map[string]files{
 		"where there was none":        {},
@@ -354,7 +356,7 @@ func TestNothingToList(t *testing.T) {
 	}
 }
 
-// TestManifestInADirectory is written below directories that it makes.
+// TestManifestInADirectory writes a manifest below directories that it creates.
 func TestManifestInADirectory(t *testing.T) {
 	p := newPair(t, files{"a": "one"}.tree(), files{"a": "old", "sums/list": sha("a", "old")}.tree())
 	p.copy(Options{Usual: "sums/list"})
@@ -363,7 +365,7 @@ func TestManifestInADirectory(t *testing.T) {
 	wantFiles(t, p.dest, files{"a": "one", "sums/list": sha("a", "one"), "other/sums/list": sha("a", "one")})
 }
 
-// TestDroppedFileIsNotListed is what reading back does to a file that differs.
+// TestDroppedFileIsNotListed drops a file, as reading back does if its content differs.
 func TestDroppedFileIsNotListed(t *testing.T) {
 	p := newPair(t, files{"a": "one", "b": "two"}.tree(), treetest.Dir{})
 	c := p.begin(Options{})
@@ -375,8 +377,8 @@ func TestDroppedFileIsNotListed(t *testing.T) {
 	wantFiles(t, p.dest, files{"a": "one", "b": "two", "SHA256SUMS": sha("b", "two")})
 }
 
-// TestAnotherProcessAndThePreviousName is rule 1 where a manifest makes way: a file that
-// has its name by then is not removed.
+// TestAnotherProcessAndThePreviousName is rule 1 when a manifest moves aside: a file that
+// got its name meanwhile is not removed.
 func TestAnotherProcessAndThePreviousName(t *testing.T) {
 	p := newPair(t, files{"a": "a", "SHA256SUMS": "x"}.tree(), files{"z": "z", "SHA256SUMS": sha("z", "z")}.tree())
 	c := p.begin(Options{})
@@ -389,8 +391,8 @@ func TestAnotherProcessAndThePreviousName(t *testing.T) {
 	wantFiles(t, p.dest, files{"a": "a", "z": "z", "SHA256SUMS": "mine", "sealift.sha256": sha("a", "a", "z", "z")})
 }
 
-// A read error of the previous manifest is reported, and the manifest is not replaced: its
-// content is not known to differ.
+// A read error of the previous manifest is reported, and the manifest is not replaced,
+// because its content may be the same.
 func TestAPreviousManifestThatCannotBeReadStays(t *testing.T) {
 	p := newPair(t, files{"a": "a"}.tree(), treetest.Dir{})
 	p.copy(Options{})

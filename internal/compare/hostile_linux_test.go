@@ -55,9 +55,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 			bait := filepath.Join(dir, "bait")
 			require.NoError(t, os.Symlink(filepath.Join(outside.Root, victim), bait))
 			runs += treetest.Sweep(t, filepath.Join(side, victim), bait, victim == ".", i, 1, func(a *treetest.Attack) {
-				var told []string
+				var reported []string
 				o := &compare.Options{Trees: sides, Workers: 2, Metadata: k == 0, Verbose: true}
-				o.Report = func(e compare.Event) { told = append(told, text(e)) }
+				o.Report = func(e compare.Event) { reported = append(reported, text(e)) }
 				o.FS = faultfs.New(func(op fsys.Op, name string) error {
 					if writes[op] {
 						t.Errorf("%s %q", op, name)
@@ -66,9 +66,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 					return nil
 				})
 				_, err := compare.Run(context.Background(), o, &counters.Set{})
-				require.Empty(t, outside.Touched(), "%s of tree %d exchanged before operation %d, %s (brief: %t): %v\n%v", victim, k, a.Nth, a.At, a.Brief, err, told)
-				require.NotContains(t, strings.Join(told, "\n"), "canary")
-				require.NotContains(t, strings.Join(told, "\n"), treetest.Canary)
+				require.Empty(t, outside.Touched(), "%s of tree %d exchanged before operation %d, %s (brief: %t): %v\n%v", victim, k, a.Nth, a.At, a.Brief, err, reported)
+				require.NotContains(t, strings.Join(reported, "\n"), "canary")
+				require.NotContains(t, strings.Join(reported, "\n"), treetest.Canary)
 			})
 			require.NoError(t, os.RemoveAll(bait))
 		}

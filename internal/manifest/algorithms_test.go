@@ -13,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// Lines of every algorithm, of every style and with the asterisk of earlier versions, are
-// read again for what they are, and for nothing else.
+// Lines of every algorithm and style, also with the asterisk of earlier versions, are read
+// again with the same meaning and no other one.
 func TestLinesOfEveryAlgorithm(t *testing.T) {
 	for _, algorithm := range hash.All() {
 		for _, tagged := range []bool{false, true} {
@@ -65,7 +65,7 @@ func TestLinesOfEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// How lines look whose form is not that of sha256sum.
+// Forms of lines that are not those of sha256sum.
 func TestFormsOfLines(t *testing.T) {
 	for _, tt := range []struct {
 		algorithm hash.Algorithm
@@ -85,7 +85,7 @@ func TestFormsOfLines(t *testing.T) {
 		require.Equal(t, tt.want, written(t, b, Document{Format: tt.format}))
 		require.NoError(t, b.Close())
 	}
-	// The tool takes untagged digests for those of XXH64, so none is written by default.
+	// The tool treats untagged digests as XXH64, so none is written by default.
 	b := newBuilder(hash.XXH3, noSpill, 0)
 	digest, _ := digestsOf(hash.XXH3)
 	require.NoError(t, putIn(b, "a", digest))
@@ -93,13 +93,13 @@ func TestFormsOfLines(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A short digest, or one that is not in hexadecimal, is one only where a tag or the
-// name of the file says so.
+// A short digest, or one that is not in hexadecimal, counts only if a tag or the name of
+// the file gives the algorithm.
 func TestDigestsThatNeedAName(t *testing.T) {
 	const short = "44bc2cf5ad770999"
 	for _, tt := range []struct {
 		line string
-		by   map[hash.Algorithm]bool // read where untagged lines are of the algorithm
+		by   map[hash.Algorithm]bool // read if untagged lines are of the algorithm
 		tag  string
 	}{
 		{line: short + "  a", by: map[hash.Algorithm]bool{hash.XXH64: true, hash.XXH3: true}},
@@ -156,7 +156,8 @@ func TestDigestsThatNeedAName(t *testing.T) {
 	}
 }
 
-// In a C4 manifest, digests in hexadecimal are none, although SHA-512 has their length.
+// A C4 manifest has no digests in hexadecimal, although those of SHA-512 have the length of
+// a C4 ID.
 func TestC4IsNoHexadecimal(t *testing.T) {
 	text := strings.Repeat("ab", 64) + "  a\n"
 	ix, err := BuildCheckIndex(strings.NewReader(text), int64(len(text)), GNU, hash.C4)
@@ -177,7 +178,7 @@ func TestBagOfShortDigests(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// Whatever is read as a line of an algorithm can be written again and means the same.
+// If text is read as a line of an algorithm, it can be written again with the same meaning.
 func FuzzLinesOfAlgorithms(f *testing.F) {
 	for i, line := range []string{
 		c4ABC + "  a", `\` + c4ABC + ` *a\nb`, "C4 (a) = " + c4ABC, "44bc2cf5ad770999  a", "44bc2cf5ad770999 a",

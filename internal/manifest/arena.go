@@ -17,11 +17,11 @@ const (
 	// 32 bits with the kind.
 	maxPath = 1<<29 - 1
 
-	// kindBits is how many bits of a record's header its kind takes.
+	// kindBits is the number of bits of a record's header that its kind uses.
 	kindBits = 3
 )
 
-// A kind says what a record states about its path.
+// A kind is the statement of a record about its path.
 type kind uint32
 
 const (
@@ -31,7 +31,7 @@ const (
 
 // record is one statement about a path. In the arena and in the spill it is
 // len(path)<<3|kind in four bytes, little endian, then the path, then the rest of the
-// entry, which has a fixed size and means nothing for drop: size and time in eight bytes
+// entry. The rest has a fixed size and no meaning for drop: size and time in eight bytes
 // each, and the digests.
 type record struct {
 	kind       kind
@@ -43,7 +43,7 @@ const (
 	fixedRest    = 16 // bytes of the rest before the digests
 )
 
-// add appends a record to the arena, which it spills before when it is full.
+// add appends a record to the arena. If the arena is full, add spills it first.
 func (b *Builder) add(k kind, e Entry) error {
 	if b.err == nil && b.reading {
 		b.err = errReading
@@ -74,7 +74,7 @@ func (b *Builder) add(k kind, e Entry) error {
 }
 
 // entry returns the entry of a put, with the digests of some of the Builder's hashes. The
-// digests are valid as long as the record, and until the next call.
+// digests are valid until the next call, and not longer than the record.
 func (b *Builder) entry(rec record, hashes []hash.Algorithm) Entry {
 	e := Entry{
 		Path:    string(rec.path),
@@ -93,9 +93,8 @@ func (b *Builder) entry(rec record, hashes []hash.Algorithm) Entry {
 	return e
 }
 
-// grow makes space for need more elements in few steps and then once for all,
-// because each step of append's doubling would leave its predecessor behind as
-// garbage, half as large as the limit at the end.
+// grow makes space for need more elements in a few steps, the last of which reaches the
+// limit. The doubling of append would discard a slice of half the limit in its last step.
 func grow[E any](s []E, need, limit int) []E {
 	want := len(s) + need
 	if want <= cap(s) {
@@ -118,8 +117,8 @@ func (b *Builder) at(offset uint32) record {
 	return record{kindOf(header), path, b.arena[int(offset)+recordHeader+len(path):][:b.restSize]}
 }
 
-// sortArena sorts the offsets by path and leaves one for each path. Records
-// that arrived later have higher offsets.
+// sortArena sorts the offsets by path and keeps one for each path. Records that arrived
+// later have higher offsets.
 func (b *Builder) sortArena() {
 	slices.SortFunc(b.offsets, func(x, y uint32) int {
 		return cmp.Or(bytes.Compare(b.at(x).path, b.at(y).path), cmp.Compare(x, y))

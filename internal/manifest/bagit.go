@@ -14,11 +14,11 @@ import (
 // BagIt is the format of manifest-ALG.txt and tagmanifest-ALG.txt in a bag (RFC 8493).
 //
 // A line is the digest in hex, spaces or tabs, and the path, which starts with neither. It
-// ends with a line feed, a carriage return or both. In the path, %0A, %0D and %25 stand
-// for a line feed, a carriage return and the percent sign, and nothing else is an escape
-// (section 2.1.3). Since many programs write the percent sign as it is, Line.Literal holds
-// the path as it stands where that differs. md5sum's asterisk before "data/", which
-// RFC 8493 warns of, is taken off.
+// ends with a line feed, a carriage return or both. In the path, %0A, %0D and %25 are a
+// line feed, a carriage return and the percent sign. There is no other escape (section
+// 2.1.3). Many programs do not encode the percent sign, so Line.Literal is the unchanged
+// path if that differs. md5sum's asterisk before "data/", which RFC 8493 warns about, is
+// removed.
 //
 // A line is written with two spaces, and with these three escapes in upper case.
 var BagIt Format = bagIt{}
@@ -60,12 +60,12 @@ var (
 	lineBreaks       = strings.NewReplacer("%0A", "\n", "%0a", "\n", "%0D", "\r", "%0d", "\r")
 )
 
-// BagItName returns a path as a BagIt manifest writes it.
+// BagItName returns a path in the form of a BagIt manifest.
 func BagItName(path string) string { return bagItEscapes.Replace(path) }
 
-// BagItPaths returns the paths that a name in a BagIt manifest or in fetch.txt can mean, the
-// best first: by RFC 8493, with line breaks decoded only, as bagit.py writes names, and as
-// it is.
+// BagItPaths returns the paths that a name in a BagIt manifest or in fetch.txt can mean,
+// the best first. These are the name decoded by RFC 8493, the name with only line breaks
+// decoded, as bagit.py writes names, and the unchanged name.
 func BagItPaths(name string) []string {
 	paths := []string{string(appendPercentDecoded(nil, []byte(name)))}
 	for _, other := range []string{lineBreaks.Replace(name), name} {
@@ -76,8 +76,8 @@ func BagItPaths(name string) []string {
 	return paths
 }
 
-// BagItNames returns the names by which BagIt manifests list a path, besides the path as it
-// is decoded by RFC 8493: as bagit.py writes it, and as it is.
+// BagItNames returns the names by which BagIt manifests list a path, besides its encoding
+// by RFC 8493: the name that bagit.py writes, and the unchanged path.
 func BagItNames(path string) []string {
 	names := []string{lineBreakEscapes.Replace(path)}
 	if names[0] != path {
@@ -120,8 +120,8 @@ func (p *bagParser) parse(line []byte) (fields, error) {
 	return f, nil
 }
 
-// appendPercentDecoded undoes BagIt's escapes, and leaves everything else that
-// looks like one alone.
+// appendPercentDecoded decodes BagIt's escapes, and keeps all other percent signs
+// unchanged.
 func appendPercentDecoded(dst, name []byte) []byte {
 	for len(name) > 0 {
 		c, n := name[0], 1
@@ -141,8 +141,8 @@ func appendPercentDecoded(dst, name []byte) []byte {
 	return dst
 }
 
-// lineFeeder reads a line feed in place of each carriage return that has none after it.
-// Offsets stay.
+// lineFeeder returns a line feed instead of each carriage return without a line feed after
+// it. Offsets do not change.
 type lineFeeder struct{ src *bufio.Reader }
 
 func newLineFeeder(r io.Reader) lineFeeder {
@@ -158,7 +158,7 @@ func (l lineFeeder) Read(p []byte) (int, error) {
 		}
 		next := p[i+1 : n]
 		if len(next) == 0 {
-			next, _ = l.src.Peek(1) // an error comes again
+			next, _ = l.src.Peek(1) // a later read returns the error again
 		}
 		if len(next) == 0 || next[0] != '\n' {
 			p[i] = '\n'

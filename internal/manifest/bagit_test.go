@@ -12,12 +12,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// ambiguous reports whether the path has "%0A" or the like itself, which a writer that encodes
-// line breaks only cannot say.
+// ambiguous reports whether the path contains "%0A" or a similar sequence. A writer that
+// encodes only line breaks cannot write that path.
 func ambiguous(name, path string) bool { return name != path && lineBreaks.Replace(name) != path }
 
-// Any path is written as a line of a BagIt manifest that means this path, and is found by
-// it, also if the writer has encoded less than RFC 8493 asks for.
+// A BagIt line of any path means this path, and a search finds it. That is also true if the
+// writer has encoded less than RFC 8493 requires.
 func FuzzBagItPaths(f *testing.F) {
 	for _, seed := range []string{"a", "100%", "50%25", "new\nline", "cr\r%0A", " lead", "*star", "%250a%%", "ä/%0"} {
 		f.Add(seed)

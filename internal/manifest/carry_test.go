@@ -29,7 +29,7 @@ func TestCarry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		previous string
 		steps    []step
-		gone     func(string) bool // not kept
+		gone     func(string) bool // paths whose lines are not kept
 		omit     func(string) bool
 		want     string
 		dropped  int
@@ -75,7 +75,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// What Keep returns is what is written: a file may be known to have other content.
+// Write writes the digest that Keep returns, because the file may have other content.
 func TestCarryWithAnotherDigest(t *testing.T) {
 	b := newBuilder(hash.SHA256, noSpill, 0)
 	require.Equal(t, listing("a B"), written(t, b, Document{
@@ -84,7 +84,7 @@ func TestCarryWithAnotherDigest(t *testing.T) {
 	}))
 }
 
-// As users name files, "-" is standard input and "./-" a file.
+// If users name the files, "-" is standard input and "./-" a file.
 func TestCarryOfNamedPaths(t *testing.T) {
 	b := newBuilder(hash.SHA256, noSpill, 0)
 	b.Named = true
@@ -114,8 +114,8 @@ func TestCarryErrors(t *testing.T) {
 	}
 }
 
-// TestCarryAgainstMap compares Write with a map that does the same: lines ascend, each
-// path has one, and the counts are right.
+// TestCarryAgainstMap compares Write with a map: lines ascend, each path has one, and the
+// counts are right.
 func TestCarryAgainstMap(t *testing.T) {
 	dir := t.TempDir()
 	paths := rapid.SampledFrom([]string{"-", "a", "a b", "a-", "a.", "a/b", "a/c", "a0", "b\\", "b\n", "c", "d/e/f", "\xff"})

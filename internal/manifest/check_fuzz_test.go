@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// modelLine is what a model of a check reader makes of a line: an entry,
-// nothing, or a malformed line.
+// modelLine is a line as a model of a check reader reads it: an entry, nothing, or a
+// malformed line.
 type modelLine struct {
 	Line
 	nothing, malformed bool
@@ -29,8 +29,7 @@ var (
 	modelPercents = strings.NewReplacer("%0A", "\n", "%0a", "\n", "%0D", "\r", "%0d", "\r", "%25", "%")
 )
 
-// modelOfSums parses the lines of GNU by means of ParseLine where it
-// knows them.
+// modelOfSums parses the lines of GNU, with ParseLine for the forms that it knows.
 func modelOfSums() func(line string) modelLine {
 	oneSpace := map[int]bool{}
 	return func(line string) modelLine {
@@ -62,7 +61,7 @@ func modelOfSums() func(line string) modelLine {
 	}
 }
 
-// modelOfBagIt parses the lines of BagIt, whose ends are line feeds.
+// modelOfBagIt parses the lines of BagIt that end with line feeds.
 func modelOfBagIt(line string) modelLine {
 	if strings.Trim(line, " \t") == "" || line[0] == '#' {
 		return modelLine{nothing: true}
@@ -83,8 +82,8 @@ func modelOfBagIt(line string) modelLine {
 	return modelLine{Line: l, malformed: err != nil}
 }
 
-// checkAgainstModel compares a check reader with a model on the whole text.
-// lineText is the text with a line feed for each line end.
+// checkAgainstModel compares a check reader with a model on the complete text. lineText is
+// the text with a line feed for each line end.
 func checkAgainstModel(t *testing.T, f Format, text []byte, lineText string, maxLine int, model func() func(string) modelLine) {
 	t.Helper()
 	for _, src := range []io.Reader{
@@ -145,8 +144,8 @@ func checkAgainstModel(t *testing.T, f Format, text []byte, lineText string, max
 	}
 }
 
-// fuzzedLimits returns lengths of the longest line to try with: one that cuts
-// short lines, and MaxLine or, which is the same for a shorter text, less.
+// fuzzedLimits returns lengths of the longest line to try: one that cuts short lines, and
+// MaxLine or less, which is the same for a shorter text.
 func fuzzedLimits(text []byte, limit uint8) []int {
 	return []int{64 + int(limit), min(len(text)+16, MaxLine)}
 }
@@ -168,8 +167,7 @@ func FuzzCheckBagIt(f *testing.F) {
 	})
 }
 
-// FuzzStyle writes two paths in each style, and as a bag has them, and reads
-// them back.
+// FuzzStyle writes two paths in each style and in the form of a bag, and reads them back.
 func FuzzStyle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string, size uint8) {
 		digest := bytes.Repeat([]byte{0xe3, 0x5f}, 8+int(size)%25) // of 16 bytes to 64
@@ -202,8 +200,8 @@ func FuzzStyle(f *testing.F) {
 			}
 		}
 
-		// A bag's writer encodes three characters, and cannot write a path
-		// that begins with a blank, or with what is taken for md5sum's mark.
+		// A bag's writer encodes three characters. It cannot write a path that begins with
+		// a blank, or with the mark of md5sum.
 		text, rest := "", []string(nil)
 		for _, path := range paths {
 			if strings.ContainsRune(" \t", rune(path[0])) || strings.HasPrefix(path, "*data/") {
@@ -215,7 +213,7 @@ func FuzzStyle(f *testing.F) {
 		}
 		requireReadBack(t, BagIt, text, rest, digest, "")
 
-		// Where it encodes nothing, the path is the second spelling, if not the first.
+		// If it encodes nothing, the path is the first spelling or the second one.
 		if path := first; len(rest) == len(paths) && !strings.ContainsAny(path, "\r\n") {
 			l, err := NewReader(strings.NewReader(hex.EncodeToString(digest)+"\t"+path), BagIt, "").Next()
 			if err != nil || l.Path != path && l.Literal != path {
@@ -225,7 +223,7 @@ func FuzzStyle(f *testing.F) {
 	})
 }
 
-// requireReadBack checks that text holds the paths, maybe after a line "x".
+// requireReadBack checks that text contains the paths, perhaps after a line "x".
 func requireReadBack(t *testing.T, f Format, text string, paths []string, digest []byte, tag string) {
 	t.Helper()
 	r := NewReader(strings.NewReader(text), f, "")

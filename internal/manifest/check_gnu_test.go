@@ -18,13 +18,13 @@ import (
 )
 
 var (
-	// "-" is standard input, which is there.
+	// "-" is standard input, which exists.
 	gnuStatus    = regexp.MustCompile(`(?s)^(.*): (?:FAILED open or read|FAILED|OK)\n$`)
 	gnuMalformed = regexp.MustCompile(`(?m): (\d+): improperly formatted`)
 )
 
-// checkedByGNU returns the names that a tool takes from a manifest, in order
-// and as it spells them, and the numbers of the lines that it calls improperly
+// checkedByGNU returns the names that a tool reads from a manifest, in order and in the
+// tool's spelling. It also returns the numbers of the lines that the tool calls improperly
 // formatted. dir is empty.
 func checkedByGNU(t *testing.T, tool, dir, manifest string) (names []string, malformed []int) {
 	t.Helper()
@@ -33,7 +33,7 @@ func checkedByGNU(t *testing.T, tool, dir, manifest string) (names []string, mal
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	_ = cmd.Run() // no file is there, so it fails
+	_ = cmd.Run() // the files do not exist, so it fails
 	for status := range strings.Lines(out.String()) {
 		found := gnuStatus.FindStringSubmatch(status)
 		require.NotNil(t, found, "%q", status)
@@ -47,8 +47,8 @@ func checkedByGNU(t *testing.T, tool, dir, manifest string) (names []string, mal
 	return names, malformed
 }
 
-// spellingsOf returns how versions of GNU's tools spell a name in their answer:
-// escaped if it needs that, or only if it holds a line feed.
+// spellingsOf returns the spellings of a name in the answers of versions of GNU's tools. It
+// is escaped if necessary, or only if it contains a line feed.
 func spellingsOf(name string) []string {
 	escaped := string(appendName(nil, []byte(name), true))
 	if escaped != name {
@@ -60,7 +60,7 @@ func spellingsOf(name string) []string {
 	return []string{escaped, name}
 }
 
-// checkedByUs is the same for the lines that are of one algorithm.
+// checkedByUs is the same for the lines that are of one algorithm, read by Sealift.
 func checkedByUs(t *testing.T, text string, digestSize int, tag string) (names []string, malformed []int) {
 	t.Helper()
 	r := NewReader(strings.NewReader(text), GNU, "")
@@ -84,10 +84,9 @@ func checkedByUs(t *testing.T, text string, digestSize int, tag string) (names [
 	return names, malformed
 }
 
-// Manifests are put together from pieces at random, and what sha256sum and its
-// siblings take from them must be what we take. Left out is what differs on
-// purpose: the byte order mark, lines of blanks only, padded tags, empty names and
-// NULs.
+// Random manifests are made of pieces, and Sealift must read the same lines as sha256sum
+// and its siblings. The test leaves out the intended differences: the byte order mark,
+// lines of only blanks, padded tags, empty names and NULs.
 func TestCheckReaderAgreesWithGNU(t *testing.T) {
 	sha256sum := gnuSum(t)
 	dir := t.TempDir()
@@ -135,7 +134,7 @@ func TestCheckReaderAgreesWithGNU(t *testing.T) {
 	require.Greater(t, mixed, 100, "the manifests are too simple to tell anything")
 }
 
-// What --tag and --zero print, and what they print together.
+// The output of --tag and --zero, and of both together.
 func TestStylesEqualThoseOfGNU(t *testing.T) {
 	tool := gnuSum(t)
 	dir, names := hardTree(t)

@@ -144,7 +144,7 @@ func TestCheckReaderByteOrderMark(t *testing.T) {
 	requireChecked(t, bom+line, BagIt, []string{"a"})
 }
 
-// As sha256sum does: the lines of the armour are malformed, the others count.
+// As in sha256sum, the lines of the armour are malformed, and the others count.
 func TestCheckReaderClearSigned(t *testing.T) {
 	requireChecked(t, strings.Join([]string{
 		"-----BEGIN PGP SIGNED MESSAGE-----",
@@ -209,12 +209,12 @@ func TestCheckReaderBagItLineEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 3, 5, 7}, numbers)
 
-	// In the other format a carriage return is part of the name.
+	// In the other format, a carriage return is a part of the name.
 	requireChecked(t, hexA+"  a\r"+hexA+"  b\r\n", GNU, []string{"a\r" + hexA + "  b"})
 }
 
-// A digest that is decoded into the same buffer as the one before must not
-// change what has been returned: strings last.
+// A digest that is decoded into the same buffer as the one before must not change the
+// returned strings.
 func TestCheckReaderStringsLast(t *testing.T) {
 	text := strings.Repeat(hexA+" data/a%0Ab\n"+hexB+" data/c%25d\n", 3)
 	lines, _, err := readAll(NewReader(strings.NewReader(text), BagIt, ""))
@@ -242,7 +242,7 @@ func TestCheckReaderOverlongLines(t *testing.T) {
 			require.Equal(t, 2+len(start)/2, count)
 		}
 	}
-	// An overlong line decides nothing.
+	// An overlong line does not decide the form of the file.
 	requireChecked(t, hexA+" "+strings.Repeat("n", MaxLine)+"\n"+hexA+"  a\n", GNU, []string{"a"}, 1)
 }
 
@@ -274,7 +274,7 @@ func TestCheckReaderMemory(t *testing.T) {
 	}
 }
 
-// Digests of each length have a form of their own.
+// Digests of each length have a separate form.
 func TestFormsOfAllLengths(t *testing.T) {
 	for _, a := range hash.All() {
 		require.LessOrEqual(t, a.Size(), maxKnownDigest, a)

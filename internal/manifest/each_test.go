@@ -11,7 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// eachOf returns what Each yields, as listing spells it.
+// eachOf returns the entries that Each yields, in the form of listing.
 func eachOf(t *testing.T, b *Builder) string {
 	t.Helper()
 	var out strings.Builder
@@ -73,8 +73,8 @@ func TestBuilderEachStops(t *testing.T) {
 	require.Equal(t, listing("a A", "b A", "c A"), written(t, b, Document{}), "the error of yield is not the builder's")
 }
 
-// A record that comes while records are read could be lost, or spoil what is
-// being read; that must not end in a manifest.
+// A record that arrives while records are read could be lost, or damage the records. That
+// must not produce a manifest.
 func TestBuilderRefusesUseFromInside(t *testing.T) {
 	digest := digestOf(t, hexA)
 	for name, use := range map[string]func(b *Builder) error{
@@ -128,7 +128,7 @@ func TestBuilderEachReportsTheSpill(t *testing.T) {
 
 var errBrokenSpill = errors.New("cannot be read back")
 
-// brokenSpill takes everything and gives nothing back.
+// brokenSpill accepts all bytes and returns none.
 type brokenSpill struct{}
 
 func (*brokenSpill) Write(p []byte) (int, error)       { return len(p), nil }

@@ -31,8 +31,8 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-// checkRoundTrip checks that the line of a path is one line and reads back as
-// it was, or not at all if no file can have that path.
+// checkRoundTrip checks that the line of a path is one line and reads back unchanged. If no
+// file can have the path, it does not read back.
 func checkRoundTrip(t *testing.T, digest []byte, path string) {
 	written := appendLine(nil, digest, path)
 	line, rest, ok := bytes.Cut(written, []byte("\n"))
@@ -51,7 +51,7 @@ func checkRoundTrip(t *testing.T, digest []byte, path string) {
 	}
 }
 
-// FuzzReader compares the Reader with the same work done on the whole text.
+// FuzzReader compares the Reader with a parser of the complete text.
 func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, limit uint8) {
 		maxLine := 16 + int(limit) // bufio's buffers have at least 16 bytes

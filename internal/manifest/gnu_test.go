@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// gnuSum returns the path of GNU sha256sum 9 or later, whose format is ours.
+// gnuSum returns the path of GNU sha256sum 9 or later, which has the same format.
 func gnuSum(t *testing.T) string {
 	t.Helper()
 	tool, err := exec.LookPath("sha256sum")
@@ -33,8 +33,8 @@ func gnuSum(t *testing.T) string {
 	return tool
 }
 
-// hardTree creates files with hard names in a directory and returns it with
-// the names that the file system took.
+// hardTree creates files with difficult names in a directory. It returns the directory and
+// the names that the file system accepted.
 func hardTree(t *testing.T) (dir string, names []string) {
 	t.Helper()
 	dir = t.TempDir()

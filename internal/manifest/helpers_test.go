@@ -52,7 +52,7 @@ func appendLine(dst, digest []byte, path string) []byte {
 	return GNU.appendLine(dst, "", digest, []byte(path), false)
 }
 
-// listing returns the lines of paths, each followed by its digest's letter.
+// listing formats paths, each followed by the letter of its digest.
 func listing(entries ...string) string {
 	var out strings.Builder
 	for _, e := range entries {
@@ -100,7 +100,7 @@ func written(t *testing.T, b *Builder, d Document) string {
 	return out.String()
 }
 
-// noSpill is for builders that must keep everything in memory.
+// noSpill is for builders that must keep all records in memory.
 func noSpill() (Spill, error) { return nil, errors.New("spilled") }
 
 // fileSpill counts the spills it makes.
@@ -129,7 +129,7 @@ func (f *flaky) ReadAt(p []byte, off int64) (int, error) {
 	return strings.NewReader(f.text).ReadAt(p, off)
 }
 
-// endless is a file of zeros, given up after n bytes.
+// endless is a file of zeros whose reading fails after n bytes.
 type endless struct{ n int64 }
 
 func (e *endless) Read(p []byte) (int, error) {

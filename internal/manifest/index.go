@@ -13,12 +13,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/lookup"
 )
 
-// Index finds paths in a manifest that stays on disk. Of each entry it keeps 8 bytes, and
-// a bit for Meet, so that a million take 8 MB.
+// Index finds paths in a manifest that stays on disk. For each entry it keeps 8 bytes, and
+// a bit for Meet, so a million entries need 8 MB.
 //
-// Paths are compared as a walk of the tree spells them: "./a" and "b//c" of
-// the file, as "find . -exec sha256sum" writes them, are found as "a" and
-// "b/c". Paths with ".." and absolute ones are compared as they are.
+// Paths are compared in the spelling of a walk of the tree. The lines "./a" and "b//c", as
+// "find . -exec sha256sum" writes them, are found as "a" and "b/c". Paths with ".." and
+// absolute ones are compared unchanged.
 type Index struct {
 	src       io.ReaderAt
 	size      int64
@@ -31,18 +31,18 @@ type Index struct {
 	again     sync.Pool // of *reread
 }
 
-// reread reads entries again, as entries.again does.
+// reread reads entries again, with entries.again.
 type reread struct {
 	at   func(offset int64) (fields, error)
-	path []byte // what is looked for
+	path []byte // the path to find
 }
 
-// BuildCheckIndex reads the manifest of size bytes in src once. It can have any
-// origin: every entry that NewReader accepts in format f counts, except that lines
-// of other algorithms than a are malformed.
+// BuildCheckIndex reads the manifest of size bytes in src once. Any program may have
+// written it. Every entry that NewReader accepts in format f counts, except that lines of
+// other algorithms than a are malformed.
 //
-// The error is that of reading src, which the Index uses for as long as it
-// lives and never closes. The file must not change in the meantime.
+// The error is that of reading src. The Index uses src as long as it exists and never
+// closes it. The file must not change in the meantime.
 func BuildCheckIndex(src io.ReaderAt, size int64, f Format, a hash.Algorithm) (*Index, error) {
 	open := func(r io.Reader) entries { return f.read(r, a) }
 	return (&Index{src: src, size: size, algorithm: a, open: open}).build(nil)
@@ -73,8 +73,8 @@ func (ix *Index) build(hash func(path []byte) uint64) (*Index, error) {
 			continue
 		}
 		if n := len(ix.entries); n == cap(ix.entries) {
-			// As many as the lines so far let expect: append would leave a few times as
-			// much garbage, and spare room.
+			// Space for the expected number of lines: append would discard slices of
+			// several times that size, and keep unused space.
 			more := int64(n) * (ix.size - f.offset) / max(f.offset, 1)
 			ix.entries = slices.Grow(ix.entries, int(more)+n/16+64)
 		}
@@ -100,8 +100,8 @@ func (ix *Index) build(hash func(path []byte) uint64) (*Index, error) {
 // Len returns the number of well-formed lines, duplicates included.
 func (ix *Index) Len() int { return len(ix.entries) }
 
-// Malformed returns the number of lines that were not indexed, blank lines and
-// comments aside.
+// Malformed returns the number of lines that were not indexed, without blank lines and
+// comments.
 func (ix *Index) Malformed() int { return ix.malformed }
 
 // MayList reports whether the manifest has a line for path or cannot be read.
@@ -114,13 +114,13 @@ func (ix *Index) MayList(path string) bool {
 	return listed || err != nil
 }
 
-// Lookup returns the digest that the manifest gives for path. It reads the
-// line again and compares the path itself; equal hashes alone prove nothing.
-// Not ok means that path is not listed, or with different digests.
+// Lookup returns the digest of path in the manifest. It reads the line again and compares
+// the path itself, because different paths can have equal hashes. ok is false if path is
+// not listed, or has different digests.
 //
-// The error is that of reading the manifest, or says that it changed since it
-// was indexed. The digest belongs to the caller. Lookup may be called from
-// several goroutines if the ReadAt of the source may.
+// The error is that of reading the manifest, or says that it changed since it was indexed.
+// The digest belongs to the caller. Several goroutines may call Lookup if they may call the
+// ReadAt of the source.
 func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
 	p, err := ix.Listing(path)
 	if err != nil || len(p.Digests) != 1 {
@@ -134,7 +134,7 @@ func (ix *Index) Lookup(path string) (digest []byte, ok bool, err error) {
 func (ix *Index) find(path string, yield func(i int, f fields) (more bool)) (err error) {
 	r := ix.again.Get().(*reread)
 	defer func() {
-		if err == nil { // else what it has in memory may be what is wrong
+		if err == nil { // otherwise the data in memory may be wrong
 			ix.again.Put(r)
 		}
 	}()
@@ -160,9 +160,9 @@ func changedAt(offset int64) error {
 	return fmt.Errorf("manifest: line at offset %d changed since it was indexed", offset)
 }
 
-// canonical spells path, in place, as a walk of the tree does: without "."
-// elements and doubled slashes. It leaves absolute paths alone, ".." elements,
-// and paths that end in "/" or "/.", which name no file.
+// canonical changes path, in place, to the spelling of a walk: without "." elements and
+// doubled slashes. It does not change absolute paths, ".." elements, and paths that end in
+// "/" or "/.", which name no file.
 func canonical(path []byte) []byte {
 	if len(path) == 0 || path[0] == '/' ||
 		!bytes.HasPrefix(path, []byte("./")) && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte("/./")) {

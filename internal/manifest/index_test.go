@@ -30,7 +30,7 @@ func colliding(t *testing.T, text string) *Index {
 	return ix
 }
 
-// requireListed checks Lookup; no digits stand for "not ok".
+// requireListed checks Lookup; empty digits mean that ok is false.
 func requireListed(t *testing.T, ix *Index, path, digits string) {
 	t.Helper()
 	if digits != "" {
@@ -241,7 +241,7 @@ func TestIndexOfBag(t *testing.T) {
 	}
 }
 
-// The index makes room for as many lines as the first ones let expect.
+// The index allocates space for the number of lines that it expects from the first ones.
 func TestIndexOfLinesThatGetLongerOrShorter(t *testing.T) {
 	long, short := strings.Repeat("d/", 500), ""
 	for _, prefixes := range [][]string{{long, short}, {short, long}, {short, long, short}} {

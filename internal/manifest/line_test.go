@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hardNames are names that a format loses first, with their lines after the
-// digest and its possible backslash.
+// hardNames are names that a wrong parser would lose first. Each has the part of its line
+// after the digest and a possible backslash.
 var hardNames = []struct {
 	name, path, written string
 	escaped             bool

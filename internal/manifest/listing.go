@@ -8,26 +8,25 @@ import (
 	"slices"
 )
 
-// maxListed is how many different digests a Listing has at most. Two cannot be
-// kept any more; a hostile manifest with a million of them must cost no more.
+// maxListed limits the different digests in a Listing. Two already contradict each other. A
+// hostile manifest with a million of them must not need more memory.
 const maxListed = 16
 
-// A Listing is what a manifest lists for one path. Lookup finds no digest where lines
-// contradict each other; a Listing has all of them, and no file can match it.
+// A Listing has the digests of one path in a manifest. If lines contradict each other,
+// Lookup returns no digest. A Listing has all of them, and no file can match it.
 type Listing struct {
-	// Digests holds the first 16 different digests that are listed, in the
-	// order of the file; empty if the path is not listed. It belongs to the
-	// caller.
+	// Digests has the first 16 different digests of the path, in the order of the file. It
+	// is empty if the path is not listed. It belongs to the caller.
 	Digests [][]byte
 
 	entries []int // of the path, in the Index
 }
 
-// Repeated reports whether several lines are about the path.
+// Repeated reports whether several lines list the path.
 func (p Listing) Repeated() bool { return len(p.entries) > 1 }
 
-// Listing returns what the manifest lists for path. It reads lines again and
-// may be called from several goroutines, as Lookup.
+// Listing returns the digests of path in the manifest. It reads lines again. Several
+// goroutines may call it, as Lookup.
 func (ix *Index) Listing(path string) (Listing, error) {
 	return ix.listing(path, func(fields) bool { return true })
 }
@@ -57,9 +56,10 @@ func (ix *Index) listing(path string, is func(fields) bool) (Listing, error) {
 	return p, nil
 }
 
-// Each calls yield for all lines, in the order of the file. The digest is valid during the call.
-// It reads the file anew and takes no memory that grows with it. The error is the first one of
-// yield, as it is, or that of reading the manifest, or says that it changed since it was indexed.
+// Each calls yield for all lines, in the order of the file. The digest is valid during the
+// call. It reads the file again in bounded memory. The error is the first one of yield,
+// unchanged, or that of reading the manifest, or says that the file changed since it was
+// indexed.
 func (ix *Index) Each(yield func(path string, digest []byte) error) error {
 	r := ix.reader()
 	left := len(ix.entries)
@@ -85,20 +85,19 @@ func (ix *Index) Each(yield func(path string, digest []byte) error) error {
 	return nil
 }
 
-// Meet notes that the path of a listing has been met. The listing is one of
-// this Index. Meet may be called from several goroutines.
+// Meet records that the path of a listing exists. The listing is one of this Index. Several
+// goroutines may call Meet.
 func (ix *Index) Meet(p Listing) {
 	for _, i := range p.entries {
 		ix.met[i/32].Or(1 << (i % 32))
 	}
 }
 
-// Unmet calls yield for the paths that are listed and that no Meet has named, in
-// the order of the file, each once. It reads the file anew and takes no memory
-// that grows with it. The caller has ended all calls of Meet.
+// Unmet calls yield once for each listed path without a call of Meet, in the order of the
+// file. It reads the file again in bounded memory. All calls of Meet must have returned.
 //
-// The error is the first one of yield, as it is, or that of reading the manifest,
-// or says that it changed since it was indexed.
+// The error is the first one of yield, unchanged, or that of reading the manifest, or says
+// that the file changed since it was indexed.
 func (ix *Index) Unmet(yield func(path string) error) error {
 	r := ix.reader()
 	left := len(ix.entries)

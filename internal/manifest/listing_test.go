@@ -133,7 +133,7 @@ func TestListingsFromSeveralGoroutines(t *testing.T) {
 	require.Equal(t, want, unmet(t, ix))
 }
 
-// Two goroutines set the bits of one word as close together as can be.
+// Two goroutines set bits of one word at nearly the same time.
 func TestMeetLosesNoBit(t *testing.T) {
 	var text strings.Builder
 	for i := range 32 {
@@ -197,8 +197,8 @@ func TestListingErrors(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// An index for checking takes the lines that the check reader takes, and finds
-// them again.
+// An index for checking contains the lines that the check reader returns, and finds them
+// again.
 func TestCheckIndex(t *testing.T) {
 	digest := strings.Repeat("ab", 32)
 	for name, text := range map[string]string{

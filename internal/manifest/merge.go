@@ -11,9 +11,9 @@ import (
 	"slices"
 )
 
-// Buffers through which runs are read back, in bytes: at most maxRunBuffer for
-// one run and mergeMemory for all of them, but never less than minRunBuffer,
-// below which the system calls would cost more than the copying.
+// Sizes of the buffers that read runs back, in bytes. One run has at most maxRunBuffer, and
+// all together have mergeMemory. A buffer has at least minRunBuffer, because with smaller
+// ones the system calls would need more time than the copying.
 const (
 	mergeMemory  = 2 << 20
 	maxRunBuffer = 64 << 10
@@ -51,8 +51,8 @@ func (b *Builder) spillArena() error {
 	return nil
 }
 
-// merge returns all records in order, from the runs and the arena, which must
-// not change until it is done.
+// merge returns all records in order, from the runs and the arena. Neither must change
+// until it is done.
 func (b *Builder) merge() (*merge, error) {
 	b.sortArena()
 	m := &merge{}
@@ -71,8 +71,8 @@ func (b *Builder) merge() (*merge, error) {
 	return m, nil
 }
 
-// merge is a k-way merge: a heap of sources by their current paths, and by age
-// where those are equal.
+// merge is a k-way merge: a heap of sources sorted by their current paths, and by age if
+// those are equal.
 type merge struct {
 	heads      []*head
 	path, rest []byte // of the record that next returns
@@ -85,13 +85,13 @@ type head struct {
 	src source
 }
 
-// source yields records in order, each with a path of its own. The record
-// lasts until the next call; the error at the end is io.EOF.
+// source yields records in order, with one record for each path. The record is valid until
+// the next call; the error at the end is io.EOF.
 type source interface {
 	next() (record, error)
 }
 
-// open adds a source; each one is newer than those before.
+// open adds a source that is newer than those before.
 func (m *merge) open(src source) error {
 	rec, err := src.next()
 	if errors.Is(err, io.EOF) {
@@ -104,8 +104,8 @@ func (m *merge) open(src source) error {
 	return nil
 }
 
-// next returns the newest record of the next path, valid until the next
-// call, or io.EOF.
+// next returns the newest record of the next path, or io.EOF. The record is valid until the
+// next call.
 func (m *merge) next() (record, error) {
 	if len(m.heads) == 0 {
 		return record{}, io.EOF
@@ -123,14 +123,14 @@ func (m *merge) next() (record, error) {
 	return rec, nil
 }
 
-// keep copies a record that is about to be overwritten by its source.
+// keep copies a record that its source is going to overwrite.
 func (m *merge) keep(rec record) record {
 	m.path = append(m.path[:0], rec.path...)
 	m.rest = append(m.rest[:0], rec.rest...)
 	return record{rec.kind, m.path, m.rest}
 }
 
-// advance replaces the foremost record by the next one of its source.
+// advance replaces the first record by the next one of its source.
 func (m *merge) advance() error {
 	h := m.heads[0]
 	rec, err := h.src.next()

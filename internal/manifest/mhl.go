@@ -11,12 +11,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 )
 
-// DocumentError says that a document, such as a media hash list, is not in its format.
+// DocumentError means that a document, such as a media hash list, is not in its format.
 type DocumentError = safexml.Error
 
-// ClassicMHL is the format of media hash lists of version 1: "*.mhl" in the root of a
-// tree. An entry names the kinds of its digests, and has the size of the file. A list with
-// an entry that cannot be read is not read at all: the error has the line.
+// ClassicMHL is the format of media hash lists of version 1: "*.mhl" in the root of a tree.
+// An entry names the kinds of its digests, and has the size of the file. If one entry is
+// invalid, the complete list is refused; the error has the line.
 type ClassicMHL struct {
 	// Creator is written into the list; it is not used for reading.
 	Creator classic.Creator
@@ -27,7 +27,8 @@ func (ClassicMHL) FileNames() []FileNames {
 	return []FileNames{{[]string{"*" + classic.Extension}, "media hash lists (MHL 1.1)"}}
 }
 
-// recognize implements Format. "._x.mhl" has what macOS cannot store with x.mhl elsewhere.
+// recognize implements Format. "._x.mhl" has the metadata of x.mhl that macOS cannot store
+// on other file systems.
 func (ClassicMHL) recognize(name string) (a hash.Algorithm, ok bool) {
 	return "", strings.HasSuffix(name, classic.Extension) && !strings.HasPrefix(name, "._")
 }
@@ -36,8 +37,8 @@ func (ClassicMHL) read(r io.Reader, _ hash.Algorithm) entries {
 	return &classicEntries{in: classic.NewReader(r)}
 }
 
-// write implements Format. Entries that were kept from an earlier manifest have no size,
-// and are not written.
+// write implements Format. Entries that were kept from an earlier manifest have no size.
+// The list leaves them out.
 func (c ClassicMHL) write(out *bufio.Writer, d *document) error {
 	w, err := classic.NewWriter(out, c.Creator, d.Hashes)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestRecognizeMediaHashLists(t *testing.T) {
 	}
 }
 
-// mediaList is a list of entries: "path kind digest".
+// mediaList returns a list of entries: "path kind digest".
 func mediaList(entries ...string) string {
 	text := "\xef\xbb\xbf<?xml version='1.0'?>\n<hashlist version='1.1'>\n"
 	for _, e := range entries {

@@ -9,10 +9,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// A FormError says that a file is not in the form in which Builder writes manifests:
-// lines of GNU or BSD, each exactly as that format writes it, strictly ascending by the
-// raw bytes of their paths, and nothing else. The asterisk before a name, with which
-// earlier versions wrote some lines, is accepted.
+// A FormError means that a file is not in the form in which Builder writes manifests. That
+// form is lines of GNU or BSD, exactly as that format writes them, strictly ascending by
+// the raw bytes of their paths. Only the asterisk before a name, which earlier versions
+// wrote in some lines, is also accepted.
 type FormError struct {
 	Line int // counted from 1
 	Why  string
@@ -22,8 +22,8 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("line %d %s", e.Line, e.Why)
 }
 
-// ownLines reads a manifest in exactly the form that a Builder writes. Everything else
-// ends the reading with a *FormError.
+// ownLines reads a manifest in exactly the form that a Builder writes. Any other form ends
+// the reading with a *FormError.
 type ownLines struct {
 	lineReader
 	format Sums
@@ -32,7 +32,7 @@ type ownLines struct {
 	blocks []int64          // where the blocks begin
 	last   []byte           // the path of the line before in the block; nil for the first
 	path   []byte           // of the current line
-	line   []byte           // as it should be
+	line   []byte           // the line in the expected form
 }
 
 // newOwnLines returns the lines of one or several hashes that the format has written.
@@ -81,8 +81,8 @@ func (o *ownLines) check(f *fields) error {
 	return nil
 }
 
-// isRelative reports whether path leads from a directory to something below it, and
-// is spelled as a walk spells it.
+// isRelative reports whether path leads from a directory to an entry below it, in the
+// spelling of a walk.
 func isRelative(path []byte) bool {
 	for element := range bytes.SplitSeq(path, []byte("/")) {
 		switch string(element) {
@@ -93,11 +93,11 @@ func isRelative(path []byte) bool {
 	return true
 }
 
-// OwnBlocks checks that the file of size bytes in src is what a Builder of these hashes can
-// have written into it as a document of the format, and returns the lines of each hash, for
+// OwnBlocks checks that a Builder of these hashes could have written the file of size bytes
+// in src as a document of the format. It returns the lines of each hash, for
 // Document.Previous. named is that of the Builder. A file of size 0 has that form; in all
-// others each hash has a line. The error is a *FormError if the file has another form, or
-// else that of reading.
+// others each hash has a line. The error is a *FormError if the file has another form,
+// otherwise that of reading.
 func OwnBlocks(src io.ReaderAt, size int64, f Sums, named bool, hashes ...hash.Algorithm) ([]io.ReadSeeker, error) {
 	lines := newOwnLines(io.NewSectionReader(src, 0, size), f, named, hashes...)
 	var err error

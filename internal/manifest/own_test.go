@@ -57,7 +57,8 @@ func TestOwnIndexAcceptsWhatBuilderWrites(t *testing.T) {
 	}
 }
 
-// digestsLookAlike reports whether untagged lines of one algorithm can be those of the other.
+// digestsLookAlike reports whether untagged lines of one algorithm can be those of the
+// other.
 func digestsLookAlike(a, b hash.Algorithm) bool {
 	return a == b || a.Size() == b.Size() && a.IsHex() && b.IsHex() && !a.NeedsTag() && !b.NeedsTag()
 }
@@ -136,7 +137,7 @@ func TestOwnIndexRefusesEverythingElse(t *testing.T) {
 	}
 	short := hexA[:16]
 	for text, a := range map[string]hash.Algorithm{
-		short + "  a\n":                                     hash.XXH3, // xxhsum takes it for one of XXH64
+		short + "  a\n":                                     hash.XXH3, // xxhsum treats it as a digest of XXH64
 		"XXH3_" + short + "  a\n":                           hash.XXH3,
 		"XXH3 (a) = " + short + "\n":                        hash.XXH64,
 		"XXH64 (a) = " + short + "\n":                       hash.XXH64,
@@ -179,7 +180,7 @@ func TestOwnBlocks(t *testing.T) {
 	md5 := func(path string) string { return "MD5 (" + path + ") = " + hexB[:32] + "\n" }
 	for name, tt := range map[string]struct {
 		block
-		blocks []string // what the file consists of
+		blocks []string // the blocks of the file
 		want   string   // of the error
 	}{
 		"empty":                {plain, nil, ""},
@@ -243,8 +244,9 @@ func FuzzOwn(f *testing.F) {
 	})
 }
 
-// requireRebuilt checks that a Builder writes the text again from what a Reader finds
-// in it, and also if it takes over all of it, if OwnBlocks accepts it.
+// requireRebuilt checks that a Builder writes the text again from the entries that a Reader
+// finds in it. If OwnBlocks accepts the text, a Builder that keeps all its lines must also
+// write it again.
 func requireRebuilt(t *testing.T, text []byte, of block) (accepted bool) {
 	t.Helper()
 	blocks, err := OwnBlocks(bytes.NewReader(text), int64(len(text)), of.format, of.named, of.hashes...)

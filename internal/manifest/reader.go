@@ -10,56 +10,55 @@ import (
 	"github.com/seed65876f4f/sealift/internal/lookup"
 )
 
-// MaxLine is the length of the longest line that is read, in bytes, line feed
-// included: a path of 64 KiB (sixteen times Linux's PATH_MAX) with every byte
-// escaped, and 1 KiB for digest and tag. Windows' longest path, 32,767 UTF-16
-// units, is at most 98,301 bytes of UTF-8 and fits too. Longer lines are
-// malformed; without a limit, a hostile file without a line feed would be
-// read into memory whole.
+// MaxLine is the length of the longest line that is read, in bytes, including the line
+// feed. It allows a path of 64 KiB (sixteen times Linux's PATH_MAX) with every byte
+// escaped, and 1 KiB for digest and tag. Windows' longest path, 32,767 UTF-16 units, is at
+// most 98,301 bytes of UTF-8 and fits too. Longer lines are malformed. Without a limit, a
+// hostile file without a line feed would be read into memory completely.
 const MaxLine = 2*64<<10 + 1<<10
 
-// maxMalformedKept bounds how many line numbers Malformed remembers; enough
-// for a report, and a video file taken for a manifest costs no memory.
+// maxMalformedKept limits the line numbers that Malformed stores. It is enough for a
+// report, and bounds the memory if a video file is read as a manifest.
 const maxMalformedKept = 64
 
 var (
-	// errNothing says that a line is blank or a comment: nothing to check,
-	// and nothing wrong with it.
+	// errNothing means that a line is blank or a comment: it has no entry, but is not
+	// wrong.
 	errNothing = errors.New("manifest: blank line or comment")
 
-	// errMalformed says that a line is no entry.
+	// errMalformed means that a line is not an entry.
 	errMalformed = errors.New("manifest: malformed line")
 )
 
 // Line is one entry of a manifest.
 type Line struct {
-	// Path holds the raw bytes of the name, unescaped; never empty, never
-	// with a NUL, not necessarily UTF-8.
+	// Path has the raw bytes of the name, unescaped. It is never empty, never contains a
+	// NUL, and may not be UTF-8.
 	Path string
 
-	// Digest has at least 16 bytes, or as many as its algorithm has. Which
-	// lengths are right is for the caller to say, who knows the algorithm.
+	// Digest has at least 16 bytes, or the length of its algorithm. The caller, who knows
+	// the algorithm, checks the length.
 	Digest []byte
 
-	// Algorithm is the tag as the line spells it, "SHA256" or "SHA2-256"; empty for an
-	// untagged line. hash.OfTag knows the tags.
+	// Algorithm is the tag in the spelling of the line, "SHA256" or "SHA2-256". It is empty
+	// for an untagged line. hash.OfTag knows the tags.
 	Algorithm string
 
-	// Literal is a second spelling of Path, to be tried where no file has the
-	// first: the name as it stands in a BagIt manifest, whose writer may not
-	// have encoded "%". Empty if there is none.
+	// Literal is a second spelling of Path, used if no file has the first one. It is the
+	// unchanged name in a BagIt manifest, whose writer may not have encoded "%". It is
+	// empty if there is none.
 	Literal string
 
-	// Listed is what an entry of a document lists, such as that of a media hash list, which
-	// has neither Digest nor Algorithm; nil for a line of text.
+	// Listed is the content of a document's entry, such as that of a media hash list, which
+	// has neither Digest nor Algorithm. It is nil for a line of text.
 	Listed *Listed
 }
 
-// Reader reads the entries of a manifest one by one, in constant memory. It is used from
-// one goroutine.
+// Reader reads the entries of a manifest one by one, in constant memory. One goroutine uses
+// it.
 type Reader struct {
 	in        entries
-	number    int    // of the line that was read last
+	number    int    // of the last line that was read
 	err       error  // sticky
 	tag       string // Algorithm of the last tagged line, to be shared by the next
 	malformed int
@@ -67,18 +66,18 @@ type Reader struct {
 }
 
 // NewReader returns a Reader of a manifest in r that any program may have written. The
-// algorithm is that of the untagged lines, "" if only their length tells: then untagged
-// digests of fewer than 128 bits, or in another form than hexadecimal, are no entries. The
-// Reader returns lines of other algorithms as well. It reads ahead, and leaves closing r to
-// the caller.
+// algorithm is that of the untagged lines. If it is "", only their length shows it:
+// untagged digests of fewer than 128 bits, or in another form than hexadecimal, are
+// malformed. The Reader also returns lines of other algorithms. It reads ahead, and does
+// not close r.
 func NewReader(r io.Reader, f Format, a hash.Algorithm) *Reader { return &Reader{in: f.read(r, a)} }
 
-// Next returns the next entry, passing over blank lines and comments, and over
-// malformed lines, which it counts. The last line needs no line feed. Digest
-// is valid until the next call; the strings last.
+// Next returns the next entry. It skips blank lines and comments, and skips and counts
+// malformed lines. The last line needs no line feed. Digest is valid until the next call;
+// the strings stay valid.
 //
-// At the end the error is io.EOF. Any other error is that of the underlying
-// reader; the line it cut short is not returned. Errors are final.
+// At the end the error is io.EOF. Any other error is that of the underlying reader. Next
+// does not return the incomplete line before it. Errors are final.
 func (r *Reader) Next() (Line, error) {
 	f, err := r.scan()
 	if err != nil {
@@ -102,8 +101,8 @@ func (r *Reader) Number() int { return r.number }
 // of the first 64 of them. The slice must not be changed.
 func (r *Reader) Malformed() (count int, lines []int) { return r.malformed, r.kept }
 
-// scan is Next without copies: the fields last until the next call, and their
-// bytes belong to the caller until then. With an error, they tell the place.
+// scan is Next without copies: the fields and their bytes belong to the caller until the
+// next call. With an error, they have the place.
 func (r *Reader) scan() (f fields, err error) {
 	for r.err == nil {
 		f, err = r.in.next()
@@ -123,13 +122,14 @@ func (r *Reader) scan() (f fields, err error) {
 	return f, r.err
 }
 
-// lineParser takes lines apart, without their line feeds. It does not change them.
+// lineParser splits lines, without their line feeds, into their parts. It does not change
+// them.
 type lineParser interface {
 	// parse returns the parts of a line, which point into it or into the parser and last
 	// until the parser is used again. The error is errNothing or errMalformed.
 	parse(line []byte) (fields, error)
 
-	// clone returns a parser with other buffers that reads lines as this one does now.
+	// clone returns a parser with separate buffers that reads lines in the same way.
 	clone() lineParser
 }
 
@@ -141,14 +141,14 @@ type lineReader struct {
 	number int    // of the current line, from 1
 	offset int64  // of the current line's first byte
 	end    int64  // of the current line
-	raw    []byte // the current line with its line feed, as it is in the file
+	raw    []byte // the current line with its line feed, as in the file
 }
 
 func newLineReader(r io.Reader, maxLine int, p lineParser) *lineReader {
 	return &lineReader{src: bufio.NewReaderSize(r, bufferSize(r, maxLine)), max: maxLine, parser: p}
 }
 
-// bufferSize is enough for the longest line of r, and no more than r holds: there
+// bufferSize is enough for the longest line of r, and at most the size of r, because there
 // may be a manifest for every file.
 func bufferSize(r io.Reader, limit int) int {
 	if sized, ok := r.(interface{ Size() int64 }); ok {
@@ -175,10 +175,10 @@ func (*lineReader) parse(p lineParser, line []byte, offset int64) (fields, error
 	return p.parse(line)
 }
 
-// byteOrderMark is that of UTF-8.
+// byteOrderMark is the one of UTF-8.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// again implements entries. The first lines have decided how all are to be read.
+// again implements entries. The first lines have decided the form of all lines.
 func (l *lineReader) again(file *lookup.File) func(offset int64) (fields, error) {
 	p := l.parser.clone()
 	window := file.Window()
@@ -191,7 +191,7 @@ func (l *lineReader) again(file *lookup.File) func(offset int64) (fields, error)
 	}
 }
 
-// readLine moves on to the next line and returns it without its line feed. The error is
+// readLine reads the next line and returns it without its line feed. The error is
 // errMalformed for a line that is too long, io.EOF, or that of reading.
 func (l *lineReader) readLine() ([]byte, error) {
 	line, err := l.src.ReadSlice('\n')

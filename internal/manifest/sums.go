@@ -19,30 +19,28 @@ import (
 //	SHA256(name)= hex      OpenSSL
 //	XXH3_hex  name         xxhsum, and with an asterisk
 //
-// each with leading blanks, a leading backslash that announces an escaped
-// name, hex digits of either case, and one carriage return at the end, as
-// "sha256sum -c" does. A byte order mark of UTF-8 at the start of the file, as editors on
-// Windows leave, is passed over. Tags may be padded, as by "rhash --bsd":
-// "MD5   (name) = hex".
+// each with leading blanks, a leading backslash that announces an escaped name, hex digits
+// of either case, and one carriage return at the end, as "sha256sum -c" does. A byte order
+// mark of UTF-8 at the start of the file, which editors on Windows write, is skipped. Tags
+// may be padded, as by "rhash --bsd": "MD5   (name) = hex".
 //
-// Lines are written as GNU sha256sum 9.0 and later prints them in text mode: if the name
-// holds a backslash, a line feed or a carriage return, the line starts with a backslash
-// and those three become `\\`, `\n` and `\r`; all other bytes stand as they are
-// (coreutils, "md5sum invocation"). A BSD manifest of several hashes has the lines of one
-// hash after those of another. An empty path, or one with a NUL, yields a line that no
-// Reader accepts.
+// Lines have the form of GNU sha256sum 9.0 and later in text mode. If the name contains a
+// backslash, a line feed or a carriage return, the line starts with a backslash and those
+// three become `\\`, `\n` and `\r`. All other bytes are unchanged (coreutils, "md5sum
+// invocation"). A BSD manifest of several hashes has all lines of one hash before those of
+// the next. An empty path, or one with a NUL, yields a line that no Reader accepts.
 var (
 	GNU = Sums{}
 	BSD = Sums{tagged: true}
 )
 
-// Sums is the type of GNU and BSD. A manifest of these formats can be checked for having
-// exactly the form in which it is written, and takes over lines of an earlier one.
+// Sums is the type of GNU and BSD. Only manifests of these formats can be checked for
+// exactly the form that Sealift writes, and keep lines of an earlier manifest.
 type Sums struct {
 	tagged bool // each line is written with its tag
 }
 
-// FileNames implements Format. Files of BSD lines are called like those of GNU's.
+// FileNames implements Format. Files of BSD lines have the same names as those of GNU.
 func (s Sums) FileNames() []FileNames {
 	if s.tagged {
 		return nil
@@ -56,9 +54,9 @@ func (s Sums) FileNames() []FileNames {
 	}
 }
 
-// recognize implements Format. "sha256sum" alone is a program. Of the C4 algorithm there
-// are only C4SUMS, c4sum.txt, NAME.c4, NAME.c4sum and their variants: "c4-report.txt" may
-// be the report about camera 4.
+// recognize implements Format. "sha256sum" without more is a program. The C4 algorithm has
+// only C4SUMS, c4sum.txt, NAME.c4, NAME.c4sum and their variants: "c4-report.txt" may be
+// the report about camera 4.
 func (s Sums) recognize(name string) (a hash.Algorithm, ok bool) {
 	if s.tagged {
 		return "", false
@@ -104,8 +102,9 @@ func (s Sums) write(out *bufio.Writer, d *document) error {
 	return nil
 }
 
-// appendLine appends the line of a path. zero ends it with a NUL byte and leaves the name
-// as it is, as of "sha256sum --zero": neither Reader nor "sha256sum -c" reads that.
+// appendLine appends the line of a path. zero ends the line with a NUL byte and leaves the
+// name unchanged, as "sha256sum --zero" does. Neither Reader nor "sha256sum -c" reads that
+// form.
 func (s Sums) appendLine(dst []byte, a hash.Algorithm, digest, path []byte, zero bool) []byte {
 	escaped := !zero && hasByte(path, '\\', '\n', '\r')
 	if escaped {
@@ -147,10 +146,10 @@ func appendName(dst, path []byte, escaped bool) []byte {
 	return dst
 }
 
-// minHexDigits is the length of the shortest digest that a line may hold which does not
-// say of which algorithm it is: MD5 and XXH128, 128 bits. Anything shorter (CRC, Adler)
-// is no line of ours, and a word such as "added  file" in a text does not become a
-// digest. The 64 bits of XXH64 and XXH3 need a tag, or a file whose name says so.
+// minHexDigits is the length of the shortest digest in a line that does not name its
+// algorithm: MD5 and XXH128, 128 bits. A line with a shorter one (CRC, Adler) is malformed,
+// so a word such as "added  file" in a text is not read as a digest. The 64 bits of XXH64
+// and XXH3 need a tag, or a file whose name gives the algorithm.
 const minHexDigits = 32
 
 // A sumParser parses lines of GNU and BSD.
@@ -163,8 +162,8 @@ type sumParser struct {
 func (p *sumParser) clone() lineParser { return &sumParser{algorithm: p.algorithm, forms: p.forms} }
 
 // parse implements lineParser. The error is errMalformed for an odd number of hex digits or
-// fewer than 32 (unless a tag says that the digest is shorter), an empty name, a NUL or a
-// bare line feed, and an escape other than `\\`, `\n` and `\r`.
+// fewer than 32, unless a tag allows a shorter digest. It is also errMalformed for an empty
+// name, a NUL or a bare line feed, and an escape other than `\\`, `\n` and `\r`.
 func (p *sumParser) parse(line []byte) (fields, error) {
 	line, err := trimLine(bytes.TrimSuffix(line, []byte{'\r'}))
 	if err != nil {
@@ -184,14 +183,14 @@ func (p *sumParser) parse(line []byte) (fields, error) {
 	return f, nil
 }
 
-// split takes the parts of a line apart. The path is still escaped.
+// split splits a line into its parts. The path is still escaped.
 func (p *sumParser) split(line []byte) (f fields, ok bool) {
 	word, rest := cutBlank(line)
 	if p.digest, ok = appendDigest(p.digest[:0], word, p.algorithm); ok && len(rest) > 0 {
 		f.digest = p.digest
 		by := p.forms
 		if !p.algorithm.IsHex() {
-			by = nil // there is no other form of these
+			by = nil // these have no other form
 		}
 		f.path, ok = by.splitUntagged(rest[1:], len(f.digest))
 		return f, ok
@@ -229,9 +228,9 @@ func hasByte(text []byte, wanted ...byte) bool {
 	return false
 }
 
-// appendDigest appends the digest that text is; not ok if it is none of the algorithm,
-// "" for one that is not known. In hexadecimal it may have another length than those
-// of the algorithm, since a line of another kind is not malformed, but not a short one.
+// appendDigest appends the digest in text. ok is false if text is not a digest of the
+// algorithm, which is "" if unknown. In hexadecimal its length may differ from that of the
+// algorithm, because a line of another kind is not malformed. But it must not be short.
 func appendDigest(dst, text []byte, a hash.Algorithm) (_ []byte, ok bool) {
 	if a.IsHex() && len(text) < minHexDigits && (!a.Known() || len(text) != 2*a.Size()) {
 		return dst, false
@@ -239,8 +238,8 @@ func appendDigest(dst, text []byte, a hash.Algorithm) (_ []byte, ok bool) {
 	return a.AppendDigest(dst, text)
 }
 
-// splitPrefixed takes "XXH3_hex" apart, for the algorithms whose untagged digests
-// would be taken for those of others.
+// splitPrefixed splits "XXH3_hex". It is for the algorithms whose untagged digests would be
+// read as those of others.
 func (p *sumParser) splitPrefixed(word []byte) (tag, digest []byte, ok bool) {
 	tag, digits, _ := bytes.Cut(word, []byte{'_'})
 	a := hash.OfTag(tag)
@@ -251,8 +250,8 @@ func (p *sumParser) splitPrefixed(word []byte) (tag, digest []byte, ok bool) {
 	return tag, p.digest, ok && len(p.digest) == a.Size()
 }
 
-// splitTagged takes "TAG (name) = hex" or "TAG(name)= hex" apart. The name
-// ends at the last parenthesis, since a digest holds none.
+// splitTagged splits "TAG (name) = hex" or "TAG(name)= hex". The name ends at the last
+// parenthesis, because a digest contains none.
 func splitTagged(line []byte) (tag, name, digits []byte, ok bool) {
 	n := tagLength(line)
 	tag, rest := line[:n], bytes.TrimLeft(line[n:], " ")
@@ -280,7 +279,7 @@ func tagLength(line []byte) int {
 	return len(line)
 }
 
-// appendUnescaped undoes the escapes of appendName; not ok on any other.
+// appendUnescaped decodes the escapes of appendName; ok is false for any other escape.
 func appendUnescaped(dst, name []byte) (_ []byte, ok bool) {
 	for i := 0; i < len(name); i++ {
 		c := name[i]
@@ -303,12 +302,12 @@ func appendUnescaped(dst, name []byte) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// A form is how many characters stand between digest and name. By the rule of GNU, the
-// first untagged line decides whether all have one space or two characters before the
-// name, and the two are never mixed. It is one space if the name is a single character or
-// starts with neither a space nor an asterisk. In such a file, more blanks and the
-// asterisk are part of the name; in the other, lines with one space are malformed. A file
-// whose name starts with a space thus does not pass for another.
+// A form is the number of characters between digest and name. By the rule of GNU, the first
+// untagged line decides whether all have one space or two characters before the name; a
+// file never mixes them. It is one space if the name is a single character or starts with
+// neither a space nor an asterisk. In a file with one space, more blanks and the asterisk
+// belong to the name. In the other form, lines with one space are malformed. So a file
+// whose name starts with a space cannot pass for another.
 type form uint8
 
 const (
@@ -317,19 +316,19 @@ const (
 	formTwoCharacters
 )
 
-// maxKnownDigest is the length of the longest digest of an algorithm that is
-// known, SHA-512, in bytes.
+// maxKnownDigest is the length, in bytes, of the longest digest of all known algorithms,
+// SHA-512.
 const maxKnownDigest = 64
 
-// forms holds the form of the untagged lines of a file by the length of their
-// digests; all that are longer than the known ones share the last. Digests of each length
-// have a first line of their own, because those of other lengths are no lines to sha256sum.
+// forms has the form of the untagged lines of a file for each length of their digests. All
+// lengths above the known ones share the last form. Each length has a separate first line,
+// because sha256sum ignores lines of other lengths.
 type forms [maxKnownDigest + 2]form
 
-// splitUntagged takes apart what is behind the digest, of digestSize bytes, and the
-// blank after it: a second character and the name, or the name where that is the
-// form of the file. Further blanks are part of the name. A tab may stand for the
-// first blank, as it may for GNU. Without forms, there are always two characters.
+// splitUntagged splits the part of the line after the digest, of digestSize bytes, and the
+// blank. That part is a second character and the name, or only the name if the file has
+// that form. Further blanks belong to the name. The first blank may be a tab, as for GNU.
+// Without forms, there are always two characters.
 func (s *forms) splitUntagged(rest []byte, digestSize int) (name []byte, ok bool) {
 	if len(rest) == 0 {
 		return nil, false

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// DefaultMemory is how much a Builder keeps in memory before it spills,
-	// in bytes: about 120,000 files with paths of 80 bytes, so that most
-	// trees never touch a temporary file.
+	// DefaultMemory is the memory of a Builder before it spills, in bytes. It is enough for
+	// about 120,000 files with paths of 80 bytes, so most trees need no temporary file.
 	DefaultMemory = 16 << 20
 
 	// ioBuffer is the size of the buffers before the spill and the result,
@@ -24,26 +23,26 @@ const (
 )
 
 // Spill is the temporary file of a Builder, which writes it from its beginning. Close must
-// remove it.
+// remove the file.
 type Spill interface {
 	io.Writer
 	io.ReaderAt
 	io.Closer
 }
 
-// Builder collects the entries of manifests in any order and writes them sorted
-// by the raw bytes of the unescaped path, in memory that does not depend on
-// their number. It is used from one goroutine.
+// Builder collects the entries of manifests in any order and writes them sorted by the raw
+// bytes of the unescaped path. Its memory does not depend on their number. One goroutine
+// uses it.
 //
-// About each path the last Put or Drop counts. Where there is none, Write can keep
-// the line of a previous manifest.
+// For each path, the last Put or Drop counts. If there is none, Write can keep the line of
+// a previous manifest.
 //
-// An error of the spill is returned by the call that meets it and by all later
-// ones: a manifest that lost records must not be written.
+// An error of the spill is returned by the call that causes it and by all later ones,
+// because a manifest that lost records must not be written.
 type Builder struct {
-	// Named says that paths are spelled as users name files: "./a" and "/b" are valid
-	// and "-" is standard input. Otherwise paths are those of a tree, and the file "-"
-	// is written as "./-". It is set before the first Put.
+	// Named means that paths are spelled as users name files: "./a" and "/b" are valid and
+	// "-" is standard input. Otherwise paths are those of a tree, and the file "-" is
+	// written as "./-". The caller sets it before the first Put.
 	Named bool
 
 	hashes     []hash.Algorithm
@@ -59,12 +58,12 @@ type Builder struct {
 	spilled int64 // bytes
 	runs    []run
 	out     *bufio.Writer // to spill
-	reading bool          // Write or Each is at work
+	reading bool          // Write or Each is running
 	err     error         // sticky
 }
 
-// run is a sorted sequence of records in the spill, from start up to end,
-// with at most one record for each path. Later runs hold later records.
+// run is a sorted sequence of records in the spill, from start up to end, with at most one
+// record for each path. Later runs have later records.
 type run struct{ start, end int64 }
 
 var (
@@ -72,17 +71,17 @@ var (
 	errReading = errors.New("manifest: builder is used by what its own method calls")
 )
 
-// NewBuilder returns an empty Builder for entries with digests of the hashes. When
-// its records exceed memoryLimit bytes they are sorted and written to a file
-// from newSpill, which is called at most once, and not for small trees. A
-// memoryLimit of 0 means DefaultMemory. Writing takes up to about 2 MiB more, and
-// 4 KiB for each run beyond 512. The caller must Close the Builder.
+// NewBuilder returns an empty Builder for entries with digests of the hashes. When its
+// records exceed memoryLimit bytes, it sorts them and writes them to a file from newSpill.
+// It calls newSpill at most once, and never for small trees. A memoryLimit of 0 means
+// DefaultMemory. Writing needs up to about 2 MiB more, and 4 KiB for each run beyond 512.
+// The caller must Close the Builder.
 func NewBuilder(hashes []hash.Algorithm, newSpill func() (Spill, error), memoryLimit int) *Builder {
 	if memoryLimit <= 0 {
 		memoryLimit = DefaultMemory
 	}
-	// Offsets get an eighth; records are longer than 32 bytes, so that the
-	// arena is full first in all but odd cases.
+	// Offsets get an eighth. Records are longer than 32 bytes, so the arena is usually full
+	// first.
 	b := &Builder{
 		hashes:     hashes,
 		restSize:   fixedRest,
@@ -96,8 +95,8 @@ func NewBuilder(hashes []hash.Algorithm, newSpill func() (Spill, error), memoryL
 	return b
 }
 
-// Put states what is to be listed. The error is that of the spill, or says that the path
-// is empty, holds a NUL or is longer than 512 MiB, or that a digest has the wrong length.
+// Put adds an entry. The error is that of the spill. It is also an error if the path is
+// empty, contains a NUL or is longer than 512 MiB, or if a digest has the wrong length.
 func (b *Builder) Put(e Entry) error {
 	if len(e.Digests) != len(b.hashes) {
 		return fmt.Errorf("manifest: %d digests, want %d", len(e.Digests), len(b.hashes))
@@ -113,8 +112,8 @@ func (b *Builder) Put(e Entry) error {
 	return b.add(put, e)
 }
 
-// Drop states that path gets no line, whatever a previous manifest says. A
-// later Put of the same path overrides it. The error is that of the spill.
+// Drop removes path from the manifest, also if a previous manifest lists it. A later Put of
+// the same path overrides it. The error is that of the spill.
 func (b *Builder) Drop(path string) error {
 	if len(path) > maxPath {
 		return nil
@@ -122,36 +121,35 @@ func (b *Builder) Drop(path string) error {
 	return b.add(drop, Entry{Path: path})
 }
 
-// Document says what Write writes. The functions may be nil, are called in the order of
-// the paths, and must not call methods of the Builder.
+// Document says what Write writes. The functions may be nil. Write calls them in the order
+// of the paths, and they must not call methods of the Builder.
 type Document struct {
 	Format Format           // nil: the usual one of the first hash
 	Hashes []hash.Algorithm // some of the Builder's; nil: all
 	Zero   bool             // for Sums: end lines with NUL bytes and do not escape names
 	Prefix string           // precedes each path of the Builder; only without Previous
 
-	// Previous has, for each hash, its lines of a manifest in the form in which Sums are
-	// written, which BuildOwnIndex or OwnBlocks has checked; nil if there are none.
+	// Previous has, for each hash, its lines of a previous manifest in the form of Sums,
+	// checked by BuildOwnIndex or OwnBlocks. It is nil if there are none.
 	Previous []io.ReadSeeker
-	// Keep is asked about each line of Previous for a path that no Put or Drop names.
-	// It returns the digest to write, nil to drop the line. Without it all are kept.
+	// Keep is called for each line of Previous whose path has no Put or Drop. It returns
+	// the digest to write, or nil to drop the line. If it is nil, all lines are kept.
 	Keep func(path string, digest []byte) ([]byte, error)
-	// Omit reports the paths that get no line, whatever the records say.
+	// Omit reports whether a path gets no line, whatever the records contain.
 	Omit func(path string) bool
 }
 
-// Counts is what Write has done.
+// Counts has the numbers of a Write.
 type Counts struct {
 	Lines   int // written
-	Dropped int // lines of the previous manifest for paths that have none any more, those omitted aside
+	Dropped int // lines of the previous manifest whose paths have none now, without omitted ones
 }
 
 // Write writes a manifest, sorted. Write may be called again, also after further Puts.
 //
-// A file named "-" at the root is written as "./-", because "sha256sum -c"
-// takes "-" for its standard input. The error is that of w, of the spill, of reading
-// the previous manifest, or of the document's functions; what was written by then is no
-// manifest.
+// A file named "-" at the root is written as "./-", because "sha256sum -c" reads "-" as its
+// standard input. The error is that of w, of the spill, of reading the previous manifest,
+// or of the document's functions. After an error, the output is incomplete.
 func (b *Builder) Write(w io.Writer, doc Document) (Counts, error) {
 	d := &document{Document: doc, builder: b}
 	if d.Hashes == nil {
@@ -167,7 +165,7 @@ func (b *Builder) Write(w io.Writer, doc Document) (Counts, error) {
 	return d.counts, out.Flush()
 }
 
-// document is what a Format writes.
+// document is the content that a Format writes.
 type document struct {
 	Document
 	builder *Builder
@@ -175,8 +173,8 @@ type document struct {
 }
 
 // each calls yield for the entries, sorted by the raw bytes of their paths: those of the
-// Builder, and those of Previous for hash i that are kept. So everything below a directory
-// is together. It may be called again. The digests are valid during the call of yield.
+// Builder, and those of Previous for hash i that are kept. So the entries below a directory
+// are consecutive. It may be called again. The digests are valid during the call of yield.
 func (d *document) each(i int, yield func(Entry) error) error {
 	var before previousLines
 	if i < len(d.Previous) && d.Previous[i] != nil {
@@ -247,7 +245,7 @@ func (d *document) drop(path string) {
 	}
 }
 
-// listedName is how a line names path: see Write about "-".
+// listedName returns the name of path in a line: see Write about "-".
 func listedName[P string | []byte](path P, named bool) P {
 	if len(path) == 1 && path[0] == '-' && !named {
 		return P("./-")
@@ -255,7 +253,8 @@ func listedName[P string | []byte](path P, named bool) P {
 	return path
 }
 
-// pathOf is the path that a line or a caller names: the opposite of listedName.
+// pathOf returns the path for the name in a line or from a caller: the opposite of
+// listedName.
 func pathOf[P string | []byte](name P, named bool) P {
 	if len(name) == 3 && string(name) == "./-" && !named {
 		return name[2:]
@@ -265,7 +264,7 @@ func pathOf[P string | []byte](name P, named bool) P {
 
 // previousLines reads a previous manifest one line ahead.
 type previousLines struct {
-	in           *ownLines // nil without one
+	in           *ownLines // nil without a previous manifest
 	ok           bool      // path and digest are those of a line
 	path, digest []byte
 }
@@ -289,12 +288,12 @@ func (p *previousLines) next() error {
 	return nil
 }
 
-// Each calls yield for the entries that have a Put, in the order of Write and at the same cost. The
-// digests are valid during the call. Each may be called before further Puts, Drops
-// and Writes, but yield must not call methods of the Builder: they fail, and so
-// does everything after them.
+// Each calls yield for the entries that have a Put, in the order of Write and in the same
+// time. The digests are valid during the call. Each may be called before further Puts,
+// Drops and Writes. But yield must not call methods of the Builder: they fail, and so do
+// all later calls.
 //
-// The error is the first one of yield, as it is, or that of the spill.
+// The error is the first one of yield, unchanged, or that of the spill.
 func (b *Builder) Each(yield func(Entry) error) error {
 	return b.each(func(rec record) error {
 		if rec.kind != put {
@@ -332,14 +331,14 @@ func (b *Builder) each(yield func(record) error) error {
 		if err := yield(rec); err != nil {
 			return err
 		}
-		if b.err != nil { // yield has called a method; what is being read is gone
+		if b.err != nil { // yield has called a method and changed the data
 			return b.err
 		}
 	}
 }
 
-// Close closes the spill and returns the error of that. The Builder is of no
-// further use; closing it again does nothing.
+// Close closes the spill and returns its error. The Builder cannot be used afterwards;
+// closing it again has no effect.
 func (b *Builder) Close() error {
 	spill := b.spill
 	b.spill, b.arena, b.offsets, b.runs, b.out = nil, nil, nil, nil, nil

@@ -70,7 +70,7 @@ func TestBuilderOverrides(t *testing.T) {
 		{"drop of the file -", []step{put("-", hexA), drop("./-")}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, limit := range []int{0, 1} { // all in memory; each record a run
+			for _, limit := range []int{0, 1} { // all in memory; each record in a separate run
 				made := 0
 				b := newBuilder(hash.SHA256, fileSpill(t, &made), limit)
 				for _, s := range tt.steps {
@@ -116,8 +116,8 @@ func TestBuilderRefuses(t *testing.T) {
 	require.Equal(t, listing("a A"), written(t, b, Document{}))
 }
 
-// TestBuilderAgainstMap does random work with builders of all sizes and with
-// a map, and writes in between.
+// TestBuilderAgainstMap makes random calls of builders of all sizes and of a map, and
+// writes in between.
 func TestBuilderAgainstMap(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -158,7 +158,7 @@ func TestBuilderAgainstMap(t *testing.T) {
 	}
 }
 
-// memSpill is a temporary file in memory that breaks at an operation.
+// memSpill is a temporary file in memory that fails at one operation.
 type memSpill struct {
 	data   []byte
 	ops    int // done so far
@@ -192,7 +192,7 @@ func (s *memSpill) ReadAt(p []byte, off int64) (int, error) {
 
 func (s *memSpill) Close() error { s.closed++; return s.op() }
 
-// TestBuilderReportsEverySpillError fails each operation of a run in turn.
+// TestBuilderReportsEverySpillError fails each operation of a run, one after the other.
 func TestBuilderReportsEverySpillError(t *testing.T) {
 	digest := digestOf(t, hexA)
 	work := func(s *memSpill) (outs []string, err error) {
@@ -262,7 +262,7 @@ func TestBuilderSpillCutShort(t *testing.T) {
 	}
 }
 
-// failingWriter takes n bytes.
+// failingWriter accepts n bytes.
 type failingWriter struct{ n int }
 
 func (w *failingWriter) Write(p []byte) (int, error) {
@@ -286,7 +286,7 @@ func TestBuilderReportsWriteErrors(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestBuilderGivesUpAnOversizedArena(t *testing.T) {
+func TestBuilderReleasesAnOversizedArena(t *testing.T) {
 	made := 0
 	b := newBuilder(hash.SHA256, fileSpill(t, &made), 64<<10)
 	long := strings.Repeat("n", 1<<20)
@@ -308,7 +308,7 @@ func TestBuilderClosed(t *testing.T) {
 	require.ErrorIs(t, err, errClosed)
 }
 
-// liveHeap returns the bytes in use by what can be reached.
+// liveHeap returns the number of reachable bytes.
 func liveHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

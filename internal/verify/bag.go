@@ -188,7 +188,7 @@ func (r *run) checkBag(ctx context.Context, t *tree) {
 func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
 	p := &part{from: &source{tree: t}, expectation: expectation{path: name}, verdict: verdict, err: err}
 	if r.account(p) {
-		r.tell(p)
+		r.reportPart(p)
 	}
 }
 

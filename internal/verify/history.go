@@ -94,7 +94,7 @@ func (r *run) findDirectories(t *tree) {
 				p.verdict, p.err = Unreadable, err
 			}
 			if r.account(p) {
-				r.tell(p)
+				r.reportPart(p)
 			}
 			return nil
 		})
@@ -102,7 +102,7 @@ func (r *run) findDirectories(t *tree) {
 		if err != nil {
 			p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: err}
 			r.account(p)
-			r.tell(p)
+			r.reportPart(p)
 		}
 	}
 }

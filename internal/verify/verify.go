@@ -282,9 +282,9 @@ func (r *run) take(j *job, order *order) {
 	r.deliverFile(j)
 	j.each(func(p *part) {
 		if p.silent || !r.account(p) {
-			order.done(p.number, nil, r.tell)
+			order.done(p.number, nil, r.reportPart)
 		} else {
-			order.done(p.number, p, r.tell)
+			order.done(p.number, p, r.reportPart)
 		}
 	})
 }
@@ -310,7 +310,8 @@ func (r *run) deliverFile(j *job) {
 	}
 }
 
-func (r *run) tell(p *part) {
+// reportPart reports the result of a part.
+func (r *run) reportPart(p *part) {
 	r.report(Result{
 		Verdict: p.verdict, Dir: p.from.tree.given, Manifest: p.from.shown,
 		Path: p.path, Algorithm: p.algorithm, Err: p.err,
@@ -352,7 +353,7 @@ func (r *run) findIgnored() {
 			if s.ignored > 0 && s.ignored == s.lines {
 				p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: errors.New("no file of it was verified")}
 				r.account(p)
-				r.tell(p)
+				r.reportPart(p)
 			}
 		}
 	}
