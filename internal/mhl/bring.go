@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// ErrDiverged says that neither of two chains extends the other.
+// ErrDiverged means that neither of two chains extends the other.
 var ErrDiverged = errors.New("the histories of source and destination have diverged: neither chain extends the other")
 
 // extends reports whether a chain begins with all links of another one.
@@ -111,7 +111,7 @@ func bringLink(source, folder *fsys.Dir, chain []Link, l Link, durable bool) err
 	return err
 }
 
-// bringReadme copies README.txt, which belongs to no generation.
+// bringReadme copies README.txt, which no generation lists.
 func bringReadme(source, folder *fsys.Dir, durable bool) error {
 	const readme = "README.txt"
 	f, info, err := source.OpenRegular(readme)
@@ -125,7 +125,7 @@ func bringReadme(source, folder *fsys.Dir, durable bool) error {
 	})
 }
 
-// Settle completes what an interrupted run has left of the tree's histories.
+// Settle completes the changes of an interrupted run to the tree's histories.
 func (t *Tree) Settle(durable bool) error {
 	finder := fsys.NewFinder(t.root, 4)
 	defer finder.Close()

@@ -17,7 +17,7 @@ const chainNamespace = "urn:ASC:MHL:DIRECTORY:v2.0"
 // maxLinks is how many generations a chain may have.
 const maxLinks = 100_000
 
-// Link is what a chain says about one generation.
+// Link is the information of a chain about one generation.
 type Link struct {
 	Name string // of the file beside the chain
 	C4   []byte

@@ -39,11 +39,11 @@ type Order struct {
 
 	Renamed map[string]Renamed // what Renames has found, or nil
 
-	// Report gets what the entries are when they are compared with the history; nil for
-	// nobody. Paths of directories end in a slash.
+	// Report gets the findings when the entries are compared with the history; may be nil.
+	// Paths of directories end in a slash.
 	Report func(path string, finding Finding)
 
-	Durable  bool // what is written is synced
+	Durable  bool // files are synced
 	NewSpill func() (manifest.Spill, error)
 }
 

@@ -89,8 +89,8 @@ func (l *digestList) moveToSpill() error {
 	return nil
 }
 
-// close writes the digests to h in ascending order, and removes the list from its pool.
-// It is called for the list that was made last.
+// close writes the digests to h in ascending order, and removes the list from its pool. The
+// caller closes the newest list first.
 func (l *digestList) close(h hash.Hash) error {
 	p := l.pool
 	p.lists = p.lists[:len(p.lists)-1]

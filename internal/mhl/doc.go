@@ -9,8 +9,9 @@
 //	             │
 //	results of a run, sorted ──▶ Tree.Write: one pass writes a generation for each history
 //
-// Generations may be hostile. They are read as a stream, through safexml, and all that is
-// kept of them is sorted externally, so that memory does not grow with their number or size.
+// Generations may be hostile. The package reads them as a stream, through safexml, and
+// sorts the content that it keeps externally. So memory does not grow with their number or
+// size.
 //
 // The specification is at https://github.com/ascmitc/mhl-specification, the schema and the
 // reference implementation, ascmhl, at https://github.com/ascmitc/mhl.

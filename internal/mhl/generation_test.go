@@ -61,7 +61,7 @@ func TestReadGeneration(t *testing.T) {
 	require.Equal(t, Listed{Path: "Clips", IsDir: true}, listed[1])
 }
 
-// What is no generation is refused with the number of a line.
+// A document that is not a generation is refused with the number of a line.
 func TestReadNoGeneration(t *testing.T) {
 	hashes := func(entry string) string {
 		return `<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><hashes>` + entry + `</hashes></hashlist>`

@@ -24,7 +24,7 @@ type History struct {
 	renames map[string]string // paths of earlier generations that have another name in later ones
 }
 
-// ChainError says that the files of a history are not those that its chain lists.
+// ChainError means that the files of a history are not those that its chain lists.
 type ChainError struct {
 	Path string // of the file, or of the directory ascmhl
 	Err  error

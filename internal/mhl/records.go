@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// Record is what the histories of a tree say about one path.
+// Record is the information of a tree's histories about one path.
 type Record struct {
 	Path  string // relative to the tree
 	IsDir bool

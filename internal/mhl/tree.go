@@ -58,7 +58,7 @@ func (t *Tree) load(dir *fsys.Dir, path string) error {
 	return err
 }
 
-// Close removes the temporaries.
+// Close removes the temporary files.
 func (t *Tree) Close() error { return t.records.close() }
 
 // Histories returns the histories, sorted by path. The slice must not be changed.

@@ -10,14 +10,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/journal"
 )
 
-// Attempt says where the log of an attempt at a shard is. Such a log is not at the destination:
-// many attempts copy to one destination at the same time, without locks.
+// Attempt describes the log of an attempt at a shard. The log is not at the destination,
+// because many attempts copy to one destination at the same time, without locks.
 type Attempt struct {
-	Dir    *fsys.Dir // holds the log; it is not taken over
+	Dir    *fsys.Dir // contains the log; the caller closes it
 	Name   string    // of the log in it
 	TempID string    // in the names of temporaries at the destination
-	// Earlier are the attempts before, the first one first. All of them are fenced off: they
-	// give no name any more to what they have written.
+	// Earlier has the attempts before, the first one first. All of them are fenced off:
+	// they commit no more files.
 	Earlier []EarlierAttempt
 }
 
@@ -25,11 +25,12 @@ type Attempt struct {
 type EarlierAttempt struct {
 	Dir    *fsys.Dir // nil if it does not exist any more
 	TempID string
-	Ended  bool // its process writes nothing more
+	Ended  bool // its process writes no more
 }
 
-// OpenAttempt is OpenLog for an attempt: it begins a log that continues those of the attempts
-// before. The destination has to have the mark of a plan. The caller must Close log and journal.
+// OpenAttempt is OpenLog for an attempt. It begins a log that continues those of the
+// earlier attempts. The destination must have the mark of a plan. The caller must Close log
+// and journal.
 func OpenAttempt(root *fsys.Dir, a Attempt, o Options) (*Journal, *Log, error) {
 	dir, err := a.Dir.OpenDir(".")
 	if err != nil {
@@ -54,8 +55,8 @@ func OpenAttempt(root *fsys.Dir, a Attempt, o Options) (*Journal, *Log, error) {
 	return j, l, nil
 }
 
-// openClock makes a file at the destination that shows the time there. The log of an attempt
-// may be on another file system, with another clock.
+// openClock creates a file at the destination that shows the time there. The log of an
+// attempt may be on another file system with another clock.
 func (l *Log) openClock() error {
 	dir, err := l.journal.root.OpenDir(JournalName(""))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,8 +74,8 @@ func (l *Log) openClock() error {
 	return err
 }
 
-// now returns the time at the destination. A file that was changed there before has no later
-// change time.
+// now returns the time at the destination. A file there that was changed earlier has no
+// later change time.
 func (l *Log) now() (fsys.Time, error) {
 	file := l.mu.file
 	if l.clock != nil {
@@ -87,11 +88,11 @@ func (l *Log) now() (fsys.Time, error) {
 	return info.Mtime, err
 }
 
-// readEarlier reads the logs of the attempts before. The last one that is good contains what
-// those before it have recorded.
+// readEarlier reads the logs of the earlier attempts. The last valid one contains the
+// records of those before it.
 func (l *Log) readEarlier(earlier []EarlierAttempt) error {
 	quiet := true               // this attempt and all later ones have ended
-	unused := map[string]bool{} // ids of temporaries that no other process writes to any more
+	unused := map[string]bool{} // ids of temporaries that no process writes to
 	for i := len(earlier) - 1; i >= 0; i-- {
 		e := earlier[i]
 		l.ids[e.TempID] = true
@@ -101,7 +102,7 @@ func (l *Log) readEarlier(earlier []EarlierAttempt) error {
 			continue
 		}
 		file, log, err := readLog(e.Dir, l.name)
-		if errors.Is(err, fs.ErrNotExist) { // it was killed before it copied anything
+		if errors.Is(err, fs.ErrNotExist) { // the attempt was killed before it copied a file
 			continue
 		}
 		if err != nil {
@@ -129,7 +130,7 @@ func (l *Log) readEarlier(earlier []EarlierAttempt) error {
 	return nil
 }
 
-// beginAttempt begins the log with what earlier attempts have recorded, and syncs it.
+// beginAttempt begins the log with the records of earlier attempts, and syncs it.
 func (l *Log) beginAttempt(id string) error {
 	var err error
 	if l.known == nil {
@@ -148,7 +149,7 @@ func (l *Log) beginAttempt(id string) error {
 	return errors.Join(l.mu.file.Sync(), l.journal.dir.Sync())
 }
 
-// copyLog begins a log with the good part of the one that was read.
+// copyLog begins a log with the valid part of the one that was read.
 func (l *Log) copyLog() error {
 	to := &appender{}
 	err := l.place(func(fresh *appender) error {

@@ -17,10 +17,10 @@ const certifiedName = "settled"
 // maxCertificate is the size of the longest certificate, in bytes: some thousand logs.
 const maxCertificate = 1 << 20
 
-// Certify records, in a run that completes while logs of other copies stay, which logs
-// these are and which manifests the run has written: digests has the SHA-256 of each one,
-// in the order of the hashes. The run has judged the files that those manifests list. So
-// as long as neither logs nor manifests change, no unfinished copy can have left one of
+// Certify is for a run that completes while logs of other copies stay. It records these
+// logs and the manifests that the run has written. digests has the SHA-256 of each
+// manifest, in the order of the hashes. The run has judged the files that those manifests
+// list. So while neither logs nor manifests change, no unfinished copy can have left one of
 // these files incomplete.
 func (l *Log) Certify(digests []string) error {
 	if len(l.journal.foreign) == 0 || len(digests) != len(l.opts.Hashes) || len(digests) == 0 {
@@ -46,8 +46,8 @@ func (l *Log) Certify(digests []string) error {
 	return p.CommitReplacing(certifiedName)
 }
 
-// readCertified compares the certificate with the logs and manifests that are there now.
-// If there is a log of this source, that copy was interrupted later.
+// readCertified compares the certificate with the current logs and manifests. If this
+// source has a log, its copy was interrupted later.
 func (l *Log) readCertified() error {
 	f, info, err := l.journal.dir.OpenRegular(certifiedName)
 	var other *fsys.KindError

@@ -8,20 +8,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// When a checkpoint is due. An interruption may cost only a small part of the work: of the
-// time, between the first two limits, and of the bytes, between the other two. And syncing
-// the log must remain a small part of the work.
+// Limits for the time of a checkpoint. An interruption may cost only a small part of the
+// work: of the time, between the first two limits, and of the bytes, between the other two.
+// And syncing the log must remain a small part of the work.
 const (
 	leastInterval = 250 * time.Millisecond
 	mostInterval  = 3 * time.Second
 	leastVolume   = 16 << 20               // bytes
 	mostVolume    = 256 << 20              // bytes
-	partLost      = 32                     // one part in so many may be lost
-	syncShare     = 50                     // one part of the time in so many may be spent on syncing the log
+	partLost      = 32                     // at most 1/partLost may be lost
+	syncShare     = 50                     // at most 1/syncShare of the time may be spent on syncing the log
 	syncFree      = 300 * time.Millisecond // in addition, at the beginning
 )
 
-// Due reports whether a checkpoint now would cover enough.
+// Due reports whether a checkpoint now would cover enough work.
 func (l *Log) Due(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,13 +50,13 @@ func (l *Log) Due(now time.Time) bool {
 	return l.mu.bytes+parts >= min(max((l.mu.total+parts)/partLost, leastVolume), mostVolume)
 }
 
-// Group is what one checkpoint covers.
+// Group has the files that one checkpoint covers.
 type Group struct {
 	Files int64             // added since the last checkpoint
 	Dirs  map[string]string // directories with a name that was not synced yet → a path in each
-	parts []part            // of large files
+	parts []part            // the parts of large files
 
-	upto int64     // records that begin before this offset of the log are covered
+	upto int64     // the group covers records that begin before this offset of the log
 	at   fsys.Time // when the group was closed, on the destination's clock
 }
 
@@ -64,7 +64,7 @@ type Group struct {
 type part struct {
 	*InFlight
 	now    *progress // guarded by the log's mu
-	from   int64     // bytes that are on the device already
+	from   int64     // bytes that are already on the device
 	off    int64     // the end of the part
 	states [][]byte
 }
@@ -72,8 +72,8 @@ type part struct {
 // Empty reports whether the group has neither files nor parts of them.
 func (g *Group) Empty() bool { return g.Files == 0 && len(g.parts) == 0 }
 
-// SyncParts syncs the large files. flushed says that the caller has flushed the file
-// systems where that is reliable: files on these need nothing more.
+// SyncParts syncs the large files. flushed is true if the caller has flushed the file
+// systems that support it. Files on these need no sync.
 func (g *Group) SyncParts(flushed bool) error {
 	for _, p := range g.parts {
 		if flushed && !p.Separately {
@@ -86,9 +86,9 @@ func (g *Group) SyncParts(flushed bool) error {
 	return nil
 }
 
-// Checkpoint closes the group of what was added so far, lets flush make it durable, and then
-// records that it is on the device. If flush fails, nothing is recorded, and the error is
-// that of flush. An error of the log makes the log fail.
+// Checkpoint closes the group of the files added so far, lets flush make it durable, and
+// then records that it is on the device. If flush fails, nothing is recorded, and the error
+// is that of flush. If writing the log fails, the log has failed.
 func (l *Log) Checkpoint(flush func(*Group) error) error {
 	return l.checkpoint(flush, (*fsys.Pending).Sync)
 }
@@ -124,7 +124,7 @@ func (l *Log) checkpoint(flush func(*Group) error, syncLog func(*fsys.Pending) e
 }
 
 // closeGroup returns the group of a checkpoint: the files added since the last one, and the
-// parts of large files that were written since.
+// parts of large files that were written since then.
 func (l *Log) closeGroup() *Group {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,8 +133,8 @@ func (l *Log) closeGroup() *Group {
 	if !l.active() {
 		return g
 	}
-	// The time of the log's last change is that of the destination's clock, and not
-	// before the changes of the files that its records list.
+	// The time of the log's last change is on the destination's clock. It is not before the
+	// changes of the files that the log's records list.
 	err := l.mu.w.Flush()
 	var now fsys.Time
 	if err == nil {
@@ -156,7 +156,7 @@ func (l *Log) closeGroup() *Group {
 }
 
 // record writes that the group is on the device. It returns the log, which is not synced
-// yet; nil if nothing is recorded any more.
+// yet, or nil if recording has ended.
 func (l *Log) record(g *Group) (*fsys.Pending, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

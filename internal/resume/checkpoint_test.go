@@ -17,7 +17,7 @@ import (
 
 var errTest = errors.New("no checkpoint")
 
-// A checkpoint covers the files that were noted before it, if it took place.
+// A successful checkpoint covers the files that were added before it.
 func TestCheckpointCoversWhatWasNotedBefore(t *testing.T) {
 	root := openRoot(t, nil)
 	j, l, _ := open(t, root, tested)
@@ -54,7 +54,8 @@ func TestCheckpointCoversWhatWasNotedBefore(t *testing.T) {
 	require.False(t, listed)
 }
 
-// A log that cannot be synced fails. It says so once, and records nothing more.
+// If the log cannot be synced, it fails. It returns the error once, and records nothing
+// more.
 func TestAFailedLogIsReportedOnce(t *testing.T) {
 	var fails atomic.Bool
 	root := openRoot(t, faultfs.New(func(op fsys.Op, _ string) error {
@@ -80,7 +81,7 @@ func TestAFailedLogIsReportedOnce(t *testing.T) {
 	}))
 }
 
-// Without Durable, nothing is recorded.
+// Without Durable, the log records nothing.
 func TestNothingIsRecordedThatIsNotDurable(t *testing.T) {
 	o := tested
 	o.Durable = false
@@ -98,7 +99,7 @@ func TestNothingIsRecordedThatIsNotDurable(t *testing.T) {
 func TestDue(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		after time.Duration // of the last checkpoint, which was after an hour
+		after time.Duration // since the last checkpoint, which was after an hour
 		bytes int64
 		want  bool
 	}{
@@ -117,7 +118,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// large returns a large file that is being written to file, and has come to off.
+// large returns a large file that is being written to file, with off bytes written.
 func large(file *fsys.Pending, off *atomic.Int64) LargeFile {
 	return LargeFile{
 		Path: "large", Source: fsys.Info{Size: 2 * LeastPartial}, File: file,
@@ -125,8 +126,8 @@ func large(file *fsys.Pending, off *atomic.Int64) LargeFile {
 	}
 }
 
-// A checkpoint that has flushed file systems still syncs the large files that no flush
-// covers.
+// A checkpoint that has flushed file systems still syncs the large files that the flush
+// does not cover.
 func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
 	var synced int
 	root := openRoot(t, faultfs.New(func(op fsys.Op, _ string) error {
@@ -157,8 +158,8 @@ func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
 	}))
 }
 
-// Note never waits for a device: not while the log or a file is synced, nor while a file is
-// closed, which a file server can make wait.
+// Note never waits for a device. It does not wait while the log or a file is synced, or
+// while a file is closed, which can wait for a file server.
 func TestNoteDoesNotWaitForADevice(t *testing.T) {
 	var log *Log
 	var begun atomic.Bool

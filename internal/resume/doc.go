@@ -1,5 +1,5 @@
-// Package resume lets an interrupted copy continue: it records what is on the device of
-// one destination, and judges what an interrupted run left there.
+// Package resume continues an interrupted copy. It records which data is on the device of
+// one destination, and judges the files that an interrupted run left there.
 //
 //  1. OpenJournal makes the journal in the destination and locks it.
 //  2. Journal.OpenLog reads the logs of interrupted runs, and begins or continues that of

@@ -6,49 +6,49 @@ import (
 )
 
 const (
-	// LeastPartial is the least that is worth continuing with, in bytes. A file that is not
-	// longer is copied again; a longer one has a temporary name from the start.
+	// LeastPartial is the smallest size, in bytes, that a run continues. A shorter file is
+	// copied again; a longer one has a temporary name from the start.
 	LeastPartial = 16 << 20
 
-	// MarkEvery is the distance between two points where a large file can be continued, in
-	// bytes.
+	// MarkEvery is the distance between two points at which a large file can be continued,
+	// in bytes.
 	MarkEvery = 4 << 20
 
-	// writtenEvery is the distance between two records of how far a large file was written,
-	// in bytes.
+	// writtenEvery is the distance between two records of the written length of a large
+	// file, in bytes.
 	writtenEvery = 16 << 20
 )
 
-// LargeFile is a large file that is about to be written.
+// LargeFile is a large file before it is written.
 type LargeFile struct {
-	Path   string        // of the file at the destination, as the log names it
+	Path   string        // of the file at the destination, as in the log
 	Source fsys.Info     // describes the source's file
 	File   *fsys.Pending // the temporary
-	Start  int64         // bytes that it has already
-	// Separately says that a flush of file systems does not cover it.
+	Start  int64         // bytes that it already has
+	// Separately means that a flush of file systems does not cover it.
 	Separately bool
 	// Reached returns how far the file has come: its first off bytes are written, and
 	// states are those of the digests there. ok is false if there is no such point yet.
 	Reached func() (off int64, states [][]byte, ok bool)
 }
 
-// InFlight is a large file that is being written, and that checkpoints follow. A nil
-// InFlight is a file that they do not follow: only Keep needs another one.
+// InFlight is a large file that is being written, with its progress for checkpoints. A nil
+// InFlight is a file without checkpoints; only Keep needs another one.
 type InFlight struct {
 	LargeFile
 	log  *Log
 	temp string     // the name of File
-	dup  *fsys.File // a separate descriptor: the worker may close the other one
+	dup  *fsys.File // a separate descriptor, because the worker may close the other one
 }
 
-// progress is how far an InFlight has come. It is guarded by the log's mu.
+// progress is how much of an InFlight is written. The log's mu guards it.
 type progress struct {
-	synced, written int64 // bytes, according to the last records
+	synced, written int64 // bytes, as in the last records
 	users           int   // checkpoints that sync the file, and the worker
 }
 
-// Track lets checkpoints record how far a large file has come. The result is nil if nothing
-// is recorded of it: it is not large, it has no name, or the log has failed.
+// Track lets checkpoints record how much of a large file is written. The result is nil if
+// the log does not record it: the file is not large, it has no name, or the log has failed.
 func (l *Log) Track(o LargeFile) (*InFlight, error) {
 	if o.Source.Size <= LeastPartial || o.File.Name() == "" || !l.Active() {
 		return nil, nil
@@ -68,7 +68,7 @@ func (l *Log) Track(o LargeFile) (*InFlight, error) {
 func (l *Log) add(f *InFlight) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f.Start == 0 { // one byte proves nothing, but the next run finds the temporary
+	if f.Start == 0 { // one byte proves nothing, but lets the next run find the temporary
 		if err := l.mu.w.Written(f.lineAt(1, nil)); err != nil {
 			return err
 		}
@@ -77,9 +77,9 @@ func (l *Log) add(f *InFlight) error {
 	return nil
 }
 
-// Stop ends what Track began. It may be called again.
+// Stop ends the work of Track. It may be called again.
 func (f *InFlight) Stop() {
-	if f == nil { // no lock for small files
+	if f == nil { // small files need no lock
 		return
 	}
 	f.log.mu.Lock()
@@ -92,8 +92,9 @@ func (f *InFlight) Stop() {
 	}
 }
 
-// release ends the use by the worker or a checkpoint, and reports whether it was the last:
-// then the caller closes the file, without the lock, because that can wait for a server.
+// release ends the use by the worker or a checkpoint, and reports whether it was the last
+// user. If it was, the caller closes the file without the lock, because closing can wait
+// for a server.
 func (p *progress) release() (last bool) {
 	p.users--
 	return p.users == 0
@@ -114,8 +115,8 @@ func (l *Log) gone(path string) {
 	}
 }
 
-// Keep leaves the temporary, of which the first off bytes are written, to the next run: it
-// syncs and closes it. RecordKept records that.
+// Keep keeps the temporary, of which the first off bytes are written, for the next run. It
+// syncs and closes the file. RecordKept records that.
 func (f *InFlight) Keep(off int64, states [][]byte) error {
 	if err := f.File.Sync(); err != nil {
 		return err
@@ -128,8 +129,8 @@ func (f *InFlight) Keep(off int64, states [][]byte) error {
 	return f.File.Keep()
 }
 
-// RecordKept records the files that were kept. The caller has made sure that no other
-// descriptor got an error of writing them.
+// RecordKept records the files that were kept. The caller has checked that no other
+// descriptor got an error when it wrote them.
 func (l *Log) RecordKept() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +142,7 @@ func (l *Log) RecordKept() {
 	l.mu.kept = nil
 }
 
-// lineAt returns the record that says that the file has come to off.
+// lineAt returns the record of the first off bytes of the file.
 func (f *InFlight) lineAt(off int64, states [][]byte) *journal.Partial {
 	src := f.Source
 	return &journal.Partial{

@@ -11,38 +11,38 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// Journal is the directory of a run in its destination, ".sealift-journal". It holds the
-// lock that keeps other runs out, and the logs of unfinished copies. A run that completes
-// removes it. It is used from one goroutine, except for Create.
+// Journal is the directory of a run in its destination, ".sealift-journal". It has the lock
+// that excludes other runs, and the logs of unfinished copies. A run that completes removes
+// it. One goroutine uses it, except for Create.
 type Journal struct {
-	// Removed says that Remove was called: the journal may not show any more that the copy
-	// is unfinished.
+	// Removed means that Remove was called. The journal may then not show any more that the
+	// copy is unfinished.
 	Removed bool
 
 	root *fsys.Dir
 	name string
 	dir  *fsys.Dir
-	lock *fsys.Lock // nil where the file system has no locks
-	// since is when an earlier run made the journal, according to its lock; 0 if this run
-	// made it.
+	lock *fsys.Lock // nil if the file system has no locks
+	// since is the time when an earlier run created the journal, according to its lock; 0
+	// if this run created it.
 	since fsys.Time
-	// foreign are the logs of unfinished copies from other sources, which stay.
+	// foreign has the logs of unfinished copies from other sources, which stay.
 	foreign map[string]bool
 }
 
 const (
 	lockName = "lock"
-	rootName = "root" // marks a destination directory that a run made
+	rootName = "root" // marks a destination directory that a run created
 
 	maxName = 255 // bytes of the longest name of a directory entry
 
-	// mostAttempts is how often OpenJournal tries again when another run has interfered.
-	// Each failure needs another run that begins or ends at that instant.
+	// mostAttempts limits how often OpenJournal tries again after another run has
+	// interfered. Each failure needs another run that begins or ends at that instant.
 	mostAttempts = 100
 )
 
 // JournalName returns the name of the journal of a tree, or of a single file. If the name
-// of a file is too long for that, it is shortened and gets a hash.
+// of a file is too long for a journal name, it is shortened and gets a hash.
 func JournalName(file string) string {
 	if file == "" {
 		return fsys.Reserved + "journal"
@@ -60,13 +60,13 @@ func hashOf(s string) string {
 	return hex.EncodeToString(set.Digests()[0])
 }
 
-// ErrRootRemoved says that the destination's directory was removed after it was opened.
+// ErrRootRemoved means that the destination's directory was removed after it was opened.
 var ErrRootRemoved = errors.New("the directory was removed meanwhile")
 
-// OpenJournal makes the journal in root, or takes over that of an interrupted run, and
-// locks it. The error is fsys.ErrLocked if another run has the lock, a *PlanError if a plan is at
-// work in root, and ErrRootRemoved if nothing can be made in root any more. The caller must Close
-// the journal.
+// OpenJournal creates the journal in root, or opens that of an interrupted run, and locks
+// it. The error is fsys.ErrLocked if another run has the lock, and a *PlanError if root has
+// the mark of a plan. It is ErrRootRemoved if root does not exist any more. The caller must
+// Close the journal.
 func OpenJournal(root *fsys.Dir, name string) (*Journal, error) {
 	for range mostAttempts {
 		j, err := tryJournal(root, name)
@@ -79,8 +79,9 @@ func OpenJournal(root *fsys.Dir, name string) (*Journal, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		// Either a run that has just finished removed the journal between our steps, or
-		// root itself was removed. Most systems describe such a directory without an error.
+		// Either a run that has just finished removed the journal between two steps here,
+		// or root itself was removed. Most systems describe a removed directory without an
+		// error.
 		info, err := root.Stat()
 		if err != nil {
 			return nil, err
@@ -120,11 +121,11 @@ func tryJournal(root *fsys.Dir, name string) (*Journal, error) {
 	return j, nil
 }
 
-// MarkRoot records that this run made the destination's directory, in the journal of that
-// name, which may be that of another run. With durable, the mark is on the device before
-// anything else is. Btrfs syncs a file with its directories, but not with the other files
-// in them: otherwise the directory would come back from a power cut with a log and without
-// the mark.
+// MarkRoot records in the journal of that name that this run created the destination's
+// directory. The journal may be that of another run. With durable, the mark is on the
+// device before any other entry. Btrfs syncs a file with its directories, but not with the
+// other files in them. Without durable, a power cut could restore the directory with a log
+// but without the mark.
 func MarkRoot(root *fsys.Dir, journal string, durable bool) error {
 	dir, err := root.OpenDir(journal)
 	if err != nil {
@@ -142,8 +143,8 @@ func MarkRoot(root *fsys.Dir, journal string, durable bool) error {
 	return dir.Sync()
 }
 
-// RootMarked reports whether a run made the destination's directory, one that was
-// interrupted or that has left it to this one.
+// RootMarked reports whether a run created the destination's directory. That run was
+// interrupted, or has left the directory to this run.
 func (j *Journal) RootMarked() (bool, error) {
 	_, err := j.dir.Lstat(rootName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +153,7 @@ func (j *Journal) RootMarked() (bool, error) {
 	return err == nil, err
 }
 
-// HoldsLogs reports whether there are logs of unfinished copies in the journal, or may be.
+// HoldsLogs reports whether the journal has, or may have, logs of unfinished copies.
 func (j *Journal) HoldsLogs() bool {
 	logs, err := j.logs()
 	return len(logs) > 0 || err != nil
@@ -175,8 +176,8 @@ func (j *Journal) logs() (names []string, err error) {
 // Create makes a temporary file in the journal.
 func (j *Journal) Create() (*fsys.Pending, error) { return j.dir.Create(false) }
 
-// Remove deletes the journal with its contents, and the lock last. If it holds logs of
-// unfinished copies from other sources, these stay, and the directory with them.
+// Remove deletes the journal with its contents, and the lock last. Logs of unfinished
+// copies from other sources stay, and so does the directory.
 func (j *Journal) Remove() error {
 	listing, err := j.dir.List()
 	if err != nil {
@@ -186,7 +187,7 @@ func (j *Journal) Remove() error {
 	j.Removed = true
 	for i := range listing.Len() {
 		name := listing.Name(i)
-		if name == lockName || name == planName { // last: once they are removed, the next run begins
+		if name == lockName || name == planName { // last, because the next run can begin once they are removed
 			continue
 		}
 		if j.foreign[name] || name == certifiedName && len(j.foreign) > 0 {
@@ -210,8 +211,8 @@ func (j *Journal) Remove() error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// FUSE keeps an open file that was removed under another name until it is
-	// closed, and hears of that a little later.
+	// FUSE keeps a removed file that is open under another name until it is closed, and
+	// learns of the closing a little later.
 	j.Close()
 	for range 20 {
 		if err = j.root.RemoveDir(j.name); !errors.Is(err, fs.ErrExist) {
@@ -222,8 +223,8 @@ func (j *Journal) Remove() error {
 	return nil // the next run has begun in it
 }
 
-// endPlan removes the mark of a plan, if there is one, when everything before is on the device: without it,
-// a later merge takes the destination for complete.
+// endPlan removes the mark of a plan, if there is one, when all other changes are on the
+// device. Without the mark, a later merge treats the destination as complete.
 func (j *Journal) endPlan() error {
 	if _, err := j.dir.Lstat(planName); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -10,8 +10,8 @@ import (
 
 // TimeStamps describes the time stamps of a file system.
 type TimeStamps struct {
-	// ChangeTimes says that programs cannot set a file's change time: it shows whether the
-	// file was changed since an instant.
+	// ChangeTimes means that programs cannot set a file's change time. So it shows whether
+	// the file has changed since an instant.
 	ChangeTimes bool
 	Granularity int64 // of modification times, nanoseconds
 	// Slack is how much earlier a time stamp may be here than on the file system of the
@@ -36,10 +36,10 @@ func (t TimeStamps) before(stamp, at fsys.Time) bool {
 	return stamp.Compare(at) < 0
 }
 
-// Judgement says what interrupted runs have left of a file.
+// Judgement describes a file that interrupted runs may have changed.
 type Judgement struct {
-	// Listed: a checkpoint covers the file, and neither it nor the source's has changed
-	// since. Digests are those of both.
+	// Listed: a checkpoint covers the file, and neither it nor the source's file has
+	// changed since. Digests are those of both.
 	Listed  bool
 	Digests hash.Digests
 	// MayBeIncomplete: the file may be that of an interrupted run. After a power cut, such
@@ -47,8 +47,8 @@ type Judgement struct {
 	MayBeIncomplete bool
 }
 
-// Judge judges the file that have describes and that path names at the destination. src
-// describes the source's file; t is about the file system of have.
+// Judge judges the file that have describes, at path in the destination. src describes the
+// source's file; t is for the file system of have.
 func (l *Log) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
 	j := Judgement{MayBeIncomplete: l.MayBeIncomplete(src, have, t)}
 	if digests, ok := l.listed(path, src, have, t); ok {
@@ -57,9 +57,9 @@ func (l *Log) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
 	return j
 }
 
-// MayBeIncomplete is the part of Judge that needs no path. Where programs can set the
-// change time, the modification time decides: a file that gets its name has that of the
-// source, or else that of the writing.
+// MayBeIncomplete is the part of Judge that needs no path. If programs can set the change
+// time, the modification time decides. A file that gets its name has the modification time
+// of the source, or that of the writing.
 func (l *Log) MayBeIncomplete(src, have fsys.Info, t TimeStamps) bool {
 	if t.ChangeTimes {
 		return l.Interrupted && !t.before(have.Ctime, l.begun)
@@ -67,42 +67,42 @@ func (l *Log) MayBeIncomplete(src, have fsys.Info, t TimeStamps) bool {
 	return l.Interrupted && (t.same(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun))
 }
 
-// listed returns the digests of a file that an interrupted run has copied, or found equal,
-// and synced, if neither it nor the source's has changed since. Only a change time that
-// programs cannot set shows that.
+// listed returns the digests of a file that an interrupted run has copied or found equal,
+// and synced. Neither it nor the source's file may have changed since. Only a change time
+// that programs cannot set shows that.
 func (l *Log) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Digests, bool) {
 	if l.known == nil {
 		return nil, false
 	}
 	f, at, ok, err := l.known.File(path)
-	if err != nil || !ok || !l.fits(&f, src, have) { // a record that cannot be read is none
+	if err != nil || !ok || !l.fits(&f, src, have) { // a record that cannot be read does not count
 		return nil, false
 	}
-	if at.Sec > time.Now().Unix() { // the clock was set back: the change time proves nothing
+	if at.Sec > time.Now().Unix() { // the clock was set back, so the change time proves nothing
 		return nil, false
 	}
 	if !l.opts.KeepTimes || !t.same(have.Mtime, src.Mtime) {
-		return nil, false // a rename of its directory can have put another file here
+		return nil, false // a rename of its directory may have put another file here
 	}
 	return f.Digests, t.ChangeTimes && t.before(have.Ctime, at)
 }
 
-// Written returns the digests of a file that an interrupted run has copied, or found equal,
-// if the source's has not changed since. The file need not be on the device: reading it
-// there proves that it is.
+// Written returns the digests of a file that an interrupted run has copied or found equal,
+// if the source's file has not changed since. The file may not be on the device. The caller
+// has to read it there to prove that.
 func (l *Log) Written(path string, src, have fsys.Info) (hash.Digests, bool) {
 	if l.known == nil || len(l.opts.Hashes) == 0 {
 		return nil, false
 	}
 	f, ok, err := l.known.Written(path)
-	if err == nil && !ok { // covered, but linked to since, or changed in the clock's last tick
+	if err == nil && !ok { // covered, but linked since, or changed in the clock's last tick
 		f, _, ok, err = l.known.File(path)
 	}
 	return f.Digests, err == nil && ok && l.fits(&f, src, have)
 }
 
-// Touched implements catalog.Interrupted: it reports whether an interrupted run may have
-// changed the file that have describes, and which digests it should have then.
+// Touched implements catalog.Interrupted. It reports whether an interrupted run may have
+// changed the file that have describes, and which digests it should then have.
 func (l *Log) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
 	if l.known != nil {
 		f, ok, err := l.known.Written(path)
@@ -118,8 +118,8 @@ func (l *Log) Touched(path string, have fsys.Info) (digests hash.Digests, touche
 	return nil, !ok || !t.ChangeTimes || !t.before(have.Ctime, l.begun)
 }
 
-// fits reports whether a record is about the file that the source has now, and has the
-// digests that are wanted.
+// fits reports whether a record is about the current file of the source, and has the
+// digests that this run needs.
 func (l *Log) fits(f *journal.File, src, have fsys.Info) bool {
 	return f.Size == src.Size && f.Mtime == src.Mtime && f.Ctime == src.Ctime && have.Size == src.Size && l.fitsHashes(f.Digests)
 }

@@ -47,7 +47,7 @@ func recordListed(t *testing.T, root *fsys.Dir, checkpoint fsys.Time) {
 	})
 }
 
-// at is a file at the destination that was changed at this second.
+// at returns a file at the destination that was changed at this second.
 func at(second, nanosecond int64) fsys.Info {
 	have := source
 	have.Ctime = fsys.Time{Sec: second, Nsec: nanosecond}
@@ -115,7 +115,7 @@ func TestJudgement(t *testing.T) {
 	}
 }
 
-// These runs take nothing from the log of an interrupted one, although it lists the file.
+// These runs use nothing from the log of an interrupted one, although it lists the file.
 func TestJudgementWithoutProof(t *testing.T) {
 	for name, c := range map[string]struct {
 		checkpoint fsys.Time

@@ -14,15 +14,16 @@ import (
 type Leftover struct {
 	File *fsys.Pending // opened; the caller commits, aborts or keeps it
 	Size int64         // of File, bytes
-	// Durable is how far the file is on the device, Written how far it was written
-	// besides: reading it proves that. The offset is 0 if nothing is known.
+	// Durable is the length that is on the device. Written is the length that was written;
+	// the caller has to read it to prove that. The offset is 0 if nothing is known.
 	Durable, Written journal.Partial
 
 	log *Log
 }
 
-// TakeLeftover opens the temporary in dir that an interrupted run has left of a large file,
-// which path names and src describes, the source's. The result is nil if there is none.
+// TakeLeftover opens the temporary in dir of a large file that an interrupted run has left.
+// path names the file and src describes the source's file. The result is nil if there is
+// none.
 func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover {
 	durable, written, ok := l.partial(path, src)
 	if !ok {
@@ -37,7 +38,7 @@ func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover 
 		return nil
 	}
 	file, info, err := dir.Reopen(temp, l.Owner)
-	if err != nil { // it does not exist any more, or is another file: the copy starts at the beginning
+	if err != nil { // the temporary does not exist any more, or is another file: the copy starts at the beginning
 		l.mu.Lock()
 		l.mu.left[temp] = path // to be removed
 		l.mu.Unlock()
@@ -46,8 +47,8 @@ func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover 
 	return &Leftover{File: file, Size: info.Size, Durable: durable, Written: written, log: l}
 }
 
-// Continues returns how many bytes of a file a run would continue with at most, if nothing
-// has been done to the temporary in dir since.
+// Continues returns how many bytes of a file a run would continue with at most, if the
+// temporary in dir has not changed since.
 func (l *Log) Continues(dir *fsys.Dir, path string, src fsys.Info) int64 {
 	durable, written, ok := l.partial(path, src)
 	if !ok {
@@ -74,7 +75,7 @@ func (l *Log) Reached(path string, src fsys.Info) int64 {
 	return max(durable.Offset, written.Offset)
 }
 
-// partial returns how far an interrupted run has come with a large file.
+// partial returns how much of a large file an interrupted run has written.
 func (l *Log) partial(path string, src fsys.Info) (durable, written journal.Partial, ok bool) {
 	if l.known == nil {
 		return durable, written, false
@@ -93,9 +94,9 @@ func (l *Log) partial(path string, src fsys.Info) (durable, written journal.Part
 	return durable, written, durable.Offset > 0 || written.Offset > 0
 }
 
-// Shorten records, on the device, that the file can be continued at off with these states of
-// the digests, before the caller cuts it off there. It does nothing if no more is known of
-// the file.
+// Shorten records, on the device, that the file can be continued at off with these states
+// of the digests. The caller calls it before it truncates the file there. It has no effect
+// if the log has no later offset of the file.
 func (f *Leftover) Shorten(off int64, states [][]byte) error {
 	line := f.Durable
 	if f.Written.Offset > line.Offset {
@@ -115,7 +116,7 @@ func (f *Leftover) Shorten(off int64, states [][]byte) error {
 	return log.Sync()
 }
 
-// replacePartial writes line in place of earlier records of its path, and returns the log,
+// replacePartial writes line instead of earlier records of its path, and returns the log,
 // which is not synced yet.
 func (l *Log) replacePartial(line *journal.Partial) (*fsys.Pending, error) {
 	l.mu.Lock()
@@ -136,7 +137,7 @@ func (f *Leftover) Discard() {
 }
 
 // RemoveTemporaries removes the temporaries of interrupted runs from dir, except those that
-// can be continued. names has every name in dir that such a temporary can have.
+// can be continued. names has every name in dir that such temporaries can have.
 func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
 	if !l.Interrupted && l.clock == nil {
 		return nil
@@ -179,7 +180,7 @@ func (l *Log) RemoveAllLeftovers(find *fsys.Finder) error {
 	for temp, file := range l.takeLeft(func(string) bool { return true }) {
 		dir, _, err := find.Parent(file)
 		if err != nil {
-			continue // its directory does not exist any more, or is another one
+			continue // its directory does not exist any more, or is another directory
 		}
 		if err := remove(dir, temp); err != nil {
 			return err
@@ -188,8 +189,8 @@ func (l *Log) RemoveAllLeftovers(find *fsys.Finder) error {
 	return nil
 }
 
-// takeLeft returns the temporaries that this run has not continued and whose files are
-// wanted, each with the path of its file. It returns each one once.
+// takeLeft returns the temporaries that this run has not continued, each with the path of
+// its file, if wanted accepts that path. It returns each one once.
 func (l *Log) takeLeft(wanted func(file string) bool) map[string]string {
 	taken := map[string]string{}
 	l.mu.Lock()

@@ -12,21 +12,21 @@ import (
 )
 
 // Log is the log of the copy from one source to one destination, in the destination's
-// journal. It says which files are on the device, so that a later run continues instead of
-// beginning again. Its methods may be called from several goroutines, except for Close.
+// journal. It lists the files that are on the device, so that a later run continues the
+// copy. Several goroutines may call its methods, except for Close.
 //
-// Once a record cannot be written, the log has failed: nothing more is recorded, and
-// Failure returns why. The logs of other sources stay as they are: their copies are
-// unfinished, and files that they have left at this destination may be incomplete.
+// If a record cannot be written, the log has failed: nothing more is recorded, and Failure
+// returns why. The logs of other sources stay unchanged: their copies are unfinished, and
+// files that they left at this destination may be incomplete.
 type Log struct {
-	// These are set by OpenLog and do not change.
+	// OpenLog sets these, and they do not change.
 	Owner uint32 // the user that new files at the destination belong to
-	// Interrupted says that there are logs of interrupted runs: of this source, of others,
-	// or logs that are damaged. A file that has changed since begun may be incomplete then,
-	// unless known lists it.
+	// Interrupted means that there are logs of interrupted runs: of this source, of others,
+	// or damaged ones. Then a file that has changed since begun may be incomplete, unless
+	// known lists it.
 	Interrupted bool
 	SetAside    bool // there are logs of this source that cannot be continued
-	// Certified says that a complete run has certified the manifests at the destination,
+	// Certified means that a complete run has certified the manifests at the destination,
 	// and that no copy was interrupted there since: see Certify.
 	Certified bool
 
@@ -47,7 +47,7 @@ type Log struct {
 
 	checkpoints sync.Mutex // held during a checkpoint: there is one at a time
 
-	// mu is never held while something is synced: the goroutine that calls Add serves all
+	// mu is never held during a sync, because the goroutine that calls Add serves all
 	// destinations.
 	mu struct {
 		sync.Mutex
@@ -70,16 +70,16 @@ type Log struct {
 	}
 }
 
-// Options is what a log depends on.
+// Options has the properties that a log depends on.
 type Options struct {
 	Source string // its absolute path, without symbolic links
 	File   string // the name of a single file at the destination, or "" for a tree
-	// Terms is one word for the options that the log's lines depend on, and for those that
-	// say which files the lines can be about. A log with other terms is not continued.
+	// Terms is one word for the options that the log's lines depend on, including those
+	// that select files. A log with other terms is not continued.
 	Terms     string
 	Hashes    []hash.Algorithm
 	KeepTimes bool // copied files get the modification time of the source
-	// Durable says that the caller syncs files. Without it, nothing is known to be on the
+	// Durable means that the caller syncs files. Without it, no file is known to be on the
 	// device, and nothing is recorded.
 	Durable bool
 	// ManifestDigests returns the SHA-256 of each manifest of an earlier run.
@@ -106,16 +106,15 @@ func IsLogOf(name, source string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(name, setAsidePrefix), LogName(source))
 }
 
-// WorthKeeping reports whether a run that was stopped leaves something that the next one
-// has to know.
+// WorthKeeping reports whether a stopped run leaves records that the next run needs.
 func (l *Log) WorthKeeping() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.Interrupted || l.mu.worked
 }
 
-// Add adds a file that was copied or found equal. It counts once a checkpoint covers it.
-// separately says that it was synced separately, as its name has to be.
+// Add adds a file that was copied or found equal. It counts when a checkpoint covers it.
+// separately means that the file was synced separately, so its name needs a sync as well.
 func (l *Log) Add(f *journal.File, separately bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,9 +143,9 @@ func (l *Log) Add(f *journal.File, separately bool) {
 	l.mu.total += f.Size
 }
 
-// Flush hands to the system the records of the files that were added, and how far large files
-// have come. If this process is killed, the next run finds these records, and can prove them
-// by reading the files.
+// Flush writes the records of the added files, and of the progress of large files, to the
+// system. If this process is killed, the next run finds these records. It can prove them by
+// reading the files.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// OpenLog reads what interrupted runs have recorded in the journal, and begins or continues
-// the log of this copy. The log is on the device before anything is copied: otherwise a
-// file that a power cut leaves incomplete would be taken for one that was there before.
+// OpenLog reads the records of interrupted runs in the journal, and begins or continues the
+// log of this copy. The log is on the device before any file is copied. Otherwise a later
+// run could treat a file that a power cut left incomplete as one that existed before.
 //
 // The warnings are for the user, also with an error. The caller must Close the log.
 func (j *Journal) OpenLog(o Options) (_ *Log, warnings []error, err error) {
@@ -30,7 +30,7 @@ func (j *Journal) OpenLog(o Options) (_ *Log, warnings []error, err error) {
 }
 
 // ReadLog is OpenLog for a dry run: it reads the journal of that name in root and changes
-// nothing. The log is nil if there is no journal. It is never written.
+// nothing. The log is nil if there is no journal. The run never writes it.
 func ReadLog(root *fsys.Dir, name string, o Options) (_ *Log, warnings []error, err error) {
 	dir, err := root.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) || fsys.IsSymlinkRefusal(err) {
@@ -60,7 +60,7 @@ func newLog(j *Journal, o Options) *Log {
 	return l
 }
 
-// readAll reads what interrupted runs have recorded.
+// readAll reads the records of interrupted runs.
 func (l *Log) readAll() (warnings []error, err error) {
 	if warnings, err = l.readOthers(); err != nil {
 		return warnings, err

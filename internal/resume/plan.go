@@ -12,9 +12,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// PlanMark says which plan is at work at a destination. It is in the destination's journal from
-// the plan to the end of its merge, proves to tasks on other machines that they have the right
-// destination, and keeps other tree copies out.
+// PlanMark names the plan of a destination. The mark is in the destination's journal from
+// the plan to the end of its merge. It proves to tasks on other machines that they have the
+// right destination, and excludes other tree copies.
 type PlanMark struct {
 	ID   string // 32 hexadecimal digits
 	Path string // absolute path of the plan's directory, on the machine that made it

@@ -1,6 +1,6 @@
 // Package classic reads and writes media hash lists of version 1 (MHL 1.1,
-// https://mediahashlist.org): an XML document in the root of a tree, with an entry for
-// each file.
+// https://mediahashlist.org). A list is an XML document in the root of a tree, with an
+// entry for each file.
 //
 //	<hashlist version="1.1">
 //	  <creatorinfo> name, username, hostname, tool, startdate, finishdate </creatorinfo>
@@ -23,7 +23,7 @@ import (
 // Extension is that of the names of media hash lists.
 const Extension = ".mhl"
 
-// An Entry is what a list says about one file.
+// An Entry is the information of a list about one file.
 type Entry struct {
 	Path string // with "/" between names; relative, and without ".." elements
 	Size int64  // in bytes; -1 if the list does not say

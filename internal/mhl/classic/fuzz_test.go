@@ -10,8 +10,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 )
 
-// FuzzReader checks that each list is read to its end or refused with a line, and that
-// each entry is safe and the same when it is read by its offset.
+// FuzzReader checks that each list is read to its end or refused with a line. Each entry is
+// safe, and the same when it is read by its offset.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte(entry("<file>a</file><size>1</size><null/>")))
@@ -45,7 +45,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzWriter checks that each path that can be written is read as it was.
+// FuzzWriter checks that each path that can be written reads back unchanged.
 func FuzzWriter(f *testing.F) {
 	for _, path := range []string{"a", " a\r\n", "&<]]>", "\xff", "\u0085", "../a"} {
 		f.Add(path, int64(1), int64(2))

@@ -19,14 +19,13 @@ const ascNamespace = "urn:ASC:MHL:"
 // maxDigests is how many digests an entry can have.
 const maxDigests = 16
 
-// Reader returns the entries of a list one by one. It is used from one goroutine.
+// Reader returns the entries of a list one by one. One goroutine uses it.
 type Reader struct {
 	xml    *safexml.Reader
 	inside bool // the outermost element has begun
 }
 
-// NewReader returns a Reader of the list in r. It reads ahead, and leaves closing r to
-// the caller.
+// NewReader returns a Reader of the list in r. It reads ahead, and does not close r.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{xml: safexml.NewReader(r, safexml.Limits{})}
 }

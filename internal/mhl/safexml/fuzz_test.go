@@ -9,9 +9,8 @@ import (
 	"testing/iotest"
 )
 
-// FuzzReader checks that a document that is accepted is the same document for the plain
-// decoder, that limits hold, and that the reading does not depend on the pieces in which
-// the bytes come.
+// FuzzReader checks that the plain decoder reads an accepted document in the same way, and
+// that limits hold. The result must not depend on the pieces in which the bytes arrive.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		"<a/>", "\xef\xbb\xbf<?xml version='1.0' encoding='UTF-8'?><a b='c'><!-- d -->e&amp;<![CDATA[f]]></a>\n",

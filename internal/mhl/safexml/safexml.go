@@ -1,6 +1,6 @@
-// Package safexml reads XML documents that may be hostile, in bounded memory: a token
-// stream without document types, entities of the document's own, other encodings than
-// UTF-8, deep nesting, or long tokens. Each of them is an error with a line number.
+// Package safexml reads XML documents that may be hostile, in bounded memory. It returns a
+// token stream. Document types, entities of the document's own, other encodings than UTF-8,
+// deep nesting and long tokens are errors with a line number.
 package safexml
 
 import (
@@ -49,7 +49,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
-// Reader returns the tokens of one document. It is used from one goroutine.
+// Reader returns the tokens of one document. One goroutine uses it.
 type Reader struct {
 	in      *input
 	decoder *xml.Decoder
@@ -60,8 +60,7 @@ type Reader struct {
 	err     error
 }
 
-// NewReader returns a Reader of the document in r. It reads ahead, and leaves closing r
-// to the caller.
+// NewReader returns a Reader of the document in r. It reads ahead, and does not close r.
 func NewReader(r io.Reader, limits Limits) *Reader {
 	limits = limits.orDefaults()
 	in := newInput(r, limits)
@@ -233,7 +232,7 @@ func (r *Reader) explain(err error) error {
 	case r.in.err != nil:
 		return r.in.err
 	}
-	// What the decoder says of the XML declaration.
+	// Messages of the decoder about the XML declaration.
 	why := strings.TrimPrefix(err.Error(), "xml: ")
 	if inner := errors.Unwrap(err); inner != nil {
 		why = inner.Error()
