@@ -255,7 +255,7 @@ func TestFaultSweep(t *testing.T) {
 		t.Run(sync.String(), func(t *testing.T) { sweep(t, sync, excused) })
 	}
 	for function := range mayBeSilent {
-		if !excused[function] {
+		if !excused[function] && !seldomSilent[function] {
 			t.Errorf("mayBeSilent has %s, in which no failure was silent", function)
 		}
 	}

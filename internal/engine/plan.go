@@ -52,7 +52,7 @@ type planning struct {
 // was stopped. Without an error, the plan is nil if something was reported that has to be mended
 // first.
 func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (plan *shard.Plan, err error) {
-	if o.MHL != nil || o.Bag != nil {
+	if o.MHL != nil || o.MediaList != nil || o.Bag != nil {
 		return nil, failure.Refuse("--mhl and --bag need the whole tree at once, so they cannot be planned; copy without them, and add the history with sealift sum --mhl")
 	}
 	fsys.Umask()

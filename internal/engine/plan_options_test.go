@@ -17,6 +17,7 @@ import (
 // notPlanned are the options that no plan fixes, with the reason.
 var notPlanned = map[string]string{
 	"MHL":            "plan refuses it",
+	"MediaList":      "plan refuses it",
 	"Bag":            "plan refuses it",
 	"DryRun":         "plan refuses it",
 	"BlockSize":      "of each task",

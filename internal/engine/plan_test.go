@@ -348,6 +348,7 @@ func TestAPlanIsRefusedWhereACopyIs(t *testing.T) {
 		why    string
 	}{
 		"history":             {change: func(p *planCase) { p.opts.MHL = &MHL{} }, why: "--mhl and --bag"},
+		"media hash list":     {change: func(p *planCase) { p.opts.MediaList = &MediaList{} }, why: "--mhl and --bag"},
 		"bag":                 {change: func(p *planCase) { p.opts.Bag = &BagOptions{} }, why: "--mhl and --bag"},
 		"a file":              {change: func(p *planCase) { p.opts.Source += "/a" }, why: "is a file"},
 		"no source":           {change: func(p *planCase) { p.opts.Source += "x" }, why: "no such file"},

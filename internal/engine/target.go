@@ -200,6 +200,9 @@ func (t *target) refuseJournal(err error) error {
 	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
 		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
 	}
+	if errors.Is(err, resume.ErrNotPlanned) {
+		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
+	}
 	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }
 

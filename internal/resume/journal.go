@@ -183,10 +183,11 @@ func (j *Journal) Remove() error {
 	if err != nil {
 		return err
 	}
-	stays := false
+	stays, planned := false, false
 	j.Removed = true
 	for i := range listing.Len() {
 		name := listing.Name(i)
+		planned = planned || name == planName
 		if name == lockName || name == planName { // last, because the next run can begin once they are removed
 			continue
 		}
@@ -198,8 +199,10 @@ func (j *Journal) Remove() error {
 			return err
 		}
 	}
-	if err := j.endPlan(); err != nil {
-		return err
+	if planned {
+		if err := j.endPlan(); err != nil {
+			return err
+		}
 	}
 	if stays {
 		return nil
@@ -223,12 +226,9 @@ func (j *Journal) Remove() error {
 	return nil // the next run has begun in it
 }
 
-// endPlan removes the mark of a plan, if there is one, when all other changes are on the
-// device. Without the mark, a later merge treats the destination as complete.
+// endPlan removes the mark of a plan when all other changes are on the device. Without the
+// mark, a later merge treats the destination as complete.
 func (j *Journal) endPlan() error {
-	if _, err := j.dir.Lstat(planName); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err := errors.Join(j.dir.Sync(), j.root.Sync()); err != nil {
 		return err
 	}
