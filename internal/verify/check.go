@@ -21,6 +21,7 @@ type job struct {
 	path    string
 	literal string // a second spelling, to be tried where the first is not it
 	parts   []*part
+	place   int64 // in the shard of a plan
 
 	meant  string // the spelling that the file was found by, "" if there is none or it is refused
 	read   bool   // to the end
