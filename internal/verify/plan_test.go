@@ -117,8 +117,8 @@ func TestAPlannedCheckHasTheResultsOfACheck(t *testing.T) {
 func TestAPlannedCheckOfABagFindsWhatNoTaskCanFind(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"bagit.txt": "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n", "bag-info.txt": "Payload-Oxum: 5.9\n",
-		"data/a": "A", "data/b%": "B", "data/c": "C", "data/unlisted": "U",
-		"manifest-sha256.txt": sha("A") + "  data/a\n" + sha("B") + "  data/b%25\n" + sha("C") + "  data/c\n",
+		"data/a": "A", "data/b\n%25": "B", "data/c": "C", "data/unlisted": "U",
+		"manifest-sha256.txt": sha("A") + "  data/a\n" + sha("B") + "  data/b%0A%25\n" + sha("C") + "  data/c\n",
 	})
 	summary := sameAsOneCheck(t, verify.Options{Paths: []string{dir}})
 	assert.EqualValues(t, 3, summary.Matches)
@@ -189,4 +189,18 @@ func TestWhatIsRefusedInAPlannedCheck(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "MD5SUMS"), []byte(md("A")+"  a\n"), 0o600))
 	_, err = verify.Merge(t.Context(), optionsOf(t, s), s, &counters.Set{})
 	require.ErrorAs(t, err, &refused)
+}
+
+// A manifest that each directory has is not taken from the current directory of the merge.
+func TestAPlannedCheckUsesTheManifestsOfThePlan(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "A", "list": sha("A") + "  a\n"})
+	s := planned(t, &verify.Options{Paths: []string{dir}, Manifest: "list"})
+	for i := range s.Plan.Shards {
+		_, err := verify.RunShard(t.Context(), optionsOf(t, s), s, i, shard.AttemptOptions{}, &counters.Set{})
+		require.NoError(t, err)
+	}
+	t.Chdir(tree(t, map[string]string{"list": sha("B") + "  a\n"}))
+	summary, err := verify.Merge(t.Context(), optionsOf(t, s), s, &counters.Set{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, summary.Matches)
 }
