@@ -254,6 +254,10 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"merge", 4, `plan -q --into plan3 --backup-dir 'kept ` + raw + `' mine split; sealift run -q plan3 --shard 0 --of 1; exec sealift merge --json plan3`},
 		{"merge", 3, `plan -q --into plan4 rotten mended; sealift run -q plan4 --shard 0 --of 1; exec sealift merge --json plan4`},
 		{"merge", 0, `merge --json --abandon plan4`},
+		{"plan", 0, `plan --json --verify --into plan5 --unlisted rotten`},
+		{"merge", 1, `merge --json plan5`},
+		{"run", 3, `run --json plan5 --shard 0`},
+		{"verify", 3, `merge --json plan5`},
 		{"plan", 1, `plan --json --into plan2 --files-from wanted src planned2`},
 		{"run", 0, `run --json 'tasks ` + raw + `' --shard 0`},
 		{"run", 0, `run --json 'tasks ` + raw + `' --shard 0 --of 1`}, // finished before, and another one

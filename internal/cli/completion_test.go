@@ -118,7 +118,7 @@ var completedValues = map[string]string{
 	"plan --manifest":         thenFiles,
 	"plan --overwrite-policy": "default never protect always update checksum " + thenNothing,
 	"plan --backup-dir":       thenDirectories,
-	"plan --verify":           "off dest full " + thenNothing,
+	"plan --verify":           "dir off dest full " + thenNothing,
 	"plan --source-manifest":  "check strict ignore " + thenNothing,
 	"plan --sync":             "end file none " + thenNothing,
 	"plan --reflink":          "auto always never " + thenNothing,

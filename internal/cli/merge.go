@@ -22,7 +22,7 @@ func newMergeCmd(run runner[engine.MergeOptions, engine.MergeSummary]) *cobra.Co
 	flags := &mergeFlags{}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] PLAN [SRC DST ...]",
-		Short: "Complete a copy that was split with plan",
+		Short: "Complete what was split with plan",
 		Long: `Completes the copy that "sealift plan" has split into shards, when "sealift run"
 has finished all of them: sets the metadata of directories, writes one manifest
 to each destination, and prints one summary. The manifest is the same, byte for
@@ -36,7 +36,10 @@ made the plan. All destinations are given then, in the order of the plan.
 
 To finish a copy with failures, run its failed shards again, then merge again.
 --abandon ends a plan that is not going to be merged. Files that were copied
-stay.`,
+stay.
+
+If PLAN is that of a verification, merge prints what one "sealift verify" of its
+directories would print, with the same exit code, and writes nothing.`,
 		Example: `  sealift merge /shared/plan
   sealift merge --wait /shared/plan
   sealift merge --dry-run --json /shared/plan`,
@@ -52,6 +55,9 @@ stay.`,
 			return err
 		}
 		defer plan.dir.Close()
+		if plan.store.Plan.Kind == shard.KindVerify {
+			return flags.mergeChecks(cmd, plan.store, args[1:])
+		}
 		if err := flags.fill(plan.store, args[1:]); err != nil {
 			return err
 		}
@@ -92,8 +98,6 @@ func (f *mergeFlags) check(args []string) error {
 		return usagef("the directory of the plan is missing")
 	case slices.Contains(args, ""):
 		return usagef("the name of a path is empty")
-	case len(args) == 2:
-		return usagef("the destination is missing; give SRC and all DST, or neither")
 	case o.Abandon && (o.Wait || o.DryRun):
 		return usagef("--abandon cannot be combined with --wait or --dry-run")
 	case o.Wait && o.DryRun:
@@ -106,6 +110,9 @@ func (f *mergeFlags) check(args []string) error {
 // fill sets the options that the plan decides about. Paths of this machine replace those of the
 // plan.
 func (f *mergeFlags) fill(s *shard.Store, paths []string) error {
+	if len(paths) == 1 {
+		return usagef("the destination is missing; give SRC and all DST, or neither")
+	}
 	o, err := engine.OptionsOfPlan(s.Plan)
 	if err != nil {
 		return failure.Refuse("the plan %s cannot be used: %s", quote.Name(f.plan), quote.Text(err.Error()))

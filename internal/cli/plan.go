@@ -20,8 +20,8 @@ type planner func(context.Context, *engine.Options, engine.PlanOptions, *counter
 func newPlanCmd(run planner) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
-		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]\n  sealift plan --script SYSTEM [flags] --into PLAN",
-		Short: "Split one copy into shards, for many machines",
+		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]\n  sealift plan --verify [flags] --into PLAN DIR...\n  sealift plan --script SYSTEM [flags] --into PLAN",
+		Short: "Split a copy or a verification into shards, for many machines",
 		Long: `Splits the copy of SRC to DST into shards that different machines copy at the
 same time. PLAN is a directory that all of them can reach, outside of SRC and
 DST. Each task runs "sealift run PLAN"; when all have ended, "sealift merge
@@ -36,12 +36,17 @@ never split.
 
 If plan is interrupted, run the same command again.
 
+With --verify, each argument is a directory, and plan splits what "sealift
+verify" would check there. Nothing is written to a DIR, and "sealift merge"
+prints the verdict. To read a planned copy back, use --verify=dest.
+
 With --script, plan prints what runs the tasks of an existing plan and then
 merges: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It has
 the shards that are not finished or had failures. Print it again to resubmit.`,
 		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
   sealift run /shared/plan --shard 0
   sealift merge /shared/plan
+  sealift plan --into /shared/check --verify /archive/project
   sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
 		Annotations:       endsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: flags.completeArgs,
@@ -59,6 +64,12 @@ the shards that are not finished or had failures. Print it again to resubmit.`,
 		}
 		if flags.script.given() {
 			return flags.script.print(cmd, flags.into.Into)
+		}
+		if err := flags.checks.check(cmd); err != nil {
+			return err
+		}
+		if flags.checks.planned {
+			return flags.planChecks(cmd, args)
 		}
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -96,6 +107,7 @@ type planFlags struct {
 	copyFlags
 	into   engine.PlanOptions
 	script scriptFlags
+	checks checkFlags
 }
 
 func (f *planFlags) groups() []flagGroup {
@@ -107,7 +119,11 @@ func (f *planFlags) groups() []flagGroup {
 			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make as many shards as hold `SIZE` each on average")
 		}},
 		{groupManifest, f.manifestFlags},
-		{groupSafety, f.safetyFlags},
+		{groupSafety, func(s *pflag.FlagSet) {
+			f.safetyFlags(s)
+			f.checks.replaceVerify(s, &f.options.Verify)
+			f.checks.define(s)
+		}},
 		{groupSpeed, f.reflinkFlag},
 		{groupScript, f.script.define},
 		{groupOutput, func(s *pflag.FlagSet) {
@@ -151,8 +167,12 @@ func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, res
 // print writes the account for people.
 func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result outcome) {
 	failures, mismatches := r.counts()
+	what, done := "entry", "copied"
+	if f.checks.planned {
+		what, done = "file", "checked"
+	}
 	v := verdict{
-		good: "planned: " + plural(p.Totals.Entries, "entry") + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is copied yet",
+		good: "planned: " + plural(p.Totals.Entries, what) + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is " + done + " yet",
 		bad:  "NO PLAN", next: "correct the cause, or leave the files out with --exclude, and plan again",
 	}
 	v.addCount(failures, "failure")

@@ -17,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 // shardRunner is engine.RunShard, or what a test puts in its place.
@@ -26,10 +27,11 @@ func newRunCmd(run shardRunner) *cobra.Command {
 	flags := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run [flags] PLAN [SRC DST ...]",
-		Short: "Copy one shard of a copy that was split with plan",
+		Short: "Copy or check one shard of what was split with plan",
 		Long: `Copies one shard of the copy that "sealift plan" has split. Any machine that
 reaches PLAN, SRC and each DST can run any shard. "sealift merge PLAN" completes
-the copy when all shards are finished.
+the copy when all shards are finished. If PLAN is that of a verification, run
+checks one shard of it; the arguments behind PLAN are then its directories.
 
 Without --shard, the index of the shard is that of the array job: the value of
 SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, AWS_BATCH_JOB_ARRAY_INDEX or
@@ -73,9 +75,10 @@ failures is not copied again.`,
 // runFlags is the command line of run.
 type runFlags struct {
 	copyFlags
-	plan  string
-	shard int
-	of    int
+	plan   string
+	shard  int
+	of     int
+	checks *verify.Options // of a verification; nil for a copy
 }
 
 func (f *runFlags) groups() []flagGroup {
@@ -104,8 +107,6 @@ func (f *runFlags) checkRun(cmd *cobra.Command, args []string) error {
 		return usagef("the directory of the plan is missing")
 	case slices.Contains(args, ""):
 		return usagef("the name of a path is empty")
-	case len(args) == 2:
-		return usagef("the destination is missing; give SRC and all DST, or neither")
 	}
 	return f.check(cmd)
 }
@@ -120,8 +121,11 @@ type shardTask struct {
 // task joins the options of the plan with those of this task. Paths of this machine replace
 // those of the plan.
 func (f *runFlags) task(s *shard.Store, paths []string) (*shardTask, error) {
-	if s.Plan.Kind != shard.KindCopy {
-		return nil, failure.Refuse("plan %s: it is not the plan of a copy", quote.Name(f.plan))
+	if s.Plan.Kind == shard.KindVerify {
+		return f.checkTask(s, paths)
+	}
+	if len(paths) == 1 {
+		return nil, usagef("the destination is missing; give SRC and all DST, or neither")
 	}
 	o, err := engine.OptionsOfPlan(s.Plan)
 	if err != nil {
@@ -220,8 +224,12 @@ func (f *runFlags) run(cmd *cobra.Command, task *shardTask, run shardRunner) err
 	if err := r.use(&f.outputFlags); err != nil {
 		return err
 	}
-	task.options.Report = r.event
-	r.logStart(&task.options)
+	if f.checks != nil {
+		run = f.checkShard(r)
+	} else {
+		task.options.Report = r.event
+		r.logStart(&task.options)
+	}
 	return runCommand(cmd, job[shardTask, runSummary]{
 		reporter: r.reporter,
 		progress: f.progress,
@@ -314,9 +322,15 @@ func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, re
 
 // print writes the account of one shard for people.
 func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
+	bad := "COMPLETE"
+	files := func() string { return plural(max(s.summary.Total, 0), "file") + " at " + destinations(s.summary) }
+	if f.checks != nil {
+		bad = "VERIFIED"
+		files = func() string { return plural(s.summary.Files, "file") + " checked" }
+	}
 	name := "shard " + strconv.Itoa(s.index)
 	if s.before {
-		v := verdict{good: name + " was finished before; sealift merge " + quote.Name(f.plan) + " completes the copy when all shards are"}
+		v := verdict{good: name + " was finished before; sealift merge " + quote.Name(f.plan) + " follows when all shards are"}
 		v.print(w)
 		return
 	}
@@ -326,9 +340,9 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 		v.print(w)
 		return
 	}
-	v := verdict{good: name + " is finished: " + plural(max(s.summary.Total, 0), "file") + " at " + destinations(s.summary), bad: strings.ToUpper(name) + " IS NOT FINISHED"}
+	v := verdict{good: name + " is finished: " + files(), bad: strings.ToUpper(name) + " IS NOT FINISHED"}
 	if s.finished {
-		v.bad = name + " is finished, NOT COMPLETE"
+		v.bad = name + " is finished, NOT " + bad
 	} else if result.signal == nil {
 		v.add("see the messages above")
 	}
@@ -344,5 +358,9 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 		v.next = "run the same command again, on any machine"
 	}
 	v.print(w)
+	if f.checks != nil {
+		printCheckTable(w, s.summary)
+		return
+	}
 	printCopyTable(w, &f.options, s.summary, s.summary.Mismatches, s.summary.Errors)
 }

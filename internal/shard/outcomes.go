@@ -2,7 +2,6 @@ package shard
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,7 +138,7 @@ func (s *Store) OpenOutcomes(f *Finished, counts any) (*OutcomeReader, error) {
 	r := &OutcomeReader{lines: l, targets: len(s.Plan.Targets)}
 	text, err := l.next()
 	if err == nil {
-		err = r.parse(text, counts)
+		err = r.lines.parseJSON(text, counts)
 	}
 	if err != nil {
 		r.Close()
@@ -161,7 +160,7 @@ func (r *OutcomeReader) Next() (*Outcome, error) {
 		return nil, r.lines.end(0)
 	}
 	o := &Outcome{}
-	if err := r.parse(text, o); err != nil {
+	if err := r.lines.parseJSON(text, o); err != nil {
 		return nil, err
 	}
 	switch o.Kind {
@@ -176,17 +175,4 @@ func (r *OutcomeReader) Next() (*Outcome, error) {
 		return nil, r.lines.failed(errNumber)
 	}
 	return o, nil
-}
-
-// parse reads one object in the only spelling that the writer has.
-func (r *OutcomeReader) parse(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return r.lines.failed(err)
-	}
-	if again, err := json.Marshal(into); err != nil || !bytes.Equal(again, text) {
-		return r.lines.failed(errors.New("it is not written as sealift writes it"))
-	}
-	return nil
 }

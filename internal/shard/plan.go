@@ -41,8 +41,9 @@ type Plan struct {
 	Source  Root     `json:"source"`
 	Sample  []Sample `json:"sample"` // of the source
 	Targets []Target `json:"targets"`
-	Lists   []List   `json:"lists"` // manifests in the source
-	Late    []Text   `json:"late"`  // files of the source that have names of manifests; no shard has them
+	Lists   []List   `json:"lists"`            // manifests in the source
+	Late    []Text   `json:"late"`             // files of the source that have names of manifests; no shard has them
+	Checks  *Checks  `json:"checks,omitempty"` // of a verification, whose directories are Targets
 
 	Totals  Totals `json:"totals"`
 	Shards  []File `json:"shards"`
@@ -252,6 +253,14 @@ func (p *Plan) validate() error {
 		return fmt.Errorf("its kind is unknown: %q", p.Kind)
 	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0:
 		return errors.New("a total is negative")
+	}
+	if (p.Kind == KindVerify) != (p.Checks != nil) {
+		return errors.New("it is of another kind")
+	}
+	if p.Checks != nil {
+		if err := p.Checks.validate(len(p.Targets)); err != nil {
+			return err
+		}
 	}
 	for i, a := range p.Options.Hashes {
 		if !a.Known() || slices.Contains(p.Options.Hashes[:i], a) {

@@ -145,10 +145,19 @@ type Reader struct {
 
 // OpenShard opens the shard with this index. The caller must Close the reader.
 func (s *Store) OpenShard(index int) (*Reader, error) {
+	l, err := s.openShardLines(index)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{plan: s.Plan, lines: l}, nil
+}
+
+// openShardLines opens the shard with this index.
+func (s *Store) openShardLines(index int) (*lines, error) {
 	if index < 0 || index >= len(s.Plan.Shards) {
 		return nil, fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
 	}
-	fail := func(err error) (*Reader, error) { return nil, fmt.Errorf("shard %d of the plan: %w", index, err) }
+	fail := func(err error) (*lines, error) { return nil, fmt.Errorf("shard %d of the plan: %w", index, err) }
 	dir, err := openDir(s.dir, shardsName)
 	if err != nil {
 		return fail(err)
@@ -158,7 +167,7 @@ func (s *Store) OpenShard(index int) (*Reader, error) {
 	if err != nil {
 		return fail(err)
 	}
-	return &Reader{plan: s.Plan, lines: l}, nil
+	return l, nil
 }
 
 // Close closes the file.

@@ -159,14 +159,7 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if p.mu.err != nil {
 		return nil, p.mu.err
 	}
-	plan := &Plan{
-		Format: formatName, Version: formatVersion, ID: p.id, Kind: p.opts.Kind,
-		Created: time.Now().UTC().Truncate(time.Second), Sealift: p.opts.Sealift,
-		Options: p.opts.Copy, Source: p.opts.Source, Sample: p.mu.sample,
-		Targets: p.opts.Targets, Lists: p.opts.Lists, Late: p.mu.late,
-	}
-	slices.SortFunc(plan.Sample, func(a, b Sample) int { return cmp.Compare(a.Path, b.Path) })
-	slices.Sort(plan.Late)
+	plan := p.newPlan()
 	groups, err := p.groupLinks(ctx)
 	if err != nil {
 		return nil, err
@@ -183,14 +176,32 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if plan.Shards, err = p.writeShards(ctx, plan.ID, a); err != nil {
 		return nil, err
 	}
+	return plan, p.complete(ctx, plan)
+}
+
+// newPlan describes what is planned, without the files of the plan.
+func (p *Planner) newPlan() *Plan {
+	plan := &Plan{
+		Format: formatName, Version: formatVersion, ID: p.id, Kind: p.opts.Kind,
+		Created: time.Now().UTC().Truncate(time.Second), Sealift: p.opts.Sealift,
+		Options: p.opts.Copy, Source: p.opts.Source, Sample: p.mu.sample,
+		Targets: p.opts.Targets, Lists: p.opts.Lists, Late: p.mu.late,
+	}
+	slices.SortFunc(plan.Sample, func(a, b Sample) int { return cmp.Compare(a.Path, b.Path) })
+	slices.Sort(plan.Late)
+	return plan
+}
+
+// complete writes what follows the shards.
+func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 	if plan.Dirs, err = p.writeDirs(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if plan.Missing, err = p.writeMissing(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	plan.Totals = p.mu.totals
-	return plan, p.writePlan(plan)
+	return p.writePlan(plan)
 }
 
 // writeShards writes all shards.

@@ -206,7 +206,7 @@ func (s *source) open(f *fsys.File, info fsys.Info) error {
 // manifest of this name, written by copy --manifest.
 func (r *run) openNamed() (*source, error) {
 	name := r.opts.Manifest
-	if name == "" {
+	if name == "" || r.within {
 		return nil, nil
 	}
 	s := &source{shown: name}

@@ -133,6 +133,16 @@ type ManifestSummary struct {
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r := &run{opts: o, counters: c, summary: &Summary{}}
 	defer r.close()
+	return r.execute(ctx, func() error {
+		r.check(ctx)
+		return nil
+	})
+}
+
+// execute opens the trees, calls check to find a verdict for each line, and then finds what is
+// not about a line.
+func (r *run) execute(ctx context.Context, check func() error) (*Summary, error) {
+	o, c := r.opts, r.counters
 	if err := r.openTrees(ctx); ctx.Err() != nil {
 		return r.summary, context.Cause(ctx)
 	} else if err != nil {
@@ -140,7 +150,9 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	}
 	begun := time.Now()
 	c.Phase.Store(int32(counters.PhaseVerifying))
-	r.check(ctx)
+	if err := check(); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
 	if ctx.Err() == nil {
 		r.findIgnored()
 		for _, t := range r.trees {
@@ -156,7 +168,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		}
 	}
 	c.Phase.Store(int32(counters.End(ctx.Err() != nil)))
-	r.summary.Elapsed = time.Since(begun)
+	r.summary.Elapsed = time.Since(begun) + r.tasks
 	return r.summary, context.Cause(ctx)
 }
 
@@ -165,8 +177,10 @@ type run struct {
 	opts     *Options
 	counters *counters.Set
 	named    source // the open manifest for all trees
+	within   bool   // the manifest is below each tree, not in the current directory
 	trees    []*tree
 	summary  *Summary
+	tasks    time.Duration // how long the tasks of a plan have checked
 
 	// Only check uses these.
 	pipe         *pipe.Pipe
@@ -265,13 +279,7 @@ func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
 
 // take counts a finished job, and reports the results that are next in order.
 func (r *run) take(j *job, order *order) {
-	if j.read {
-		r.summary.Files++
-		r.summary.Bytes += j.bytes
-		if j.cached {
-			r.summary.Cached++
-		}
-	}
+	r.countRead(j)
 	tree := j.parts[0].from.tree
 	if tree.listed != nil && j.meant != "" {
 		tree.listed.Add(path.Clean(j.meant))
@@ -287,6 +295,18 @@ func (r *run) take(j *job, order *order) {
 			order.done(p.number, p, r.reportPart)
 		}
 	})
+}
+
+// countRead counts a file that was read.
+func (r *run) countRead(j *job) {
+	if !j.read {
+		return
+	}
+	r.summary.Files++
+	r.summary.Bytes += j.bytes
+	if j.cached {
+		r.summary.Cached++
+	}
 }
 
 // deliverFile calls Options.Each.

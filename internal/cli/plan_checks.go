@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/verify"
+)
+
+// This file has what plan, run and merge do for a verification.
+
+// checkFlags are the flags of "plan --verify".
+type checkFlags struct {
+	planned bool // --verify without a mode of a copy
+	options verify.Options
+	literal bool // names with "\\" are taken as they are
+}
+
+// planVerifyHelp explains the modes, as policyHelp does.
+const planVerifyHelp = "`MODE`: split a verification, or read the copy back\n" + `dir   check each argument, a directory, against
+      its manifests; --verify alone means dir
+off   do not read the copy back
+dest  read each destination after the copy
+full  read the source again, too`
+
+// verifyDirectory is the mode of --verify that plans no copy.
+const verifyDirectory = "dir"
+
+// replaceVerify makes --verify of a copy, which is defined, that of plan.
+func (f *checkFlags) replaceVerify(s *pflag.FlagSet, mode *engine.VerifyMode) {
+	parse := func(text string) (engine.VerifyMode, error) {
+		if f.planned = text == verifyDirectory; f.planned {
+			return engine.VerifyOff, nil
+		}
+		return engine.VerifyModes.Parse(text)
+	}
+	flag := s.Lookup("verify")
+	flag.Value = newValue(mode, flag.DefValue, parse, append([]string{verifyDirectory}, engine.VerifyModes.List()...)...)
+	flag.Usage = planVerifyHelp
+	flag.NoOptDefVal = verifyDirectory
+}
+
+// define defines the flags that only a verification has.
+func (f *checkFlags) define(s *pflag.FlagSet) {
+	o := &f.options
+	s.BoolVar(&o.Unlisted, "unlisted", false, "with --verify: report files that no manifest lists")
+	s.BoolVar(&o.IgnoreMissing, "ignore-missing", false, "with --verify: do not report missing files")
+	s.BoolVar(&o.Strict, "strict", false, "with --verify: treat malformed lines as errors")
+	s.BoolVar(&f.literal, "no-convert-paths", false, "with --verify: do not try / for \\ in names")
+}
+
+var (
+	// ofChecks are the flags that only a verification has.
+	ofChecks = []string{"unlisted", "ignore-missing", "strict", "no-convert-paths"}
+	// ofBoth are the flags that a copy and a verification have.
+	ofBoth = []string{
+		"verify", "into", "shards", "shard-size", "manifest", "include", "exclude", "exclude-from",
+		"quiet", "json", "progress", "log-file", "log-format",
+	}
+)
+
+// check refuses flags that have no effect.
+func (f *checkFlags) check(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch isOfChecks := slices.Contains(ofChecks, flag.Name); {
+		case !f.planned && isOfChecks:
+			err = usagef("--%s needs --verify", flag.Name)
+		case f.planned && flag.Name == "files-from":
+			err = usagef("--files-from cannot be planned with --verify, because the merge needs the list again; use --include and --exclude")
+		case f.planned && !isOfChecks && !slices.Contains(ofBoth, flag.Name):
+			err = usagef("--%s is about a copy, and --verify plans a verification; to read a copy back, use --verify=dest", flag.Name)
+		}
+	})
+	return err
+}
+
+// planChecks plans a verification.
+func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usagef("the directory to check is missing")
+	case slices.Contains(args, ""):
+		return usagef("the name of a path is empty")
+	case f.options.Manifest == "-":
+		return usagef("--manifest - cannot be planned, because the merge reads the manifest again; give a file")
+	case cmd.Flags().Changed("manifest") && f.options.Manifest == "":
+		return usagef("--manifest: the name is empty")
+	}
+	o := &f.checks.options
+	var err error
+	if o.Filter, _, err = f.selection.read(cmd); err != nil {
+		return err
+	}
+	o.Paths, o.Manifest, o.ConvertPaths = args, f.options.Manifest, !f.checks.literal
+	f.options.Source, f.options.Targets = args[0], args
+	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags}
+	if err := r.use(&f.outputFlags); err != nil {
+		return err
+	}
+	into := verify.PlanOptions{Into: f.into.Into, Shards: f.into.Shards, ShardSize: f.into.ShardSize, Sealift: f.into.Sealift}
+	return runCommand(cmd, job[verify.Options, shard.Plan]{
+		reporter: r.reporter,
+		progress: f.progress,
+		quiet:    f.quiet,
+		advice:   "; run the same command again",
+		options:  o,
+		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*shard.Plan, error) {
+			return verify.Plan(ctx, o, into, c)
+		},
+		finish: func(p *shard.Plan, result outcome) outcome {
+			return f.finish(cmd.OutOrStdout(), p, r, result)
+		},
+	})
+}
+
+// checkOptions returns the options of a planned verification. Paths of this machine replace those
+// of the plan.
+func checkOptions(name string, s *shard.Store, paths []string, rules *filter.List) (*verify.Options, error) {
+	o, err := verify.OptionsOfPlan(s.Plan, rules)
+	if err != nil {
+		return nil, failure.Refuse("plan %s: %s", quote.Name(name), quote.Text(err.Error()))
+	}
+	if len(paths) > 0 {
+		if len(paths) != len(o.Paths) {
+			return nil, usagef("the plan checks %s, and %d are given", plural(int64(len(o.Paths)), "directory"), len(paths))
+		}
+		o.Paths = paths
+	}
+	return o, nil
+}
+
+// checkTask is task for a verification.
+func (f *runFlags) checkTask(s *shard.Store, paths []string) (*shardTask, error) {
+	o, err := checkOptions(f.plan, s, paths, &f.selection.rules)
+	if err != nil {
+		return nil, err
+	}
+	own := &f.options
+	o.Workers, o.BytesPerSecond, o.Cache = own.Workers, own.BytesPerSecond, own.Cache
+	o.Verbose = f.verbose > 0
+	own.Source, own.Targets = o.Paths[0], o.Paths
+	f.checks = o
+	return &shardTask{store: s, options: *own}, nil
+}
+
+// checkShard returns a function that checks one shard, with the numbers of the account in those
+// of a copy.
+func (f *runFlags) checkShard(r *copyReporter) shardRunner {
+	checks := &verifyReporter{r.reporter, false, len(f.checks.Paths) > 1}
+	f.checks.Report = checks.result
+	return func(ctx context.Context, _ *engine.Options, s *shard.Store, index int, a shard.AttemptOptions, c *counters.Set) (*engine.Summary, error) {
+		summary, err := verify.RunShard(ctx, f.checks, s, index, a, c)
+		if summary == nil {
+			return nil, err
+		}
+		all := &engine.Summary{Bytes: summary.Bytes, Elapsed: summary.Elapsed}
+		all.Files, all.Total = summary.Files, summary.Files
+		all.Mismatches, all.Errors = summary.Mismatches+summary.Missing, summary.Errors
+		return all, err
+	}
+}
+
+// printCheckTable writes the numbers of one shard of a verification for people.
+func printCheckTable(w io.Writer, s *engine.Summary) {
+	var t table
+	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
+	t.counts([]count{{"mismatches", s.Mismatches}, {"errors", s.Errors}})
+	t.print(w)
+}
+
+// mergedChecks is the result of a merge of a verification.
+type mergedChecks struct {
+	shards  shard.Progress
+	summary *verify.Summary // nil if shards are not finished
+}
+
+// mergeChecks merges the results of a verification.
+func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []string) error {
+	if f.options.Abandon {
+		return usagef("--abandon has nothing to do: a verification leaves nothing outside of its plan; remove the directory of the plan")
+	}
+	o, err := checkOptions(f.plan, s, paths, &f.selection.rules)
+	if err != nil {
+		return err
+	}
+	page, err := openVerifyReport(cmd, o, f.report)
+	if err != nil {
+		return err
+	}
+	r := &verifyReporter{newReporter(cmd), false, len(o.Paths) > 1}
+	if err := r.use(&f.outputFlags); err != nil {
+		return err
+	}
+	r.page = page
+	o.Report = r.result
+	if page != nil {
+		o.Each = r.checked
+	}
+	return runCommand(cmd, job[verify.Options, mergedChecks]{
+		reporter: r.reporter,
+		progress: f.progress,
+		quiet:    f.quiet,
+		options:  o,
+		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*mergedChecks, error) {
+			return f.runMergeChecks(ctx, o, s, r, c)
+		},
+		watch: func(c *counters.Set) func() { return page.watch(c, nil, "read") },
+		finish: func(m *mergedChecks, result outcome) outcome {
+			return f.finishChecks(cmd.OutOrStdout(), o, r, m, result)
+		},
+	})
+}
+
+// runMergeChecks reads the states of the shards, and the results if all are finished.
+func (f *mergeFlags) runMergeChecks(ctx context.Context, o *verify.Options, s *shard.Store, r *verifyReporter, c *counters.Set) (*mergedChecks, error) {
+	m := &mergedChecks{}
+	var err error
+	if m.shards, err = s.Progress(ctx); err != nil {
+		return m, err
+	}
+	if f.options.Wait && len(m.shards.Unfinished()) > 0 {
+		if err := s.Wait(ctx, f.options.Attempts, func(p shard.Progress) {
+			copy(m.shards, p)
+			if !f.quiet {
+				r.print("waiting: " + statesOf(p))
+			}
+		}); err != nil {
+			return m, err
+		}
+	}
+	if f.options.DryRun || len(m.shards.Unfinished()) > 0 {
+		return m, nil
+	}
+	m.summary, err = verify.Merge(ctx, o, s, c)
+	return m, err
+}
+
+// finishChecks prints the account: that of verify, or the states of the shards.
+func (f *mergeFlags) finishChecks(stdout io.Writer, o *verify.Options, r *verifyReporter, m *mergedChecks, result outcome) outcome {
+	s := m.summary
+	if s == nil {
+		copying := &copyReporter{reporter: r.reporter, flags: &f.copyFlags}
+		return f.finish(stdout, copying, &engine.MergeSummary{Shards: m.shards}, result)
+	}
+	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+	if result.signal == nil {
+		s.Warnings += f.selection.warnUnmet(r.reporter, nil)
+	}
+	result = r.writeReport(o, s, result)
+	result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
+		"missing", s.Missing, "elapsed", s.Elapsed)
+	switch {
+	case f.json:
+		printJSON(stdout, newVerifyJSON(s, r, result))
+	case !f.quiet:
+		printVerifySummary(stdout, o, s, r, result)
+		if list := m.shards.Failed(); len(list) > 0 {
+			var t table
+			t.row("failed", shard.FormatIndexes(list)+", run again when the files are mended, then merge again")
+			t.print(stdout)
+		}
+	}
+	return result
+}
