@@ -107,11 +107,11 @@ func (m *mergedResults) nextResult() (*shard.CheckResult, error) {
 			if err == nil && status.Finished == nil {
 				err = errors.New("it is not finished")
 			}
-			if err == nil {
-				m.reader, err = m.store.OpenResults(status.Finished)
-			}
 			if err != nil {
 				return nil, fmt.Errorf("shard %d: %w", m.next, err)
+			}
+			if m.reader, err = m.store.OpenResults(status.Finished); err != nil {
+				return nil, err
 			}
 			m.elapsed += m.reader.Elapsed
 			m.next++

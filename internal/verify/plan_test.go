@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -203,4 +204,25 @@ func TestAPlannedCheckUsesTheManifestsOfThePlan(t *testing.T) {
 	summary, err := verify.Merge(t.Context(), optionsOf(t, s), s, &counters.Set{})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, summary.Matches)
+}
+
+// Results that another process has changed are not merged.
+func TestAPlannedCheckWithChangedResultsIsNotMerged(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "x", "SHA256SUMS": sha("A") + "  a\n"})
+	into := filepath.Join(treetest.MemoryDir(t), "plan")
+	_, err := verify.Plan(t.Context(), &verify.Options{Paths: []string{dir}}, verify.PlanOptions{Into: into}, &counters.Set{})
+	require.NoError(t, err)
+	s := openStore(t, into)
+	_, err = verify.Merge(t.Context(), optionsOf(t, s), s, &counters.Set{})
+	require.ErrorContains(t, err, "shard 0: it is not finished")
+	_, err = verify.RunShard(t.Context(), optionsOf(t, s), s, 0, shard.AttemptOptions{}, &counters.Set{})
+	require.NoError(t, err)
+	results := filepath.Join(into, "work/00000/000001/results")
+	text, err := os.ReadFile(results)
+	require.NoError(t, err)
+	changed := strings.Replace(string(text), `"mismatch"`, `"match"`, 1)
+	require.NotEqual(t, string(text), changed)
+	require.NoError(t, os.WriteFile(results, []byte(changed), 0o600))
+	_, err = verify.Merge(t.Context(), optionsOf(t, s), s, &counters.Set{})
+	require.ErrorContains(t, err, "its size or digest differs")
 }
