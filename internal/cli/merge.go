@@ -193,7 +193,7 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 	unfinished := s.Shards.Unfinished()
 	if f.quiet && len(unfinished) > 0 && result.signal == nil { // otherwise the summary has it
 		r.print(grouped(int64(len(unfinished))) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished: " +
-			shard.FormatIndexes(unfinished) + "; to run them: " + f.resubmit(unfinished))
+			shard.FormatIndexes(unfinished) + "; to run them: " + f.resubmit())
 	}
 	failures, _ := r.counts()
 	result = r.endLog(result, "shards", len(s.Shards), "unfinished", len(unfinished), "files", s.Summary.Files, "errors", failures, "elapsed", s.Summary.Elapsed)
@@ -228,13 +228,15 @@ func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
 	return o
 }
 
-// resubmit is a command line that runs shards again as an array of Slurm.
-func (f *mergeFlags) resubmit(indexes []int) string {
+// resubmit is a command line that submits to Slurm the shards that are to be run, and the merge.
+// sbatch --wrap would not do: it uses sh, which does not know the quotes of every path, and an
+// array has no index above 1,000 at many sites.
+func (f *mergeFlags) resubmit() string {
 	plan := f.plan
-	if absolute, err := fsys.AbsolutePath(plan); err == nil { // the task may begin in another directory
+	if absolute, err := fsys.AbsolutePath(plan); err == nil { // it may be run in another directory
 		plan = absolute
 	}
-	return "sbatch --array=" + shard.FormatIndexes(indexes) + " --wrap " + quote.Name("exec sealift run "+quote.Name(plan))
+	return "sealift plan --script slurm --into " + quote.Name(plan) + " | bash"
 }
 
 // statesOf counts the shards by their states.
@@ -281,7 +283,7 @@ func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
 		t.row("failed", shard.FormatIndexes(list))
 	}
 	if list := s.Shards.ToRun(); len(list) > 0 {
-		t.row("run", f.resubmit(list))
+		t.row("run", f.resubmit())
 		t.row("or each", "sealift run "+quote.Name(f.plan)+" --shard "+strconv.Itoa(list[0]))
 	}
 	if s.Merged && s.Summary.Errors+s.Summary.Mismatches > 0 {

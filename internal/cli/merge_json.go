@@ -47,8 +47,8 @@ func newMergeJSON(f *mergeFlags, s *engine.MergeSummary, r *copyReporter, result
 		},
 	}
 	j.DryRun = f.options.DryRun
-	if again := p.ToRun(); len(again) > 0 {
-		j.Shards.Again = f.resubmit(again)
+	if len(p.ToRun()) > 0 {
+		j.Shards.Again = f.resubmit()
 	}
 	for _, state := range p {
 		j.Shards.Failures += state.Failures
