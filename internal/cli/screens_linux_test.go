@@ -297,7 +297,7 @@ func TestScreensOfAFullDisk(t *testing.T) {
 	g := newGate()
 	defer g.open()
 	sys := &fsys.FS{Fault: faultfs.All(
-		onPath(fsys.OpWrite, "disk2", faultfs.From(30, faultfs.Fail(syscall.ENOSPC))),
+		onPath(fsys.OpWrite, "disk2", faultfs.From(20, faultfs.Fail(syscall.ENOSPC))),
 		g.holds(fsys.OpRead, "card/audio", 10),
 	)}
 	s := begin(t, 80, 24, sys, "copy --workers 2 card disk1 -o disk2")
