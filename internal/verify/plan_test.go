@@ -49,8 +49,8 @@ func optionsOf(t *testing.T, s *shard.Store) *verify.Options {
 	return o
 }
 
-// told collects what is reported.
-func told(o *verify.Options) *[]string {
+// reportedLines collects the messages of a run.
+func reportedLines(o *verify.Options) *[]string {
 	list := &[]string{}
 	o.Report = func(r verify.Result) {
 		*list = append(*list, fmt.Sprintf("%d %q %q %q %s %v", r.Verdict, r.Dir, r.Manifest, r.Path, r.Algorithm, r.Err))
@@ -61,7 +61,7 @@ func told(o *verify.Options) *[]string {
 // sameAsOneCheck compares a check that was planned, run in shards and merged with one Run.
 func sameAsOneCheck(t *testing.T, o verify.Options) *verify.Summary {
 	t.Helper()
-	want := told(&o)
+	want := reportedLines(&o)
 	wantSummary, err := verify.Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 
@@ -76,7 +76,7 @@ func sameAsOneCheck(t *testing.T, o verify.Options) *verify.Summary {
 	require.Greater(t, entries, s.Plan.Shards[0].Entries, "several shards have files")
 	merging := optionsOf(t, s)
 	merging.Verbose = o.Verbose
-	have := told(merging)
+	have := reportedLines(merging)
 	summary, err := verify.Merge(t.Context(), merging, s, &counters.Set{})
 	require.NoError(t, err)
 	assert.Equal(t, *want, *have)
@@ -114,7 +114,7 @@ func TestAPlannedCheckHasTheResultsOfACheck(t *testing.T) {
 	sameAsOneCheck(t, verify.Options{Paths: []string{dir}, Manifest: filepath.Join(dir, "SHA256SUMS")})
 }
 
-// A bag is valid or not as a whole, which only the merge can find out.
+// Only the merge can decide whether a complete bag is valid.
 func TestAPlannedCheckOfABagFindsWhatNoTaskCanFind(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"bagit.txt": "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n", "bag-info.txt": "Payload-Oxum: 5.9\n",
