@@ -132,7 +132,7 @@ func makeSweepTarget(t require.TestingT, root string) {
 
 // unsaid reports that a destination is not as the source, although the run has worked
 // there, and neither a marker nor a journal says so.
-func (o *told) unsaid(t require.TestingT, source map[string]node, targets []string) (list []string) {
+func (o *runReport) unsaid(t require.TestingT, source map[string]node, targets []string) (list []string) {
 	for i, target := range targets {
 		if o.summary == nil || o.summary.Targets[i].Lost != nil && len(o.summary.Targets[i].Manifests) == 0 {
 			continue // refused, or dropped: perhaps before the first write

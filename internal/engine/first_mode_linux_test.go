@@ -37,7 +37,7 @@ func TestFilesAreCreatedWithTheirFinalMode(t *testing.T) {
 		}
 		return nil
 	})
-	out := runTold(t, o, &counters.Set{})
+	out := runReported(t, o, &counters.Set{})
 	require.Zero(t, out.summary.Errors)
 	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
 	// The first file, the eight with setuid, the two directories, and finding out whether the

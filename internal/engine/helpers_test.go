@@ -121,15 +121,15 @@ func sweepStride(short int64) int64 {
 	return short
 }
 
-// told is what a run has reported.
-type told struct {
+// runReport is what a run has reported.
+type runReport struct {
 	events   []Event
 	summary  *Summary
 	err      error
 	panicked string
 }
 
-func (o *told) anything() bool {
+func (o *runReport) anything() bool {
 	for _, e := range o.events {
 		switch e.Kind {
 		case EventFailed, EventMismatch, EventConflict, EventWarning, EventTargetLost:
@@ -140,7 +140,7 @@ func (o *told) anything() bool {
 }
 
 // bad are the events that tell of something wrong, in the order of their paths.
-func (o *told) bad() (list []Event) {
+func (o *runReport) bad() (list []Event) {
 	for _, e := range o.events {
 		if e.Kind != EventCopied && e.Kind != EventSkipped {
 			list = append(list, e)
@@ -151,11 +151,11 @@ func (o *told) bad() (list []Event) {
 }
 
 // mismatches are those that are not warnings.
-func (o *told) mismatches() []Event {
+func (o *runReport) mismatches() []Event {
 	return slices.DeleteFunc(o.bad(), func(e Event) bool { return e.Kind == EventWarning })
 }
 
-func (o *told) String() string {
+func (o *runReport) String() string {
 	var b strings.Builder
 	for _, e := range o.events {
 		if e.Kind != EventCopied && e.Kind != EventSkipped {
@@ -166,10 +166,10 @@ func (o *told) String() string {
 	return b.String()
 }
 
-// runTold is Run with the events kept.
-func runTold(t testing.TB, o Options, c *counters.Set) *told {
+// runReported is Run with the events kept.
+func runReported(t testing.TB, o Options, c *counters.Set) *runReport {
 	t.Helper()
-	out := &told{}
+	out := &runReport{}
 	o.Report = func(e Event) { out.events = append(out.events, e) }
 	out.summary, out.err = Run(t.Context(), &o, c)
 	require.NoError(t, out.err)
@@ -177,9 +177,9 @@ func runTold(t testing.TB, o Options, c *counters.Set) *told {
 }
 
 // watched is Run with a watchdog.
-func watched(t *testing.T, o Options) *told {
+func watched(t *testing.T, o Options) *runReport {
 	t.Helper()
-	out := &told{}
+	out := &runReport{}
 	o.Report = func(e Event) { out.events = append(out.events, e) }
 	done := make(chan struct{})
 	go func() {

@@ -28,7 +28,7 @@ func TestIdleRunOpensNoFile(t *testing.T) {
 		t.Skip("the kernel does not list extended attributes by name")
 	}
 	o := options(src, dst)
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 
 	second := func() (opened []string) {
 		var mu sync.Mutex
@@ -41,7 +41,7 @@ func TestIdleRunOpensNoFile(t *testing.T) {
 			}
 			return nil
 		})
-		out := runTold(t, o, &counters.Set{})
+		out := runReported(t, o, &counters.Set{})
 		require.Empty(t, out.bad())
 		require.EqualValues(t, 4, out.summary.Skipped)
 		return opened
@@ -72,7 +72,7 @@ func TestFileExchangedBeforeItsContentIsOpened(t *testing.T) {
 	write(t, src, "a", []byte("old"), since)
 	write(t, src, "d", []byte("d"), since)
 	o := options(src, dst)
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 	write(t, src, "a", []byte("new 1"), since.Add(1e9))
 	write(t, dir, "other", []byte("new content 2"), since.Add(2e9))
 
@@ -84,7 +84,7 @@ func TestFileExchangedBeforeItsContentIsOpened(t *testing.T) {
 		}
 		return nil
 	})
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 	have := look(t, dst)["a"]
 	require.Equal(t, "new content 2", have.content)
 	info, err := os.Stat(filepath.Join(dst, "a"))

@@ -98,7 +98,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			o.Verify, o.Workers = c.verify, 1
 			o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 			before := time.Now().Add(-time.Second)
-			c.fail(t, src, dst, func(sys *fsys.FS, counters *counters.Set) { runTold(t, in(sys, o), counters) })
+			c.fail(t, src, dst, func(sys *fsys.FS, counters *counters.Set) { runReported(t, in(sys, o), counters) })
 			h, text := marked(t, dst, srcMarker)
 			require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 			require.Equal(t, "'"+src+"'", h.Source)
@@ -127,7 +127,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			if c.mend != nil {
 				c.mend(t, src)
 			}
-			runTold(t, o, &counters.Set{})
+			runReported(t, o, &counters.Set{})
 			require.Empty(t, markersAt(t, dst))
 			require.NoDirExists(t, journalAt(dst))
 			treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "MD5SUMS", ".sealift-bad-z", "sealift.md5", "sealift.sha256"}})
@@ -163,7 +163,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.NoError(t, os.Mkdir(two, 0o755))
 		o := options(src, one, two)
 		o.Workers, o.Sync = 1, sync
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &counters.Set{})
 		require.Equal(t, []string{srcMarker}, markersAt(t, one))
 		require.Equal(t, []string{srcMarker}, markersAt(t, two))
 		treetest.Remove(t, two)
@@ -176,7 +176,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 			}
 			return nil
 		})
-		out := runTold(t, in(sys, o), &counters.Set{})
+		out := runReported(t, in(sys, o), &counters.Set{})
 		require.NoError(t, out.summary.Targets[0].Lost)
 		require.ErrorIs(t, out.summary.Targets[1].Lost, syscall.ENOSPC)
 		require.Empty(t, markersAt(t, one))
@@ -203,7 +203,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.EqualValues(t, len(listed), h.Missing)
 		require.Contains(t, text, "this directory: dropped at '20': no space left on device (")
 
-		runTold(t, o, &counters.Set{})
+		runReported(t, o, &counters.Set{})
 		require.Empty(t, markersAt(t, two))
 	}
 }
@@ -234,16 +234,16 @@ func TestAMarkerInTheSource(t *testing.T) {
 			require.Equal(t, sha(text), readManifest(t, string(sums))[srcMarker])
 			require.NotContains(t, string(sums), "src-2")
 		}
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
 		check("SEALIFT-INCOMPLETE-src-2.txt", srcMarker)
-		runTold(t, o, &counters.Set{})
+		runReported(t, o, &counters.Set{})
 		check(srcMarker)
-		runTold(t, o, &counters.Set{})
+		runReported(t, o, &counters.Set{})
 		check(srcMarker)
 
 		// The name is the source's also where the file itself could not be copied.
 		treetest.Remove(t, dst)
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &counters.Set{})
 		require.Equal(t, []string{"SEALIFT-INCOMPLETE-src-2.txt"}, markersAt(t, dst))
 	}
 }
@@ -257,7 +257,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 	write(t, src, "a", []byte("a"), since)
 	write(t, src, "b", []byte("b"), since)
 	o := options(src, dst)
-	runTold(t, o, &counters.Set{})
+	runReported(t, o, &counters.Set{})
 	for _, failFast := range []bool{false, true} {
 		o.FailFast = failFast
 		sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -266,7 +266,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 			}
 			return nil
 		})
-		out := runTold(t, in(sys, o), &counters.Set{})
+		out := runReported(t, in(sys, o), &counters.Set{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.EqualValues(t, 1, out.summary.Warnings, "%v", out.bad())
 		require.Contains(t, out.String(), "cannot write '"+srcMarker+"': permission denied; the journal stays")
@@ -279,7 +279,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 		require.Len(t, signs, 1)
 		require.True(t, signs[0].Journal)
 		o.FailFast = false
-		require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 		require.NoDirExists(t, journalAt(dst))
 	}
 }
@@ -293,14 +293,14 @@ func TestAMarkerThatStays(t *testing.T) {
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		write(t, src, "a", []byte("a"), since)
 		o := options(src, dst)
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
-		out := runTold(t, in(failing(syscall.EIO, op, srcMarker), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		out := runReported(t, in(failing(syscall.EIO, op, srcMarker), o), &counters.Set{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
 		require.NotContains(t, out.String(), "the journal stays")
 		require.NoDirExists(t, journalAt(dst))
 		require.NotEmpty(t, markersAt(t, dst))
-		require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 		require.Empty(t, markersAt(t, dst))
 	}
 }
@@ -318,11 +318,11 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	dry, file := o, options(filepath.Join(src, "b"), dst)
 	dry.DryRun = true
 	for _, o := range []Options{dry, file} {
-		out := runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &counters.Set{})
+		out := runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &counters.Set{})
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Empty(t, markersAt(t, dst))
 	}
-	out := runTold(t, o, &counters.Set{})
+	out := runReported(t, o, &counters.Set{})
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 
@@ -341,10 +341,10 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	require.Empty(t, markersAt(t, dst))
 
 	o.FailFast = true
-	runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &counters.Set{})
+	runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &counters.Set{})
 	_, text := marked(t, dst, srcMarker)
 	require.Contains(t, text, "The copy ended before it had tried every file")
-	out = runTold(t, o, &counters.Set{}) // conflicts alone are complete
+	out = runReported(t, o, &counters.Set{}) // conflicts alone are complete
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 }
@@ -362,19 +362,19 @@ func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	part.Filter = &filter.List{}
 	require.NoError(t, part.Filter.Exclude("b"))
 	fail := func(o Options) {
-		runTold(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
 	}
 	fail(whole)
-	runTold(t, part, &counters.Set{})
+	runReported(t, part, &counters.Set{})
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
 	require.Len(t, markersAt(t, dst), 2)
-	runTold(t, part, &counters.Set{})
+	runReported(t, part, &counters.Set{})
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
-	runTold(t, whole, &counters.Set{})
+	runReported(t, whole, &counters.Set{})
 	require.Empty(t, markersAt(t, dst))
 }
 
@@ -444,7 +444,7 @@ func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 		})
 		o := options(src, dst)
 		o.Sync = SyncEnd
-		out := runTold(t, in(sys, o), &counters.Set{})
+		out := runReported(t, in(sys, o), &counters.Set{})
 		require.True(t, failed)
 		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 		require.NoDirExists(t, journalAt(dst))
@@ -481,13 +481,13 @@ func TestAFailureInAReadOnlyDestination(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Sync = SyncEnd
-	out := runTold(t, in(sys, o), &counters.Set{})
+	out := runReported(t, in(sys, o), &counters.Set{})
 	require.True(t, failed)
 	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	info, err := os.Stat(dst)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o555, info.Mode().Perm())
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 	require.Empty(t, markersAt(t, dst))
 }

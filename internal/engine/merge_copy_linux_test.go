@@ -284,7 +284,7 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 								"other": treetest.File("stays", treetest.Mtime(longAgo)),
 							})
 						}
-						runTold(t, o, &counters.Set{})
+						runReported(t, o, &counters.Set{})
 					}
 				}
 				if test.change != nil {
@@ -360,7 +360,7 @@ func TestAnAbandonedPlanIsInNoWay(t *testing.T) {
 				if where == "single" {
 					treetest.Create(t, o.Source, earlier)
 				}
-				runTold(t, o, &counters.Set{})
+				runReported(t, o, &counters.Set{})
 			}
 			dst := filepath.Join(c.base, "split", "one")
 			before, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))

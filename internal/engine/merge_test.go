@@ -52,7 +52,7 @@ func splitCopy(t testing.TB, shards int, sync SyncMode) *tasked {
 	for _, to := range []string{c.single, c.dst} {
 		o := c.options
 		o.Targets = []string{to}
-		runTold(t, o, &counters.Set{})
+		runReported(t, o, &counters.Set{})
 	}
 	text, err := os.ReadFile(filepath.Join(c.dst, "SHA256SUMS"))
 	require.NoError(t, err)
@@ -234,7 +234,7 @@ func TestAMergeMakesTheResultOfOneCopy(t *testing.T) {
 	}
 }
 
-func badOf(events []Event) []Event { return (&told{events: events}).bad() }
+func badOf(events []Event) []Event { return (&runReport{events: events}).bad() }
 
 func TestAMergeWaitsForAllShards(t *testing.T) {
 	c := splitCopy(t, 3, SyncNone)

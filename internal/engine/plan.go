@@ -298,7 +298,7 @@ func (p *planning) makeInto() error {
 	return parent.SyncToDrive()
 }
 
-// stateExpected tells the planner what the manifests of the source list.
+// stateExpected gives the planner what the manifests of the source list.
 func (p *planning) stateExpected() error {
 	defer p.manifests.Close()
 	lists := p.manifests.Lists()
@@ -324,7 +324,7 @@ func (p *planning) reportOutside(absent *absentFiles, list, file string) {
 	absent.add(list, file)
 }
 
-// statePrevious tells the planner the lines of the destinations' earlier manifests, and closes
+// statePrevious gives the planner the lines of the destinations' earlier manifests, and closes
 // these: their indexes use memory.
 func (p *planning) statePrevious() error {
 	for i, t := range p.targets {

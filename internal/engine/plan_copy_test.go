@@ -46,7 +46,7 @@ func TestAPlannedCopyHasTheResultOfACopy(t *testing.T) {
 		"a new destination": func(string) {},
 		"an earlier copy": func(base string) {
 			o := options(filepath.Join(base, "src"), filepath.Join(base, "dst"))
-			runTold(t, o, &counters.Set{})
+			runReported(t, o, &counters.Set{})
 			require.NoError(t, os.Remove(filepath.Join(base, "dst/b/d")))
 			require.NoError(t, os.WriteFile(filepath.Join(base, "src/b/d"), []byte("other"), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(base, "src/new"), []byte("new"), 0o600))
@@ -66,11 +66,11 @@ func TestAPlannedCopyHasTheResultOfACopy(t *testing.T) {
 			if _, err := os.Lstat(p.target); err == nil {
 				o := options(p.target, single)
 				o.Hashes = nil
-				runTold(t, o, &counters.Set{})
+				runReported(t, o, &counters.Set{})
 			}
 			one := p.opts
 			one.Targets = []string{single}
-			require.Empty(t, runTold(t, one, &counters.Set{}).bad())
+			require.Empty(t, runReported(t, one, &counters.Set{}).bad())
 
 			s := p.planned()
 			p.runPlan(s)

@@ -12,7 +12,7 @@ import (
 // Touched implements catalog.Interrupted.
 func (untouched) Touched(string, fsys.Info) (digests hash.Digests, touched bool) { return nil, false }
 
-// scanSource walks the source, and tells the planner what is in it.
+// scanSource walks the source and adds its entries to the planner.
 func (p *planning) scanSource() error {
 	root, _, err := p.route.OpenSource()
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 func absentTold(t testing.TB, o Options) []string {
 	t.Helper()
 	o.Targets = []string{o.Targets[0] + "-check"}
-	out := runTold(t, o, &counters.Set{})
+	out := runReported(t, o, &counters.Set{})
 	require.Zero(t, out.summary.Mismatches+out.summary.Errors, "%s", out)
 	require.LessOrEqual(t, len(out.bad()), 1, "one warning for all")
 	warned := ""
@@ -40,7 +40,7 @@ func absentTold(t testing.TB, o Options) []string {
 	}
 	o.Targets = []string{o.Targets[0] + "-strict"}
 	o.SourceManifest = SourceManifestStrict
-	out = runTold(t, o, &counters.Set{})
+	out = runReported(t, o, &counters.Set{})
 	require.Zero(t, out.summary.Warnings+out.summary.Errors, "%s", out)
 	var paths []string
 	for _, e := range out.bad() {
@@ -147,7 +147,7 @@ func TestAbsentFiles(t *testing.T) {
 			}
 			if name == "left behind" { // of which another warning tells
 				o.SourceManifest = SourceManifestStrict
-				require.Zero(t, runTold(t, o, &counters.Set{}).summary.Mismatches)
+				require.Zero(t, runReported(t, o, &counters.Set{}).summary.Mismatches)
 				return
 			}
 			require.Equal(t, c.want, absentTold(t, o))
@@ -197,7 +197,7 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 			change(&o)
 			o.SourceManifest = mode
 			o.FS = sys
-			out := runTold(t, o, &counters.Set{})
+			out := runReported(t, o, &counters.Set{})
 			require.Zero(t, out.summary.Errors, "%s", out)
 			require.Equal(t, "x", look(t, dst)["a"].content)
 			for _, e := range out.bad() {
@@ -227,7 +227,7 @@ func TestAPromiseByAnotherName(t *testing.T) {
 		write(t, src, "SHA256SUMS", []byte(sha("x")+"  a\n"), since) // checked as well
 		o := options(src, dst)
 		o.Manifest = name
-		out := runTold(t, o, &counters.Set{})
+		out := runReported(t, o, &counters.Set{})
 		bad := out.bad()
 		require.Len(t, bad, 2, "%s", out)
 		slices.SortFunc(bad, func(a, b Event) int { return int(a.Kind) - int(b.Kind) })
@@ -243,7 +243,7 @@ func TestAPromiseByAnotherName(t *testing.T) {
 	write(t, dir, "SUMS", []byte(sha("y")+"  a\n"), since)
 	o := options(src, filepath.Join(dir, "deep/dst"))
 	o.Manifest = "../SUMS"
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 }
 
 // A single file's promise is NAME.sha256 beside it, and nothing else.
@@ -273,7 +273,7 @@ func TestAPromiseBesideASingleFile(t *testing.T) {
 			if c.hashes != nil {
 				o.Hashes = c.hashes
 			}
-			out := runTold(t, o, &counters.Set{})
+			out := runReported(t, o, &counters.Set{})
 			if !c.broken {
 				require.Empty(t, out.bad(), "%+v", c)
 				require.FileExists(t, copied+".sha256")

@@ -54,17 +54,17 @@ func TestPropertyCopyOn(t *testing.T) {
 			return
 		}
 		on.Targets[0] = filepath.Join(c.dir, "on2")
-		var told []string
+		var reported []string
 		on.Report = func(e engine.Event) {
 			if e.Kind != engine.EventCopied && e.Kind != engine.EventSkipped {
 				require.Equal(t, engine.EventMismatch, e.Kind, "%v", e.Err)
-				told = append(told, e.Path)
+				reported = append(reported, e.Path)
 			}
 		}
 		_, err = engine.Run(t.Context(), &on, &counters.Set{})
 		require.NoError(t, err)
-		slices.Sort(told)
-		require.Equal(t, victims, told)
+		slices.Sort(reported)
+		require.Equal(t, victims, reported)
 		for _, name := range victims {
 			_, err := os.Lstat(filepath.Join(on.Targets[0], name))
 			require.ErrorIs(t, err, os.ErrNotExist)

@@ -22,12 +22,12 @@ func TestARepairedSourceGetsItsManifest(t *testing.T) {
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", []byte("x"), since)
 	write(t, a, "y", []byte("y"), since)
-	require.Empty(t, runTold(t, options(a, b), &counters.Set{}).bad())
+	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).bad())
 	spoil(t, filepath.Join(b, "x"))
-	require.Len(t, runTold(t, options(b, c), &counters.Set{}).bad(), 1)
+	require.Len(t, runReported(t, options(b, c), &counters.Set{}).bad(), 1)
 	spoil(t, filepath.Join(b, "x")) // the bit back
 	for range 3 {
-		out := runTold(t, options(b, c), &counters.Set{})
+		out := runReported(t, options(b, c), &counters.Set{})
 		require.Empty(t, out.bad())
 		require.Equal(t, []string{"x", "y"}, listed(t, c))
 		require.NoDirExists(t, filepath.Join(c, resume.JournalName("")))
@@ -41,12 +41,12 @@ func TestAPartialCopyThenTheWhole(t *testing.T) {
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", []byte("x"), since)
 	write(t, a, "y", []byte("y"), since)
-	require.Empty(t, runTold(t, options(a, b), &counters.Set{}).bad())
+	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).bad())
 	o := options(b, c)
 	o.Filter = &filter.List{}
 	require.NoError(t, o.Filter.Exclude("x"))
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
-	require.Empty(t, runTold(t, options(b, c), &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, options(b, c), &counters.Set{}).bad())
 }
 
 // A source with a signed SHA256SUMS and our sealift.sha256, and one rotten file: the
@@ -58,10 +58,10 @@ func TestARottenCopyOfASignedMirror(t *testing.T) {
 	write(t, a, "x", []byte("x"), since)
 	write(t, a, "y", []byte("y"), since)
 	write(t, a, "SHA256SUMS", []byte("-----BEGIN PGP SIGNED MESSAGE-----\n"+promiseLines(map[string][]byte{"x": []byte("x")})), since)
-	require.Empty(t, runTold(t, options(a, b), &counters.Set{}).mismatches())
+	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).mismatches())
 	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
 	spoil(t, filepath.Join(b, "y"))
-	out := runTold(t, options(b, c), &counters.Set{})
+	out := runReported(t, options(b, c), &counters.Set{})
 	require.Len(t, out.mismatches(), 1, "%s", out)
 	requireBroken(t, out.mismatches()[0], "y")
 	require.NotEmpty(t, out.summary.Targets[0].Manifests)
@@ -81,7 +81,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 			if links {
 				require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "a2")))
 			}
-			require.Empty(t, runTold(t, options(src, both[0]), &counters.Set{}).bad())
+			require.Empty(t, runReported(t, options(src, both[0]), &counters.Set{}).bad())
 			youngManifest(t, filepath.Join(both[0], "SHA256SUMS"))
 			write(t, src, "a", []byte("new"), since) // same size and time
 			lines := sha("new") + "  a\n" + sha("b") + "  b\n"
@@ -91,7 +91,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 			write(t, src, "SHA256SUMS", []byte(lines), since) // which the source matches
 			o := options(src, both[order[0]], both[order[1]])
 			o.Workers = 1
-			out := runTold(t, o, &counters.Set{})
+			out := runReported(t, o, &counters.Set{})
 			content, err := os.ReadFile(filepath.Join(both[1], "a"))
 			require.NoError(t, err, "the source does match its manifest, but:\n%s", out)
 			require.Equal(t, "new", string(content))
@@ -107,7 +107,7 @@ func TestAbsentWhereNothingCanBe(t *testing.T) {
 			src, dst := promised(t, map[string][]byte{"file": []byte("x"), "d/y": nil}, "SHA256SUMS", sha("x")+"  "+path+"\n")
 			o := options(src, dst)
 			o.SourceManifest = mode
-			out := runTold(t, o, &counters.Set{})
+			out := runReported(t, o, &counters.Set{})
 			if len(out.bad()) != 1 {
 				t.Errorf("%.20s: want one event, have %d", path, len(out.bad()))
 			}
@@ -120,5 +120,5 @@ func TestALoopOfTheManifestsName(t *testing.T) {
 	t.Parallel()
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "other", "")
 	require.NoError(t, os.Symlink("SHA256SUMS", filepath.Join(src, "SHA256SUMS")))
-	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).mismatches())
+	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).mismatches())
 }

@@ -29,14 +29,14 @@ func TestCorruptionIsNotHandedOn(t *testing.T) {
 		b := filepath.Join(dir, "b")
 		o := options(a, b)
 		o.Hashes = hashes
-		require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 		for i, victim := range []string{"a", "b/big", "f/link"} { // inline, through lanes, one of two names
 			spoil(t, filepath.Join(b, victim))
 			c := []string{filepath.Join(dir, fmt.Sprint("c", i)), filepath.Join(dir, fmt.Sprint("c", i, "-2"))}
 			o := verifying(VerifyDest, b, c...)
 			o.Hashes = hashes
 			progress := &counters.Set{CountTotals: true}
-			out := runTold(t, o, progress)
+			out := runReported(t, o, progress)
 			want := []string{victim}
 			if victim == "f/link" {
 				want = append(want, "g")
@@ -79,7 +79,7 @@ func TestCorruptionIsNotHandedOn(t *testing.T) {
 			spoil(t, filepath.Join(b, victim)) // the bit back
 			o = options(b, c[1]+"-new")
 			o.Hashes = hashes
-			require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+			require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 			require.Equal(t, len(files), requireWhole(t, c[1]+"-new", files))
 			require.Len(t, listed(t, c[1]+"-new"), len(files), "the manifest takes the name")
 		}
@@ -118,11 +118,11 @@ func TestEveryFormOfALineIsAPromise(t *testing.T) {
 				if name == "among others" {
 					doubts = 1
 				}
-				require.Len(t, runTold(t, options(src, dst), &counters.Set{}).bad(), doubts)
+				require.Len(t, runReported(t, options(src, dst), &counters.Set{}).bad(), doubts)
 				require.FileExists(t, filepath.Join(dst, path))
 
 				src, dst = promised(t, map[string][]byte{path: bad}, "SHA256SUMS", line(good))
-				out := runTold(t, options(src, dst), &counters.Set{})
+				out := runReported(t, options(src, dst), &counters.Set{})
 				require.Len(t, out.bad(), 1+doubts)
 				requireBroken(t, out.bad()[doubts], path)
 				require.NoFileExists(t, filepath.Join(dst, path))
@@ -138,7 +138,7 @@ func TestPromiseOfAnEscapedName(t *testing.T) {
 	name := "new\nline \\ back\rreturn"
 	files := map[string][]byte{name: []byte("x"), "other": []byte("y")}
 	src, dst := promised(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
-	out := runTold(t, options(src, dst), &counters.Set{})
+	out := runReported(t, options(src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], name)
 	require.NotContains(t, out.bad()[0].Err.Error(), "\n")
@@ -149,15 +149,15 @@ func TestDuplicateLinesOfAPromise(t *testing.T) {
 	t.Parallel()
 	right, wrong := sha("x"), sha("y")
 	for name, c := range map[string]struct {
-		lines []string
-		told  string
+		lines  []string
+		reason string
 	}{
 		"equal":                 {lines: []string{right, right, strings.ToUpper(right)}},
-		"right, then wrong":     {lines: []string{right, wrong}, told: "different digests"},
-		"wrong, then right":     {lines: []string{wrong, right}, told: "different digests"},
-		"wrong twice":           {lines: []string{wrong, wrong}, told: "source does not match its manifest"},
-		"right among very many": {lines: append(manyDigests(1000), right), told: "different digests"},
-		"right, then very many": {lines: append([]string{right}, manyDigests(1000)...), told: "different digests"},
+		"right, then wrong":     {lines: []string{right, wrong}, reason: "different digests"},
+		"wrong, then right":     {lines: []string{wrong, right}, reason: "different digests"},
+		"wrong twice":           {lines: []string{wrong, wrong}, reason: "source does not match its manifest"},
+		"right among very many": {lines: append(manyDigests(1000), right), reason: "different digests"},
+		"right, then very many": {lines: append([]string{right}, manyDigests(1000)...), reason: "different digests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
@@ -165,15 +165,15 @@ func TestDuplicateLinesOfAPromise(t *testing.T) {
 				fmt.Fprintf(&b, "%s  %sa\n", digest, strings.Repeat("./", i%2))
 			}
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", b.String())
-			out := runTold(t, options(src, dst), &counters.Set{})
-			if c.told == "" {
+			out := runReported(t, options(src, dst), &counters.Set{})
+			if c.reason == "" {
 				require.Empty(t, out.bad())
 				require.FileExists(t, filepath.Join(dst, "a"))
 				return
 			}
 			require.Len(t, out.bad(), 1)
 			requireBroken(t, out.bad()[0], "a")
-			require.ErrorContains(t, out.bad()[0].Err, c.told)
+			require.ErrorContains(t, out.bad()[0].Err, c.reason)
 			require.NoFileExists(t, filepath.Join(dst, "a"))
 		})
 	}
@@ -209,7 +209,7 @@ func TestHardLinksWithDifferentPromises(t *testing.T) {
 			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
 			o := options(src, dst, dst+"2")
 			o.Workers = workers
-			out := runTold(t, o, &counters.Set{})
+			out := runReported(t, o, &counters.Set{})
 			require.Len(t, out.bad(), len(bad))
 			for i, name := range bad {
 				requireBroken(t, out.bad()[i], name)
@@ -250,7 +250,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 		}
 		o := options(src, dst)
 		o.Hashes = hashes
-		out := runTold(t, o, &counters.Set{})
+		out := runReported(t, o, &counters.Set{})
 		if broken < 0 {
 			require.Empty(t, out.bad())
 			require.FileExists(t, filepath.Join(dst, "a"))
@@ -262,7 +262,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 	}
 	// A digest of the right length in the manifest of another kind is no promise.
 	src, dst := promised(t, files, "BLAKE3SUMS", sha("another")+"  a\n")
-	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).bad())
+	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 }
 
 // Where the source's SHA256SUMS is somebody else's, sealift.sha256 beside it is
@@ -279,15 +279,15 @@ func TestThePromiseBesideASignedManifest(t *testing.T) {
 		signed += sha(string(treetest.Pattern(100, name[0]))) + "  " + name + "\n"
 	}
 	write(t, a, "SHA256SUMS", []byte(signed+"-----BEGIN PGP SIGNATURE-----\n"), since)
-	require.Empty(t, runTold(t, options(a, b), &counters.Set{}).mismatches())
+	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).mismatches())
 	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
-	require.Empty(t, runTold(t, options(b, filepath.Join(dir, "c")), &counters.Set{}).mismatches())
+	require.Empty(t, runReported(t, options(b, filepath.Join(dir, "c")), &counters.Set{}).mismatches())
 	for _, victims := range [][]string{{"both"}, {"ours"}, {"SHA256SUMS"}, {"both", "listed", "ours"}} {
 		for _, name := range victims {
 			spoil(t, filepath.Join(b, name))
 		}
 		dst := filepath.Join(dir, strings.Join(victims, "-"))
-		out := runTold(t, options(b, dst), &counters.Set{})
+		out := runReported(t, options(b, dst), &counters.Set{})
 		var broken []string
 		for _, e := range out.mismatches() {
 			if e.Kind == EventMismatch {
@@ -318,7 +318,7 @@ func TestPromisesThatNobodyChecks(t *testing.T) {
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n"+sha("z")+"  absent\n")
 			o := options(src, dst)
 			change(&o)
-			out := runTold(t, o, &counters.Set{})
+			out := runReported(t, o, &counters.Set{})
 			if o.DryRun {
 				require.Len(t, out.bad(), 1)
 				require.ErrorContains(t, out.bad()[0].Err, "lists a file that is absent: 'absent'")
@@ -339,7 +339,7 @@ func TestASourceManifestThatIsNone(t *testing.T) {
 			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", text)
 			o := options(src, dst)
 			o.SourceManifest = mode
-			out := runTold(t, o, &counters.Set{})
+			out := runReported(t, o, &counters.Set{})
 			require.Empty(t, out.mismatches())
 			have := look(t, dst)
 			require.Equal(t, text, have["SHA256SUMS"].content)
@@ -371,7 +371,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 			o := options(src, dst)
 			o.Workers = 1
 			o.FS = sys
-			require.Empty(t, runTold(t, o, &counters.Set{}).mismatches())
+			require.Empty(t, runReported(t, o, &counters.Set{}).mismatches())
 			require.NotContains(t, opened, "outside")
 			require.FileExists(t, filepath.Join(dst, "a"))
 		})
@@ -379,7 +379,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 	// A link within the source is the manifest.
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "sums/of-today", sha("y")+"  a\n")
 	require.NoError(t, os.Symlink("sums/of-today", filepath.Join(src, "SHA256SUMS")))
-	out := runTold(t, options(src, dst), &counters.Set{})
+	out := runReported(t, options(src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], "a")
 }

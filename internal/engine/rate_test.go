@@ -47,7 +47,7 @@ func TestComparedBytesAreCountedAsTheyAreRead(t *testing.T) {
 			o := sweepOptions(src, []string{dst}, SyncNone)
 			o.Policy = c.policy
 			o.FS = &fsys.FS{Fault: func(fsys.Call) error { look(); return nil }}
-			runTold(t, o, counts)
+			runReported(t, o, counts)
 			look()
 			require.LessOrEqual(t, most, int64(sweepBlock), "grows by a block at most")
 			require.EqualValues(t, bigSize, counts.Bytes.Load())

@@ -53,11 +53,11 @@ func TestACompleteRunSettlesWhatItLists(t *testing.T) {
 			require.NoError(t, w.Flush())
 			require.NoError(t, f.Close())
 
-			runTold(t, options(src, dst), &counters.Set{})
+			runReported(t, options(src, dst), &counters.Set{})
 			require.FileExists(t, filepath.Join(filepath.Dir(log), "settled"))
 			write(t, dst, "f", []byte("mod"), since.Add(time.Hour)) // by a user
 			c.after(t, dst, log)
-			runTold(t, options(src, dst), &counters.Set{})
+			runReported(t, options(src, dst), &counters.Set{})
 			have, err := os.ReadFile(filepath.Join(dst, "f"))
 			require.NoError(t, err)
 			require.Equal(t, map[bool]string{true: "mod", false: "new"}[c.kept], string(have))

@@ -98,7 +98,7 @@ func (c *plannedCopy) requireComplete(want string) {
 func wholeManifest(t testing.TB, src string) string {
 	t.Helper()
 	whole := filepath.Join(t.TempDir(), "whole")
-	runTold(t, options(src, whole), &counters.Set{})
+	runReported(t, options(src, whole), &counters.Set{})
 	text, err := os.ReadFile(filepath.Join(whole, "SHA256SUMS"))
 	require.NoError(t, err)
 	return string(text)
@@ -175,7 +175,7 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 			first.stopAt = func(call fsys.Call) bool {
 				return strings.HasPrefix(call.Path, dst) && stopAt(call)
 			}
-			stopped := make(chan *told, 1)
+			stopped := make(chan *runReport, 1)
 			go func() { stopped <- c.run(context.Background(), first.fs(), 0) }()
 			select {
 			case <-first.stopped:

@@ -128,9 +128,9 @@ const dead = 400 * time.Millisecond
 func slowClock() time.Duration { return fsys.Elapsed() / 50 }
 
 // run copies one shard, with everything opened through sys.
-func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *told {
+func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *runReport {
 	c.Helper()
-	out := &told{}
+	out := &runReport{}
 	o := in(sys, c.opts)
 	o.Report = func(e Event) { out.events = append(out.events, e) }
 	s, err := c.open(sys)
@@ -277,7 +277,7 @@ func TestShardsMakeTheTreeOfOneCopy(t *testing.T) {
 	c := planCopy(t, o, 4, nil)
 	require.Equal(t, 4, c.shards)
 	c.runAll()
-	out := runTold(t, options(src, whole), &counters.Set{})
+	out := runReported(t, options(src, whole), &counters.Set{})
 	require.False(t, out.anything(), "%s", out)
 	want, err := os.ReadFile(filepath.Join(whole, "SHA256SUMS"))
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 		o := verifying(VerifyDest, src, targets...)
 		o.Workers = 1
 		o.FS = sys
-		out := runTold(t, o, c)
+		out := runReported(t, o, c)
 		require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
 		require.NoError(t, out.summary.Targets[1].Lost)
 		require.EqualValues(t, 1, out.summary.Errors)
@@ -95,7 +95,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				o := verifying(VerifyDest, src, targets...)
 				o.Workers = workers
 				o.FS = sys
-				out := runTold(t, o, c)
+				out := runReported(t, o, c)
 				lost, kept := 0, 1
 				if out.summary.Targets[0].Lost == nil {
 					lost, kept = 1, 0
@@ -110,7 +110,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				require.Zero(t, out.summary.Mismatches)
 				require.Positive(t, out.summary.Errors)
 
-				out = runTold(t, verifying(VerifyDest, src, targets...), &counters.Set{})
+				out = runReported(t, verifying(VerifyDest, src, targets...), &counters.Set{})
 				require.Empty(t, out.bad())
 				require.Len(t, listed(t, targets[lost]), len(files))
 				require.NoDirExists(t, filepath.Join(targets[lost], resume.JournalName("")))
@@ -136,7 +136,7 @@ func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 	o := verifying(VerifyDest, src, targets...)
 	o.Sync = SyncEnd
 	o.FS = sys
-	out := runTold(t, o, &counters.Set{})
+	out := runReported(t, o, &counters.Set{})
 	require.True(t, failed)
 	require.Len(t, out.bad(), 1)
 	require.Zero(t, out.summary.Targets[0].Verified)
@@ -179,7 +179,7 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 			o.FS = sys
 			s, err := Run(ctx, &o, c)
 			cancel(nil)
-			require.Empty(t, (&told{events: events}).bad(), "an interruption is no failure (operation %d)", k)
+			require.Empty(t, (&runReport{events: events}).bad(), "an interruption is no failure (operation %d)", k)
 			require.Equal(t, len(files)+btoi(old), requireWhole(t, dst, withExtra(files)))
 			require.Empty(t, aside(t, dst))
 			saved, _ := filepath.Glob(filepath.Join(dst, ".sealift-was-*"))
@@ -194,7 +194,7 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 				require.DirExists(t, filepath.Join(dst, resume.JournalName("")))
 				require.Len(t, saved, btoi(old), "the previous manifest is aside")
 			}
-			out := runTold(t, verifying(VerifyFull, src, dst), &counters.Set{})
+			out := runReported(t, verifying(VerifyFull, src, dst), &counters.Set{})
 			require.Empty(t, out.bad())
 			require.EqualValues(t, len(files), out.summary.Targets[0].Verified)
 			require.Len(t, listed(t, dst), len(files)+btoi(old))
@@ -250,7 +250,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 		o := verifying(VerifyDest, src, targets...)
 		o.FailFast, o.Workers = true, 1
 		o.FS = sys
-		out := runTold(t, o, c)
+		out := runReported(t, o, c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, []string{"f03", targets[1]}, []string{out.bad()[0].Path, out.bad()[0].Target})
 		require.LessOrEqual(t, drops, 10, "it went on reading")
@@ -259,7 +259,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 			require.Empty(t, out.summary.Targets[i].Manifests)
 			require.Less(t, out.summary.Targets[i].Verified, int64(10))
 		}
-		require.Empty(t, runTold(t, verifying(VerifyDest, src, targets...), &counters.Set{}).bad())
+		require.Empty(t, runReported(t, verifying(VerifyDest, src, targets...), &counters.Set{}).bad())
 		require.Len(t, listed(t, targets[1]), 40)
 	}
 }
@@ -308,7 +308,7 @@ func TestProgressOfReadingBack(t *testing.T) {
 				c.ReadBack.Bytes.Store(0)
 				c.ReadBack.Files.Store(0)
 				o.FS = sys
-				require.Empty(t, runTold(t, o, c).bad())
+				require.Empty(t, runReported(t, o, c).bad())
 				require.True(t, c.ScanDone.Load() || !single)
 				require.Equal(t, want, c.Bytes.Load(), "%s, single %v", mode, single)
 				require.Equal(t, files, c.Files.Load())
@@ -354,7 +354,7 @@ func TestNothingToReadBack(t *testing.T) {
 		o := verifying(VerifyFull, src, filepath.Join(treetest.MemoryDir(t), strings.ReplaceAll(name, " ", "")))
 		change(&o)
 		o.FS = sys
-		out := runTold(t, o, &counters.Set{})
+		out := runReported(t, o, &counters.Set{})
 		require.Empty(t, out.bad(), name)
 		require.Zero(t, out.summary.Targets[0].Verified)
 	}
@@ -368,7 +368,7 @@ func TestStagesOfReadingBack(t *testing.T) {
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	c := &counters.Set{}
 	sys := atVerifying(c, func() { require.NoError(t, os.Remove(filepath.Join(dst, "a"))) })
-	out := runTold(t, in(sys, verifying(VerifyDest, src, dst)), c)
+	out := runReported(t, in(sys, verifying(VerifyDest, src, dst)), c)
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
 	require.ErrorContains(t, out.bad()[0].Err, "not there any more")

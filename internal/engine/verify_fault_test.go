@@ -48,7 +48,7 @@ type verifySweep struct {
 
 // run copies to two destinations, the second of which has its files already,
 // and lets the files rot when they are there.
-func (s *verifySweep) run(targets []string) *told {
+func (s *verifySweep) run(targets []string) *runReport {
 	c := &counters.Set{}
 	rotted := false
 	s.counts, s.hit = map[fsys.Op]int{}, false
@@ -76,7 +76,7 @@ func (s *verifySweep) run(targets []string) *told {
 	o := verifying(VerifyFull, s.src, targets...)
 	o.FS = sys
 	o.Workers = 1
-	out := runTold(s.t, o, c)
+	out := runReported(s.t, o, c)
 	require.True(s.t, rotted)
 	spoil(s.t, filepath.Join(s.src, rottenSource)) // flips the bit back
 	return out
@@ -92,7 +92,7 @@ func (s *verifySweep) fresh(name string) []string {
 }
 
 // complaints are what must never be.
-func (s *verifySweep) complaints(targets []string, out *told) (list []string) {
+func (s *verifySweep) complaints(targets []string, out *runReport) (list []string) {
 	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i, target := range targets {
 		good := func(path string) bool {
@@ -199,13 +199,13 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 				}
 				if total%3 == 0 { // once more, without anything wrong
 					again := options(s.src, targets...)
-					for _, e := range runTold(t, again, &counters.Set{}).bad() {
+					for _, e := range runReported(t, again, &counters.Set{}).bad() {
 						// A bad file that could not be moved away has the size and time of the source's.
 						require.Equal(t, EventConflict, e.Kind, "%s: %v", s.fail, e)
 						require.Contains(t, out.String(), e.Path, "it was reported before")
 						again.Policy = PolicyChecksum
 					}
-					require.Empty(t, runTold(t, again, &counters.Set{}).bad())
+					require.Empty(t, runReported(t, again, &counters.Set{}).bad())
 					for _, target := range targets {
 						require.Len(t, listed(t, target), len(s.files), "%s", s.fail)
 						requireWhole(t, target, s.files)

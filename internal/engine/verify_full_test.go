@@ -38,7 +38,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 			o := verifying(VerifyFull, src, targets...)
 			o.Workers = workers
 			o.FS = sys
-			out := runTold(t, o, c)
+			out := runReported(t, o, c)
 			bad := out.bad()
 			require.Len(t, bad, 2)
 			for i, target := range targets {
@@ -112,7 +112,7 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 			write(t, src, "z", treetest.Pattern(bigSize, 3), since)
 			tc := &counters.Set{}
 			sys := atVerifying(tc, func() { require.NoError(t, c.change(filepath.Join(src, "d/a"))) })
-			out := runTold(t, in(sys, verifying(VerifyFull, src, dst)), tc)
+			out := runReported(t, in(sys, verifying(VerifyFull, src, dst)), tc)
 			if c.stage == "" {
 				require.Empty(t, out.bad())
 			} else {
@@ -152,7 +152,7 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	out := runTold(t, in(sys, verifying(VerifyFull, src, dst)), c)
+	out := runReported(t, in(sys, verifying(VerifyFull, src, dst)), c)
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, []any{EventFailed, failure.StageCheck}, []any{out.bad()[0].Kind, stageOf(t, out.bad()[0])})
 	require.Equal(t, []string{"a"}, listed(t, dst))
@@ -188,7 +188,7 @@ func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 		}
 		return nil
 	})
-	s := runTold(t, in(sys, verifying(VerifyFull, src, targets...)), c).summary
+	s := runReported(t, in(sys, verifying(VerifyFull, src, targets...)), c).summary
 	require.Zero(t, s.Errors+s.Mismatches)
 	verified := s.Targets[0].Verified + s.Targets[1].Verified + s.Targets[2].Verified
 	require.EqualValues(t, 3*5-5, verified)
@@ -221,7 +221,7 @@ func TestVerifyFullHardLinks(t *testing.T) {
 	o := verifying(VerifyFull, src, dst)
 	o.Workers = 1
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.Equal(t, 4, drops, "two files, at two places")
 	require.Len(t, out.bad(), 2)
 	require.EqualValues(t, 2, out.summary.Mismatches)
@@ -244,7 +244,7 @@ func TestVerifyFullTellsOnce(t *testing.T) {
 				spoil(t, filepath.Join(src, "a"))
 			}
 		})
-		out := runTold(t, in(sys, verifying(VerifyFull, src, targets...)), c)
+		out := runReported(t, in(sys, verifying(VerifyFull, src, targets...)), c)
 		require.Len(t, out.bad(), 1+btoi(source))
 		require.Equal(t, []string{readback.BadPrefix + "a"}, aside(t, targets[0]))
 		require.ErrorContains(t, out.bad()[0].Err, "should be", "the destination is at fault")
@@ -261,12 +261,12 @@ func TestVerifyFullReadsWhatWasSkipped(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 	write(t, src, "b", treetest.Pattern(bigSize, 2), since)
-	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).bad())
+	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
 	spoil(t, filepath.Join(src, "a")) // long before this run
-	require.Empty(t, runTold(t, verifying(VerifyDest, src, dst), &counters.Set{}).bad())
+	require.Empty(t, runReported(t, verifying(VerifyDest, src, dst), &counters.Set{}).bad())
 	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
-	out := runTold(t, verifying(VerifyFull, src, dst), &counters.Set{})
+	out := runReported(t, verifying(VerifyFull, src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, []any{EventMismatch, "a", dst}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 	require.Equal(t, []string{"b"}, listed(t, dst))
@@ -294,7 +294,7 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 			o.Source, o.Targets = filepath.Join(src, "a"), []string{filepath.Join(dst, "a")}
 		}
 		o.FS = sys
-		out := runTold(t, o, c)
+		out := runReported(t, o, c)
 		require.Len(t, out.bad(), 1)
 		e := out.bad()[0]
 		require.Equal(t, []any{EventFailed, "a", "", failure.StageVerify}, []any{e.Kind, e.Path, e.Target, stageOf(t, e)})
@@ -318,7 +318,7 @@ func TestVerifyFullOfAnotherSource(t *testing.T) {
 				write(t, src, "a", treetest.Pattern(100, 2), since)
 			}
 		})
-		out := runTold(t, in(sys, verifying(VerifyFull, src, dst)), c)
+		out := runReported(t, in(sys, verifying(VerifyFull, src, dst)), c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, EventFailed, out.bad()[0].Kind)
 		require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
@@ -345,7 +345,7 @@ func TestVerifyFullSingleFile(t *testing.T) {
 			}
 		})
 		require.NoError(t, os.MkdirAll(filepath.Dir(dst), 0o700))
-		out := runTold(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), dst)), c)
+		out := runReported(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), dst)), c)
 		if !rotten {
 			require.Empty(t, out.bad())
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)

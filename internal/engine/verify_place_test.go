@@ -70,7 +70,7 @@ func TestABadFileAlwaysFindsAName(t *testing.T) {
 			o := verifying(VerifyDest, src, dst)
 			o.Workers = 1
 			o.FS = sys
-			out := runTold(t, o, tc)
+			out := runReported(t, o, tc)
 			bad := out.bad()
 			require.Len(t, bad, 1)
 			require.Equal(t, event, bad[0].Kind)
@@ -131,7 +131,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				o := verifying(VerifyDest, src, dst)
 				o.Workers = 1
 				o.FS = sys
-				out := runTold(t, o, c)
+				out := runReported(t, o, c)
 				require.Len(t, out.bad(), 1)
 				require.NotContains(t, out.bad()[0].Err.Error(), "could not be moved")
 				require.Equal(t, []string{readback.BadPrefix + "a"}, aside(t, filepath.Join(dst, "ro")))
@@ -173,7 +173,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 		o := verifying(VerifyDest, src, dst)
 		o.Workers, o.Policy = 1, PolicyChecksum
 		o.FS = sys
-		out := runTold(t, o, c)
+		out := runReported(t, o, c)
 		require.Len(t, out.bad(), 1)
 		require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
 		require.FileExists(t, filepath.Join(dst, "a"))
@@ -205,7 +205,7 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 1
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.Len(t, out.bad(), 1)
 	require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
 	content, err := os.ReadFile(filepath.Join(dst, "a"))
@@ -230,7 +230,7 @@ func TestABadFileIsInNoManifest(t *testing.T) {
 	o := verifying(VerifyDest, src, dst)
 	o.Hashes = hash.Algorithms()
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.Len(t, out.bad(), 1)
 	require.Len(t, out.summary.Targets[0].Manifests, len(hash.Algorithms()))
 	for _, m := range out.summary.Targets[0].Manifests {
@@ -265,7 +265,7 @@ func TestVerifySingleFiles(t *testing.T) {
 					spoil(t, two)
 				}
 			})
-			out := runTold(t, in(sys, verifying(VerifyDest, filepath.Join(src, "file"), one, two)), c)
+			out := runReported(t, in(sys, verifying(VerifyDest, filepath.Join(src, "file"), one, two)), c)
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 			require.FileExists(t, one+".sha256")
 			if !rotten {

@@ -92,7 +92,7 @@ func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 2
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.Len(t, out.bad(), 2)
 	info, err := os.Stat(filepath.Join(dst, "d"))
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 		o := verifying(VerifyDest, src, dst)
 		o.Workers = 2
 		o.FS = sys
-		out := runTold(t, o, c)
+		out := runReported(t, o, c)
 		require.Len(t, out.bad(), 2)
 		info, err := os.Stat(filepath.Join(dst, "ro"))
 		require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 			prepare(src, dst)
 			for range 20 { // until the scan is done before the copy
 				c := &counters.Set{CountTotals: true}
-				runTold(t, verifying(VerifyDest, src, dst), c)
+				runReported(t, verifying(VerifyDest, src, dst), c)
 				if c.ScanDone.Load() {
 					require.Equal(t, c.TotalBytes.Load(), c.Bytes.Load())
 					require.Equal(t, c.ReadBack.TotalBytes.Load(), c.ReadBack.Bytes.Load())
@@ -200,7 +200,7 @@ func TestCachedIsNeverMoreThanVerified(t *testing.T) {
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	c := &counters.Set{}
 	sys := atVerifying(c, func() { spoil(t, filepath.Join(src, "b")) })
-	s := runTold(t, in(sys, verifying(VerifyFull, src, dst)), c).summary.Targets[0]
+	s := runReported(t, in(sys, verifying(VerifyFull, src, dst)), c).summary.Targets[0]
 	require.LessOrEqual(t, s.Cached, s.Verified)
 }
 
@@ -227,7 +227,7 @@ func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
 	o := verifying(VerifyFull, src, targets...)
 	o.Workers = 1
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.Error(t, out.summary.Targets[0].Lost)
 	require.GreaterOrEqual(t, out.summary.Targets[0].Verified, int64(0))
 	require.FileExists(t, filepath.Join(targets[0], "b"), "nothing is known of it, and the device is gone:\n%s", out)
@@ -261,7 +261,7 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 	o := verifying(VerifyDest, src, targets...)
 	o.Workers = 1
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
 	told := false
 	for _, e := range out.bad() {
@@ -284,7 +284,7 @@ func TestAChangedSourceIsToldOnce(t *testing.T) {
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	c := &counters.Set{}
 	sys := atVerifying(c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
-	out := runTold(t, in(sys, verifying(VerifyFull, src, threeTargets(dir)...)), c)
+	out := runReported(t, in(sys, verifying(VerifyFull, src, threeTargets(dir)...)), c)
 	require.Len(t, out.bad(), 1, "%s", out)
 	require.EqualValues(t, 1, out.summary.Errors)
 }
@@ -301,7 +301,7 @@ func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
 	o := verifying(VerifyFull, src, dst)
 	o.Preserve = PreserveNone
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.Zero(t, out.summary.Mismatches, "%s", out)
 	require.FileExists(t, filepath.Join(dst, "a"))
 }
@@ -321,7 +321,7 @@ func TestThePathOfASingleFilesEvents(t *testing.T) {
 				spoil(t, filepath.Join(dst, "other"))
 			}
 		})
-		out := runTold(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), filepath.Join(dst, "other"))), c)
+		out := runReported(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), filepath.Join(dst, "other"))), c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, "file", out.bad()[0].Path)
 	}
@@ -352,7 +352,7 @@ func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 1
 	o.FS = sys
-	runTold(t, o, c)
+	runReported(t, o, c)
 	content, err := os.ReadFile(filepath.Join(dst, readback.BadPrefix+"a"))
 	require.NoError(t, err)
 	require.Equal(t, "yesterday's", string(content))

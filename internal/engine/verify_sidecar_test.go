@@ -26,10 +26,10 @@ func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
 	write(t, src, "file", treetest.Pattern(100, 1), since)
 	write(t, src, "file.sha256", []byte(sha(string(treetest.Pattern(100, 1)))+" *file\n"), since)
 	o := options(filepath.Join(src, "file"), dst)
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 	youngManifest(t, filepath.Join(dst, "file.sha256"))
 	write(t, src, "file", treetest.Pattern(100, 9), since.Add(1)) // newer, and not what its manifest says
-	out := runTold(t, o, &counters.Set{})
+	out := runReported(t, o, &counters.Set{})
 	require.EqualValues(t, 1, out.summary.Mismatches, "%s", out)
 	content, err := os.ReadFile(filepath.Join(dst, "file"))
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 	o := options(src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 	o.SourceManifest = SourceManifestStrict
-	require.EqualValues(t, 1, runTold(t, o, &counters.Set{}).summary.Mismatches)
+	require.EqualValues(t, 1, runReported(t, o, &counters.Set{}).summary.Mismatches)
 }
 
 // "find -type f -exec sha256sum {} + >SHA256SUMS" lists itself, as it was when it
@@ -53,7 +53,7 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 func TestAManifestThatListsItself(t *testing.T) {
 	t.Parallel()
 	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
-	require.Empty(t, runTold(t, options(src, dst), &counters.Set{}).bad())
+	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 }
 
 // With --fail-fast the files under way are not read to their ends.

@@ -43,7 +43,7 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 		o := verifying(VerifyDest, src, targets...)
 		o.Sync = sync
 		o.FS = sys
-		out := runTold(t, o, c)
+		out := runReported(t, o, c)
 		bad := out.bad()
 		require.Len(t, bad, 1)
 		require.Equal(t, EventMismatch, bad[0].Kind)
@@ -67,7 +67,7 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 		require.True(t, two["d"].mtime.Equal(since), "the directory's time stays")
 		require.NoDirExists(t, filepath.Join(targets[1], ".sealift-journal"))
 
-		again := runTold(t, in(sys, verifying(VerifyDest, src, targets...)), &counters.Set{}) // mends it
+		again := runReported(t, in(sys, verifying(VerifyDest, src, targets...)), &counters.Set{}) // mends it
 		require.Empty(t, again.bad())
 		require.EqualValues(t, 4, again.summary.Targets[1].Verified)
 		require.Equal(t, []string{"a", "d/b", "d/c", "z"}, listed(t, targets[1]))
@@ -83,7 +83,7 @@ func TestVerifyOfWhatIsRight(t *testing.T) {
 			o := verifying(mode, src, threeTargets(filepath.Join(treetest.MemoryDir(t), "x"))...)
 			o.Workers, o.Memory = workers, 1
 			for range 2 { // the second run skips everything
-				out := runTold(t, o, &counters.Set{})
+				out := runReported(t, o, &counters.Set{})
 				require.Empty(t, out.bad())
 				for i, target := range out.summary.Targets {
 					require.EqualValues(t, len(files), target.Verified)
@@ -130,7 +130,7 @@ func TestVerifyHardLinks(t *testing.T) {
 			o := verifying(VerifyDest, src, dst)
 			o.Workers = workers
 			o.FS = sys
-			out := runTold(t, o, c)
+			out := runReported(t, o, c)
 			require.Equal(t, 2, dropped, "files read")
 			if !rotten {
 				require.Empty(t, out.bad())
@@ -164,7 +164,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	o := options(src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5, hash.SHA512}
-	require.Empty(t, runTold(t, o, &counters.Set{}).bad())
+	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 	manifests := []string{filepath.Join(dst, "SHA256SUMS"), filepath.Join(dst, "MD5SUMS"), filepath.Join(dst, "SHA512SUMS")}
 	youngManifest(t, manifests...)
 	stamp, err := os.Stat(manifests[2])
@@ -185,7 +185,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 	o = verifying(VerifyDest, src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5} // SHA512SUMS is of an earlier run
 	o.FS = sys
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.LessOrEqual(t, opened.Load(), int64(2), "at the source, and for its metadata: it was not compared")
 	bad := out.bad()
 	require.Len(t, bad, 1)
@@ -241,7 +241,7 @@ func TestVerifyReadError(t *testing.T) {
 			o := verifying(VerifyDest, src, targets...)
 			o.Workers = 1
 			o.FS = sys
-			out := runTold(t, o, c)
+			out := runReported(t, o, c)
 			bad := out.bad()
 			require.Len(t, bad, 1)
 			require.Equal(t, []any{EventFailed, victim, targets[0]}, []any{bad[0].Kind, bad[0].Path, bad[0].Target})
@@ -307,7 +307,7 @@ func TestVerifyOfNamesThatOthersTook(t *testing.T) {
 					require.NoError(t, os.Rename(path+"~", path))
 				}
 			})
-			out := runTold(t, in(sys, verifying(VerifyDest, src, dst)), tc)
+			out := runReported(t, in(sys, verifying(VerifyDest, src, dst)), tc)
 			if c.equal {
 				require.Empty(t, out.bad())
 				require.EqualValues(t, 2, out.summary.Targets[0].Verified)
@@ -364,7 +364,7 @@ func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, filepath.Join(one, "dst"), filepath.Join(two, "dst"))
 	o.FS, o.Workers = sys, 1
-	out := runTold(t, o, c)
+	out := runReported(t, o, c)
 	require.Empty(t, out.bad())
 	for _, target := range out.summary.Targets {
 		require.EqualValues(t, 1, target.Verified)

@@ -89,13 +89,13 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 		return false, setFlag(f.fd, unix.O_DIRECT, false)
 	}
 	var st unix.Statx_t // STATX_DIOALIGN is of Linux 6.1, and ignored before
-	told := unix.Statx(f.fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st) == nil &&
+	known := unix.Statx(f.fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st) == nil &&
 		st.Mask&unix.STATX_DIOALIGN != 0
-	if told && (st.Dio_offset_align == 0 || st.Dio_offset_align > DirectAlignment || st.Dio_mem_align > DirectAlignment) {
+	if known && (st.Dio_offset_align == 0 || st.Dio_offset_align > DirectAlignment || st.Dio_mem_align > DirectAlignment) {
 		return false, unix.ENOTSUP
 	}
 	err = setFlag(f.fd, unix.O_DIRECT, true)
-	if err == nil && !told {
+	if err == nil && !known {
 		err = f.tryDirect()
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 		return false, err
 	}
 	f.direct.Store(true)
-	return told && f.DeviceBacked(), nil
+	return known && f.DeviceBacked(), nil
 }
 
 // tryDirect reads past the end: overlay takes the flag whatever its layers can,

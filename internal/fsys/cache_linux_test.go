@@ -445,11 +445,11 @@ func TestDropCacheOfAFileOfAnotherUser(t *testing.T) {
 	want := noise(1, 100_000)
 	put(t, filepath.Join(d.path, "theirs"), string(want))
 	put(t, filepath.Join(d.path, "ours"), string(want))
-	const nobody = 65534
-	require.NoError(t, os.Chown(filepath.Join(d.path, "ours"), nobody, nobody))
+	const otherUser = 65534
+	require.NoError(t, os.Chown(filepath.Join(d.path, "ours"), otherUser, otherUser))
 	require.NoError(t, d.SyncFS())
 
-	asOtherUser(t, nobody, func() {
+	asOtherUser(t, otherUser, func() {
 		_, err := os.OpenFile(filepath.Join(d.path, "theirs"), os.O_WRONLY, 0)
 		require.ErrorIs(t, err, os.ErrPermission, "or this tests nothing")
 		f, _, err := d.Open("theirs")

@@ -130,9 +130,9 @@ func TestCached(t *testing.T) {
 		_, known := f.Cached(0, 0)
 		require.False(t, known)
 	})
-	const nobody = 65534
+	const otherUser = 65534
 	put(t, filepath.Join(d.path, "theirs"), "x")
-	asOtherUser(t, nobody, func() {
+	asOtherUser(t, otherUser, func() {
 		g, _, err := d.Open("theirs")
 		require.NoError(t, err)
 		defer g.Close()

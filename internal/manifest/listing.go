@@ -61,6 +61,15 @@ func (ix *Index) listing(path string, is func(fields) bool) (Listing, error) {
 // unchanged, or that of reading the manifest, or says that the file changed since it was
 // indexed.
 func (ix *Index) Each(yield func(path string, digest []byte) error) error {
+	return ix.readAgain(func(f fields) error {
+		return yield(string(canonical(f.path)), f.digestOf(ix.algorithm))
+	})
+}
+
+// readAgain calls yield for the entries of the index, in the order of the file. The fields are
+// valid during the call. The error is that of yield, unchanged, or says that the file cannot be
+// read or changed since it was indexed.
+func (ix *Index) readAgain(yield func(fields) error) error {
 	r := ix.reader()
 	left := len(ix.entries)
 	for {
@@ -75,7 +84,7 @@ func (ix *Index) Each(yield func(path string, digest []byte) error) error {
 			continue
 		}
 		left--
-		if err := yield(string(canonical(f.path)), f.digestOf(ix.algorithm)); err != nil {
+		if err := yield(f); err != nil {
 			return err
 		}
 	}
@@ -99,41 +108,20 @@ func (ix *Index) Meet(p Listing) {
 // The error is the first one of yield, unchanged, or that of reading the manifest, or says
 // that the file changed since it was indexed.
 func (ix *Index) Unmet(yield func(path string) error) error {
-	r := ix.reader()
-	left := len(ix.entries)
-	for {
-		f, err := r.scan()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("manifest: read for what is absent: %w", err)
-		}
-		if !f.isOf(ix.algorithm) {
-			continue
-		}
+	return ix.readAgain(func(f fields) error {
 		path := canonical(f.path)
 		i, found := slices.BinarySearch(ix.entries, ix.file.Entry(path, f.offset))
 		if !found {
 			return changedAt(f.offset)
 		}
-		left--
 		if ix.met[i/32].Load()&(1<<(i%32)) != 0 {
-			continue
+			return nil
 		}
-		if repeated, err := ix.listedBefore(string(path), i); err != nil {
-			return err
-		} else if repeated {
-			continue
-		}
-		if err := yield(string(path)); err != nil {
+		if repeated, err := ix.listedBefore(string(path), i); err != nil || repeated {
 			return err
 		}
-	}
-	if left != 0 {
-		return fmt.Errorf("manifest: read for what is absent: %w", io.ErrUnexpectedEOF)
-	}
-	return nil
+		return yield(string(path))
+	})
 }
 
 // listedBefore reports whether an entry before the i-th has the same path.
