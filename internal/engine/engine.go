@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -219,144 +216,6 @@ func (r *run) examineSource() error {
 // collector: enough to even out their speeds, few enough to hold in memory.
 const jobsAhead = 256
 
-// withDefaults replaces the zero values that stand for a default.
-func (o *Options) withDefaults() *Options {
-	full := *o
-	if full.BlockSize == 0 {
-		full.BlockSize = DefaultBlockSize
-	}
-	full.BlockSize = max(full.BlockSize, MinBlockSize)
-	if full.QueueSize == 0 {
-		full.QueueSize = DefaultQueueSize
-	}
-	if full.Workers == 0 {
-		full.Workers = pipe.DefaultWorkers()
-	}
-	if full.Memory == 0 {
-		// For every worker: full queues, the block that it reads into, and the one that is written.
-		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
-	}
-	if full.rotational == nil {
-		full.rotational = (*fsys.Dir).Rotational
-	}
-	if full.inMemory == nil {
-		full.inMemory = (*fsys.Dir).InMemory
-	}
-	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
-	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
-	return &full
-}
-
-// fitDescriptors reduces the number of workers to what the limit of open files allows.
-// Each worker has a file and a directory open in every tree, and one more descriptor.
-func (o *Options) fitDescriptors(limit int) error {
-	trees := 1 + len(o.Targets)
-	least := o.leastDescriptors()
-	if limit < least {
-		return failure.Refuse("no more than %d files may be open, and it takes %d (ulimit -n)", limit, least)
-	}
-	each := 2*trees + 1
-	if o.BackupDir != "" { // a directory and its parent
-		each += 2 * len(o.Targets)
-	}
-	o.Workers = min(o.Workers, max((limit-least)/each, 1))
-	return nil
-}
-
-// leastDescriptors is how many descriptors a run with one worker needs: for logs, manifests
-// (of the source too, one for each hash), temporaries, directories, and the runtime.
-func (o *Options) leastDescriptors() int {
-	targets, further := len(o.Targets), max(len(o.Hashes)-1, 0)
-	return 20 + 10*targets + (1+targets)*further
-}
-
-// minHandles is the smallest budget of one tree; leastDescriptors includes it.
-const minHandles = 4
-
-// newHandles makes the handles of one tree: the source, the scan ahead of it, or
-// a destination. Each has a budget of its own, because on the way up from a deep
-// directory two trees that share one would keep evicting each other's.
-func (r *run) newHandles() *fsys.Handles {
-	targets := len(r.route.Destinations)
-	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)
-	if r.opts.BackupDir != "" {
-		rest -= 2 * r.opts.Workers * targets
-	}
-	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
-}
-
-// openTargets opens and examines the destinations.
-func (r *run) openTargets() error {
-	r.targetsLeft.Store(int64(len(r.route.Destinations)))
-	for i, d := range r.route.Destinations {
-		r.targets = append(r.targets, &target{Destination: d, index: i, planIndex: i, planned: r.rules.planned})
-	}
-	return r.mode.openTargets(r)
-}
-
-// openTargets locks and examines the destinations, all of them before anything
-// is written to one.
-func (treeCopy) openTargets(r *run) error {
-	for _, t := range r.targets {
-		r.clock.At(timing.Create, t.place())
-		err := r.inspectBag(t)
-		if err == nil {
-			err = t.open(r)
-		}
-		if err == nil {
-			err = t.openBag()
-		}
-		if err == nil {
-			err = t.openCatalog(r)
-		}
-		if err == nil {
-			err = t.openBackup(r)
-		}
-		var refused *failure.RefusedError
-		if errors.As(err, &refused) {
-			for _, t := range r.targets {
-				t.undo()
-			}
-			return err
-		}
-		if err != nil {
-			t.drop(r, "", err)
-			t.leaveAsFound()
-		}
-	}
-	for _, t := range r.targets { // nothing is refused any more
-		if t.isDropped() || t.root == nil { // a dry run does not make it
-			continue
-		}
-		r.clock.At(timing.Create, t.place())
-		if err := t.openLog(r); err != nil {
-			what := "written"
-			if r.opts.DryRun {
-				what = "read"
-			}
-			t.drop(r, "", fmt.Errorf("the journal cannot be %s: %w", what, err))
-			t.leaveAsFound()
-			continue
-		}
-		if err := t.startCatalog(r); err != nil {
-			t.drop(r, "", err)
-		}
-	}
-	return nil
-}
-
-// learnOwner finds out whether another run made the root and left it to this one
-// meanwhile.
-func (r *run) learnOwner(t *target) {
-	if t.journal == nil || t.Name != "" || t.rootOurs || t.isDropped() {
-		return
-	}
-	var err error
-	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
-		r.failTarget(t, "", failure.StageJournal, err)
-	}
-}
-
 // chargeMemory counts the time of file systems in memory as CPU time, because no device
 // is waited for there.
 func (r *run) chargeMemory() {
@@ -425,14 +284,6 @@ func (r *run) worker() {
 		}
 		j.dir.Done()
 	}
-}
-
-// walkers is how many goroutines list directories for a number of workers.
-func walkers(workers int) int { return min(workers, 4) }
-
-// newFinder finds things below a directory by the paths that a manifest gives.
-func newFinder(root *fsys.Dir) *fsys.Finder {
-	return fsys.NewFinder(root, min(max(fsys.OpenLimit()/16, 2), 64))
 }
 
 func (r *run) close() {
