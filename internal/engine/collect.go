@@ -56,10 +56,9 @@ type targetResult struct {
 // manifests' records, and calls Options.Report.
 func (r *run) collect() {
 	for m := range r.messages {
-		if m.event != nil {
+		if m.event != nil && r.mode.record(r, *m.event) {
 			r.count(*m.event)
 			r.undone.event(*m.event)
-			r.task.event(r, *m.event)
 			r.deliver(*m.event)
 		}
 		if m.result != nil {
@@ -302,9 +301,6 @@ func (r *run) reason(e *entry, p *transfer) string {
 }
 
 func (r *run) report(e Event) {
-	if r.opts.merging != nil && !r.opts.merging.isNew(e) {
-		return
-	}
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}

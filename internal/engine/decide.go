@@ -265,20 +265,12 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		}
 		if o.hashing && o.upToDate() {
 			if r.listed == len(r.opts.Hashes) { // else a source that is a bag has others to compare
-				o.line, o.lineHolds = r.kept(e, p)
+				o.line, o.lineHolds = r.mode.previous(e, p)
 				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 			}
 		}
 	}
 	return o, err
-}
-
-// kept is what the previous manifests of the destination list for the entry; see catalog.Kept.
-func (r *run) kept(e *entry, p *transfer) (digests hash.Digests, complete bool) {
-	if e.planned != nil {
-		return r.task.previous(e.planned, p.target.index)
-	}
-	return p.target.catalog.Kept(e.manifestPath(p))
 }
 
 // observed is what the descriptions of an entry and of what has its name say.

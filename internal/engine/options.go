@@ -61,8 +61,6 @@ type Options struct {
 	checkEvery         time.Duration        // the time between two checks whether a checkpoint is due
 	pendingLinksMemory int                  // bytes
 
-	merging *merging // nil, except for the run of a Merge
-
 	// Report receives everything worth telling while it happens, from one
 	// goroutine at a time. It must not block for long. May be nil.
 	Report func(Event)

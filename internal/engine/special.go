@@ -46,7 +46,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return nil
 	}
 	name := p.name
-	late := r.task != nil && r.opts.Policy == PolicyNever // no later attempt would complete its metadata
+	late := r.rules.repeated && r.opts.Policy == PolicyNever // no later attempt would complete its metadata
 	if p.exists || e.kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}

@@ -13,10 +13,7 @@ import (
 // verify reads back everything at the given destinations, on which all of it is
 // durable, and takes what is not what was read out of the manifests.
 func (r *run) verify(targets []*target) {
-	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet}
-	if r.task != nil {
-		o.MayMove = r.task.attempt.MayCommit
-	}
+	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet, MayMove: r.mode.mayCommit}
 	var listing []*target
 	for _, t := range targets {
 		if t.catalog.Lists() {

@@ -17,11 +17,13 @@ var _ walk.Visitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
 func (r *run) Enter(d *walk.Dir) bool {
-	dirs := newDestDirs(r, d)
-	d.State = dirs
-	if r.opts.merging != nil {
-		return r.opts.merging.enter(r, d)
-	}
+	d.State = newDestDirs(r, d)
+	return r.mode.enter(r, d)
+}
+
+// enter refuses histories, and directories that are destinations of this copy.
+func (treeCopy) enter(r *run, d *walk.Dir) bool {
+	dirs := d.State.(destDirs)
 	if r.isHistory(d) {
 		for _, dd := range dirs {
 			dd.state = destRefused
@@ -88,7 +90,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
-	if (r.task != nil || r.opts.merging != nil) && errors.Is(err, fs.ErrNotExist) {
+	if r.rules.planned && errors.Is(err, fs.ErrNotExist) {
 		err = errVanished
 	}
 	r.reportSource(p, failure.StageScan, err)
@@ -104,13 +106,12 @@ func (r *run) warnReserved(path string) {
 	})
 }
 
-// Leave completes a directory at all destinations: everything in it is done,
-// so its own metadata can be set and will stay.
-func (r *run) Leave(d *walk.Dir) {
-	if r.task != nil {
-		r.leaveTask(d)
-		return
-	}
+// Leave implements walk.Visitor.
+func (r *run) Leave(d *walk.Dir) { r.mode.leave(r, d) }
+
+// leave completes a directory at all destinations: everything in it is done, so its own metadata
+// can be set and will stay.
+func (treeCopy) leave(r *run, d *walk.Dir) {
 	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
 		r.emptyDirs.add(d.Path()) // nothing was put into it
 	}
@@ -204,7 +205,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
-	if r.opts.merging != nil { // the tasks have changed it
+	if dd.target.planned { // the tasks have changed it
 		before.Mtime = meta.info.Mtime
 	}
 	switch {
