@@ -5,7 +5,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// newSpill makes the temporary of a manifest that outgrows memory.
+// newSpill creates a temporary file in the journal for the lines of a manifest that exceed the
+// memory limit.
 func (t *target) newSpill() (manifest.Spill, error) {
 	p, err := t.journal.Create()
 	if err != nil {
@@ -14,8 +15,8 @@ func (t *target) newSpill() (manifest.Spill, error) {
 	return &spill{Pending: p}, nil
 }
 
-// newPendingLinksFile makes the temporary of hard links that outgrow memory, at the first
-// destination that is there.
+// newPendingLinksFile creates a temporary file in the journal of the first available
+// destination, for records of hard links that exceed the memory limit.
 func (r *run) newPendingLinksFile() (spillFile, error) {
 	for _, t := range r.targets {
 		if t.journal == nil || t.isDropped() {
@@ -27,7 +28,7 @@ func (r *run) newPendingLinksFile() (spillFile, error) {
 		}
 		return &spill{Pending: p}, nil
 	}
-	return nil, errNoTarget // a dry run has none, either
+	return nil, errNoTarget // also in a dry run
 }
 
 // spill is a pending file that is never committed.
