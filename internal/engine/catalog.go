@@ -66,6 +66,7 @@ func (t *target) openCatalog(r *run) (err error) {
 		Spill:     t.newSpill,
 		MediaList: r.mediaListOf(t),
 		Unlined:   r.listed - min(r.opts.lines(), r.listed),
+		ReadsBack: r.opts.Verify != VerifyOff,
 	}
 	if r.histories != nil {
 		o.History = r.histories.of(r, t)

@@ -149,7 +149,7 @@ func (r *run) account(f *result) {
 		} else if c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
 				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
-				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known,
+				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)

@@ -44,7 +44,7 @@ type mode interface {
 	expected(r *run, e *entry) (catalog.Expectation, error)
 	// previous returns what the previous manifests of the destination list for the entry; see
 	// catalog.Kept.
-	previous(e *entry, p *transfer) (digests hash.Digests, complete bool)
+	previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool)
 	// mayCommit returns nil if the run may give a name to what it has written.
 	mayCommit() error
 	// fail ends the run, which cannot do its job.
@@ -115,7 +115,7 @@ func (treeCopy) expected(r *run, e *entry) (catalog.Expectation, error) {
 	return r.manifests.Expect(e.path)
 }
 
-func (treeCopy) previous(e *entry, p *transfer) (digests hash.Digests, complete bool) {
+func (treeCopy) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
 	return p.target.catalog.Kept(e.manifestPath(p))
 }
 

@@ -149,14 +149,14 @@ func (k *task) expected(_ *run, e *entry) (catalog.Expectation, error) {
 }
 
 // previous returns what the previous manifests of a destination list for an entry of the shard.
-func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, complete bool) {
+func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
 	digests = make(hash.Digests, len(k.store.Plan.Options.Hashes))
 	for _, l := range e.planned.Previous {
 		if l.Target == p.target.index {
 			digests[l.Hash] = l.Digest
 		}
 	}
-	return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
+	return digests, 0, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
 }
 
 // recorder records in the part of a destination.
