@@ -66,7 +66,7 @@ func (l *Log) openClock() error {
 		return err
 	}
 	l.clockDir = dir
-	if l.clock, err = dir.Create(false); err != nil {
+	if l.clock, err = dir.Create(true); err != nil { // network file systems have no files without a name
 		return err
 	}
 	info, err := l.clock.Stat()
