@@ -124,6 +124,9 @@ func (k *task) checkSource(r *run) error {
 	defer finder.Close()
 	found := 0
 	for _, s := range plan.Sample {
+		if 4*found >= len(plan.Sample) { // enough: each look-up is a round trip to the server
+			break
+		}
 		if info, err := finder.Lstat(string(s.Path)); err == nil && info.ID.Ino == s.Ino {
 			found++
 		}

@@ -82,6 +82,12 @@ func (c *plannedCopy) pass() {
 // requireComplete demands that the parts and the tree are those of one copy.
 func (c *plannedCopy) requireComplete(want string) {
 	c.Helper()
+	c.requireTree(want, treetest.Options{})
+}
+
+// requireTree is requireComplete with options for the comparison of the trees.
+func (c *plannedCopy) requireTree(want string, o treetest.Options) {
+	c.Helper()
 	require.Equal(c, want, c.manifest(0))
 	target := c.opts.Targets[0]
 	require.NoError(c, filepath.WalkDir(target, func(path string, d os.DirEntry, err error) error {
@@ -91,7 +97,7 @@ func (c *plannedCopy) requireComplete(want string) {
 		return err
 	}))
 	c.completeDirs(target)
-	treetest.Compare(c, c.opts.Source, target, treetest.Options{})
+	treetest.Compare(c, c.opts.Source, target, o)
 }
 
 // wholeManifest is the manifest of one copy into an empty directory.

@@ -7,6 +7,11 @@ var Umask = func() uint32 { return 0 }
 // read-only file.
 const OddMode = 0o444
 
+// WritesMoveTimes says that a write through a descriptor sets the modification time, also after
+// the times were set through it. Windows keeps times that a program has set until the handle is
+// closed (FILE_BASIC_INFORMATION).
+const WritesMoveTimes = false
+
 // Identity returns the user and group that new files get: no numbers here.
 func Identity() (uid, gid uint32) { return 0, 0 }
 
