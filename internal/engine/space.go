@@ -34,7 +34,7 @@ func (r *run) measureSpace() {
 // total does not fit, a second scan compares the sizes of the files. Files that share
 // blocks need no space. Files that change while this runs make the sum too small, not
 // too large.
-func (r *run) checkSpace(ctx context.Context, total int64) {
+func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
 	for _, t := range r.targets {
 		shares := t.dev == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
@@ -71,13 +71,15 @@ func (r *run) checkSpace(ctx context.Context, total int64) {
 		for i, t := range tight {
 			path := d.Join(name)
 			have := t.log.Reached(path, info)
-			if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
-				have = max(have, there.Size)
+			if !t.created {
+				if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
+					have = max(have, there.Size)
+				}
 			}
 			needed[i] += max(size-have, 0)
 		}
 	}
-	r.scan(ctx, dir, walk.Counter{}, found)
+	r.scan(ctx, dir, workers, walk.Counter{}, found)
 	if ctx.Err() != nil {
 		return
 	}
