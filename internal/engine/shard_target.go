@@ -41,7 +41,7 @@ func (t *target) openTask(r *run, k *task) error {
 	root.SetTempID(k.attempt.TempID())
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && root.SyncFSReliable()
-	if err := t.openTaskLog(r); err != nil {
+	if err := t.openTaskLog(r, k); err != nil {
 		return err
 	}
 	if err := t.probe(r); err != nil {
@@ -52,8 +52,7 @@ func (t *target) openTask(r *run, k *task) error {
 }
 
 // openTaskLog begins the log of what the task copies to the destination.
-func (t *target) openTaskLog(r *run) error {
-	k := r.task
+func (t *target) openTaskLog(r *run, k *task) error {
 	earlier, err := k.openEarlier()
 	if err != nil {
 		return fmt.Errorf("the attempts before: %w", err)
