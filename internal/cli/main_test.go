@@ -17,6 +17,7 @@ func TestSmallHeapIsRarelyCollected(t *testing.T) {
 		t.Skip("GOGC is set, which decides")
 	}
 	require.Zero(t, Main(t.Context(), []string{"--version"}, strings.NewReader(""), io.Discard, io.Discard))
+	require.Len(t, floor, floorSize)
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

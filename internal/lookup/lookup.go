@@ -59,8 +59,8 @@ func (f *File) Find(entries []Entry, path []byte) (first, end int) {
 }
 
 // search returns the index of the first entry that is not less than e. Hashes are spread
-// evenly, so the entry is where the value of e says, or a few places away. A binary search
-// reads more of the entries, which are not in the processor's cache.
+// evenly, so the value of e gives the place of the entry, or one nearby. A binary search reads
+// more entries that are not in the processor's cache.
 func search(entries []Entry, e Entry) int {
 	n := len(entries)
 	if n == 0 {
