@@ -515,13 +515,14 @@ func temporaries(t *testing.T, dir string) []string {
 	return names
 }
 
-// A large file's way is long enough to be stopped on, more than once.
+// A copy of a large file can be stopped at three places, each of which is behind the size
+// from which an interrupted copy continues (resume.LeastPartial).
 const (
-	largeBlock = 128 << 10
-	largeSize  = 40<<20 + 12345
-	firstStop  = 18 << 20
-	secondStop = 30 << 20
-	thirdStop  = 36 << 20
+	largeBlock = 128 << 10                                // bytes
+	firstStop  = resume.LeastPartial + resume.MarkEvery/2 // bytes
+	secondStop = firstStop + resume.MarkEvery             // bytes
+	thirdStop  = secondStop + resume.MarkEvery            // bytes
+	largeSize  = thirdStop + 2<<20 + 12345                // bytes
 )
 
 func largeOptions(source string, targets ...string) Options {

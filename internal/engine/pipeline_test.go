@@ -72,10 +72,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	o.FS = nil
 	stopped := 0
-	runs, stride := int64(0), int64(3)
-	if everyInstant() {
-		stride = 1
-	}
+	runs, stride := int64(0), sweepStride(7)
 	for k := int64(1); k <= total.Load(); k += stride {
 		runs++
 		ctx, cancel := context.WithCancelCause(context.Background())

@@ -48,12 +48,16 @@ func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 	for _, hashes := range sets {
 		o := largeOptions(source, filepath.Join(dir, "dst"))
 		o.Hashes = hashes
-		for _, stop := range []int64{firstStop, secondStop, thirdStop} {
+		stops := []int64{firstStop, secondStop, thirdStop}
+		if hashes == nil {
+			stops = stops[:1] // the system copies the rest in one call
+		}
+		for _, stop := range stops {
 			stopAt(t, o, stop)
 			require.Len(t, temporaries(t, o.Targets[0]), 1, "%v", hashes)
 		}
 		s := requireCopied(t, o, files)
-		require.GreaterOrEqual(t, s.ResumedBytes, int64(thirdStop), "%v", hashes)
+		require.GreaterOrEqual(t, s.ResumedBytes, stops[len(stops)-1], "%v", hashes)
 		treetest.Remove(t, o.Targets[0])
 	}
 }
