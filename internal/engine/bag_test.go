@@ -190,7 +190,7 @@ func TestDestinationsOfABagAreRefused(t *testing.T) {
 
 func (o Options) pointer() *Options { return &o }
 
-func TestWhatABagCannotHoldIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+func TestABagOfLinksIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "other systems do not make these names")
 	dir := t.TempDir()

@@ -130,9 +130,9 @@ func makeSweepTarget(t require.TestingT, root string) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "SHA256SUMS"), lines, 0o644))
 }
 
-// unsaid reports that a destination is not as the source, although the run has worked
+// unmarked reports that a destination is not as the source, although the run has worked
 // there, and neither a marker nor a journal says so.
-func (o *runReport) unsaid(t require.TestingT, source map[string]node, targets []string) (list []string) {
+func (o *runReport) unmarked(t require.TestingT, source map[string]node, targets []string) (list []string) {
 	for i, target := range targets {
 		if o.summary == nil || o.summary.Targets[i].Lost != nil && len(o.summary.Targets[i].Manifests) == 0 {
 			continue // refused, or dropped: perhaps before the first write
@@ -379,7 +379,7 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 						wrong = append(wrong, "the exit code would be 0")
 					}
 					if out.panicked == "" {
-						wrong = append(wrong, out.unsaid(t, source, targets)...)
+						wrong = append(wrong, out.unmarked(t, source, targets)...)
 					}
 					if out.panicked == "" { // once more, without a fault
 						again := sweepOptions(src, targets, sync)
@@ -426,7 +426,7 @@ func sweepErrors(op fsys.Op, turn int) []error {
 }
 
 // What has the name of a directory and cannot be looked at is not told to be there.
-func TestMakeDirsTellsTheCause(t *testing.T) {
+func TestMakeDirsReportsTheCause(t *testing.T) {
 	t.Parallel()
 	loop := filepath.Join(t.TempDir(), "loop")
 	require.NoError(t, os.Symlink("loop", loop))

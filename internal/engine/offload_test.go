@@ -152,7 +152,7 @@ func TestFastPathsAreAskedFor(t *testing.T) {
 			out := watched(t, in(a.fs, o))
 			require.False(t, out.anything(), "%s", out)
 			if !o.DryRun {
-				requireStands(t, o, files)
+				requireContent(t, o, files)
 			}
 			require.Equal(t, c.clones, a.clones > 0)
 			require.Equal(t, c.ranges, a.ranges > 0)
@@ -310,7 +310,7 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, s.Errors)
 			require.Equal(t, to, c.Bytes.Load(), "what was read in vain does not count")
-			requireStands(t, o, map[string][]byte{"large": content[:to]})
+			requireContent(t, o, map[string][]byte{"large": content[:to]})
 		}
 	}
 }
@@ -350,7 +350,7 @@ func sweepFast(t *testing.T, dir string, hashes []hash.Algorithm) {
 				require.True(t, out.anything(), "%s %q is silent\n%s", inj.fail, inj.name, ourFrames(inj.stack))
 			}
 			if !out.anything() {
-				requireStands(t, o, files)
+				requireContent(t, o, files)
 			}
 			requireCopied(t, o, files)
 			treetest.Remove(t, dst)
@@ -425,7 +425,7 @@ func changeWhileCloned(t *testing.T, disk string, when fsys.Op, mutate func(stri
 	if times == 1 {
 		require.False(t, out.anything(), "%s", out)
 		require.Equal(t, 2, clones)
-		requireStands(t, o, map[string][]byte{"file": now})
+		requireContent(t, o, map[string][]byte{"file": now})
 	} else {
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Equal(t, maxAttempts, clones)
@@ -494,7 +494,7 @@ func TestACloneBesideACopy(t *testing.T) {
 			require.Equal(t, size, c.Bytes.Load())
 			require.Equal(t, 7+len(others), a.clones, "one refusal for the pair")
 			require.Zero(t, a.ranges)
-			requireStands(t, o, files)
+			requireContent(t, o, files)
 			treetest.Remove(t, filepath.Join(disk, "dst"))
 		}
 	}

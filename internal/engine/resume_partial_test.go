@@ -71,7 +71,7 @@ func TestResumedBytesAreNotCopiedBytes(t *testing.T) {
 	c := &counters.Set{}
 	s, err := Run(t.Context(), &o, c)
 	require.NoError(t, err)
-	requireStands(t, o, files)
+	requireContent(t, o, files)
 	total := int64(0)
 	for _, content := range files {
 		total += int64(len(content))
@@ -90,7 +90,7 @@ func TestResumedBytesAreNotCopiedBytes(t *testing.T) {
 
 // What a killed run has written is not what was read: its digests must not get
 // into those of the file, which is copied from the beginning.
-func TestResumeForgetsWhatItCouldNotProve(t *testing.T) {
+func TestResumeStartsAgainWithoutAProof(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
 	o := largeOptions(source, filepath.Join(dir, "dst"))
@@ -134,7 +134,7 @@ func rewriteLog(t *testing.T, dir string, fill func(old *journal.Log, w *journal
 
 // Where one of two destinations has lost its journal, both are copied from the
 // beginning, although the other has proved what was written there.
-func TestResumeForgetsWhatOnlyOneDestinationHas(t *testing.T) {
+func TestResumeStartsAgainWithoutTheJournalOfOneDestination(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
 	o := largeOptions(source, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
@@ -221,7 +221,7 @@ func TestResumeStoppedBeforeItContinues(t *testing.T) {
 }
 
 // A temporary that is shorter than the journal says is not what was left.
-func TestResumeOfWhatIsShorter(t *testing.T) {
+func TestResumeOfATemporaryFileThatIsTooShort(t *testing.T) {
 	t.Parallel()
 	for _, sparse := range []SparseMode{SparseAuto, SparseAlways, SparseNever} {
 		dir, source, files := largeSource(t)
@@ -235,7 +235,7 @@ func TestResumeOfWhatIsShorter(t *testing.T) {
 
 // What a hostile destination has under the name of the temporary is left alone,
 // and nothing is waited for.
-func TestResumeHostileTemporaries(t *testing.T) {
+func TestResumeIgnoresHostileTemporaryFiles(t *testing.T) {
 	linuxOnly(t, "it needs fifos")
 	t.Parallel()
 	for name, put := range map[string]func(t *testing.T, temp, outside string){
@@ -276,7 +276,7 @@ func TestResumeHostileTemporaries(t *testing.T) {
 
 // A journal that names a temporary outside its directory, or one that is none, is
 // damaged from there on.
-func TestResumeTemporaryElsewhere(t *testing.T) {
+func TestResumeIgnoresPathsOutsideTheDestination(t *testing.T) {
 	t.Parallel()
 	for _, temp := range []string{"../outside.tmp", ".sealift-/../../outside.tmp", "outside.tmp"} {
 		dir, source, files := largeSource(t)
@@ -312,12 +312,12 @@ func TestResumeTemporaryElsewhere(t *testing.T) {
 			require.True(t, bytes.Equal(secret, content), "%s was changed", place)
 		}
 		require.NoError(t, os.Remove(places[1]))
-		requireStands(t, o, files)
+		requireContent(t, o, files)
 	}
 }
 
 // The temporary of what the source has no more goes, in whatever directory.
-func TestResumeOfWhatTheSourceHasNoMore(t *testing.T) {
+func TestTemporaryFilesOfRemovedSourcesAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []string{"a/b/large", "a/b", "a"} {
 		dir := treetest.MemoryDir(t)
