@@ -261,7 +261,7 @@ func TestAMergeWaitsForAllShards(t *testing.T) {
 
 // A file that came after the plan is reported. One that was replaced, and a directory whose mode
 // was changed, are not new.
-func TestWhatCameAfterThePlanIsReported(t *testing.T) {
+func TestEntriesMadeAfterThePlanAreReported(t *testing.T) {
 	c := splitCopy(t, 3, SyncNone)
 	write(t, c.src, "b/c2/new", []byte("1"), since)
 	write(t, c.src, "d/new\nfile", []byte("2"), since)

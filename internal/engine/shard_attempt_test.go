@@ -121,7 +121,7 @@ func TestAKilledAttemptIsContinued(t *testing.T) {
 				src, base := newShardSource(t)
 				want := wholeManifest(t, src)
 				kills := 0
-				for n := int64(1); ; n += sweepStride(23) {
+				for n := int64(1); ; n += sweepStride(43) {
 					o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 					o.Policy = policy
 					c := planCopy(t, o, 1, nil)
@@ -314,7 +314,7 @@ func TestFailedOperationsOfATask(t *testing.T) {
 			src, base := newShardSource(t)
 			want := wholeManifest(t, src)
 			reported := 0
-			for n := int64(1); ; n += sweepStride(19) {
+			for n := int64(1); ; n += sweepStride(37) {
 				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 				c := planCopy(t, o, 1, nil)
 				var calls atomic.Int64
