@@ -301,7 +301,12 @@ func (a *Attempt) checkSuccessor() error {
 // Finish records that every entry of the shard has an outcome. All else that the attempt has
 // written is on the device before. The error is ErrSuperseded or ErrRightLost if another attempt
 // has to finish the shard.
-func (a *Attempt) Finish(record Finished) error {
+func (a *Attempt) Finish(record Finished) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("shard %d cannot be recorded as finished: %w", a.index, err)
+		}
+	}()
 	record.Plan, record.Shard, record.Attempt = a.store.Plan.ID, a.index, a.Number
 	text, err := record.encode()
 	if err != nil {
