@@ -79,8 +79,11 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 	if r.route.Name != "" || len(r.route.Destinations) != len(k.store.Plan.Targets) {
 		return failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
 	}
-	if err := k.store.CheckAbandoned(); err != nil {
+	switch err := k.store.CheckAbandoned(); {
+	case errors.Is(err, shard.ErrAbandoned):
 		return failure.Refuse("%s", err)
+	case err != nil:
+		return failure.Refuse("the plan cannot be read: %s", err)
 	}
 	if err := checkSource(k.store.Plan, r.source, r.opts.Source); err != nil {
 		return err
@@ -112,8 +115,10 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 	for i := range k.store.Plan.Targets {
 		k.parts = append(k.parts, k.attempt.NewPart(i))
 	}
-	k.outcomes, err = k.attempt.NewOutcomes()
-	return err
+	if k.outcomes, err = k.attempt.NewOutcomes(); err != nil {
+		return fmt.Errorf("the list of outcomes of shard %d: %w", k.index, err)
+	}
+	return nil
 }
 
 // checkSource compares the source with the root of the plan and its sample. Many entries may have

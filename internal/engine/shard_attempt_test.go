@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -304,8 +305,32 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	c.requireComplete(wholeManifest(t, src))
 }
 
-// An operation that fails is reported, or the shard is complete. The next attempt completes it in
-// any case.
+// exitCode is the exit code that the command ends with.
+func (o *runReport) exitCode() int {
+	switch {
+	case errors.As(o.err, new(*failure.RefusedError)):
+		return 2
+	case o.err != nil || o.summary.Errors > 0:
+		return 1
+	}
+	return 0
+}
+
+// messages counts the messages that contain a text.
+func (o *runReport) messages(text string) (n int) {
+	for _, e := range o.bad() {
+		if e.Err != nil && strings.Contains(e.Err.Error(), text) {
+			n++
+		}
+	}
+	if o.err != nil && strings.Contains(o.err.Error(), text) {
+		n++
+	}
+	return n
+}
+
+// An operation that fails is reported once and makes the exit code, or the shard is complete. The
+// next attempt completes it in any case.
 func TestFailedOperationsOfATask(t *testing.T) {
 	t.Parallel()
 	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
@@ -318,8 +343,10 @@ func TestFailedOperationsOfATask(t *testing.T) {
 				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 				c := planCopy(t, o, 1, nil)
 				var calls atomic.Int64
-				failing := &fsys.FS{Fault: func(fsys.Call) error {
+				var failed fsys.Call
+				failing := &fsys.FS{Fault: func(call fsys.Call) error {
 					if calls.Add(1) == n {
+						failed = call
 						return syscall.EIO
 					}
 					return nil
@@ -327,6 +354,24 @@ func TestFailedOperationsOfATask(t *testing.T) {
 				out := c.run(context.Background(), failing, 0)
 				if calls.Load() < n {
 					break
+				}
+				what := fmt.Sprintf("operation %d, %v %q %q: %s", n, failed.Op, failed.Path, failed.Name, out)
+				require.LessOrEqual(t, out.messages(syscall.EIO.Error()), 1, what)
+				if out.err != nil {
+					require.NotEqual(t, syscall.EIO.Error(), out.err.Error(), "a message names what failed; %s", what)
+				}
+				state, err := c.store(nil).Status(0)
+				require.NoError(t, err)
+				switch out.exitCode() {
+				case 0:
+					require.NotNil(t, state.Finished, what)
+					require.Zero(t, state.Finished.Failures, what)
+				case 1:
+					require.Equal(t, 1, out.messages(syscall.EIO.Error()), what)
+				case 2:
+					entries, err := os.ReadDir(o.Targets[0])
+					require.NoError(t, err)
+					require.Len(t, entries, 1, "refused after a write: %s", what) // the journal
 				}
 				if out.anything() {
 					reported++

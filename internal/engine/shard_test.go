@@ -141,7 +141,7 @@ func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *runRepo
 	o.Report = func(e Event) { out.events = append(out.events, e) }
 	s, err := c.open(sys)
 	if err != nil {
-		out.err = err
+		out.err = failure.Refuse("plan: %s", err) // as the command does
 		return out
 	}
 	out.summary, out.err = RunShard(ctx, &o, s, index, shard.AttemptOptions{Dead: dead, Clock: c.clock}, &counters.Set{})

@@ -306,7 +306,12 @@ func (a *Attempt) checkSuccessor() error {
 // written is on the device before, except the names of the parts: they are synced with that of
 // the candidate. The error is ErrSuperseded or ErrRightLost if another attempt
 // has to finish the shard.
-func (a *Attempt) Finish(record Finished) error {
+func (a *Attempt) Finish(record Finished) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("shard %d cannot be recorded as finished: %w", a.index, err)
+		}
+	}()
 	record.Plan, record.Shard, record.Attempt = a.store.Plan.ID, a.index, a.Number
 	text, err := record.encode()
 	if err != nil {

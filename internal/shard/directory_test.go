@@ -120,6 +120,27 @@ func TestMalformedMissingPathsAreRefused(t *testing.T) {
 	assert.Equal(t, Missing{1, "a\nb"}, m)
 }
 
+// The sample is random: those of several plans of one source differ, and together they have entries
+// from all of the source.
+func TestTheSampleOfTheSourceIsRandom(t *testing.T) {
+	samples, dirs := map[string]bool{}, map[string]bool{}
+	for range 8 {
+		dir, _ := openTemp(t)
+		p, err := NewPlanner(dir, planOptions(2))
+		require.NoError(t, err)
+		defer p.Close()
+		for i := range 1000 {
+			require.NoError(t, p.Add(file(fmt.Sprintf("d%d/%04d", i/100, i), 1).Entry, fsys.ID{}, 1))
+		}
+		samples[fmt.Sprint(p.mu.sample)] = true
+		for _, s := range p.mu.sample {
+			dirs[string(s.Path[:2])] = true
+		}
+	}
+	assert.Len(t, samples, 8)
+	assert.Len(t, dirs, 10) // one run in 72,000 misses a directory
+}
+
 func TestThePlanNamesASampleOfTheSource(t *testing.T) {
 	var nodes []node
 	for i := range 1000 {
