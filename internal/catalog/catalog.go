@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -32,7 +33,7 @@ type Options struct {
 	MediaList *MediaList // nil without a media hash list
 	Unlined   int        // how many of the hashes, the last ones, have no line manifest
 	ReadsBack bool       // the run calls Lines, for all files that it lists
-	Spill     func() (manifest.Spill, error)
+	Spill     func() (extsort.Spill, error)
 }
 
 // Catalog has the manifests of one destination. Several goroutines may call Kept, Accepts

@@ -268,21 +268,12 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		}
 		if o.hashing && o.upToDate() {
 			if r.listed == len(r.opts.Hashes) { // else a source that is a bag has others to compare
-				o.line, o.lineAt, o.lineHolds = r.kept(e, p)
+				o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
 				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 			}
 		}
 	}
 	return o, err
-}
-
-// kept is what the previous manifests of the destination list for the entry; see catalog.Kept.
-func (r *run) kept(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
-	if e.planned != nil {
-		digests, complete = r.task.previous(e.planned, p.target.index)
-		return digests, 0, complete
-	}
-	return p.target.catalog.Kept(e.manifestPath(p))
 }
 
 // observed is what the descriptions of an entry and of what has its name say.
