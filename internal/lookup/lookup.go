@@ -58,9 +58,9 @@ func (f *File) Find(entries []Entry, path []byte) (first, end int) {
 	return first, end
 }
 
-// search returns the index of the first entry that is not less than e. Hashes are spread
-// evenly, so the value of e gives the place of the entry, or one nearby. A binary search reads
-// more entries that are not in the processor's cache.
+// search returns the index of the first of the sorted entries that is not less than another
+// one. Hashes are spread evenly, so the value of an entry gives its place, or one nearby. A
+// binary search reads more entries that are not in the processor's cache.
 func search(entries []Entry, e Entry) int {
 	n := len(entries)
 	if n == 0 {
