@@ -14,12 +14,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// message is what goroutines send to the one collector. Only one of event, result, barrier
-// and folded is set.
+// message is what goroutines send to the one collector. Only one of event, result, barrier,
+// synced and folded is set.
 type message struct {
 	event   *Event        // to report; nil for none
 	result  *result       // of an entry; nil for none
 	barrier chan struct{} // closed when all earlier messages have been dealt with
+	synced  *destDir      // was synced, after the results of all its entries were sent
 	folded  *target       // takes a name of the source for the same as another one's
 	below   string        // the directory of that name, or ""
 	file    string        // the path of the file of that name in the manifest, or ""
@@ -68,6 +69,9 @@ func (r *run) collect() {
 			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
 			r.results.Put(m.result)
+		}
+		if m.synced != nil {
+			m.synced.target.log.SyncedNames(m.synced.src.Path())
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
 			if m.file != "" { // an earlier manifest may list what the name leads to

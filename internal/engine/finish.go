@@ -117,7 +117,10 @@ func (r *run) flushTarget(t *target) bool {
 	if t.group != nil {
 		t.group.Flushed(t.group.Mark())
 	}
-	if r.opts.Verify == VerifyOff && r.rules.completes {
+	if t.Name == "" {
+		t.log.SyncedNames(".")
+	}
+	if r.opts.Verify == VerifyOff { // manifests or the finish record of a task follow at once
 		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
 		err = t.log.Checkpoint(t.syncNames)

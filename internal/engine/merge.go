@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -124,6 +125,9 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	if m.root, err = rootOf(o.Plan); err != nil {
 		return o.planError(ctx, err)
 	}
+	if err := o.checkSource(); err != nil {
+		return err
+	}
 	if m.targets, err = o.remaining(m.root); err != nil {
 		return err
 	}
@@ -159,6 +163,24 @@ func (m *merging) openTargets(r *run) error {
 		t.madeByPlan = m.root.Absent.Of(t.planIndex)
 	}
 	return m.treeCopy.openTargets(r)
+}
+
+// checkSource refuses a source that is not that of the plan: the directories would get its modes and
+// times. A plan that is closed needs none.
+func (o *MergeOptions) checkSource() error {
+	closed, err := o.Plan.IsClosed()
+	if err != nil {
+		return fmt.Errorf("the plan cannot be read: %w", err)
+	}
+	if closed {
+		return nil
+	}
+	source, err := o.Copy.FS.OpenRoot(o.Copy.Source)
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(o.Copy.Source), route.Reason(err))
+	}
+	defer source.Close()
+	return checkSource(o.Plan.Plan, source, o.Copy.Source)
 }
 
 // openJournal opens the journal of a destination, which has the mark of the plan.

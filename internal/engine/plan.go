@@ -154,6 +154,7 @@ func (p *planning) make() (*shard.Plan, error) {
 	if err := p.openDestinations(); err != nil {
 		return nil, err
 	}
+	p.measureSpace()
 	p.warnBag()
 	if p.hasFailed() {
 		return nil, nil
@@ -167,6 +168,7 @@ func (p *planning) make() (*shard.Plan, error) {
 	if p.hasFailed() {
 		return nil, nil
 	}
+	p.checkSpace(p.ctx, walkers(p.opts.Workers), p.counters.TotalBytes.Load())
 	plan, err := p.planner.Write(p.ctx)
 	if errors.Is(err, errCollision) { // it was reported
 		return nil, nil

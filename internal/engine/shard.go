@@ -82,7 +82,7 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 	if err := k.store.CheckAbandoned(); err != nil {
 		return failure.Refuse("%s", err)
 	}
-	if err := k.checkSource(r); err != nil {
+	if err := checkSource(k.store.Plan, r.source, r.opts.Source); err != nil {
 		return err
 	}
 	for i := range r.route.Destinations {
@@ -118,18 +118,24 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 
 // checkSource compares the source with the root of the plan and its sample. Many entries may have
 // changed since, but a quarter of the sample has to be what it was.
-func (k *task) checkSource(r *run) error {
-	plan := k.store.Plan
-	finder := newFinder(r.source)
+func checkSource(plan *shard.Plan, source *fsys.Dir, given string) error {
+	root, err := source.Stat()
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(given), route.Reason(err))
+	}
+	finder := newFinder(source)
 	defer finder.Close()
 	found := 0
 	for _, s := range plan.Sample {
+		if 4*found >= len(plan.Sample) { // enough: each look-up is a round trip to the server
+			break
+		}
 		if info, err := finder.Lstat(string(s.Path)); err == nil && info.ID.Ino == s.Ino {
 			found++
 		}
 	}
-	if r.sourceInfo.ID.Ino != plan.Source.Ino || 4*found < len(plan.Sample) {
-		return failure.Refuse("source %s: it is not the source of the plan: it is not mounted on this machine, or it is another one", quoteName(r.opts.Source))
+	if root.ID.Ino != plan.Source.Ino || 4*found < len(plan.Sample) {
+		return failure.Refuse("source %s: it is not the source of the plan: it is not mounted on this machine, or it is another one", quoteName(given))
 	}
 	return nil
 }

@@ -41,18 +41,23 @@ func (t *target) openTask(r *run, k *task) error {
 	root.SetTempID(k.attempt.TempID())
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && root.SyncFSReliable()
+	if err := t.openTaskLog(r, k); err != nil {
+		return err
+	}
 	if err := t.probe(r); err != nil {
 		return err
 	}
 	t.catalog = catalog.OpenPart(root, r.opts.Hashes, recorder{k.parts[t.index]})
-	if err := t.openBackup(r); err != nil {
-		return err
-	}
+	return t.openBackup(r)
+}
+
+// openTaskLog begins the log of what the task copies to the destination.
+func (t *target) openTaskLog(r *run, k *task) error {
 	earlier, err := k.openEarlier()
 	if err != nil {
 		return fmt.Errorf("the attempts before: %w", err)
 	}
-	t.journal, t.log, err = resume.OpenAttempt(root, resume.Attempt{
+	t.journal, t.log, err = resume.OpenAttempt(t.root, resume.Attempt{
 		Dir: k.attempt.Dir, Name: fmt.Sprintf("log-%d", t.index), TempID: k.attempt.TempID(), Earlier: earlier,
 	}, resume.Options{
 		Source:     fmt.Sprintf("shard %d of plan %s", k.index, k.store.Plan.ID),
@@ -120,11 +125,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 				r.failTarget(t, d.Path(), failure.StageJournal, err)
 			}
 		}
-		if dd.system.syncEach && r.ctx.Err() == nil {
-			if err := t.sync(dir); err != nil {
-				t.dropUnwritten(r, d.Path(), err)
-			}
-		}
+		dd.syncLeft(r, dir)
 		dd.release(dir)
 		dd.close()
 	}

@@ -139,15 +139,25 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
-		if dd.system.syncEach && r.ctx.Err() == nil {
-			if err := dd.target.sync(dir); err != nil {
-				dd.target.dropUnwritten(r, d.Path(), err)
-			}
-		}
+		dd.syncLeft(r, dir)
 		dd.release(dir)
 		dd.close()
 	}
 	r.sendDirResult(d)
+}
+
+// syncLeft syncs a directory that is complete, where each is synced separately. The root is synced
+// when the destination is flushed.
+func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
+	if dd.parent == nil || !dd.system.syncEach || r.ctx.Err() != nil {
+		return
+	}
+	t := dd.target
+	if err := t.sync(dir); err != nil {
+		t.dropUnwritten(r, dd.src.Path(), err)
+		return
+	}
+	r.messages <- message{synced: dd}
 }
 
 // sendDirResult sends to the collector at which destinations a directory was created or its

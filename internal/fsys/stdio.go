@@ -23,7 +23,7 @@ func (sys *FS) OpenFile(path string) (*File, Info, error) {
 	return dir.Open(filepath.Base(resolved))
 }
 
-// BareError takes the path off an error of package os.
+// BareError returns the system's error in an error of package os, without the path.
 func BareError(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
@@ -32,7 +32,7 @@ func BareError(err error) error {
 	return err
 }
 
-// ReaderAt is a file as io.ReaderAt wants it: io.EOF when p is not filled.
+// ReaderAt is a file as an io.ReaderAt: it returns io.EOF if p is not filled.
 type ReaderAt struct{ *File }
 
 // ReadAt implements io.ReaderAt.

@@ -112,7 +112,7 @@ func (l *Line) add(next *Line) {
 	}
 }
 
-// Finish writes the part, durably.
+// Finish writes the part. Its content is durable; its name is after Attempt.Finish.
 func (w *PartWriter) Finish() (Part, error) {
 	f, err := createFile(w.attempt.Dir, w.attempt.linesHead(w.target))
 	if err != nil {
@@ -141,13 +141,14 @@ func linesHead(id string, shard, attempt, target int) string {
 	return fmt.Sprintf("sealift-lines %s %d %d %d\n", id, shard, attempt, target)
 }
 
-// commitPart completes a part and gives it its name in the directory of the attempt.
+// commitPart completes a part and gives it its name in the directory of the attempt. Attempt.Finish
+// syncs the directory.
 func (a *Attempt) commitPart(f *planFile, name string) (Part, error) {
 	var about File
 	if err := f.commit(name, &about); err != nil {
 		return Part{}, err
 	}
-	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, a.Dir.SyncToDrive()
+	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, nil
 }
 
 // appendLine appends a line:
