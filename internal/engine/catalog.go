@@ -42,9 +42,9 @@ func (r *run) openManifests() {
 	}
 }
 
-// linesMemory is how much the lines of the manifests may use before they are spilled, in
-// bytes. Where memory is short, the kernel needs most of it: for the inodes and directory
-// entries that a run opens, and for metadata that a journaling file system has not written.
+// linesMemory returns how many bytes the lines of the manifests may use in memory. If memory is
+// short, the kernel needs most of it: for the inodes and directory entries that a run opens, and
+// for metadata that a journaling file system has not written.
 func (r *run) linesMemory() int {
 	if r.memory > 0 {
 		return int(min(manifest.DefaultMemory, r.memory/32))

@@ -86,8 +86,8 @@ func (r *run) collect() {
 	}
 }
 
-// sync waits until the collector has dealt with everything sent so far. What it
-// owns may be used then, as long as nothing is sent.
+// sync waits until the collector has processed all messages that were sent before. As long as
+// no goroutine sends another one, the caller may use the data of the collector.
 func (r *run) sync() {
 	done := make(chan struct{})
 	r.messages <- message{barrier: done}
@@ -311,8 +311,8 @@ func (r *run) report(e Event) {
 	r.messages <- message{event: &e}
 }
 
-// failSource reports that an entry cannot be copied anywhere. What an earlier
-// run has left of it at a destination keeps its line in the manifest there.
+// failSource reports that an entry cannot be copied to any destination. A file that an earlier
+// run has copied to a destination keeps its line in the manifest there.
 func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	for _, p := range e.transfers {
 		if p.state != stateFinished && p.state != stateFailed {

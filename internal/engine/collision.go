@@ -7,12 +7,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// This file finds the names of the source that a file system folds together: it takes them for one.
+// This file finds names of the source that a file system folds together, that is, treats as equal.
 
-// collision explains why name exists although it was neither there before nor
-// made by this run. Either another process made it: then collision returns nil, and
-// maybeExists reports true from now on. Or the file system takes it for the same as another name, which may be
-// another of the source's. src and info are the source's directory and entry.
+// collision finds out why name exists, which did not exist before and which this run has not
+// made. If another process has made it, collision returns nil, and maybeExists reports true from
+// now on. Otherwise, the file system treats name as equal to another name, perhaps of the source.
+// src and info are the directory and the entry of the source.
 func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsys.Info) error {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
@@ -55,8 +55,8 @@ func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsy
 	return nil
 }
 
-// aliasFor is the existing name that name is the same as at the destination, as
-// found by collision.
+// aliasFor returns the existing name that the destination treats as equal to name, if collision
+// has found one.
 func (dd *destDir) aliasFor(name string) (other string, ok bool) {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
@@ -68,8 +68,7 @@ func (dd *destDir) aliasFor(name string) (other string, ok bool) {
 	return "", false
 }
 
-// aliasOf returns the name under which dir lists the entry that it finds by
-// name; "" if that is unknown.
+// aliasOf returns the name under which dir lists the entry called name, or "" if it finds none.
 func aliasOf(dir *fsys.Dir, name string) (string, error) {
 	alias := ""
 	err := dir.Each(func(listed []byte, _ uint64, _ fsys.Kind) bool {
@@ -100,11 +99,11 @@ func aliasOf(dir *fsys.Dir, name string) (string, error) {
 	return alias, err
 }
 
-// twinOf returns another name of the source directory src that dir, which lists
-// name, takes for the same; "" if there is none. A file system can list a name as
-// it was not made: in lower case (ntfs-3g's ignore_case), or in another form of
-// Unicode (HFS+). A hard link of the source that is one at the destination is none:
-// another process has made it, or a server whose answer was lost.
+// twinOf returns another name in the source directory src that dir, which lists name, treats as
+// equal to it, or "" if there is none. A file system can change a name when it stores it: to lower
+// case (ignore_case of ntfs-3g), or to another form of Unicode (HFS+). A hard link of the source
+// that is also one at the destination is no twin: another process has made it, or a server whose
+// answer was lost.
 func twinOf(dir *fsys.Dir, name string, src *walk.Dir, own fsys.Info) (string, error) {
 	info, err := dir.Lstat(name)
 	if err != nil || info.ID.Ino == 0 {

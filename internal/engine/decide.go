@@ -192,7 +192,7 @@ func (o *observation) listedBefore(d decision) decision {
 
 // suspectBefore decides about a file that a power cut may have damaged. Its size and time
 // prove nothing, and replacing it needs no permission by the policy: the interrupted run
-// wrote it. Policy "never" leaves even such a file, but may find that it is complete. Policy
+// wrote it. Policy "never" leaves that file, too, but may find that it is complete. Policy
 // "protect" replaces it only if that loses nothing: another process may have changed it.
 func (o *observation) suspectBefore(d decision) decision {
 	suspect := decision{act: d.act, suspect: true, written: o.journal.written}

@@ -233,16 +233,15 @@ func (t *target) certify(written []catalog.Written) error {
 }
 
 // leavesOut reports whether an interrupted run may have left files at the destination that
-// this run has not checked: they failed, were left alone, or this run's filters, which
-// that run did not have, leave them out.
+// this run has not checked. These have failed or were left alone, or only the filters of this
+// run exclude them.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
 	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedSuspect || t.log.SetAside && r.opts.part()
 }
 
-// abandon leaves the destination of a run that was stopped: without a new
-// manifest, and with the journal if that holds something to continue with, all
-// of which is on the device then.
+// abandon ends a run that was stopped, at one destination. It writes no manifest. It flushes the
+// data that the next run can continue with, and keeps the journal if there is some.
 func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return

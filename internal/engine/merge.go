@@ -99,7 +99,8 @@ func (o *MergeOptions) planError(ctx context.Context, err error) error {
 	return fmt.Errorf("the plan cannot be read: %w", err)
 }
 
-// merging is what the run of a merge knows beyond that of a copy.
+// merging is the mode of Merge: a copy whose entries are the directories of a plan and the files
+// that have names of manifests.
 type merging struct {
 	treeCopy
 	store   *shard.Store

@@ -269,9 +269,9 @@ func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
 	return dd.owner, nil
 }
 
-// firstMode returns the mode with which a file without a name is created: the final one
-// if the file has the right owner from the start, no ACL changes what the mode grants, and
-// the umask masks nothing; else one that grants others nothing.
+// firstMode returns the mode with which a file without a name is created. That is the final mode
+// if the file has its final owner from the start, no ACL changes the permissions, and the umask
+// masks none. Otherwise, the mode grants other users nothing.
 func (r *run) firstMode(e *entry, p *transfer) uint32 {
 	const private = 0o600
 	p.dd.mu.Lock()

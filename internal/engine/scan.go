@@ -9,8 +9,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// startScan counts what there is to do in a walk of its own, ahead of the one
-// that copies, if the totals are wanted. stop ends it, except in a dry run, and waits for it.
+// startScan counts the files and bytes of the source in a separate walk, ahead of the walk that
+// copies, if the totals are wanted. stop ends it, except in a dry run, and waits for it.
 func (treeCopy) startScan(r *run) (stop func()) {
 	c := r.counters
 	if !c.CountTotals {

@@ -19,11 +19,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// task is what a run has that copies one shard of a plan. A run of a tree has none.
+// task is the mode of RunShard, which copies one shard of a plan.
 //
-// Such a run lists nothing: the shard says which entries there are, what the source's manifests
-// expect of them, and what previous manifests list. It writes neither manifests nor markers and
-// completes no directory. Merge does that with the parts that the task leaves.
+// A task does not list the source: the shard lists the entries, the digests that manifests of the
+// source have for them, and the lines of previous manifests. A task writes neither manifests nor
+// markers and completes no directory. Merge does that with the parts that the task writes.
 type task struct {
 	treeCopy
 	store *shard.Store
@@ -225,8 +225,8 @@ func (k *task) failure() error {
 	return k.mu.err
 }
 
-// mayCommit returns nil if the run may give a name to what it has written. It is called
-// immediately before. The error of a task that may not is errReported: the run ends.
+// mayCommit returns nil if the run may give a name to a file that it has written. The caller does
+// so at once. Otherwise, mayCommit ends the run and returns errReported.
 func (r *run) mayCommit() error {
 	if err := r.mode.mayCommit(); err != nil {
 		r.mode.fail(r, err)

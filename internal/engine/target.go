@@ -87,9 +87,9 @@ func (t *target) place() timing.Place { return timing.Destination(t.index) }
 
 type dropError struct{ err error }
 
-// isOwnWork reports whether what was found under a name can be what this run has just
-// made there, and not a link to a file outside, or a directory, that another user
-// has put in its place. What is mounted below can have other owners.
+// isOwnWork reports whether this run can have made the entry that was found under a name of a
+// file or directory that it has just made. Otherwise, another user has replaced that by a
+// directory, or by a link to a file outside. File systems mounted below can have other owners.
 func (t *target) isOwnWork(have fsys.Info) bool {
 	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.dev)
 }
