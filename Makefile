@@ -1,6 +1,7 @@
 # make help lists the targets.
 
 GO      ?= go
+PROGRAM ?= sealift
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 VULN    := $(GO) tool -modfile=tools/go.mod govulncheck
 ACTIONS := $(GO) tool -modfile=tools/workflows/go.mod actionlint
@@ -27,7 +28,7 @@ help: ## list the targets
 ENTRY = $(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-ldflags '-E sealift_entry')
 
 build: ## build ./sealift
-	CGO_ENABLED=0 $(GO) build -trimpath $(ENTRY) -o sealift ./cmd/sealift
+	CGO_ENABLED=0 $(GO) build -trimpath $(ENTRY) -o $(PROGRAM) ./cmd/sealift
 
 # Packages whose own tests need no race detector: they build the program, some of it with
 # the race detector, and run that; or they have no goroutine. Loops over bytes take many
@@ -87,8 +88,8 @@ $(addprefix cross/,$(PLATFORMS)): cross/%:
 	@export CGO_ENABLED=0 GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)); \
 	$(GO) build -trimpath -o /dev/null ./cmd/sealift$(if $(filter $*,$(VETTED)), && $(GO) vet -trimpath ./...)
 
-bench: ## compare whole commands with those of other tools (see docs/benchmarks.md)
-	scripts/bench
+bench: ## compare whole commands with those of other tools (COMPARE=PROGRAM: with an older sealift)
+	scripts/bench $(if $(COMPARE),--compare $(COMPARE))
 
 # A package can be fuzzed by one target at a time. Making inputs smaller, which can
 # take a minute each, is not the work.

@@ -57,10 +57,9 @@ type targetResult struct {
 // manifests' records, and calls Options.Report.
 func (r *run) collect() {
 	for m := range r.messages {
-		if m.event != nil {
+		if m.event != nil && r.mode.record(r, *m.event) {
 			r.count(*m.event)
 			r.undone.event(*m.event)
-			r.task.event(r, *m.event)
 			r.deliver(*m.event)
 		}
 		if m.result != nil {
@@ -154,7 +153,7 @@ func (r *run) account(f *result) {
 		} else if c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
 				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
-				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known,
+				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)
@@ -306,9 +305,6 @@ func (r *run) reason(e *entry, p *transfer) string {
 }
 
 func (r *run) report(e Event) {
-	if r.opts.merging != nil && !r.opts.merging.isNew(e) {
-		return
-	}
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}

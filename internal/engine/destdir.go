@@ -115,7 +115,7 @@ func (dd *destDir) prepare(r *run) destState {
 			return destAbsent
 		}
 		dd.handle, dd.empty = t.handle, t.created
-		dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
+		dd.fresh = dd.empty || t.lackedPlanned(dd.src)
 		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
@@ -135,7 +135,7 @@ func (dd *destDir) prepare(r *run) destState {
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
-		if r.task == nil { // every task meets it; the merge counts it
+		if r.rules.completes { // every task meets it; the merge counts it
 			r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		}
 		return destRefused
@@ -153,7 +153,7 @@ func (dd *destDir) prepare(r *run) destState {
 		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
-	dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
+	dd.fresh = dd.empty || t.lackedPlanned(dd.src)
 	info, err := dir.Stat()
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged
@@ -205,7 +205,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	if err == nil {
 		return dir, nil
 	}
-	if fsys.NotPermitted(err) && r.mayTakeOver() {
+	if fsys.NotPermitted(err) && r.rules.takesOver {
 		dir, dd.originalMode, err = up.TakeOver(name)
 		dd.tookOver = err == nil
 		return dir, err
@@ -255,15 +255,6 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 	return up.OpenDir(name)
 }
 
-// mayTakeOver reports whether the run gives itself access to directories that deny it. A task
-// does so where merge sets the mode that the directory gets in the end.
-func (r *run) mayTakeOver() bool {
-	if r.task != nil {
-		return r.opts.Policy != PolicyNever && r.opts.Preserve&PreserveMode != 0
-	}
-	return !r.opts.DryRun
-}
-
 // inspect reads the properties of the opened directory, and lists the names in it.
 func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	t := dd.target
@@ -275,7 +266,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	if dd.info, err = dir.Stat(); err != nil {
 		return fail(err)
 	}
-	if r.mayTakeOver() && !dd.empty && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
+	if r.rules.takesOver && !dd.empty && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
 		if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
 			dd.tookOver, dd.originalMode = true, dd.info.Mode
 		}

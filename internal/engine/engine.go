@@ -17,7 +17,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -34,8 +33,8 @@ type run struct {
 	sourceInfo fsys.Info   // of the directory, as it was at the start
 	targets    []*target
 	privileged bool
-	// openJournal opens the journal of a destination.
-	openJournal func(root *fsys.Dir, name string) (*resume.Journal, error)
+	mode       mode
+	rules      rules // of the mode
 
 	outer       context.Context // Run's own: ends when the user stops the run
 	ctx         context.Context // also ends at the first failure with FailFast, without the source, and without any destination
@@ -82,8 +81,6 @@ type run struct {
 	reserved     sync.Once
 	warnedUnread sync.Once // that extended attributes must not be read
 
-	task *task // the run copies a shard of a plan; nil for a tree
-
 	warnedNotKept sync.Map // kinds of metadata of the source that no copy keeps, once warned about
 }
 
@@ -101,11 +98,11 @@ type job struct {
 // refused, counts everything else that went wrong. When Run returns, all its goroutines
 // have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
-	return execute(ctx, o, nil, c)
+	return execute(ctx, o, treeCopy{}, c)
 }
 
-// execute is Run, or RunShard if there is a task.
-func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Summary, error) {
+// execute is Run for any mode.
+func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
@@ -120,7 +117,8 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	if bagMode == bagMake {
 		places.Payload = bag.PayloadName
 	}
-	if bagMode != bagNone || task != nil { // its manifests are in no place that has to be checked
+	answers := m.rules(o)
+	if bagMode != bagNone || !answers.completes { // its manifests are in no place that has to be checked
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)
@@ -130,33 +128,18 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, openJournal: resume.OpenJournal, task: task}
-	if opts.merging != nil {
-		r.openJournal = opts.merging.openJournal
-	}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, mode: m, rules: answers}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
-	if task != nil {
-		if err := task.begin(ctx, r); err != nil {
-			r.source.Close()
-			return nil, err
-		}
-	}
-	if opts.MHL != nil {
-		defer r.closeHistories()
-		if err := r.openHistories(); err != nil {
-			r.source.Close()
-			return nil, err
-		}
-	}
-	r.listed = len(opts.Hashes)
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	err = r.recognizeBag()
+	stop, err := m.begin(ctx, r)
 	if err == nil {
-		err = r.refuseNames()
+		defer stop()
+		defer r.closeHistories()
+		err = r.examineSource()
 	}
 	if err != nil {
 		r.source.Close()
@@ -181,8 +164,6 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	r.messages = make(chan message, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
 	r.undone = r.newUndone()
-	stopKeeping := task.keep(r)
-	defer stopKeeping()
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
@@ -217,6 +198,21 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 		return r.summary, context.Cause(ctx) // nil if the run stopped itself
 	}
 	return r.summary, nil
+}
+
+// examineSource finds out whether the source is a bag or has a history, and makes the refusals
+// that follow from its names.
+func (r *run) examineSource() error {
+	if r.opts.MHL != nil {
+		if err := r.openHistories(); err != nil {
+			return err
+		}
+	}
+	r.listed = len(r.opts.Hashes)
+	if err := r.recognizeBag(); err != nil {
+		return err
+	}
+	return r.refuseNames()
 }
 
 // jobsAhead is how many entries the walk may be ahead of the workers, and these of the
@@ -289,16 +285,18 @@ func (r *run) newHandles() *fsys.Handles {
 	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
 }
 
-// openTargets locks and examines the destinations, all of them before anything
-// is written to one.
+// openTargets opens and examines the destinations.
 func (r *run) openTargets() error {
 	r.targetsLeft.Store(int64(len(r.route.Destinations)))
 	for i, d := range r.route.Destinations {
-		r.targets = append(r.targets, &target{Destination: d, index: i})
+		r.targets = append(r.targets, &target{Destination: d, index: i, planIndex: i, planned: r.rules.planned})
 	}
-	if r.task != nil {
-		return r.openTaskTargets()
-	}
+	return r.mode.openTargets(r)
+}
+
+// openTargets locks and examines the destinations, all of them before anything
+// is written to one.
+func (treeCopy) openTargets(r *run) error {
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
 		err := r.inspectBag(t)
@@ -376,40 +374,19 @@ func (r *run) chargeMemory() {
 func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
 	root.Hold() // until copyLate has copied the source's own manifests, which come last
-	stopScan := r.startScan()
+	r.counters.Phase.Store(int32(counters.PhaseCopying))
+	stopScan := r.mode.startScan(r)
 	r.clock.At(timing.Idle, timing.None)
 	var workers sync.WaitGroup
 	for range r.opts.Workers {
 		workers.Go(r.worker)
 	}
-	switch {
-	case r.task != nil:
-		r.task.feed(r, root)
-	case r.opts.merging != nil:
-		r.opts.merging.feed(r, root)
-	case r.route.Name != "":
-		r.Enter(root)
-		root.Hold()
-		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
-		root.Done()
-	default:
-		walk.Walk(r.ctx, root, walk.Options{
-			Workers:       walkers(r.opts.Workers),
-			Filter:        r.opts.Filter,
-			Only:          r.opts.Only,
-			OneFileSystem: r.opts.OneFileSystem,
-			SkipReserved:  r.skipReserved,
-		})
-	}
+	r.mode.feed(r, root)
 	close(r.jobs)
 	workers.Wait()
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
-	if r.opts.merging != nil {
-		r.opts.merging.check(r)
-	} else {
-		r.findAbsent()
-	}
+	r.mode.findAbsent(r)
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -40,7 +41,7 @@ func openHistories(dir string) (*mhl.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mhl.Open(root, survey.Nested, mhl.TempSpill)
+	return mhl.Open(root, survey.Nested, extsort.TempFile)
 }
 
 // listedFiles returns how many files the histories of a tree list, and how many generations

@@ -11,14 +11,9 @@ import (
 
 // startScan counts what there is to do in a walk of its own, ahead of the one
 // that copies, if the totals are wanted. stop ends it, except in a dry run, and waits for it.
-func (r *run) startScan() (stop func()) {
+func (treeCopy) startScan(r *run) (stop func()) {
 	c := r.counters
-	c.Phase.Store(int32(counters.PhaseCopying))
-	if r.task != nil {
-		r.task.showTotals(c)
-		return func() {}
-	}
-	if !c.CountTotals || r.opts.merging != nil { // which copies next to nothing
+	if !c.CountTotals {
 		return func() {}
 	}
 	if r.route.Name != "" {

@@ -52,6 +52,8 @@ type target struct {
 	finished         bool        // its manifests are written, and closeTarget can close it
 	journalStays     bool        // then
 	planned          bool        // a plan is at work there, whose journal only its merge may remove
+	planIndex        int         // in that plan
+	madeByPlan       bool        // a task of the plan that is merged has made root
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	durables    durables
@@ -123,7 +125,7 @@ func (t *target) open(r *run) error {
 		if !t.Exists {
 			return nil
 		}
-	} else if !t.Exists && r.opts.merging != nil {
+	} else if !t.Exists && t.planned {
 		return failure.Refuse("destination %s: %s", quote.Name(t.Given), resume.ErrNotPlanned.Error())
 	} else if !t.Exists {
 		return t.openNew(r)
@@ -173,8 +175,7 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	t.planned = r.opts.merging != nil
-	if t.journal, err = r.openJournal(t.root, name); err != nil {
+	if t.journal, err = r.mode.openJournal(t.root, name); err != nil {
 		return t.refuseJournal(err)
 	}
 	if t.created {
@@ -185,7 +186,7 @@ func (t *target) openExisting(r *run) error {
 	if err != nil {
 		return err
 	}
-	t.rootOurs = t.rootOurs || t.planned && r.opts.merging.madeRoot(t)
+	t.rootOurs = t.rootOurs || t.madeByPlan
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)

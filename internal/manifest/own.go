@@ -33,6 +33,8 @@ type ownLines struct {
 	last   []byte           // the path of the line before in the block; nil for the first
 	path   []byte           // of the current line
 	line   []byte           // the line in the expected form
+
+	asterisks bool // a line had the asterisk of earlier versions
 }
 
 // newOwnLines returns the lines of one or several hashes that the format has written.
@@ -70,6 +72,7 @@ func (o *ownLines) check(f *fields) error {
 	written := o.line[name:]
 	if mark := bytes.IndexByte(written, ' ') + 1; !o.format.tagged && mark < len(o.raw) && o.raw[mark] == '*' {
 		written[mark] = '*'
+		o.asterisks = true
 	}
 	switch {
 	case !bytes.Equal(written, o.raw) || !o.named && !isRelative(o.path):

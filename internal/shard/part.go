@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -44,7 +46,7 @@ const partMemory = 8 << 20
 type PartWriter struct {
 	attempt *Attempt
 	target  int
-	sorter  *sorter
+	sorter  *extsort.Sorter
 	value   []byte
 }
 
@@ -67,17 +69,17 @@ func (w *PartWriter) Put(l Line) error {
 		l.Digests = nil
 	}
 	w.value = appendLine(w.value[:0], &l)
-	return w.sorter.add([]byte(l.Path), w.value)
+	return w.sorter.Add([]byte(l.Path), w.value)
 }
 
 // Each calls yield for the lines in manifest order. The line is valid during the call. What is
 // put after that is in later calls.
 func (w *PartWriter) Each(yield func(*Line) error) error {
 	var last *Line
-	err := w.sorter.each(func(_, value []byte) error {
+	err := w.sorter.Each(func(_, value []byte) error {
 		l, err := parseLine(bytes.TrimSuffix(value, []byte{'\n'}), w.attempt.store.Plan.Options.Hashes)
 		if err != nil {
-			return spillError(err)
+			return errors.Join(errRecord, err)
 		}
 		if last != nil && last.Path == l.Path {
 			last.add(l)
@@ -130,7 +132,7 @@ func (w *PartWriter) Finish() (Part, error) {
 }
 
 // Close frees what the writer uses. It may be called after Finish.
-func (w *PartWriter) Close() { w.sorter.close() }
+func (w *PartWriter) Close() { _ = w.sorter.Close() }
 
 func (a *Attempt) linesHead(target int) string {
 	return linesHead(a.store.Plan.ID, a.index, a.Number, target)
@@ -163,7 +165,11 @@ func appendLine(dst []byte, l *Line) []byte {
 	if len(dst) == start {
 		dst = append(dst, '-')
 	}
-	dst = fmt.Appendf(dst, " %d %d ", l.Size, l.Mtime)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, l.Size, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, l.Mtime, 10)
+	dst = append(dst, ' ')
 	for i, d := range l.Digests {
 		if i > 0 {
 			dst = append(dst, ',')

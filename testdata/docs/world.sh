@@ -38,7 +38,8 @@ stand_in() { { echo '#!/bin/sh'; cat; } >"/mnt/.bin/$1" && chmod +x "/mnt/.bin/$
 # What others have mounted is here as well, and they could not do away with it.
 awk -v places="^(/dev/shm|${TMPDIR:-/tmp})/" '$2 ~ places { print $2 }' /proc/self/mounts | tac | while read -r there; do
 	there=$(printf %b "$there") # \040 is a blank
-	[[ $repository/ == "$there"/* || $there == "${DISKS:-/nowhere}"/* ]] || umount -cl "$there"
+	[[ $repository/ == "$there"/* || $there == "${DISKS:-/nowhere}"/* ]] || umount -cl "$there" ||
+		! mountpoint -q "$there" # its owner removed it in the meantime
 done
 mount -t tmpfs -o size=4g,mode=755 world "$WORLD"
 for dir in "${covered[@]}"; do mkdir -p "$WORLD$dir"; done
