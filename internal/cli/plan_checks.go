@@ -153,6 +153,16 @@ func (f *runFlags) checkTask(s *shard.Store, paths []string) (*shardTask, error)
 	return &shardTask{store: s, options: *own}, nil
 }
 
+// refuseCopyFlags refuses the flags of run that mean nothing for a verification.
+func refuseCopyFlags(cmd *cobra.Command) error {
+	for _, name := range [...]string{"block-size", "queue-size", "memory", "dirty-window", "fail-fast"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is for a copy, and the plan is that of a verification", name)
+		}
+	}
+	return nil
+}
+
 // checkShard returns a function that checks one shard, with the numbers of the account in those
 // of a copy.
 func (f *runFlags) checkShard(r *copyReporter) shardRunner {

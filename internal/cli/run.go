@@ -59,6 +59,11 @@ failures is not copied again.`,
 			return err
 		}
 		defer plan.dir.Close()
+		if plan.store.Plan.Kind == shard.KindVerify {
+			if err := refuseCopyFlags(cmd); err != nil {
+				return err
+			}
+		}
 		flags.plan = args[0]
 		o, err := flags.task(plan.store, args[1:])
 		if err != nil {

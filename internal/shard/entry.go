@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"encoding/hex"
 	"errors"
 	"strconv"
@@ -194,12 +193,10 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 // appendTime appends SECONDS.NANOSECONDS, with nine digits that count forward.
 func appendTime(dst []byte, t fsys.Time) []byte {
 	dst = strconv.AppendInt(dst, t.Sec, 10)
-	dst = append(dst, '.')
-	nsec := strconv.FormatInt(t.Nsec, 10)
-	for range 9 - len(nsec) {
-		dst = append(dst, '0')
-	}
-	return append(dst, nsec...)
+	point := len(dst)
+	dst = strconv.AppendInt(dst, 1_000_000_000+t.Nsec, 10) // a 1 and the nine digits
+	dst[point] = '.'
+	return dst
 }
 
 var pathEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
@@ -222,7 +219,7 @@ var (
 
 // fields reads the fields of one line. After an error its results mean nothing.
 type fields struct {
-	rest []byte
+	rest string
 	err  error
 }
 
@@ -234,25 +231,25 @@ func (f *fields) fail(err error) {
 
 // word returns what is before the next space, which must follow.
 func (f *fields) word() string {
-	word, rest, ok := bytes.Cut(f.rest, []byte{' '})
+	word, rest, ok := strings.Cut(f.rest, " ")
 	if !ok {
 		f.fail(errFields)
 	}
 	f.rest = rest
-	return string(word)
+	return word
 }
 
 // last returns the rest of the line.
 func (f *fields) last() string {
-	word := string(f.rest)
-	f.rest = nil
+	word := f.rest
+	f.rest = ""
 	return word
 }
 
 // natural reads a number from 0 to limit in the only spelling that strconv writes.
 func (f *fields) natural(word string, limit uint64) uint64 {
 	n, err := strconv.ParseUint(word, 10, 64)
-	if err != nil || n > limit || strconv.FormatUint(n, 10) != word {
+	if err != nil || n > limit || word[0] == '0' && len(word) > 1 {
 		f.fail(errNumber)
 		return 0
 	}
@@ -274,7 +271,8 @@ func (f *fields) time(word string) fsys.Time {
 	var errSec, errNsec error
 	t.Sec, errSec = strconv.ParseInt(sec, 10, 64)
 	t.Nsec, errNsec = strconv.ParseInt(nsec, 10, 64)
-	if errSec != nil || errNsec != nil || t.Nsec < 0 || t.Nsec > 999_999_999 || string(appendTime(nil, t)) != word {
+	var written [64]byte // longer than any time
+	if errSec != nil || errNsec != nil || t.Nsec < 0 || t.Nsec > 999_999_999 || string(appendTime(written[:0], t)) != word {
 		f.fail(errNumber)
 	}
 	return t
@@ -283,7 +281,7 @@ func (f *fields) time(word string) fsys.Time {
 func (f *fields) digest(size int) []byte {
 	word := f.last()
 	digest, err := hex.DecodeString(word)
-	if err != nil || len(digest) != size || hex.EncodeToString(digest) != word {
+	if err != nil || len(digest) != size || strings.ContainsAny(word, "ABCDEF") {
 		f.fail(errDigest)
 	}
 	return digest
@@ -300,11 +298,11 @@ func (f *fields) absence(targets int) Absence {
 // path reads the rest of the line. The root is the empty path.
 func (f *fields) path() string {
 	text := f.last()
-	path, ok := text, true
-	if strings.IndexByte(text, '\\') >= 0 {
+	path, ok := text, !strings.ContainsAny(text, "\n\r")
+	if ok && strings.IndexByte(text, '\\') >= 0 {
 		path, ok = unescape(text)
 	}
-	if !ok || path != "" && !isTreePath(path) || string(appendPath(nil, path)) != text {
+	if !ok || path != "" && !isTreePath(path) {
 		f.fail(errPath)
 	}
 	return path

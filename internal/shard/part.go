@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/extsort"
@@ -155,16 +156,12 @@ func (a *Attempt) commitPart(f *planFile, name string) (Part, error) {
 //
 //	FLAGS SIZE MTIME DIGESTS PATH
 func appendLine(dst []byte, l *Line) []byte {
-	start := len(dst)
-	for i, bit := range l.lineBits() {
-		if *bit {
-			dst = append(dst, lineFlags[i])
-		}
-	}
-	if len(dst) == start {
-		dst = append(dst, '-')
-	}
-	dst = fmt.Appendf(dst, " %d %d ", l.Size, l.Mtime)
+	dst = appendFlags(dst, l)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, l.Size, 10)
+	dst = append(dst, ' ')
+	dst = strconv.AppendInt(dst, l.Mtime, 10)
+	dst = append(dst, ' ')
 	for i, d := range l.Digests {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -179,16 +176,30 @@ func appendLine(dst []byte, l *Line) []byte {
 	return append(dst, '\n')
 }
 
+func appendFlags(dst []byte, l *Line) []byte {
+	start := len(dst)
+	for i, bit := range l.lineBits() {
+		if *bit {
+			dst = append(dst, lineFlags[i])
+		}
+	}
+	if len(dst) == start {
+		dst = append(dst, '-')
+	}
+	return dst
+}
+
 var errFlags = errors.New("it has malformed flags")
 
 func parseLine(text []byte, hashes []hash.Algorithm) (*Line, error) {
-	f := fields{rest: text}
+	f := fields{rest: string(text)}
 	l := &Line{}
-	rest := strings.TrimPrefix(f.word(), "-")
+	flags := f.word()
 	for i, bit := range l.lineBits() {
-		rest, *bit = cutFlag(rest, lineFlags[i])
+		*bit = strings.IndexByte(flags, lineFlags[i]) >= 0
 	}
-	if rest != "" {
+	var written [len(lineFlags)]byte
+	if string(appendFlags(written[:0], l)) != flags { // unknown, repeated, or in another order
 		f.fail(errFlags)
 	}
 	l.Size = int64(f.natural(f.word(), math.MaxInt64))
@@ -200,7 +211,7 @@ func parseLine(text []byte, hashes []hash.Algorithm) (*Line, error) {
 			digests = nil
 		}
 		for i, a := range hashes[:len(digests)] {
-			d := fields{rest: []byte(digests[i])}
+			d := fields{rest: digests[i]}
 			l.Digests = append(l.Digests, d.digest(a.Size()))
 			f.fail(d.err)
 		}
@@ -208,15 +219,7 @@ func parseLine(text []byte, hashes []hash.Algorithm) (*Line, error) {
 	if l.Path = f.path(); l.Path == "" {
 		f.fail(errPath)
 	}
-	if f.err == nil && string(appendLine(nil, l)) != string(text)+"\n" {
-		f.fail(errFlags)
-	}
 	return l, f.err
-}
-
-// cutFlag removes a flag at the beginning.
-func cutFlag(flags string, flag byte) (rest string, found bool) {
-	return strings.CutPrefix(flags, string(flag))
 }
 
 // LineReader reads the lines of a part.

@@ -141,6 +141,7 @@ type Reader struct {
 	count int64
 	dir   EntryDir
 	key   []byte // of the entry before
+	spare []byte // for the next key
 }
 
 // OpenShard opens the shard with this index. The caller must Close the reader.
@@ -195,14 +196,14 @@ func (r *Reader) Next() (*Entry, error) {
 	if err != nil {
 		return nil, r.lines.failed(err)
 	}
-	key := appendKey(nil, e.Path, aboutEntry)
+	key := appendKey(r.spare[:0], e.Path, aboutEntry)
 	if bytes.Compare(r.key, key) >= 0 {
 		return nil, r.lines.failed(errOrder)
 	}
 	if dir, _ := splitPath(e.Path); dir != r.dir.Path || r.count == 0 && !begins {
 		return nil, r.lines.failed(errDirectory)
 	}
-	r.key = key
+	r.key, r.spare = key, r.key
 	r.count++
 	return e, r.readDigests(e)
 }
@@ -227,10 +228,14 @@ func (r *Reader) readDigests(e *Entry) error {
 		if err != nil {
 			return err
 		}
-		f := fields{rest: line}
-		switch {
-		case bytes.HasPrefix(line, []byte("expect ")) && len(e.Previous) == 0:
-			f.word()
+		expect, previous := bytes.HasPrefix(line, []byte("expect ")), bytes.HasPrefix(line, []byte("line "))
+		if !previous && (!expect || len(e.Previous) > 0) {
+			r.lines.unread()
+			return nil
+		}
+		f := fields{rest: string(line)}
+		f.word()
+		if expect {
 			x := ListDigest{List: int(f.natural(f.word(), uint64(len(r.plan.Lists))-1))}
 			if f.err == nil && x.List < len(r.plan.Lists) {
 				x.Digest = f.digest(r.plan.Lists[x.List].Hash.Size())
@@ -238,8 +243,7 @@ func (r *Reader) readDigests(e *Entry) error {
 				f.fail(errNumber)
 			}
 			e.Expected = append(e.Expected, x)
-		case bytes.HasPrefix(line, []byte("line ")):
-			f.word()
+		} else {
 			l := LineDigest{Target: int(f.natural(f.word(), uint64(len(r.plan.Targets)-1)))}
 			l.Hash = int(f.natural(f.word(), uint64(maxIndex)))
 			if f.err == nil && l.Hash < len(r.plan.Options.Hashes) {
@@ -248,9 +252,6 @@ func (r *Reader) readDigests(e *Entry) error {
 				f.fail(errNumber)
 			}
 			e.Previous = append(e.Previous, l)
-		default:
-			r.lines.unread()
-			return nil
 		}
 		if f.err != nil {
 			return r.lines.failed(f.err)
@@ -259,7 +260,7 @@ func (r *Reader) readDigests(e *Entry) error {
 }
 
 func parseEntryDir(line []byte, targets int) (EntryDir, error) {
-	f := fields{rest: line}
+	f := fields{rest: string(line)}
 	if f.word() != "in" {
 		f.fail(errWord)
 	}
@@ -269,7 +270,7 @@ func parseEntryDir(line []byte, targets int) (EntryDir, error) {
 }
 
 func parseEntry(line []byte, groups uint64) (*Entry, error) {
-	f := fields{rest: line}
+	f := fields{rest: string(line)}
 	kind, known := kindsByWord[f.word()]
 	if !known {
 		f.fail(errWord)
@@ -332,7 +333,7 @@ func (r *DirReader) Next() (*Directory, error) {
 }
 
 func parseDirectory(line []byte, targets int) (*Directory, error) {
-	f := fields{rest: line}
+	f := fields{rest: string(line)}
 	if f.word() != "dir" {
 		f.fail(errWord)
 	}
@@ -396,7 +397,7 @@ func (r *MissingReader) Next() (m Missing, err error) {
 }
 
 func parseMissing(line []byte, lists int) (m Missing, err error) {
-	f := fields{rest: line}
+	f := fields{rest: string(line)}
 	if f.word() != "missing" {
 		f.fail(errWord)
 	}

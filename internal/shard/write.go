@@ -4,152 +4,20 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
-
-// ErrPlanned says that a directory contains a complete plan.
-var ErrPlanned = errors.New("it contains a plan; give another directory, or remove it")
-
-// ErrNotEmpty says that a directory contains something that is not of a plan.
-var ErrNotEmpty = errors.New("it is not empty")
-
-// Inspect reports whether a plan can be made in dir, which has to be private, and empty but for
-// what an interrupted planner has left. It returns the id of that planner, "" for none.
-func Inspect(dir *fsys.Dir) (id string, err error) {
-	info, err := dir.Stat()
-	if err != nil {
-		return "", err
-	}
-	if !info.Private() {
-		return "", ErrNotPrivate
-	}
-	listing, err := dir.List()
-	if err != nil {
-		return "", err
-	}
-	for i := range listing.Len() {
-		switch name := listing.Name(i); name {
-		case planName:
-			return "", ErrPlanned
-		case shardsName, workName, dirsName, missingName, planningName, planLockName:
-		default:
-			if !isTemporary(name) {
-				return "", ErrNotEmpty
-			}
-		}
-	}
-	return readID(dir)
-}
-
-// Lock keeps other planners out of dir. The lock is nil where the file system has none. The error
-// is fsys.ErrLocked if another planner has it.
-func Lock(dir *fsys.Dir) (*fsys.Lock, error) {
-	lock, err := dir.Lock(planLockName)
-	if err != nil && fsys.Unsupported(err) {
-		return nil, nil
-	}
-	return lock, err
-}
-
-// prepare makes the directories of a plan. It removes temporaries that a planner which was
-// killed has left.
-func prepare(dir *fsys.Dir) error {
-	if _, err := Inspect(dir); err != nil {
-		return err
-	}
-	for _, name := range [...]string{shardsName, workName} {
-		if err := dir.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	shards, err := dir.OpenDir(shardsName)
-	if err != nil {
-		return err
-	}
-	defer shards.Close()
-	for _, d := range [...]*fsys.Dir{dir, shards} {
-		if err := removeTemporaries(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readID returns the id that an interrupted planner has left in dir; "" for none.
-func readID(dir *fsys.Dir) (string, error) {
-	file, err := openPrivate(dir, planningName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", planningName, err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(&sequential{file: file}, 64))
-	if id, line := strings.CutSuffix(string(text), "\n"); line && isHex(id, 16) {
-		return id, err
-	}
-	return "", err
-}
-
-// claimID returns the id of the plan that is made in dir: that of a planner that was interrupted,
-// or else a new one, which is on the device then.
-func claimID(dir *fsys.Dir) (string, error) {
-	if id, err := readID(dir); id != "" || err != nil {
-		return id, err
-	}
-	random := make([]byte, 16)
-	_, _ = rand.Read(random) // it never returns an error
-	id := hex.EncodeToString(random)
-	file, err := dir.Create(false)
-	if err != nil {
-		return "", err
-	}
-	defer file.Abort()
-	if err := errors.Join(file.WriteAt([]byte(id+"\n"), 0), file.SyncToDrive()); err != nil {
-		return "", err
-	}
-	if err := file.CommitReplacing(planningName); err != nil {
-		return "", err
-	}
-	return id, dir.SyncToDrive()
-}
-
-func isTemporary(name string) bool {
-	return strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".tmp")
-}
-
-func removeTemporaries(dir *fsys.Dir) error {
-	listing, err := dir.List()
-	if err != nil {
-		return err
-	}
-	for i := range listing.Len() {
-		name := listing.Name(i)
-		if !isTemporary(name) {
-			continue
-		}
-		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
 
 // Write writes the plan. plan.json is written last, when all else is on the device: a plan
 // without it is not complete, and Write of a new Planner replaces its files. Nothing can
