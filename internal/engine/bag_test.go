@@ -66,8 +66,7 @@ func validate(dir string) (wrong []string) {
 	return wrong
 }
 
-// isSign reports whether a complaint is about the journal or the marker of a run that did
-// not end with exit code 0.
+// isSign reports whether a complaint is about the journal or the marker of an incomplete run.
 func isSign(complaint string) bool {
 	return strings.Contains(complaint, fmt.Sprintf(": %d ", verify.Incomplete))
 }
@@ -465,8 +464,8 @@ func TestABagIsCompleteOrHasNoDeclarationAfterAPowerCut(t *testing.T) {
 	}
 }
 
-// Each operation fails once. Then the run says so or has made a valid bag all the same, and
-// the next run makes one.
+// Each operation fails once. The run then reports the failure or has made a valid bag
+// nevertheless, and the next run makes one.
 func TestABagIsCompleteOrHasNoDeclarationAfterAFault(t *testing.T) {
 	t.Parallel()
 	memory := treetest.MemoryDir(t)

@@ -160,8 +160,8 @@ func TestFastPathsAreAskedFor(t *testing.T) {
 	}
 }
 
-// always: each file that cannot be cloned fails, and is told; what has no content
-// needs no clone.
+// With --reflink=always each file that cannot be cloned fails. A file without content needs no
+// clone.
 func TestReflinkAlways(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -188,8 +188,9 @@ func TestReflinkAlways(t *testing.T) {
 	}
 }
 
-// Errors that are no refusals fail the file at one destination, or give that up,
-// after progress too; the other one is complete, and running again mends all.
+// An error that is no refusal fails the file at one destination, or drops that destination,
+// also after some bytes were copied. The other destination is complete, and the next run
+// completes both.
 func TestFastPathsThatFail(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -283,8 +284,8 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 	require.Empty(t, temporaries(t, o.Targets[0]))
 }
 
-// A source that is shorter than it was, early or late, is noticed: what stands in
-// the end is what the source is then, or nothing.
+// The source becomes shorter before or during the copy by the system. The destination gets the
+// new content.
 func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 	t.Parallel()
 	for _, nth := range []int{1, 2} {
@@ -315,8 +316,8 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 	}
 }
 
-// Every operation of a copy that the system does fails once, in the short form every third. Nothing torn stands,
-// what fails is told, and the next run completes it.
+// Every operation of a copy by the system fails once, in the short form every third. The
+// failure is reported, no partial file has a final name, and the next run completes the copy.
 func TestFaultsWhereTheSystemCopies(t *testing.T) {
 	t.Run("ranges", func(t *testing.T) { sweepFast(t, treetest.MemoryDir(t), nil) })
 	t.Run("clones", func(t *testing.T) {

@@ -45,7 +45,8 @@ func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 	}
 }
 
-// Blocks that direct reads cannot take are told once, and dropped instead.
+// Direct reads need aligned blocks. With other blocks the cache is dropped instead, and one
+// warning reports that.
 func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

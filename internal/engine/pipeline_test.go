@@ -331,7 +331,7 @@ func TestWorkersAct(t *testing.T) {
 	}
 }
 
-// The clock of a bubble stands still but for waiting.
+// Time is virtual and passes only while a goroutine waits.
 func TestBandwidthLimitActs(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
@@ -368,8 +368,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "new"))
 }
 
-// With --sync=file every directory that got a name is forced to the device,
-// whatever the policy says about its metadata.
+// With --sync=file every directory that got a new name is synced, whatever the policy.
 func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
@@ -398,7 +397,7 @@ func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 	require.Equal(t, count(PolicyUpdate), count(PolicyNever))
 }
 
-// With --sync=file metadata brought up to date is forced to the device too.
+// With --sync=file updated metadata is synced too.
 func TestSyncFileSyncsUpdatedMetadata(t *testing.T) {
 	linuxOnly(t, "it counts system calls")
 	t.Parallel()

@@ -182,8 +182,8 @@ func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
 	requireCopied(t, o, files)
 }
 
-// A run that is stopped while it reads again what was read before, for a digest
-// that cannot tell its state, keeps what there is of the file.
+// A run is stopped while it reads the known part of a file again, for a digest whose state
+// cannot be saved. It keeps the partial file.
 func TestResumeStoppedBeforeItContinues(t *testing.T) {
 	t.Parallel()
 	for _, a := range []hash.Algorithm{hash.BLAKE3, hash.SHA256} {
