@@ -337,7 +337,7 @@ func (c *backupCut) try(t *testing.T, n int64) (ended bool) {
 	return ended
 }
 
-// judge checks what a cut has left in base, and what the next run makes of it.
+// judge checks the destination in base after a power cut, and after the next run.
 func (c *backupCut) judge(t *testing.T, base, what string) {
 	left, err := regularFiles(filepath.Join(base, "dst"))
 	if err != nil {

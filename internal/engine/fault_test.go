@@ -192,8 +192,8 @@ func complaints(t require.TestingT, root string) (list []string) {
 	return list
 }
 
-// gaps are what is missing or different at a destination after a run that has
-// reported no error.
+// gaps returns what is missing or different at a destination after a run that has reported no
+// error.
 func gaps(t require.TestingT, source map[string]node, root string) (list []string) {
 	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	nodes := look(t, root)

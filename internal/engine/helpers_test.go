@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -438,6 +439,14 @@ type operation struct {
 }
 
 func (o operation) String() string { return fmt.Sprintf("%s#%d", o.op, o.nth) }
+
+// errDeviceFull returns the error of a write to a full device.
+func errDeviceFull() error {
+	if runtime.GOOS == "windows" {
+		return syscall.Errno(112) // ERROR_DISK_FULL
+	}
+	return syscall.ENOSPC
+}
 
 // failing makes one operation on entries of these names fail.
 func failing(err error, op fsys.Op, names ...string) *fsys.FS {

@@ -78,8 +78,8 @@ func refusing(clone, ranges func(nth int) error) *attempts {
 
 func always(err error) func(int) error { return func(int) error { return err } }
 
-// Refusals leave the ordinary way open, with the right content and digests. That
-// of the devices is remembered for the tree, that of a file is not.
+// After a refused fast path the copy has the right content and digests. The refusal of a pair
+// of devices is remembered for the tree, that of a file is not.
 func TestRefusedFastPaths(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -124,7 +124,7 @@ func TestRefusedFastPaths(t *testing.T) {
 	}
 }
 
-// Which fast paths are asked for depends on what was asked for.
+// The options decide which fast paths are tried.
 func TestFastPathsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -249,7 +249,7 @@ func TestFastPathsThatFail(t *testing.T) {
 	}
 }
 
-// What cannot be read while the system copies is the source's failure, everywhere.
+// A read error while the system copies is a failure of the source at all destinations.
 func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -376,8 +376,7 @@ func uncache(t *testing.T, path string) (f *fsys.File) {
 	return f
 }
 
-// A source that changes just before it is cloned, or while its clone is hashed, is
-// noticed, and read again.
+// A source that changes just before it is cloned, or while its clone is hashed, is read again.
 func TestASourceThatChangesWhileItsCloneIsHashed(t *testing.T) {
 	for _, kind := range []string{"xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -435,8 +434,8 @@ func changeWhileCloned(t *testing.T, disk string, when fsys.Op, mutate func(stri
 	treetest.Remove(t, o.Targets[0])
 }
 
-// Stopped while a clone is hashed, the next run continues with the digests of what
-// was read, and what it writes is no longer the source's.
+// A run is stopped while a clone is hashed. The next one continues with the saved digests, and
+// its writes do not change the source.
 func TestResumeOfAClone(t *testing.T) {
 	for _, kind := range []string{"xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -468,8 +467,8 @@ func TestResumeOfAClone(t *testing.T) {
 	}
 }
 
-// One destination can share, the other cannot: it is written from the same reading.
-// What is counted does not depend on who is read or written.
+// One destination can share extents and the other cannot: it is written from the same read.
+// The counts do not depend on which file is read or written.
 func TestACloneBesideACopy(t *testing.T) {
 	disk := cloneDisk(t, "xfs")
 	src := filepath.Join(disk, "src")
@@ -501,8 +500,8 @@ func TestACloneBesideACopy(t *testing.T) {
 	}
 }
 
-// Where nothing of the source is in memory the clone is read, which has the
-// source's metadata all the same.
+// If no part of the source is in memory, the clone is read. The copy has the source's
+// metadata.
 func TestACloneIsReadWhereItIsNotInMemory(t *testing.T) {
 	disk := cloneDisk(t, "xfs")
 	src := filepath.Join(disk, "src")

@@ -66,8 +66,7 @@ func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 	}
 }
 
-// The counter of what is unwritten follows a device that takes its time, and ends
-// at 0.
+// The counter of unwritten bytes follows a slow device, and ends at 0.
 func TestUnwrittenIsCounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -47,7 +47,8 @@ func until(what *atomic.Bool) {
 	}
 }
 
-// zero makes of a file what a power cut leaves of one that was not on the device.
+// zero replaces the content of a file by zeros, as a power cut may leave a file that was not
+// synced.
 func zero(t *testing.T, path string) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -215,8 +216,8 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A journal that cannot be opened or read is no reason to remove it: what it says
-// about the files at the destination still holds.
+// A journal that cannot be opened or read is not removed: its records of the destination's
+// files are still right.
 func TestAJournalThatCannotBeReadStays(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)

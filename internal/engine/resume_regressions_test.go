@@ -103,8 +103,8 @@ func TestNoCheckpointAfterASyncErrorReportedElsewhere(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
 }
 
-// The clock was ahead during the first run and has been set right: that a file's
-// change is older than a checkpoint proves nothing then.
+// The clock was ahead during the first run and has been set right. A change older than a
+// checkpoint then proves nothing.
 func TestCheckpointsFromTheFutureAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []string{"all", "checkpoint"} {
