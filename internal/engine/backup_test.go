@@ -22,7 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// backedUpTo is options with a backup directory and policy always.
+// backedUpTo returns options with a backup directory and policy always.
 func backedUpTo(backup, src string, dst ...string) Options {
 	o := options(src, dst...)
 	o.BackupDir, o.Policy = backup, PolicyAlways
@@ -111,8 +111,8 @@ func TestBackupOfASingleFile(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "old a"}, contents(t, filepath.Join(dst, "old")))
 }
 
-// Names that this run has made are not kept, nor is anything made where nothing is
-// replaced.
+// Files that this run has created are not kept, and a run that replaces nothing creates no
+// backup directory.
 func TestBackupIsMadeOnlyWhenNeeded(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever, PolicyChecksum} {
@@ -337,7 +337,7 @@ func (c *backupCut) try(t *testing.T, n int64) (ended bool) {
 	return ended
 }
 
-// judge checks what a cut has left in base, and what the next run makes of it.
+// judge checks the destination in base after a power cut, and after the next run.
 func (c *backupCut) judge(t *testing.T, base, what string) {
 	left, err := regularFiles(filepath.Join(base, "dst"))
 	if err != nil {
@@ -369,8 +369,8 @@ func (c *backupCut) judge(t *testing.T, base, what string) {
 	}
 }
 
-// A backup directory that is exchanged for a link to the outside while files are kept gets
-// nothing there.
+// Another process replaces the backup directory by a link to the outside while files are kept.
+// Nothing is written outside.
 func TestBackupExchangedForALink(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "symbolic links and names as they are")
@@ -408,7 +408,7 @@ func TestBackupExchangedForALink(t *testing.T) {
 	}
 }
 
-// A file that this run has made and replaces, because its source has changed since, is not
+// A file that this run has created and then replaces, because its source has changed, is not
 // kept.
 func TestBackupOfOwnWork(t *testing.T) {
 	t.Parallel()

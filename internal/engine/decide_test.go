@@ -28,7 +28,7 @@ type situation struct {
 	want      string // for each of allPolicies: see spell
 }
 
-// situations are all that the policies tell apart.
+// situations are all that the policies distinguish.
 func situations() []situation {
 	at := func(sec int64) fsys.Time { return fsys.Time{Sec: sec} }
 	regular := func(size, sec int64) fsys.Info {
@@ -195,7 +195,7 @@ func TestDecideByPolicy(t *testing.T) {
 	}
 }
 
-// What a destination rounds away is no difference.
+// Times that differ only by what the destination rounds away are equal.
 func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 	t.Parallel()
 	src := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: fsys.Time{Sec: 101, Nsec: 999_999_999}}

@@ -69,8 +69,8 @@ func (s *turns) take(movers []*transfer) (taken *atomic.Bool, give chan struct{}
 	return taken, give, ended
 }
 
-// Two long files to one disk that spins follow each other, whatever the order of
-// their destinations; nobody else waits.
+// Two long files to one rotational disk are written one after the other, whatever the order of
+// their destinations. No other file waits.
 func TestLongFilesTakeTurns(t *testing.T) {
 	t.Parallel()
 	const one, other, fast = 0, 1, 2
@@ -113,7 +113,7 @@ func TestLongFilesTakeTurns(t *testing.T) {
 	})
 }
 
-// What turns out to be faster than disks that spin is not held back any more.
+// A rotational disk that proves to be fast no longer makes files wait.
 func TestAFastDiskIsNotHeldBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -142,7 +142,7 @@ func TestAFastDiskIsNotHeldBack(t *testing.T) {
 	}
 }
 
-// The end of the run frees those who wait, and what they have taken meanwhile.
+// When the run ends, waiting files stop waiting and release the disks that they hold.
 func TestStoppedWhileWaitingForATurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,8 +179,8 @@ func twoLarge(t *testing.T) (o Options, files map[string][]byte) {
 	return o, files
 }
 
-// A file that waits for its turn when the run is stopped, and was continued, is
-// continued again.
+// A run continues a large file, and is stopped while the file waits for its turn. The next run
+// continues that file again.
 func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	o, files := twoLarge(t)
@@ -225,7 +225,7 @@ func TestWaitingForATurnKeepsWhatIsThere(t *testing.T) {
 	require.GreaterOrEqual(t, s.ResumedBytes, int64(secondStop))
 }
 
-// A whole copy, one file at a time for each disk: all is there, and it ends.
+// A copy that writes one file at a time to each disk is complete.
 func TestCopyToDisksThatSpin(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

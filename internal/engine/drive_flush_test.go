@@ -20,8 +20,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Where each file is forced by itself, the drive's cache is flushed after the file has
-// its name and before the manifest has one.
+// Where each file is synced separately, the drive's cache is flushed after the file has its
+// name and before the manifest has one.
 func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
@@ -62,8 +62,7 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 	}
 }
 
-// A checkpoint says that files are on the device only after the drive's cache was
-// flushed.
+// A checkpoint lists files as durable only after the drive's cache was flushed.
 func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
@@ -98,8 +97,8 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 	}
 }
 
-// So are those of file systems that are mounted in the destination, where files are
-// forced each by itself.
+// The drives of file systems that are mounted in the destination are flushed too, where files
+// are synced separately.
 func TestDrivesOfMountsAreFlushed(t *testing.T) {
 	t.Parallel()
 	flushed := 0

@@ -19,8 +19,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A destination where nothing can be made any more is given up once; one where a
-// single file could not be made is not.
+// A destination in which no file can be created any more is dropped and reported once. A
+// destination in which one file could not be created is not.
 func TestADestinationThatFailsEverywhereIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int64{"always": 1 << 30, "once": 1} {
@@ -56,8 +56,8 @@ func TestADestinationThatFailsEverywhereIsDropped(t *testing.T) {
 	}
 }
 
-// A hard link that is there although nobody was told so, as a server can make it that
-// loses its answer, does not fall together with the other name.
+// A server can create a hard link and lose its answer, so that the link exists when it is created
+// again. The copy reports nothing and is complete.
 func TestAHardLinkThatExistsAlready(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// deeds is what a run reports about entries, in the order of paths.
+// deeds returns the reports of a run about entries, sorted by path.
 func deeds(events []Event) (list []string) {
 	for _, e := range events {
 		switch e.Kind {

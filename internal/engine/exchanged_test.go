@@ -19,8 +19,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A further name is linked to what was copied, never to what somebody has put
-// in its place since.
+// A further name is linked to the file that was copied, never to a file that another process
+// has put in its place.
 func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -54,8 +54,8 @@ func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dst, "z"))
 }
 
-// What is put where the destination is to be made, between looking and making,
-// is not followed.
+// Another process creates a link at the destination's path between the check and the creation.
+// The run does not follow it.
 func TestALinkInPlaceOfANewDestinationIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -39,8 +39,8 @@ func guiseOf(path string) (ino uint64, g guise, ok bool) {
 	return st.Ino, guise{st.Mode & 0o7777, st.Uid, st.Gid, string(acl[:n])}, true
 }
 
-// Before every operation all that is open is looked at. Nobody may do more with it at
-// any instant than in the end, and nothing has setuid before it has its owner.
+// Before every operation the test checks all files and directories. None has wider permissions
+// at any instant than in the end, and none has setuid before it has its owner.
 func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

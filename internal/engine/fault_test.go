@@ -53,7 +53,7 @@ func sweepFiles() map[string][]byte {
 	}
 }
 
-// oldFiles is what stands at the destination before; nil values mean equal.
+// oldFiles is the content of the destination's files before the run; nil values mean equal.
 func oldFiles() map[string][]byte {
 	return map[string][]byte{
 		"d/replaced":       treetest.Pattern(150, 23),
@@ -192,8 +192,8 @@ func complaints(t require.TestingT, root string) (list []string) {
 	return list
 }
 
-// gaps are what is missing or different at a destination after a run that has
-// reported no error.
+// gaps returns what is missing or different at a destination after a run that has reported no
+// error.
 func gaps(t require.TestingT, source map[string]node, root string) (list []string) {
 	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	nodes := look(t, root)
@@ -425,7 +425,7 @@ func sweepErrors(op fsys.Op, turn int) []error {
 	return others[turn%len(others):][:1]
 }
 
-// What has the name of a directory and cannot be looked at is not told to be there.
+// A name that cannot be examined is not reported as an existing directory.
 func TestMakeDirsReportsTheCause(t *testing.T) {
 	t.Parallel()
 	loop := filepath.Join(t.TempDir(), "loop")

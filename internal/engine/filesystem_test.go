@@ -185,7 +185,8 @@ func TestADryRunProbesNothing(t *testing.T) {
 	require.Zero(t, made.Load())
 }
 
-// A mount that cannot store something says nothing about the root; it is reported once.
+// Metadata that a mount in the destination cannot store is reported once, and still set in the
+// rest of the destination.
 func TestMetadataThatOneMountCannotStoreIsSetOnOthers(t *testing.T) {
 	t.Parallel()
 	_, r, d, dirs := metTarget(t)

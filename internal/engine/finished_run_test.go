@@ -17,9 +17,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A copy from another source is not finished. What a complete run has listed since is not
-// suspect because of it: an edit there is a conflict, and is not taken for a torn file. When
-// the manifest or the other journal changes, that is not known any more.
+// A copy from another source is not finished. A file that a complete run has listed since is
+// not suspect because of it: an edit of it is a conflict, and not a partial file. When the
+// manifest or the other journal changes, this is unknown again.
 func TestFilesListedByACompleteRunAreNotSuspect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -109,9 +109,8 @@ func excuse(stack string) string {
 	return ""
 }
 
-// mayBeSilent lists the functions in which a failure need not be told, because
-// there is another way that does not depend on what failed. What comes out must
-// be complete then.
+// mayBeSilent lists the functions in which a failure need not be reported, because there is
+// another way that does not depend on the failed operation. The result must be complete then.
 var mayBeSilent = map[string]string{
 	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
 	"engine.(*run).hasMetadata":       "asks for extended attributes by name; without an answer the file is opened",

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func in(sys *fsys.FS, o Options) Options {
 	return o
 }
 
-// stopClock keeps checkpoints and what else comes with time from coming.
+// stopClock prevents checkpoints and everything else that depends on time.
 func stopClock(o Options) Options {
 	o.checkEvery = time.Hour
 	return o
@@ -121,7 +122,7 @@ func sweepStride(short int64) int64 {
 	return short
 }
 
-// runReport is what a run has reported.
+// runReport is the events and the result of a run.
 type runReport struct {
 	events   []Event
 	summary  *Summary
@@ -139,7 +140,7 @@ func (o *runReport) anything() bool {
 	return o.err != nil
 }
 
-// bad are the events that tell of something wrong, in the order of their paths.
+// bad returns the events that report a problem, sorted by path.
 func (o *runReport) bad() (list []Event) {
 	for _, e := range o.events {
 		if e.Kind != EventCopied && e.Kind != EventSkipped {
@@ -223,7 +224,7 @@ func stageOf(t testing.TB, e Event) failure.Stage {
 	return f.Stage
 }
 
-// requireBroken demands that the event says once that the source does not match.
+// requireBroken demands that the event reports a mismatch of the source with its manifest.
 func requireBroken(t testing.TB, e Event, path string) {
 	t.Helper()
 	require.Equal(t, []any{EventMismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
@@ -289,7 +290,7 @@ func sumLines(files map[string][]byte) string {
 	return b.String()
 }
 
-// touchManifests waits until a manifest vouches for what stands beside it.
+// touchManifests gives manifests a time that is later than that of every file written before.
 func touchManifests(t testing.TB, paths ...string) {
 	t.Helper()
 	time.Sleep(20 * time.Millisecond) // some ticks of the clock that stamps files
@@ -300,7 +301,7 @@ func touchManifests(t testing.TB, paths ...string) {
 	time.Sleep(20 * time.Millisecond)
 }
 
-// spoil flips one bit of a file and gives it its times back.
+// spoil flips one bit of a file and restores its times.
 func spoil(t testing.TB, path string) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -358,7 +359,7 @@ func look(t require.TestingT, root string) map[string]node {
 	return nodes
 }
 
-// requireWhole demands that each regular file below root is one of files, whole.
+// requireWhole demands that each regular file below root is complete and one of files.
 func requireWhole(t testing.TB, root string, files map[string][]byte) (count int) {
 	t.Helper()
 	if _, err := os.Stat(root); errors.Is(err, os.ErrNotExist) {
@@ -438,6 +439,14 @@ type operation struct {
 }
 
 func (o operation) String() string { return fmt.Sprintf("%s#%d", o.op, o.nth) }
+
+// errDeviceFull returns the error of a write to a full device.
+func errDeviceFull() error {
+	if runtime.GOOS == "windows" {
+		return syscall.Errno(112) // ERROR_DISK_FULL
+	}
+	return syscall.ENOSPC
+}
 
 // failing makes one operation on entries of these names fail.
 func failing(err error, op fsys.Op, names ...string) *fsys.FS {

@@ -40,7 +40,7 @@ func newTrap(t *testing.T, root string) *treetest.Trap {
 	}))
 }
 
-// leaks tells what of the tree outside has come into a tree.
+// leaks returns the content of the outside that has come into a tree.
 func leaks(t *testing.T, root string) (list []string) {
 	for path, n := range look(t, root) {
 		if n.mode.IsRegular() && strings.Contains(n.content, treetest.Canary) {
@@ -53,8 +53,8 @@ func leaks(t *testing.T, root string) (list []string) {
 	return list
 }
 
-// hostileTree is copied while it is attacked. As root it belongs to somebody else,
-// so that there are owners to be set.
+// hostileTree is copied while it is attacked. As root another user owns it, so that owners are
+// set.
 func hostileTree(t *testing.T, path string) {
 	own := treetest.Owner(os.Getuid(), os.Getgid())
 	if fsys.Privileged() {
@@ -155,8 +155,9 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// The same with a further name of a file outside that is equal to the source's. Only
-// its change time may move, and the number of its names: that is what exchanging does.
+// An entry of the destination is exchanged for another name of a file outside that is equal to
+// the source's. Only the change time and the number of names of that file may change, as the
+// exchange itself does.
 func TestExchangedForAFileOutside(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -211,8 +212,8 @@ func TestExchangedForAFileOutside(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// A file outside that was linked into the destination before, by as many names as the
-// source's file has, is not brought up to date either.
+// A file outside that was linked into the destination before, by as many names as the source's
+// file has, is not updated either.
 func TestLinkedToAFileOutside(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -267,8 +268,8 @@ func attributesOf(t *testing.T, path string) (list string) {
 	return list
 }
 
-// Another user's directory that is put in the place of the destination that was just
-// made gets nothing, no mode and no owner.
+// Another user's directory replaces the destination that was just created. It gets no files,
+// mode or owner.
 func TestDestinationExchangedAfterItWasMade(t *testing.T) {
 	t.Parallel()
 	if !fsys.Privileged() {
@@ -305,15 +306,15 @@ func TestDestinationExchangedAfterItWasMade(t *testing.T) {
 	}
 }
 
-// stateOf is what nobody but its owner may change of a file.
+// stateOf returns the properties of a file that only its owner may change.
 func stateOf(t *testing.T, path string) (st syscall.Stat_t) {
 	require.NoError(t, syscall.Lstat(path, &st))
 	st.Ctim, st.Atim, st.Nlink = syscall.Timespec{}, syscall.Timespec{}, 0
 	return st
 }
 
-// What is put in the place of something just made, before its metadata is set, does
-// not get them.
+// An entry that replaces a new one before the metadata of that is set does not get the
+// metadata.
 func TestExchangedAfterItWasMade(t *testing.T) {
 	t.Parallel()
 	if !fsys.Privileged() {
@@ -385,9 +386,8 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 	}
 }
 
-// Nothing at the destination is readable by others before it is complete and has its
-// final mode: not the temporaries of short and long files, not what is in the
-// journal, not the manifest, not a directory.
+// No entry of the destination is readable by others before it is complete and has its final
+// mode: no temporary file, journal, manifest or directory.
 func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -437,8 +437,8 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	require.Positive(t, seen)
 }
 
-// Something else that takes a file's name after it was listed is not waited for and
-// not read, and it is told.
+// An entry of another kind replaces a file after it was listed. The run does not wait for it
+// or read it, and reports it.
 func TestExchangedForAnotherKind(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

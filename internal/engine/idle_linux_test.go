@@ -63,8 +63,8 @@ func TestIdleRunOpensNoFile(t *testing.T) {
 	require.Equal(t, os.FileMode(0o604), info.Mode().Perm())
 }
 
-// A file that is replaced by another between its description and the reading of its
-// content is described again: what is committed has the times of what was read.
+// A file that is replaced between the stat and the read is described again: the copy has the
+// times of the content that was read.
 func TestFileExchangedBeforeItsContentIsOpened(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

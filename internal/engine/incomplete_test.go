@@ -147,8 +147,8 @@ func pathsBelow(t testing.TB, root string) (paths []string) {
 	return paths
 }
 
-// Of two destinations, each is marked for what is missing there. A dropped one lists
-// all that is not known to have arrived; a complete one has no marker, and loses that
+// Each of two destinations has a marker for the files that are missing there. A dropped one
+// lists all files that are not known to be there; a complete one has no marker, and loses that
 // of an earlier run.
 func TestMarkersOfSeveralDestinations(t *testing.T) {
 	t.Parallel()
@@ -305,8 +305,8 @@ func TestAMarkerThatStays(t *testing.T) {
 	}
 }
 
-// No marker: of a dry run, of conflicts, of a single file, of a run that was stopped.
-// --fail-fast is a failure, and writes one.
+// Dry runs, conflicts, single files and stopped runs write no marker. A run that --fail-fast
+// ended writes one.
 func TestRunsWithoutAMarker(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -17,9 +17,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A file that somebody writes to through a mapping need not have a new time before it is
-// written back, and never gets one on tmpfs. Whether that is noticed or not, what stands
-// at the destination is what its digest is of.
+// A write through a mapping changes the time of a file late, and never on tmpfs. Whether the
+// run notices the change or not, the file at the destination matches its digest.
 func TestASourceThatChangesThroughAMapping(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {

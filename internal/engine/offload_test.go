@@ -78,8 +78,8 @@ func refusing(clone, ranges func(nth int) error) *attempts {
 
 func always(err error) func(int) error { return func(int) error { return err } }
 
-// Refusals leave the ordinary way open, with the right content and digests. That
-// of the devices is remembered for the tree, that of a file is not.
+// After a refused fast path the copy has the right content and digests. The refusal of a pair
+// of devices is remembered for the tree, that of a file is not.
 func TestRefusedFastPaths(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -124,7 +124,7 @@ func TestRefusedFastPaths(t *testing.T) {
 	}
 }
 
-// Which fast paths are asked for depends on what was asked for.
+// The options decide which fast paths are tried.
 func TestFastPathsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -160,8 +160,8 @@ func TestFastPathsAreAskedFor(t *testing.T) {
 	}
 }
 
-// always: each file that cannot be cloned fails, and is told; what has no content
-// needs no clone.
+// With --reflink=always each file that cannot be cloned fails. A file without content needs no
+// clone.
 func TestReflinkAlways(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -188,8 +188,9 @@ func TestReflinkAlways(t *testing.T) {
 	}
 }
 
-// Errors that are no refusals fail the file at one destination, or give that up,
-// after progress too; the other one is complete, and running again mends all.
+// An error that is no refusal fails the file at one destination, or drops that destination,
+// also after some bytes were copied. The other destination is complete, and the next run
+// completes both.
 func TestFastPathsThatFail(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -248,7 +249,7 @@ func TestFastPathsThatFail(t *testing.T) {
 	}
 }
 
-// What cannot be read while the system copies is the source's failure, everywhere.
+// A read error while the system copies is a failure of the source at all destinations.
 func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -283,8 +284,8 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 	require.Empty(t, temporaries(t, o.Targets[0]))
 }
 
-// A source that is shorter than it was, early or late, is noticed: what stands in
-// the end is what the source is then, or nothing.
+// The source becomes shorter before or during the copy by the system. The destination gets the
+// new content.
 func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 	t.Parallel()
 	for _, nth := range []int{1, 2} {
@@ -315,8 +316,8 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 	}
 }
 
-// Every operation of a copy that the system does fails once, in the short form every third. Nothing torn stands,
-// what fails is told, and the next run completes it.
+// Every operation of a copy by the system fails once, in the short form every third. The
+// failure is reported, no partial file has a final name, and the next run completes the copy.
 func TestFaultsWhereTheSystemCopies(t *testing.T) {
 	t.Run("ranges", func(t *testing.T) { sweepFast(t, treetest.MemoryDir(t), nil) })
 	t.Run("clones", func(t *testing.T) {
@@ -375,8 +376,7 @@ func uncache(t *testing.T, path string) (f *fsys.File) {
 	return f
 }
 
-// A source that changes just before it is cloned, or while its clone is hashed, is
-// noticed, and read again.
+// A source that changes just before it is cloned, or while its clone is hashed, is read again.
 func TestASourceThatChangesWhileItsCloneIsHashed(t *testing.T) {
 	for _, kind := range []string{"xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -434,8 +434,8 @@ func changeWhileCloned(t *testing.T, disk string, when fsys.Op, mutate func(stri
 	treetest.Remove(t, o.Targets[0])
 }
 
-// Stopped while a clone is hashed, the next run continues with the digests of what
-// was read, and what it writes is no longer the source's.
+// A run is stopped while a clone is hashed. The next one continues with the saved digests, and
+// its writes do not change the source.
 func TestResumeOfAClone(t *testing.T) {
 	for _, kind := range []string{"xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -467,8 +467,8 @@ func TestResumeOfAClone(t *testing.T) {
 	}
 }
 
-// One destination can share, the other cannot: it is written from the same reading.
-// What is counted does not depend on who is read or written.
+// One destination can share extents and the other cannot: it is written from the same read.
+// The counts do not depend on which file is read or written.
 func TestACloneBesideACopy(t *testing.T) {
 	disk := cloneDisk(t, "xfs")
 	src := filepath.Join(disk, "src")
@@ -500,8 +500,8 @@ func TestACloneBesideACopy(t *testing.T) {
 	}
 }
 
-// Where nothing of the source is in memory the clone is read, which has the
-// source's metadata all the same.
+// If no part of the source is in memory, the clone is read. The copy has the source's
+// metadata.
 func TestACloneIsReadWhereItIsNotInMemory(t *testing.T) {
 	disk := cloneDisk(t, "xfs")
 	src := filepath.Join(disk, "src")

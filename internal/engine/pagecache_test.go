@@ -45,7 +45,8 @@ func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 	}
 }
 
-// Blocks that direct reads cannot take are told once, and dropped instead.
+// Direct reads need aligned blocks. With other blocks the cache is dropped instead, and one
+// warning reports that.
 func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -65,8 +66,7 @@ func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 	}
 }
 
-// The counter of what is unwritten follows a device that takes its time, and ends
-// at 0.
+// The counter of unwritten bytes follows a slow device, and ends at 0.
 func TestUnwrittenIsCounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -106,8 +106,8 @@ func drawLeader(t *rapid.T, dirs []*walk.Dir, target int, before *primary) prima
 	return l
 }
 
-// Groups come out as they went in, whatever is in memory, in the file or refused by
-// it, and directories are held for as long as a primary is in one.
+// Groups are read as they were stored, whether in memory, in the file or refused by it. A
+// directory is held while a primary link is in it.
 func TestPendingLinksAreReadAsTheyWereStored(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -185,7 +185,7 @@ func TestPendingLinksAreReadAsTheyWereStored(t *testing.T) {
 	})
 }
 
-// Many take little memory, and all are found.
+// Many pending links use little memory, and all are found.
 func TestManyPendingLinks(t *testing.T) {
 	t.Parallel()
 	left := leaving{map[*walk.Dir]int{}}

@@ -26,8 +26,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Every run ends all its goroutines, and closes all descriptors. It is not parallel, so that
-// a goroutine that is left is known to be its own.
+// Every run ends all its goroutines, and closes all descriptors. The test is not parallel, so
+// that a goroutine that is left belongs to its run.
 func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 	src, files := littleTree(t)
 	for name, change := range map[string]func(o *Options){
@@ -124,8 +124,8 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 	require.Greater(t, stopped, int(runs/2))
 }
 
-// Replacing files, stopping, and copying something else must leave no line
-// about what was replaced.
+// A run that replaces files is stopped, and another source is copied. No manifest has a line
+// of the replaced content.
 func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 	t.Parallel()
 	for _, second := range []string{"unreadable", "other source"} {
@@ -187,7 +187,7 @@ func TestAnInterruptedReplacementLeavesNoFalseLine(t *testing.T) {
 	}
 }
 
-// One block for everybody: a deadlock ends the bubble with a panic.
+// All goroutines share one block. A deadlock ends the bubble with a panic.
 func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	src, files := littleTree(t)
@@ -210,8 +210,8 @@ func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 	}
 }
 
-// While all writes stand still, reading must stop at the ceiling, and reach it. At
-// first writing is only slow, by the bubble's clock: files get lanes by that.
+// While all writes wait, reading stops at the memory limit, and reaches it. At first writes
+// are only slow, in virtual time, so that files get lanes.
 func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
@@ -331,7 +331,7 @@ func TestWorkersAct(t *testing.T) {
 	}
 }
 
-// The clock of a bubble stands still but for waiting.
+// Time is virtual and passes only while a goroutine waits.
 func TestBandwidthLimitActs(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
@@ -348,7 +348,7 @@ func TestBandwidthLimitActs(t *testing.T) {
 	})
 }
 
-// A refusal must come before anything is made.
+// A refusal comes before the first write.
 func TestARefusalWritesNothing(t *testing.T) {
 	t.Parallel()
 	src, _ := littleTree(t)
@@ -368,8 +368,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "new"))
 }
 
-// With --sync=file every directory that got a name is forced to the device,
-// whatever the policy says about its metadata.
+// With --sync=file every directory that got a new name is synced, whatever the policy.
 func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
@@ -398,7 +397,7 @@ func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 	require.Equal(t, count(PolicyUpdate), count(PolicyNever))
 }
 
-// With --sync=file metadata brought up to date is forced to the device too.
+// With --sync=file updated metadata is synced too.
 func TestSyncFileSyncsUpdatedMetadata(t *testing.T) {
 	linuxOnly(t, "it counts system calls")
 	t.Parallel()
@@ -434,7 +433,7 @@ func TestSyncFileSyncsUpdatedMetadata(t *testing.T) {
 	require.Equal(t, idle+1, syncs)
 }
 
-// The bytes that progress counts are the file's, however often it was moved.
+// Progress counts the bytes of a file once, however often they are copied.
 func TestProgressCountsAFileOnce(t *testing.T) {
 	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")
@@ -478,7 +477,7 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 	})
 }
 
-// What is in the temporary file is linked like the rest.
+// Pending links that were moved to the temporary file are linked as the others.
 func TestHardLinksThatOutgrowMemory(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")

@@ -410,8 +410,8 @@ func lockPlan(p *planCase) {
 	p.Cleanup(lock.Unlock)
 }
 
-// What cannot be read would be missing from the copy, so there is no plan, and the destination
-// is as before.
+// A source that cannot be read makes no plan, because the copy would lack files. The
+// destination does not change.
 func TestASourceThatCannotBeReadIsNotPlanned(t *testing.T) {
 	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "d": treetest.Dir{"b": treetest.File("2")}}, nil)
 	failed := errors.New("unreadable")

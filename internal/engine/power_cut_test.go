@@ -137,7 +137,7 @@ func (c *cutCase) copyUntil(t testing.TB, base string, n int64) (disk *faultfs.D
 	return disk, err
 }
 
-// judge returns what breaks a promise in what a cut has left at a destination.
+// judge returns the guarantees that do not hold for a destination after a power cut.
 func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if _, err := os.Stat(dst); errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +226,7 @@ func regularFiles(root string) (map[string][]byte, error) {
 	})
 }
 
-// gaps returns what destinations below base lack of a complete copy, or have besides it.
+// gaps returns the differences of destinations below base from a complete copy.
 func (c *cutCase) gaps(base string, old map[string][]byte) (wrong []string) {
 	for _, name := range []string{"one", "two"} {
 		before := old
@@ -265,8 +265,8 @@ func (c *cutCase) gapsAt(dst string, old map[string][]byte, ignored ...string) [
 	return append(wrong, c.judge(dst, old)...)
 }
 
-// begun reports whether a copy has changed what is under the destination's names. old is
-// what was there before.
+// begun reports whether a copy has changed an entry of the destination. old is its content
+// before.
 func begun(dst string, old map[string][]byte) bool {
 	missing := len(old)
 	changed := filepath.WalkDir(dst, func(path string, d fs.DirEntry, err error) error {
@@ -421,7 +421,7 @@ func TestPowerCutAtEachOperation(t *testing.T) {
 	}
 }
 
-// When a copy has ended with 0, a power cut brings no journal back.
+// After a copy with exit code 0, a power cut restores no journal.
 func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"", "a"} {

@@ -29,9 +29,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Any tree, copied in any way, is the same tree, with a manifest of just its
-// files; a second run has nothing to do; and whatever is done to the source, a
-// policy that replaces makes the copy equal again.
+// The copy of any tree with any options equals the source and has a manifest of exactly its
+// files. A second run copies nothing. After any changes of the source, a policy that replaces
+// makes the copy equal again.
 func TestPropertyCopy(t *testing.T) {
 	checkNew(t, 50, func(t *rapid.T) {
 		c := newTrial(t, "")
@@ -284,8 +284,8 @@ func (c *trial) mtime() treetest.Option {
 	return treetest.Mtime(rapid.SampledFrom(times).Draw(c.T, "mtime"))
 }
 
-// mutate does one thing to the source that a copy can follow: it never takes a
-// name away, nor makes a directory of what is none.
+// mutate makes one change of the source that a copy can follow: it removes no name, and
+// replaces no other entry by a directory.
 func (c *trial) mutate(unlinks bool) {
 	var files, others, dirs []string
 	require.NoError(c, filepath.WalkDir(c.source, func(p string, d fs.DirEntry, err error) error {

@@ -12,9 +12,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// The bytes that rates are made of never grow by more than a block at a time, also where a
-// file at the destination, of an interrupted run perhaps, is compared with the source:
-// otherwise its size would show as a rate.
+// The bytes of rates grow by at most one block at a time, also where an existing file is
+// compared with the source. Otherwise its size would show as a rate.
 func TestComparedBytesAreCountedAsTheyAreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

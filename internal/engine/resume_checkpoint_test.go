@@ -47,7 +47,8 @@ func until(what *atomic.Bool) {
 	}
 }
 
-// zero makes of a file what a power cut leaves of one that was not on the device.
+// zero replaces the content of a file by zeros, as a power cut may leave a file that was not
+// synced.
 func zero(t *testing.T, path string) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -68,9 +69,9 @@ func zeroAll(t *testing.T, dir string, files map[string][]byte) (count int) {
 	return count
 }
 
-// A checkpoint that the device refuses gives its destination up, is told and not
-// tried again. Nothing is listed there, the journal stays, and the next run mends
-// what the device did not take. The other destination does not notice.
+// A checkpoint that fails to sync drops its destination, and is reported and not retried. That
+// destination gets no manifest, the journal stays, and the next run replaces the lost content.
+// The other destination is not affected.
 func TestCheckpointRefused(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
@@ -108,7 +109,7 @@ func TestCheckpointRefused(t *testing.T) {
 	requireCopied(t, o, files)
 }
 
-// It is not tried again, also at the end.
+// A sync that failed is not tried again, also at the end of the run.
 func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
@@ -143,7 +144,7 @@ func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 	}
 }
 
-// The same for a large file that writeback follows.
+// A failed writeback of a large file drops its destination in the same way.
 func TestWritebackRefused(t *testing.T) {
 	t.Parallel()
 	_, source, files := largeSource(t)
@@ -175,8 +176,8 @@ func TestWritebackRefused(t *testing.T) {
 	}
 }
 
-// A log that cannot be forced, or not even written, is told of once, and what is
-// listed afterwards is true.
+// A journal that cannot be written or synced is reported once, and the lines of the manifest
+// are right.
 func TestAJournalThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
@@ -215,8 +216,8 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A journal that cannot be opened or read is no reason to remove it: what it says
-// about the files at the destination still holds.
+// A journal that cannot be opened or read is not removed: its records of the destination's
+// files are still right.
 func TestAJournalThatCannotBeReadStays(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
@@ -246,7 +247,7 @@ func TestAJournalThatCannotBeReadStays(t *testing.T) {
 	}
 }
 
-// A run that was stopped has forced what it lists, before it says so.
+// A run that was stopped syncs its files before the journal lists them.
 func TestAStoppedRunHasSyncedTheFilesThatItLists(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
@@ -279,7 +280,7 @@ func TestAStoppedRunHasSyncedTheFilesThatItLists(t *testing.T) {
 	}
 }
 
-// Nothing is noted, and nothing forced, where nothing is to be.
+// With --sync=none the journal records no files, and nothing is synced.
 func TestWithoutSyncTheJournalRecordsNothing(t *testing.T) {
 	t.Parallel()
 	_, source, files := largeSource(t)

@@ -25,8 +25,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// duplicate copies a destination as it is at this moment: what a later run would
-// find if everything ended here.
+// duplicate copies the present state of a destination, which is that after a kill at this
+// moment.
 func duplicate(t *testing.T, from, to string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(to))
@@ -34,8 +34,8 @@ func duplicate(t *testing.T, from, to string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// However often a copy is stopped, its digests are those of the whole, for each
-// digest alone and for all together, and it continues where it was.
+// A copy that is stopped several times continues each time, and its digests are those of the
+// complete file, for each digest alone and for all together.
 func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
@@ -62,8 +62,8 @@ func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 	}
 }
 
-// Bytes that an interrupted run has copied are resumed. They are no part of the bytes
-// copied, nor of those that rates are made of.
+// Bytes that an interrupted run has copied count as resumed. They are no part of the bytes
+// copied or of rates.
 func TestResumedBytesAreNotCopiedBytes(t *testing.T) {
 	dir, source, files := largeSource(t)
 	o := largeOptions(source, filepath.Join(dir, "dst"))
@@ -88,8 +88,8 @@ func TestResumedBytesAreNotCopiedBytes(t *testing.T) {
 	require.Equal(t, total, c.Unread.Load())
 }
 
-// What a killed run has written is not what was read: its digests must not get
-// into those of the file, which is copied from the beginning.
+// The journal of a killed run records only how much was written, not that it is durable. The
+// file is copied from the beginning, and its digests include nothing of the old content.
 func TestResumeStartsAgainWithoutAProof(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
@@ -132,8 +132,7 @@ func rewriteLog(t *testing.T, dir string, fill func(old *journal.Log, w *journal
 	require.NoError(t, os.WriteFile(names[0], fresh.Bytes(), 0o600))
 }
 
-// Where one of two destinations has lost its journal, both are copied from the
-// beginning, although the other has proved what was written there.
+// One of two destinations has lost its journal. Both are copied from the beginning.
 func TestResumeStartsAgainWithoutTheJournalOfOneDestination(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
@@ -148,10 +147,9 @@ func TestResumeStartsAgainWithoutTheJournalOfOneDestination(t *testing.T) {
 	require.Zero(t, s.ResumedBytes)
 }
 
-// A destination that was ahead of another goes back to where that one is. What
-// its journal says then must not be what it said before: if the run ends before
-// it has come so far again, there is nothing where the journal says that there
-// is.
+// A destination that was ahead of another goes back to the other's offset, and so does its
+// journal. If the run ends before it reaches the old offset again, the journal lists only
+// bytes that exist.
 func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
 	linuxOnly(t, "it needs cp")
 	dir, source, files := largeSource(t)
@@ -182,8 +180,8 @@ func TestResumeFromTheLeastOfSeveralDestinations(t *testing.T) {
 	requireCopied(t, o, files)
 }
 
-// A run that is stopped while it reads again what was read before, for a digest
-// that cannot tell its state, keeps what there is of the file.
+// A run is stopped while it reads the known part of a file again, for a digest whose state
+// cannot be saved. It keeps the partial file.
 func TestResumeStoppedBeforeItContinues(t *testing.T) {
 	t.Parallel()
 	for _, a := range []hash.Algorithm{hash.BLAKE3, hash.SHA256} {
@@ -220,7 +218,7 @@ func TestResumeStoppedBeforeItContinues(t *testing.T) {
 	}
 }
 
-// A temporary that is shorter than the journal says is not what was left.
+// A temporary file that is shorter than its journal records is not continued.
 func TestResumeOfATemporaryFileThatIsTooShort(t *testing.T) {
 	t.Parallel()
 	for _, sparse := range []SparseMode{SparseAuto, SparseAlways, SparseNever} {
@@ -233,8 +231,8 @@ func TestResumeOfATemporaryFileThatIsTooShort(t *testing.T) {
 	}
 }
 
-// What a hostile destination has under the name of the temporary is left alone,
-// and nothing is waited for.
+// A link, fifo or other entry that has the name of the temporary file is neither followed nor
+// waited for.
 func TestResumeIgnoresHostileTemporaryFiles(t *testing.T) {
 	linuxOnly(t, "it needs fifos")
 	t.Parallel()
@@ -274,8 +272,8 @@ func TestResumeIgnoresHostileTemporaryFiles(t *testing.T) {
 	})
 }
 
-// A journal that names a temporary outside its directory, or one that is none, is
-// damaged from there on.
+// A journal that names a temporary file outside its directory, or a name of another form, is
+// damaged from that line on.
 func TestResumeIgnoresPathsOutsideTheDestination(t *testing.T) {
 	t.Parallel()
 	for _, temp := range []string{"../outside.tmp", ".sealift-/../../outside.tmp", "outside.tmp"} {
@@ -316,7 +314,7 @@ func TestResumeIgnoresPathsOutsideTheDestination(t *testing.T) {
 	}
 }
 
-// The temporary of what the source has no more goes, in whatever directory.
+// The temporary file of a file that the source no longer has is removed, in any directory.
 func TestTemporaryFilesOfRemovedSourcesAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []string{"a/b/large", "a/b", "a"} {

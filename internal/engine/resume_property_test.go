@@ -25,9 +25,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Wherever a run ends, and whatever is done to the source and to what the run has
-// left, the next run that is not interrupted leaves the source's tree and a true
-// manifest of it.
+// A run ends anywhere, and the source and the remains of the run are changed in any way. The
+// next complete run leaves the source's tree and a correct manifest of it.
 func TestPropertyResume(t *testing.T) {
 	top := treetest.MemoryDir(t)
 	checkNew(t, 12, func(t *rapid.T) {
@@ -147,8 +146,8 @@ func (c *trial) finish() *engine.Summary {
 	return summary
 }
 
-// settled reports whether a run was interrupted after its manifest: what becomes of
-// the files then is a user's doing.
+// settled reports whether a run was interrupted after its manifest: later changes of the files
+// are a user's.
 func (c *trial) settled(target string) bool {
 	for _, a := range c.options.Hashes {
 		if _, err := os.Lstat(filepath.Join(target, strings.ToUpper(string(a))+"SUMS")); err == nil {

@@ -24,8 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// The collector is the one who finds the log's device full, while its channel is
-// full as well: it must not tell that to itself.
+// The collector does not send an event to itself while its channel is full.
 func TestCollectorDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), treetest.MemoryDir(t)
@@ -58,8 +57,8 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
 }
 
-// An error of writing back was told to the device's goroutine, which has not come
-// to tell it, when a checkpoint asks and hears that all is well.
+// The kernel reports a writeback error once, and the device's goroutine got it. A checkpoint
+// whose own sync then succeeds is not written.
 func TestNoCheckpointAfterASyncErrorReportedElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -104,8 +103,8 @@ func TestNoCheckpointAfterASyncErrorReportedElsewhere(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
 }
 
-// The clock was ahead during the first run and has been set right: that a file's
-// change is older than a checkpoint proves nothing then.
+// The clock was ahead during the first run and has been set right. A change older than a
+// checkpoint then proves nothing.
 func TestCheckpointsFromTheFutureAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []string{"all", "checkpoint"} {

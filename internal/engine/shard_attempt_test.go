@@ -111,8 +111,8 @@ func wholeManifest(t testing.TB, src string) string {
 	return string(text)
 }
 
-// A process that is killed before any operation is followed by one that completes the shard,
-// whatever the policy is: what the first has copied is the copy's own.
+// After a process is killed before any operation, the next one completes the shard. Under
+// every policy it treats the files of the first as its own.
 func TestAKilledAttemptIsContinued(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever} {
@@ -151,8 +151,8 @@ func TestAKilledAttemptIsContinued(t *testing.T) {
 	}
 }
 
-// An attempt that is stopped between the right to commit and the commit has lost the right when
-// it continues: its successor has removed what it would have committed.
+// An attempt pauses between its claim and the commit, and its successor takes over. When the
+// attempt continues it commits nothing: its successor has removed its temporary files.
 func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 	t.Parallel()
 	replacing := func(c fsys.Call) bool { // also before a file without a name would get a temporary one
@@ -241,8 +241,8 @@ func snapshotOf(t testing.TB, root string) map[string]string {
 	return list
 }
 
-// A task that a signal stops writes that it has ended. The next one begins at once, and continues
-// a large file where the first has stopped.
+// A task that a signal stops records its end. The next one begins at once, and continues a
+// large file at the same offset.
 func TestAnInterruptedAttemptIsContinuedAtOnce(t *testing.T) {
 	t.Parallel()
 	base := treetest.MemoryDir(t)
@@ -258,7 +258,7 @@ func TestAnInterruptedAttemptIsContinuedAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var written atomic.Int64
 	interrupted := &fsys.FS{Fault: func(call fsys.Call) error {
-		if call.Op == fsys.OpWrite && strings.HasPrefix(call.Path, filepath.Join(dst, "d")) && written.Add(1) == 19 {
+		if call.Op == fsys.OpWrite && strings.HasPrefix(filepath.FromSlash(call.Path), filepath.Join(dst, "d")) && written.Add(1) == 19 {
 			cancel()
 		}
 		return nil
@@ -289,7 +289,7 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	first := newProcess()
 	var written atomic.Int64
 	first.stopAt = func(call fsys.Call) bool {
-		return call.Op == fsys.OpWrite && strings.HasPrefix(call.Path, filepath.Join(dst, "d")) && written.Add(1) == 19
+		return call.Op == fsys.OpWrite && strings.HasPrefix(filepath.FromSlash(call.Path), filepath.Join(dst, "d")) && written.Add(1) == 19
 	}
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.run(context.Background(), first.fs(), 0) })

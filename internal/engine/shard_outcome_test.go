@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,8 +56,8 @@ func TestATaskComparesWithTheManifestsOfTheSource(t *testing.T) {
 	assert.Equal(t, []string{"d/other", "good"}, []string{lines[1].Path, lines[2].Path})
 }
 
-// A file that is up to date keeps the line of the previous manifest without being read; without a
-// line its content decides.
+// A file that is up to date keeps the line of the previous manifest and is not read. Without a
+// line its content is compared.
 func TestATaskKeepsPreviousLines(t *testing.T) {
 	t.Parallel()
 	src, dst := fileSource(t, "kept", "differs")
@@ -82,8 +81,8 @@ func TestATaskKeepsPreviousLines(t *testing.T) {
 	assert.EqualValues(t, 1, state.Finished.Conflicts)
 }
 
-// What has changed since the plan is copied as it is, or is a failure that is recorded. The shard
-// is finished, and can be run again.
+// A file that has changed since the plan is copied in its new state, or recorded as a failure.
+// The shard is finished, and can be run again.
 func TestATaskRecordsFailures(t *testing.T) {
 	t.Parallel()
 	src, dst := fileSource(t, "changed", "gone", "kind", "d/x", "d/y", "e/z")
@@ -122,7 +121,7 @@ func TestATaskRecordsFailures(t *testing.T) {
 	assert.Equal(t, []int64{2, 0}, []int64{int64(state.Finished.Attempt), state.Finished.Failures})
 }
 
-// A destination that is lost is in the record, and the other one is complete.
+// A dropped destination is in the record, and the other one is complete.
 func TestATaskOutlivesADestination(t *testing.T) {
 	t.Parallel()
 	src, dst := fileSource(t, "a", "d/b", "d/c")
@@ -130,7 +129,7 @@ func TestATaskOutlivesADestination(t *testing.T) {
 	c := planCopy(t, options(src, dst, lost), 1, nil)
 	full := &fsys.FS{Fault: func(call fsys.Call) error {
 		if call.Op == fsys.OpLink && filepath.Dir(filepath.Dir(call.Path)) == lost && filepath.Base(call.Path) != "plan" {
-			return syscall.ENOSPC
+			return errDeviceFull()
 		}
 		return nil
 	}}

@@ -341,7 +341,7 @@ func TestATaskRefusesOtherRoots(t *testing.T) {
 	refused("not the file that the plan describes")
 }
 
-// Run refuses a destination that a plan is at work in.
+// Run refuses a destination in which a plan is in progress.
 func TestOtherCopiesWaitForTheMerge(t *testing.T) {
 	t.Parallel()
 	src, dst := newShardSource(t)

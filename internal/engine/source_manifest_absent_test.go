@@ -21,8 +21,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// reportedAbsent runs with check and with strict and returns the paths that are
-// told as absent, which must be the same.
+// reportedAbsent runs with check and with strict and returns the paths that are reported as
+// absent, which must be the same.
 func reportedAbsent(t testing.TB, o Options) []string {
 	t.Helper()
 	o.Targets = []string{o.Targets[0] + "-check"}
@@ -64,8 +64,8 @@ func reportedAbsent(t testing.TB, o Options) []string {
 	return paths
 }
 
-// What the source's manifest lists and the source lacks is a warning, or with
-// --source-manifest=strict a mismatch each, unless nobody asked for it.
+// A file that the source's manifest lists and the source lacks is a warning, or a mismatch
+// with --source-manifest=strict. With ignore it is neither.
 func TestAbsentFiles(t *testing.T) {
 	t.Parallel()
 	line := func(path string) string { return sha("x") + "  " + path + "\n" }
@@ -155,8 +155,7 @@ func TestAbsentFiles(t *testing.T) {
 	}
 }
 
-// Paths of a hostile manifest are never opened, and are told like any other
-// that is absent.
+// Paths of a hostile manifest are never opened. They are reported as absent, as any other.
 func TestHostileLinesOfASourceManifest(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(treetest.MemoryDir(t), "secret")
@@ -218,7 +217,7 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 	}
 }
 
-// A manifest of the name that --manifest gives is a promise, below the root too.
+// A manifest that has the name given by --manifest is checked, also below the root.
 func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"sums/today", "./sums//today", "CHECKSUMS"} {
@@ -246,7 +245,7 @@ func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 }
 
-// A single file's promise is NAME.sha256 beside it, and nothing else.
+// For a single file, only NAME.sha256 beside it is checked.
 func TestTheManifestBesideASingleFileIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -24,8 +24,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// What stands at the destination already is checked as far as its digest is
-// known, under every policy, and is not touched where the source is broken.
+// Under every policy, a file that exists at the destination is checked as far as its digest is
+// known. It is not changed where the source does not match its manifest.
 func TestExistingFilesAreCheckedAgainstTheSourcesManifest(t *testing.T) {
 	t.Parallel()
 	source, other := treetest.Pattern(100, 1), treetest.Pattern(100, 2)
@@ -88,8 +88,8 @@ func TestExistingFilesAreCheckedAgainstTheSourcesManifest(t *testing.T) {
 	}
 }
 
-// A skipped file that a manifest of the destination vouches for is not read:
-// the two lines are compared.
+// A skipped file that a manifest of the destination lists is not read: the two lines are
+// compared.
 func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -122,8 +122,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 	}
 }
 
-// The destination keeps its files and gets none of its lines falsified when the
-// source has rotted since.
+// When the source has become corrupt, the destination keeps its files and correct lines.
 func TestABrokenSourceChangesNoExistingFile(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, bigSize} {
@@ -145,8 +144,8 @@ func TestABrokenSourceChangesNoExistingFile(t *testing.T) {
 	}
 }
 
-// What has failed otherwise is not called broken, and what is broken at one
-// destination is not committed at the next.
+// A file that could not be read is a failure and not a mismatch. A file that does not match at
+// one destination is not committed at the next.
 func TestAMismatchAtOneDestinationAndAFailure(t *testing.T) {
 	t.Parallel()
 	for _, op := range []fsys.Op{fsys.OpWrite, fsys.OpLink, fsys.OpCreate, fsys.OpRead} {
@@ -194,7 +193,7 @@ func TestAMismatchAtOneDestinationAndAFailure(t *testing.T) {
 	}
 }
 
-// With --fail-fast the first broken promise ends the run.
+// With --fail-fast the first mismatch with the source's manifest ends the run.
 func TestFailFastAfterAMismatchWithTheSourcesManifest(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{}
@@ -216,8 +215,8 @@ func TestFailFastAfterAMismatchWithTheSourcesManifest(t *testing.T) {
 	require.EqualValues(t, 5, out.summary.Files)
 }
 
-// A promise that cannot be read any more is a failure of each file that it
-// could be about: unchecked, nothing is handed on.
+// If the source's manifest can no longer be read, each file that it might list fails: no file
+// is copied unchecked.
 func TestASourceManifestThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	lines := sha("x") + "  a\n"
@@ -260,8 +259,8 @@ func TestASourceManifestThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, out.bad()[0].Err, syscall.EIO)
 }
 
-// Interrupting a run with a broken promise at any operation leaves nothing of
-// the broken file, and tells of nothing but that.
+// A run with a mismatch is stopped at each operation. It leaves nothing of the corrupt file
+// and reports only that mismatch.
 func TestCancellationWithAMismatch(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"a": treetest.Pattern(50, 1), "b": treetest.Pattern(bigSize, 2), "c": treetest.Pattern(10, 3)}
@@ -301,8 +300,8 @@ func TestCancellationWithAMismatch(t *testing.T) {
 	}
 }
 
-// Where a file has rotted at the destination, the source's manifest is not that of the
-// copy, which gets one of its own until the file is right.
+// Where a file is corrupt at the destination, the source's manifest is not that of the copy,
+// which gets a separate one until the file is right.
 func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

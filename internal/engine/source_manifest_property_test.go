@@ -18,9 +18,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Any tree that was copied can be copied on: it keeps what its manifests
-// promise, and the copy's are the same, byte for byte. One flipped bit is told
-// once for each name that it is in, and not handed on.
+// A copy of any copy matches the manifests of its source, and its manifests are the same, byte
+// for byte. One flipped bit is reported once for each name of the file, and the file is not
+// copied.
 func TestPropertyCopyOfACopy(t *testing.T) {
 	checkNew(t, 50, func(t *rapid.T) {
 		c := newTrial(t, "")

@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A source that was rotten when it was copied, and is whole again: the manifest of
-// the next copy takes the place of the copy of the source's, which it equals.
+// The source was corrupt when it was copied, and is right again. The manifest of the next copy
+// replaces the copy of the source's, which it equals.
 func TestARepairedSourceGetsItsManifest(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -49,8 +49,8 @@ func TestAPartialCopyThenTheWhole(t *testing.T) {
 	require.Empty(t, runReported(t, options(b, c), &counters.Set{}).bad())
 }
 
-// A source with a signed SHA256SUMS and our sealift.sha256, and one rotten file: the
-// copy has a manifest of everything else.
+// A source has a signed SHA256SUMS, a sealift.sha256 and one corrupt file. The copy has a
+// manifest of all other files.
 func TestARottenCopyOfASignedMirror(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -68,7 +68,7 @@ func TestARottenCopyOfASignedMirror(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(c, resume.JournalName("")))
 }
 
-// A stale manifest at one destination says nothing about the source.
+// A stale manifest at one destination does not keep a file from the other.
 func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
@@ -99,7 +99,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 	}
 }
 
-// What is listed below a regular file, or with a name that cannot be, is absent.
+// A listed path below a regular file, or one that is impossible, is reported as absent.
 func TestLinesOfImpossiblePathsAreAbsent(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"file/below", "d/" + strings.Repeat("n", 256)} {
@@ -115,7 +115,7 @@ func TestLinesOfImpossiblePathsAreAbsent(t *testing.T) {
 	}
 }
 
-// A symbolic link of the manifest's name that leads in circles fails nothing.
+// A symbolic link loop with the name of the manifest causes no failure.
 func TestALoopOfTheManifestsName(t *testing.T) {
 	t.Parallel()
 	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "other", "")

@@ -19,8 +19,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// One flipped bit in B, on the way from A to B to C: it is told at once, and
-// not handed on.
+// One bit of B flips, on the way from A to B to C. The copy to C reports it and does not copy
+// the file.
 func TestACorruptFileIsNotCopied(t *testing.T) {
 	t.Parallel()
 	for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, {hash.BLAKE3, hash.SHA256, hash.XXH128}} {
@@ -86,8 +86,7 @@ func TestACorruptFileIsNotCopied(t *testing.T) {
 	}
 }
 
-// However the source's manifest is written, it is understood: a good file
-// passes, and a bad one does not.
+// Every form of the source's manifest is read: a good file passes, and a bad one does not.
 func TestEveryFormOfALineIsChecked(t *testing.T) {
 	t.Parallel()
 	good, bad := treetest.Pattern(100, 1), treetest.Pattern(bigSize, 2)
@@ -144,7 +143,7 @@ func TestTheLineOfAnEscapedNameIsChecked(t *testing.T) {
 	require.NotContains(t, out.bad()[0].Err.Error(), "\n")
 }
 
-// The same digest twice is one promise; two digests are one that no file keeps.
+// Two equal lines of a file count as one. No file matches two different ones.
 func TestTwoLinesOfOneFile(t *testing.T) {
 	t.Parallel()
 	right, wrong := sha("x"), sha("y")
@@ -186,7 +185,7 @@ func manyDigests(n int) (list []string) {
 	return list
 }
 
-// Each name of a file with several has a promise of its own.
+// Each name of a file with several is compared with its line.
 func TestHardLinksWithDifferentLines(t *testing.T) {
 	t.Parallel()
 	right, wrong := sha("content"), sha("rotten")
@@ -233,7 +232,7 @@ func TestHardLinksWithDifferentLines(t *testing.T) {
 	}
 }
 
-// Several hashes, each with a manifest in the source: all of them are promises.
+// The source has manifests of several hashes: all of them are checked.
 func TestSeveralManifestsInTheSource(t *testing.T) {
 	t.Parallel()
 	hashes := []hash.Algorithm{hash.SHA256, hash.BLAKE3, hash.MD5}
@@ -265,8 +264,8 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 }
 
-// Where the source's SHA256SUMS is somebody else's, sealift.sha256 beside it is
-// ours, and both are promises.
+// Where the SHA256SUMS of the source is not Sealift's, sealift.sha256 beside it is. Both are
+// checked.
 func TestSealiftsManifestBesideASignedOneIsChecked(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -304,8 +303,8 @@ func TestSealiftsManifestBesideASignedOneIsChecked(t *testing.T) {
 	}
 }
 
-// With --source-manifest=ignore and without hashes nothing is checked, and nothing kept
-// back. A dry run reports what is absent, and does not read what it would create.
+// With --source-manifest=ignore or without hashes nothing is checked, and every file is
+// copied. A dry run reports absent files, and does not read files that it would create.
 func TestSourceManifestsThatAreNotChecked(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(o *Options){
@@ -331,7 +330,7 @@ func TestSourceManifestsThatAreNotChecked(t *testing.T) {
 	}
 }
 
-// A text of the manifest's name promises nothing and is copied as a file.
+// A text file that has the name of a manifest is copied as any other file.
 func TestATextWithTheNameOfAManifestIsCopied(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\n\n", "# nothing\n", "a text about SHA256SUMS\n", "\x00\x01\xff", strings.Repeat("x", 300_000)} {
@@ -348,7 +347,7 @@ func TestATextWithTheNameOfAManifestIsCopied(t *testing.T) {
 	}
 }
 
-// What is no file to read, or leads elsewhere, promises nothing.
+// A directory, a link or a special file that has the name of a manifest is not read as one.
 func TestAManifestNameThatIsNoRegularFile(t *testing.T) {
 	t.Parallel()
 	outside := filepath.Join(treetest.MemoryDir(t), "outside")

@@ -18,8 +18,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A run says whom it has waited for. Time is virtual: only the operation of a case
-// takes any, for all of which the run waits.
+// A run reports how long it waited for each stage. Time is virtual, and only the slow
+// operation of a case takes any.
 func TestTimeOfEachStage(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// What no copy gets, as alternate data streams, is told once a kind, whichever file has
-// it, and keeps nothing from being copied; what stands at the destination is no matter.
+// A kind of metadata that no copy keeps, such as alternate data streams, is reported once, and
+// its files are copied. The destination's files are not examined for it.
 func TestStreamsAreReportedOncePerKind(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

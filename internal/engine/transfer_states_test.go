@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every pair of states: a transition that is not in the table panics, so that no manifest
-// line rests on it.
+// A transition between two states that is not in the table panics, so that no manifest line
+// depends on it.
 func TestStatesOfATransfer(t *testing.T) {
 	t.Parallel()
 	// A row is a state; the columns are the states that may follow, in the same order.

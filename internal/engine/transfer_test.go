@@ -23,7 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// mutations are what somebody does to a file while it is read.
+// mutations are changes of a file by another process while it is read.
 var mutations = map[string]func(path string, n int) error{
 	"append": func(path string, _ int) error {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
@@ -47,8 +47,8 @@ var mutations = map[string]func(path string, n int) error{
 	},
 }
 
-// A file that changes while it is read is read again, three times at most, then
-// reported; what it replaces stays.
+// A file that changes while it is read is read again, three times at most, and then reported.
+// The file that it would replace stays.
 func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	for name, mutate := range mutations {
@@ -128,7 +128,7 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 	}
 }
 
-// A size of 0 says nothing in /proc; what says so is read to its end.
+// Files in /proc report size 0. A file of size 0 there is read to its end.
 func TestASourceOfNoSizeButContent(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -190,7 +190,7 @@ func TestASourceThatVanishes(t *testing.T) {
 	require.FileExists(t, filepath.Join(dst, "here"))
 }
 
-// Names of one file are met by several workers at once; one destination fails.
+// Several workers copy names of one file at the same time, and one destination fails.
 func TestHardLinksInParallel(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -247,7 +247,7 @@ func TestHardLinksInParallel(t *testing.T) {
 	}
 }
 
-// More names than the file system allows for one file: the rest are copies.
+// A file has more names than the file system allows: the rest are copies.
 func TestHardLinksThatAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -335,8 +335,8 @@ func TestASourceThatChangesAfterOneDestinationHasIt(t *testing.T) {
 	}
 }
 
-// A name appears at one of two destinations between the decision and the commit. What has
-// it is judged by the policy; the other destination is complete.
+// A name appears at one of two destinations between the decision and the commit. The policy
+// decides about it; the other destination is complete.
 func TestANameThatAppearsAtOneDestination(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -426,8 +426,8 @@ func TestANameExchangedForAFileOfTheSameSizeAndTime(t *testing.T) {
 	}
 }
 
-// Policy never leaves a file that an interrupted run may have damaged, with a warning,
-// also if it cannot be read. It is counted like any other that is left.
+// Policy never leaves a file that an interrupted run may have damaged, with a warning, also if
+// it cannot be read. It is counted like any other that is left.
 func TestPolicyNeverLeavesAPartialFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

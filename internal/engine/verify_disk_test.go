@@ -54,8 +54,8 @@ func loopDisk(t *testing.T) (path string, read func() int64) {
 	}
 }
 
-// What is read back comes from the device, however it was written and although
-// it is in memory still; so does the source.
+// The read-back comes from the device, although the file is still in memory. The second read
+// of the source does, too.
 func TestVerifyReadsTheDevice(t *testing.T) {
 	disk, read := loopDisk(t)
 	memory := filepath.Join(treetest.MemoryDir(t), "src")

@@ -26,8 +26,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// What stands at a destination that is full is read back and listed; the
-// others do not care.
+// Files at a destination that is full are read back and listed. The other destinations are not
+// affected.
 func TestVerifyOfAFullDestination(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -74,8 +74,8 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 	}
 }
 
-// A destination that is lost while it is read back gets no manifest: nothing is
-// listed that was not read. The others do not care.
+// A destination that is dropped while it is read back gets no manifest, because not all was
+// read. The other destinations are not affected.
 func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 	t.Parallel()
 	src, files := littleTree(t)
@@ -119,7 +119,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 	}
 }
 
-// Nothing that could not be made durable is read back, or listed.
+// Files that could not be synced are neither read back nor listed.
 func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 	t.Parallel()
 	src, files := littleTree(t)
@@ -145,8 +145,8 @@ func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 	require.Len(t, listed(t, targets[1]), len(files))
 }
 
-// A run that is stopped while it reads back leaves no manifest, and what the
-// next run continues with.
+// A run that is stopped while it reads back leaves no manifest, and leaves the journal for the
+// next run.
 func TestCancellationWhileReadingBack(t *testing.T) {
 	t.Parallel()
 	src, files := littleTree(t)
@@ -219,8 +219,7 @@ func withExtra(files map[string][]byte) map[string][]byte {
 	return all
 }
 
-// With --fail-fast the first bad file ends the reading: no manifest says that
-// the rest was read.
+// With --fail-fast the first bad file ends the read-back. No manifest lists the rest as read.
 func TestFailFastWhileReadingBack(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -264,8 +263,8 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 	}
 }
 
-// Reading back has totals and counters of its own, also for each destination, and all of
-// it is done in the end, where every file has one name and everything goes well.
+// The read-back has separate totals and counters, also for each destination. They are equal at
+// the end of a run without failures.
 func TestProgressOfReadingBack(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -360,7 +359,7 @@ func TestNothingToReadBack(t *testing.T) {
 	}
 }
 
-// What the collector hears of a file's stage is what the user can look up.
+// The stages that the collector gets are those that users see.
 func TestStagesOfReadingBack(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -21,8 +21,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A source that reads differently although nobody has changed it: something is
-// wrong, nobody knows where, and no destination's file keeps its name.
+// The source reads differently although it has not changed. It is unknown which read was
+// wrong, so no file at a destination keeps its name.
 func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, bigSize} {
@@ -61,8 +61,8 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 	}
 }
 
-// What happened to the source after it was copied is told, and is no fault of
-// the destination's file, which stays and is listed.
+// A change of the source after the copy is reported. The file at the destination stays and is
+// listed.
 func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -134,8 +134,7 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 	}
 }
 
-// A source that is written while it is read again has changed, whatever time
-// it says.
+// A source that is written while it is read again has changed, whatever its time.
 func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -158,8 +157,8 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 	require.Equal(t, []string{"a"}, listed(t, dst))
 }
 
-// However different the destinations are, each file of the source is read once,
-// and what stands nowhere is not.
+// Each file of the source is read once for all destinations. A file that no destination has is
+// not read.
 func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -229,7 +228,7 @@ func TestVerifyFullHardLinks(t *testing.T) {
 	require.Equal(t, []string{"c"}, listed(t, dst))
 }
 
-// A destination that is wrong is told once, whatever the source says.
+// A destination with wrong content is reported once, whatever the source contains.
 func TestVerifyFullReportsOnce(t *testing.T) {
 	t.Parallel()
 	for _, source := range []bool{false, true} {
@@ -253,8 +252,8 @@ func TestVerifyFullReportsOnce(t *testing.T) {
 	}
 }
 
-// What is skipped because its time and size are right is compared for the first
-// time when the source is read.
+// A file that is skipped because its time and size are equal is compared when the source is
+// read.
 func TestVerifyFullReadsSkippedFiles(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -304,7 +303,7 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Another directory that has taken the source's place is not read for it.
+// If another directory has replaced the source, it is not read instead.
 func TestVerifyFullOfAnotherSource(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -21,8 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A bad file gets a name in its directory however long its own is, and whatever
-// has that name.
+// A bad file is moved to a free name in its directory, however long its name is.
 func TestABadFileIsMovedAsideUnderAFreeName(t *testing.T) {
 	t.Parallel()
 	room := fsys.MaxName - len(readback.BadPrefix)
@@ -99,7 +98,8 @@ func TestABadFileIsMovedAsideUnderAFreeName(t *testing.T) {
 	}
 }
 
-// A bad file leaves a read-only directory, too, which is as it was afterwards.
+// A bad file is moved in a read-only directory too. The directory has its mode and time
+// afterwards.
 func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 	for _, mode := range []os.FileMode{0o555, 0o500, 0o511, 0o755, 0o500 | os.ModeSticky} {
 		for _, readError := range []bool{false, true} {
@@ -145,7 +145,7 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 	}
 }
 
-// A bad file that cannot be moved is told and not listed all the same.
+// A bad file that cannot be moved is reported and not listed.
 func TestABadFileThatCannotBeMoved(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -182,7 +182,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 	}
 }
 
-// What has taken the name of a bad file since it was opened is not moved for it.
+// If another file has replaced a bad file since that was opened, the other file is not moved.
 func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -215,8 +215,7 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"))
 }
 
-// The line of a bad file goes from every manifest of this run, and the others
-// stay what they are.
+// The line of a bad file is removed from every manifest of this run. The other lines stay.
 func TestABadFileIsInNoManifest(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

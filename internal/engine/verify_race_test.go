@@ -35,8 +35,8 @@ func reach(c chan struct{}) {
 	}
 }
 
-// Two bad files of one directory, found by two workers at the same time: its time
-// stays.
+// Two workers find two bad files of one directory at the same time. The directory keeps its
+// time.
 func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -99,7 +99,8 @@ func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	require.True(t, info.ModTime().Equal(before), "the directory's time is %v", info.ModTime())
 }
 
-// The same with the mode of a read-only directory.
+// Two workers find two bad files of one read-only directory at the same time. The directory
+// keeps its mode.
 func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -160,8 +161,8 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 	})
 }
 
-// The bytes counted at the end are those announced, also where one reading serves
-// several names, or a file is not read back at all.
+// The bytes counted at the end equal the total, also where one read serves several names, or a
+// file is not read back at all.
 func TestProgressEndsAtItsTotal(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(src, dst string){
@@ -190,8 +191,8 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 	}
 }
 
-// What the source's second reading has shown to be wrong is neither verified nor
-// cached.
+// A file that the second read of the source has shown to be wrong counts neither as verified
+// nor as cached.
 func TestCachedIsNeverMoreThanVerified(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -204,8 +205,8 @@ func TestCachedIsNeverMoreThanVerified(t *testing.T) {
 	require.LessOrEqual(t, s.Cached, s.Verified)
 }
 
-// A source that reads differently moves nothing at a destination that was given up
-// while verifying.
+// A source that reads differently moves no file at a destination that was dropped during the
+// read-back.
 func TestADroppedDestinationIsNotWrittenTo(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -233,8 +234,8 @@ func TestADroppedDestinationIsNotWrittenTo(t *testing.T) {
 	require.FileExists(t, filepath.Join(targets[0], "b"), "nothing is known of it, and the device is gone:\n%s", out)
 }
 
-// A destination that was full is read back all the same: what fails there is told,
-// and the rest is listed.
+// A destination that was full is read back too: read errors are reported, and the other files
+// are listed.
 func TestAReadErrorAtAFullDestinationIsReported(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

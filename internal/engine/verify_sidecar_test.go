@@ -48,15 +48,15 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 	require.EqualValues(t, 1, runReported(t, o, &counters.Set{}).summary.Mismatches)
 }
 
-// "find -type f -exec sha256sum {} + >SHA256SUMS" lists itself, as it was when it
-// was empty: that line promises nothing.
+// "find -type f -exec sha256sum {} + >SHA256SUMS" lists the manifest while it was empty. That
+// line is not checked.
 func TestAManifestThatListsItself(t *testing.T) {
 	t.Parallel()
 	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
 	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 }
 
-// With --fail-fast the files under way are not read to their ends.
+// With --fail-fast the files in flight are not read to their ends.
 func TestFailFastStopsReading(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

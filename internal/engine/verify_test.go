@@ -26,8 +26,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// What is read back and is not what was written is told, moved away and not
-// listed; the rest is.
+// A file whose read-back differs from what was written is reported, moved aside and not
+// listed. The other files are listed.
 func TestVerifyFindsContentThatWasNotWritten(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -74,7 +74,7 @@ func TestVerifyFindsContentThatWasNotWritten(t *testing.T) {
 	}
 }
 
-// Nothing is told where nothing is wrong, whatever the tree.
+// The read-back of a correct copy reports nothing, whatever the tree.
 func TestVerifyOfACorrectCopy(t *testing.T) {
 	t.Parallel()
 	src, files := littleTree(t)
@@ -95,8 +95,8 @@ func TestVerifyOfACorrectCopy(t *testing.T) {
 	}
 }
 
-// A file with several names is read once; each name is told, moved and taken
-// out of the manifest.
+// A file with several names is read once. If it is bad, each name is reported, moved and
+// removed from the manifest.
 func TestVerifyHardLinks(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -154,8 +154,8 @@ func TestVerifyHardLinks(t *testing.T) {
 	}
 }
 
-// What an earlier manifest vouches for is skipped without being read, and read
-// back all the same. Its line goes from the manifests of all kinds.
+// A file that an earlier manifest lists is skipped by the copy and read back nevertheless. If
+// it is bad, its line is removed from the manifests of all kinds.
 func TestVerifyReadsSkippedFiles(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -261,8 +261,8 @@ func TestVerifyReadError(t *testing.T) {
 	}
 }
 
-// What somebody does to a name after the copy is found, and nothing of his is
-// followed, opened or lost.
+// Another process replaces a name after the copy. The read-back reports it, and does not
+// follow, open or remove the new entry.
 func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -331,8 +331,8 @@ func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 	}
 }
 
-// Two destinations on different devices are read back at the same time: the first file of
-// each waits until the other is opened, too. With one worker, that must be a worker each.
+// Two destinations on different devices are read back at the same time: the first file of each
+// waits until the other is opened. With one worker, each device has a worker.
 func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	one, two := treetest.MemoryDir(t), t.TempDir()

@@ -55,8 +55,8 @@ func TestAnySystemCallMayFail(t *testing.T) { runRig(t, "torture") }
 // ppc64. It leaves out arm, arm64 and riscv64.
 func TestOtherProcessorsMakeTheSameCopies(t *testing.T) { runRig(t, "processors") }
 
-// The Windows build keeps its promises under Wine. The short form leaves out the tests of
-// most packages, and those that are slow there.
+// The tests of the Windows build pass under Wine, and so do complete copies. The short form has
+// the tests of few packages, without the slow ones, and a handful of those of the engine.
 func TestWindowsBuildUnderWine(t *testing.T) { runRig(t, "wine") }
 
 // A real Slurm runs the script that plan --script prints, and killed tasks lose nothing.
