@@ -21,9 +21,10 @@ import (
 type browser struct {
 	t       testing.TB
 	to      *os.File
-	from    *bufio.Reader
-	last    int    // number of the last command
-	session string // of the page
+	answers *os.File
+	from    *bufio.Reader // of answers
+	last    int           // number of the last command
+	session string        // of the page
 	events  []devToolsMessage
 	axe     string // the script of axe-core, "none" if there is none, "" until it was looked for
 }
@@ -50,18 +51,18 @@ func newBrowser(t testing.TB) *browser {
 	require.NoError(t, err)
 	cmd := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--disable-background-networking", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
-	cmd.ExtraFiles = []*os.File{commands, answers} // descriptors 3 and 4
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // it leaves directories there
+	cmd.ExtraFiles = []*os.File{commands, answers}        // descriptors 3 and 4
 	require.NoError(t, cmd.Start())
 	require.NoError(t, commands.Close())
 	require.NoError(t, answers.Close())
-	b := &browser{t: t, to: to, from: bufio.NewReader(from)}
+	b := &browser{t: t, to: to, answers: from, from: bufio.NewReader(from)}
 	t.Cleanup(func() {
 		_ = to.Close() // which ends the browser; its exit code says nothing of the page
 		_, _ = io.Copy(io.Discard, from)
 		_ = cmd.Wait()
 		_ = from.Close()
 	})
-	require.NoError(t, from.SetReadDeadline(time.Now().Add(2*time.Minute)))
 	var target struct{ TargetID, SessionID string }
 	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
@@ -103,6 +104,7 @@ func (b *browser) call(method string, params, result any) {
 
 func (b *browser) read() (m devToolsMessage) {
 	b.t.Helper()
+	require.NoError(b.t, b.answers.SetReadDeadline(time.Now().Add(2*time.Minute))) // for each answer: on a busy machine all take long
 	text, err := b.from.ReadBytes(0)
 	require.NoError(b.t, err, "the browser does not answer")
 	require.NoError(b.t, json.Unmarshal(text[:len(text)-1], &m))
