@@ -37,11 +37,21 @@ import (
 // nothing. So half of Go's default saves a quarter of the memory for 0.3 % of the time.
 const gcPercent = 50
 
+// floor is neither read nor written, so the system gives it no memory. The garbage collector
+// counts it as memory in use. So also a heap of a few MB may grow by 8 MiB between two
+// collections. Otherwise a second run over 200,000 files collects 55 times, for a tenth of its
+// processor time.
+var floor []byte
+
+// floorSize is the size of floor in bytes.
+const floorSize = 16 << 20
+
 // Main runs the program with the arguments behind its name, and returns its
 // exit code. A signal is an [Interrupt] as the cause of the context's end.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		floor = make([]byte, floorSize)
 	}
 	root := newRootCmd(
 		newCopyCmd(engine.Run),

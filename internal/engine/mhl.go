@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -58,7 +59,7 @@ func (r *run) openHistories() error {
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
 	}
-	if h.source, err = mhl.Open(root, survey.Nested, mhl.TempSpill); err != nil {
+	if h.source, err = mhl.Open(root, survey.Nested, extsort.TempFile); err != nil {
 		return fmt.Errorf("source %s: %w", quoteName(o.Source), err)
 	}
 	if survey.UnfitCount > 0 {
@@ -126,7 +127,7 @@ func (h *histories) openDestination(sys *fsys.FS, dir string, exists bool) (*mhl
 	if err != nil {
 		return nil, failure.Refuse("%s", err)
 	}
-	tree, err := mhl.Open(root, survey.Nested, mhl.TempSpill)
+	tree, err := mhl.Open(root, survey.Nested, extsort.TempFile)
 	h.dests[len(h.dests)-1] = tree
 	return tree, err
 }

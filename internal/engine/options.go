@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -61,8 +62,6 @@ type Options struct {
 	inMemory           func(*fsys.Dir) bool // whether a directory is in memory
 	checkEvery         time.Duration        // interval of the checks whether a checkpoint is due
 	pendingLinksMemory int                  // bytes
-
-	merging *merging // nil except in the run of a Merge
 
 	// Report receives each event as it happens. Calls do not overlap. Report must return soon,
 	// because the collector waits for it. It may be nil.
@@ -230,4 +229,32 @@ func ParsePreserve(s string) (Preserve, error) {
 		set |= 1 << bit
 	}
 	return set, nil
+}
+
+// withDefaults replaces the zero values that stand for a default.
+func (o *Options) withDefaults() *Options {
+	full := *o
+	if full.BlockSize == 0 {
+		full.BlockSize = DefaultBlockSize
+	}
+	full.BlockSize = max(full.BlockSize, MinBlockSize)
+	if full.QueueSize == 0 {
+		full.QueueSize = DefaultQueueSize
+	}
+	if full.Workers == 0 {
+		full.Workers = pipe.DefaultWorkers()
+	}
+	if full.Memory == 0 {
+		// For every worker: full queues, the block that it reads into, and the one that is written.
+		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
+	}
+	if full.rotational == nil {
+		full.rotational = (*fsys.Dir).Rotational
+	}
+	if full.inMemory == nil {
+		full.inMemory = (*fsys.Dir).InMemory
+	}
+	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
+	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
+	return &full
 }

@@ -81,10 +81,7 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	p.run = &run{
 		opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(),
 		outer: ctx, listed: len(opts.Hashes), memory: fsys.Memory(), sheet: timing.NewSheet(len(rt.Destinations)),
-		messages: make(chan message, jobsAhead), summary: &Summary{},
-	}
-	p.openJournal = func(root *fsys.Dir, _ string) (*resume.Journal, error) {
-		return resume.OpenJournalToPlan(root, p.id)
+		messages: make(chan message, jobsAhead), summary: &Summary{}, mode: planner{planning: p}, rules: treeCopy{}.rules(opts),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
@@ -105,6 +102,16 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	collector.Wait()
 	c.Phase.Store(int32(counters.End(plan == nil)))
 	return plan, err
+}
+
+// planner is the mode of Plan, which opens destinations and reports like a copy.
+type planner struct {
+	treeCopy
+	planning *planning
+}
+
+func (p planner) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error) {
+	return resume.OpenJournalToPlan(root, p.planning.id)
 }
 
 // openInto opens and locks the directory of the plan, if it exists.
@@ -147,6 +154,7 @@ func (p *planning) make() (*shard.Plan, error) {
 	if err := p.openDestinations(); err != nil {
 		return nil, err
 	}
+	p.measureSpace()
 	p.warnBag()
 	if p.hasFailed() {
 		return nil, nil
@@ -160,6 +168,7 @@ func (p *planning) make() (*shard.Plan, error) {
 	if p.hasFailed() {
 		return nil, nil
 	}
+	p.checkSpace(p.ctx, walkers(p.opts.Workers), p.counters.TotalBytes.Load())
 	plan, err := p.planner.Write(p.ctx)
 	if errors.Is(err, errCollision) { // it was reported
 		return nil, nil

@@ -35,7 +35,7 @@ func (r *run) measureSpace() {
 // destination. If total does not fit, checkSpace scans a second time and compares the sizes of
 // the files. It leaves out a destination that can share extents with the source. Files that
 // change during the scan make the sum too small, not too large.
-func (r *run) checkSpace(ctx context.Context, total int64) {
+func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
 	for _, t := range r.targets {
 		shares := t.dev == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
@@ -72,13 +72,15 @@ func (r *run) checkSpace(ctx context.Context, total int64) {
 		for i, t := range tight {
 			path := d.Join(name)
 			have := t.log.Reached(path, info)
-			if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
-				have = max(have, there.Size)
+			if !t.created {
+				if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
+					have = max(have, there.Size)
+				}
 			}
 			needed[i] += max(size-have, 0)
 		}
 	}
-	r.scan(ctx, dir, walk.Counter{}, found)
+	r.scan(ctx, dir, workers, walk.Counter{}, found)
 	if ctx.Err() != nil {
 		return
 	}

@@ -48,7 +48,8 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return nil
 	}
 	name := p.name
-	late := r.task != nil && r.opts.Policy == PolicyNever // a later attempt at the shard would not complete the metadata
+	// No later attempt at the shard would complete the metadata.
+	late := r.rules.repeated && r.opts.Policy == PolicyNever
 	if p.exists || e.kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}

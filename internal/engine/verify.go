@@ -14,10 +14,7 @@ import (
 // to their devices. It reports files that differ from what the run has read, and drops them
 // from the manifests.
 func (r *run) verify(targets []*target) {
-	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet}
-	if r.task != nil {
-		o.MayMove = r.task.attempt.MayCommit
-	}
+	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet, MayMove: r.mode.mayCommit}
 	var listing []*target
 	for _, t := range targets {
 		if t.catalog.Lists() {

@@ -17,11 +17,13 @@ var _ walk.Visitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
 func (r *run) Enter(d *walk.Dir) bool {
-	dirs := newDestDirs(r, d)
-	d.State = dirs
-	if r.opts.merging != nil {
-		return r.opts.merging.enter(r, d)
-	}
+	d.State = newDestDirs(r, d)
+	return r.mode.enter(r, d)
+}
+
+// enter refuses histories, and directories that are destinations of this copy.
+func (treeCopy) enter(r *run, d *walk.Dir) bool {
+	dirs := d.State.(destDirs)
 	if r.isHistory(d) {
 		for _, dd := range dirs {
 			dd.state = destRefused
@@ -88,7 +90,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
-	if (r.task != nil || r.opts.merging != nil) && errors.Is(err, fs.ErrNotExist) {
+	if r.rules.planned && errors.Is(err, fs.ErrNotExist) {
 		err = errVanished
 	}
 	r.reportSource(p, failure.StageScan, err)
@@ -105,13 +107,12 @@ func (r *run) warnReserved(path string) {
 	})
 }
 
-// Leave completes a directory at all destinations. The walk calls it when all entries in the
+// Leave implements walk.Visitor.
+func (r *run) Leave(d *walk.Dir) { r.mode.leave(r, d) }
+
+// leave completes a directory at all destinations. The walk calls it when all entries in the
 // directory are done, so nothing changes the directory's metadata afterwards.
-func (r *run) Leave(d *walk.Dir) {
-	if r.task != nil {
-		r.leaveTask(d)
-		return
-	}
+func (treeCopy) leave(r *run, d *walk.Dir) {
 	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
 		r.emptyDirs.add(d.Path())
 	}
@@ -138,15 +139,25 @@ func (r *run) Leave(d *walk.Dir) {
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
-		if dd.system.syncEach && r.ctx.Err() == nil {
-			if err := dd.target.sync(dir); err != nil {
-				dd.target.dropUnwritten(r, d.Path(), err)
-			}
-		}
+		dd.syncLeft(r, dir)
 		dd.release(dir)
 		dd.close()
 	}
 	r.sendDirResult(d)
+}
+
+// syncLeft syncs a directory that is complete, where each is synced separately. The root is synced
+// when the destination is flushed.
+func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
+	if dd.parent == nil || !dd.system.syncEach || r.ctx.Err() != nil {
+		return
+	}
+	t := dd.target
+	if err := t.sync(dir); err != nil {
+		t.dropUnwritten(r, dd.src.Path(), err)
+		return
+	}
+	r.messages <- message{synced: dd}
 }
 
 // sendDirResult sends to the collector at which destinations a directory was created or its
@@ -207,7 +218,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
-	if r.opts.merging != nil { // the tasks have changed it
+	if dd.target.planned { // the tasks have changed it
 		before.Mtime = meta.info.Mtime
 	}
 	switch {

@@ -18,6 +18,10 @@ var Umask = sync.OnceValue(func() uint32 {
 // OddMode is a mode that new files never have and that chmod can set.
 const OddMode = 0o640
 
+// WritesMoveTimes says that a write through a descriptor sets the modification time, also after
+// the times were set through it.
+const WritesMoveTimes = true
+
 // Identity returns the user and group that new files get.
 func Identity() (uid, gid uint32) { return uint32(unix.Geteuid()), uint32(unix.Getegid()) }
 

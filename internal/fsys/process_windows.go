@@ -6,6 +6,11 @@ var Umask = func() uint32 { return 0 }
 // OddMode is a mode that new files never have and that Chmod can set: read-only.
 const OddMode = 0o444
 
+// WritesMoveTimes says that a write through a descriptor sets the modification time, also after
+// the times were set through it. Windows keeps times that a program has set until the handle is
+// closed (FILE_BASIC_INFORMATION).
+const WritesMoveTimes = false
+
 // Identity returns 0 and 0: owners are no numbers on Windows.
 func Identity() (uid, gid uint32) { return 0, 0 }
 

@@ -58,3 +58,29 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.off += int64(len(p))
 	return len(p), nil
 }
+
+// Spill is a temporary file that is written from its beginning. Close removes it.
+type Spill struct {
+	*Pending
+	off int64
+}
+
+// Write implements io.Writer.
+func (s *Spill) Write(p []byte) (int, error) {
+	if err := s.WriteAt(p, s.off); err != nil {
+		return 0, err
+	}
+	s.off += int64(len(p))
+	return len(p), nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *Spill) ReadAt(p []byte, off int64) (int, error) {
+	return ReaderAt{&s.File}.ReadAt(p, off)
+}
+
+// Close implements io.Closer.
+func (s *Spill) Close() error {
+	s.Abort()
+	return nil
+}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // Record is the information of a tree's histories about one path.
@@ -40,13 +40,13 @@ func (r *Record) Find(a hash.Algorithm) []byte {
 // paths of directories end in a slash, so that a directory comes immediately before the
 // entries below it.
 //
-// It uses manifest.Builder as the sorter, with keys instead of paths. A key is the path, a
-// separator that no XML document can contain, and fields of fixed length. The fields sort the
-// deepest history first, and in it the oldest generation:
+// They are the keys of a sorter: the path, a separator that no XML document can contain, and
+// fields of fixed length. The fields sort the deepest history first, and in it the oldest
+// generation:
 //
 //	depth (6 digits, counted down) generation (6) position (2) action (1) algorithm (1) hash
 type records struct {
-	sorter *manifest.Builder
+	sorter *extsort.Sorter
 }
 
 const (
@@ -55,8 +55,8 @@ const (
 	sortedPart = 6 + 6 + 2 + 1 + 1
 )
 
-func newRecords(newSpill func() (manifest.Spill, error)) *records {
-	return &records{manifest.NewBuilder(nil, newSpill, 8<<20)}
+func newRecords(newSpill func() (extsort.Spill, error)) *records {
+	return &records{extsort.New(newSpill, 8<<20)}
 }
 
 func (r *records) close() error { return r.sorter.Close() }
@@ -69,7 +69,7 @@ func (r *records) add(path string, l Listed, depth, generation int) error {
 	}
 	prefix += separator + fmt.Sprintf("%06d%06d", maxDepth-depth, generation)
 	if l.IsDir {
-		return r.sorter.Put(manifest.Entry{Path: prefix})
+		return r.sorter.Add([]byte(prefix), nil)
 	}
 	for i, d := range l.Digests {
 		failed := "-"
@@ -78,7 +78,7 @@ func (r *records) add(path string, l Listed, depth, generation int) error {
 		}
 		algorithm := strconv.Itoa(slices.Index(algorithms, d.Algorithm))
 		key := prefix + fmt.Sprintf("%02d", min(i, 99)) + failed + algorithm + hex.EncodeToString(d.Sum)
-		if err := r.sorter.Put(manifest.Entry{Path: key}); err != nil {
+		if err := r.sorter.Add([]byte(key), nil); err != nil {
 			return err
 		}
 	}
@@ -103,9 +103,10 @@ func (r *records) each(yield func(*Record) error) error {
 		}
 		return yield(&current)
 	}
-	err := r.sorter.Each(func(e manifest.Entry) error {
-		cut := strings.LastIndex(e.Path, separator)
-		name, fields := e.Path[:cut], e.Path[cut+len(separator):]
+	err := r.sorter.EachLast(func(key, _ []byte) error {
+		text := string(key)
+		cut := strings.LastIndex(text, separator)
+		name, fields := text[:cut], text[cut+len(separator):]
 		below, err := strconv.Atoi(fields[:6])
 		if err != nil {
 			return err
