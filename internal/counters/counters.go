@@ -7,23 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// Phase is what a run is busy with.
+// Phase is the present activity of a run.
 type Phase int32
 
 // The phases.
 const (
 	PhaseStarting Phase = iota
-	PhaseScanning       // counting what there is to do, while the work has begun
+	PhaseScanning       // counting the work, which has already begun
 	PhaseCopying
 	PhaseFlushing  // waiting for the device
-	PhaseVerifying // reading back what was copied, or checking manifests
+	PhaseVerifying // reading destinations again, or checking manifests
 	PhaseHashing
 	PhaseComparing
 	PhaseDone
 	PhaseStopped // before the end
 )
 
-// End is the phase of a run that is over.
+// End returns the phase of a run that has ended.
 func End(stopped bool) Phase {
 	if stopped {
 		return PhaseStopped
@@ -35,10 +35,10 @@ func (p Phase) String() string {
 	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "comparing", "done", "stopped"}[p]
 }
 
-// Work holds how much of a piece of work is done, and how much there is.
+// Work has the amount of work that is done, and the total.
 type Work struct {
-	Bytes      atomic.Int64 // bytes of files dealt with, whatever became of them
-	Files      atomic.Int64 // regular files dealt with
+	Bytes      atomic.Int64 // bytes of the files that are done, failed ones included
+	Files      atomic.Int64 // regular files that are done, failed ones included
 	TotalBytes atomic.Int64
 	TotalFiles atomic.Int64
 }
@@ -57,8 +57,8 @@ type Set struct {
 
 	workers      workers
 	destinations atomic.Pointer[[]*Destination]
-	// CountTotals makes a run count the totals ahead of the work, and name the files under
-	// way. Set it before the run begins when these are shown.
+	// CountTotals makes a run count the totals ahead of the work, and name the files in
+	// flight. Set it before the run begins if these are shown.
 	CountTotals bool
 }
 
@@ -81,7 +81,7 @@ func (c *Set) Destinations() []*Destination {
 // SetDestinations is called once, when there is more than one.
 func (c *Set) SetDestinations(list []*Destination) { c.destinations.Store(&list) }
 
-// Grow adds n, which is not negative, to a counter of bytes. The counter stops at its
+// Grow adds n, which must not be negative, to a counter of bytes. The counter stops at its
 // largest value, because sparse files can have a size of 8 EiB each.
 func Grow(c *atomic.Int64, n int64) {
 	if c.Add(n) < 0 {
@@ -89,7 +89,7 @@ func Grow(c *atomic.Int64, n int64) {
 	}
 }
 
-// Times returns n times size bytes, or the most that there can be.
+// Times returns n times size bytes, at most the largest int64.
 func Times(n, size int64) int64 {
 	if size > 0 && n > math.MaxInt64/size {
 		return math.MaxInt64
@@ -97,7 +97,7 @@ func Times(n, size int64) int64 {
 	return n * size
 }
 
-// Plus returns a and b bytes together, or the most that there can be.
+// Plus returns the sum of a and b bytes, at most the largest int64.
 func Plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

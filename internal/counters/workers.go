@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// workers are the workers of a run, which name the files that they have under way.
+// workers are the workers of a run, with the names of their files in flight.
 type workers struct {
 	mu struct {
 		sync.Mutex
@@ -14,13 +14,13 @@ type workers struct {
 	}
 }
 
-// Worker names the file that one goroutine has under way. Its methods may be called on nil
-// and do nothing then.
+// Worker has the name of the file that one goroutine is working on. Its methods may be called
+// on nil, and do nothing then.
 type Worker struct {
 	path atomic.Pointer[string]
 }
 
-// NewWorker returns a Worker for the calling goroutine, or nil if nothing shows it.
+// NewWorker returns a Worker for the calling goroutine, or nil if the names are not shown.
 func (c *Set) NewWorker() *Worker {
 	if !c.CountTotals {
 		return nil
@@ -32,7 +32,7 @@ func (c *Set) NewWorker() *Worker {
 	return w
 }
 
-// Begin records that the file at path is under way.
+// Begin records that the worker begins with the file at path.
 func (w *Worker) Begin(path string) {
 	if w != nil {
 		shown := path // a variable of its own, so that nothing is allocated if w is nil
@@ -40,16 +40,16 @@ func (w *Worker) Begin(path string) {
 	}
 }
 
-// End records that no file is under way.
+// End records that the worker has ended its file.
 func (w *Worker) End() {
 	if w != nil {
 		w.path.Store(nil)
 	}
 }
 
-// Current returns the path of a file under way, nil if there is none. It is last, the
-// result of an earlier call, for as long as that file is under way: the file that is shown
-// does not change before it is done.
+// Current returns the path of a file in flight, nil if there is none. last is the result of
+// the previous call: Current returns it until that file is done, so that the display does not
+// change too often.
 func (c *Set) Current(last *string) *string {
 	c.workers.mu.Lock()
 	defer c.workers.mu.Unlock()

@@ -14,11 +14,11 @@ type Stage string
 
 // The stages, in the order of a file's life.
 const (
-	StageScan     Stage = "scan" // listing a source directory, describing an entry
+	StageScan     Stage = "scan" // listing a source directory, reading the status of an entry
 	StageOpen     Stage = "open" // opening the source
 	StageRead     Stage = "read"
-	StageCheck    Stage = "check"  // the source changed, vanished, names fall together, or a destination was moved
-	StageCreate   Stage = "create" // making a directory, link, special file or temporary
+	StageCheck    Stage = "check"  // the source changed or vanished, names fold together, or a destination was moved
+	StageCreate   Stage = "create" // creating a directory, link, special file or temporary
 	StageWrite    Stage = "write"
 	StageMetadata Stage = "metadata"
 	StageSync     Stage = "sync"
@@ -28,7 +28,7 @@ const (
 	StageJournal  Stage = "journal"
 )
 
-// Causes of a FileError that several packages find.
+// Causes of a FileError that several packages report.
 var (
 	ErrVanished  = errors.New("it vanished after it was listed")
 	ErrExchanged = errors.New("it was exchanged meanwhile")
@@ -38,7 +38,7 @@ var (
 // creates it, once.
 type FileError struct {
 	Path   string // relative to the source's root, raw bytes; "" for the root itself
-	Target string // the destination concerned as the user named it; "" when it is the source
+	Target string // the destination as the user named it; "" if the error concerns the source
 	Stage  Stage
 	Err    error
 }
@@ -58,16 +58,16 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// At adds to an error of reading a file where that was, in bytes from its beginning.
+// At adds the offset to an error of reading a file, in bytes from the beginning of the file.
 func At(err error, off int64) error { return fmt.Errorf("%w at offset %d", err, off) }
 
-// RefusedError says that nothing was written because what was asked for makes
-// no sense or is dangerous.
+// RefusedError means that a command has written nothing, because the request makes no sense or
+// is dangerous.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// Refuse makes a *RefusedError.
+// Refuse returns a *RefusedError.
 func Refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }

@@ -36,7 +36,7 @@ var namedClasses = map[string][]charRange{
 
 var errUnclosedClass = errors.New("a \"[\" has no closing \"]\" (for the character itself write \"\\[\")")
 
-// parseClass parses a bracket expression behind its "[" and returns its size
+// parseClass parses a bracket expression after its "[" and returns its size
 // in bytes, the "]" included. The grammar is that of git's wildmatch.c: a "]"
 // that comes first is a member, and so is a "-" that has no two ends.
 func parseClass(s string) (c class, size int, err error) {
@@ -46,8 +46,8 @@ func parseClass(s string) (c class, size int, err error) {
 		i = 1
 	}
 	start := i
-	low := rune(-1) // what a "-" would start from, if anything
-	bracket := -1   // the next "]", looked for where it matters
+	low := rune(-1) // the low end of a range if "-" follows; -1 if there is none
+	bracket := -1   // the index of the next "]", once it was searched
 	for {
 		if i >= len(s) {
 			return class{}, 0, errUnclosedClass
@@ -56,7 +56,7 @@ func parseClass(s string) (c class, size int, err error) {
 		case s[i] == ']' && i > start:
 			return c, i + 1, nil
 		case strings.HasPrefix(s[i:], "[:"):
-			if bracket < i { // else many "[:" would look for the same one
+			if bracket < i { // so that many "[:" do not search for the same "]"
 				next := strings.IndexByte(s[i:], ']')
 				if next < 0 {
 					return class{}, 0, errUnclosedClass
@@ -99,8 +99,8 @@ func parseClass(s string) (c class, size int, err error) {
 	}
 }
 
-// parseClassName parses "[:name:]" and returns its size, 0 if s only begins
-// like one and the "[" is an ordinary member. s starts with "[:" and ends with the
+// parseClassName parses "[:name:]" and returns its size. The size is 0 if s only begins like a
+// class name, so that the "[" is an ordinary member. s starts with "[:" and ends with the
 // first "]".
 func parseClassName(s string) (name string, size int, err error) {
 	name, ok := strings.CutSuffix(s[len("[:"):len(s)-1], ":")

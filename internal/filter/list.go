@@ -1,8 +1,8 @@
 // Package filter decides which entries of a source tree are copied.
 //
 // A [List] holds the rules of --include, --exclude and --exclude-from in the
-// order given, an [Only] the paths of --files-from. Neither touches a file
-// system: a walker asks both about each entry that it meets, from the root
+// order given, an [Only] the paths of --files-from. Neither accesses a file
+// system: a walk asks both about each entry that it meets, from the root
 // down.
 //
 // # Patterns
@@ -15,16 +15,16 @@
 //   - A trailing slash restricts the pattern to directories.
 //   - "*" matches any run of characters, "?" one, "[a-z]" one of a class,
 //     "[!a-z]" and "[^a-z]" one outside of it; none of them matches a slash.
-//     Classes know "[:alpha:]" and its eleven siblings, in ASCII.
+//     Classes can contain "[:alpha:]" and the other eleven POSIX classes, in ASCII.
 //   - A component "**" matches any number of directories, none included; at
 //     the end of a pattern it matches everything inside, not the directory
 //     itself.
-//   - A backslash takes the next character literally. Braces, and a leading
-//     "!" or "#" outside of a rule file, have no meaning of their own.
+//   - A backslash makes the next character literal. Braces, and a leading
+//     "!" or "#" outside of a rule file, are ordinary characters.
 //
-// Names are bytes. Where they are valid UTF-8, a character is a rune; each
-// byte that is not is a character of its own, equal only to itself. (Git
-// counts bytes throughout, so there "?" does not match "é".)
+// Names are bytes. In valid UTF-8, a character is a rune. Each other byte is one
+// character, equal only to itself. (For git, each byte is a character, so "?" does not
+// match "é" there.)
 //
 // For a pattern that git silently ignores ("[a", "a//b", "./a"), the constructors return
 // an error. In a copy, the user would notice a rule without effect too late.
@@ -38,7 +38,7 @@ import (
 	"sync/atomic"
 )
 
-// Verdict is what a [List] says about one entry.
+// Verdict is the result of a [List] for one entry.
 type Verdict uint8
 
 const (
@@ -47,9 +47,9 @@ const (
 	// Excluded: the entry is not copied. Nothing below an excluded directory
 	// is visited; as in gitignore, no rule can bring it back.
 	Excluded
-	// Traverse: a directory that no rule names while the default is
-	// exclusion. The walk visits it, but creates it only when something inside it is
-	// copied. Files never get this verdict.
+	// Traverse: a directory that no rule matches, if the default is exclusion. The walk visits
+	// it, but a copy creates it only when it copies something inside. Files never get this
+	// verdict.
 	Traverse
 )
 
@@ -67,8 +67,8 @@ func (v Verdict) String() string {
 }
 
 // List is an ordered list of include and exclude rules; the last rule that
-// matches an entry wins. If the first rule is an include, whatever no rule
-// matches is excluded, otherwise it is included.
+// matches an entry decides. If the first rule is an include, entries that no rule
+// matches are excluded, otherwise they are included.
 //
 // The zero List and a nil *List include everything. Once built, a List may be
 // used from several goroutines.
@@ -77,13 +77,13 @@ type List struct {
 	paths bool // some rule matches more than the base name
 }
 
-// Include appends a rule that includes what pattern matches. A malformed
+// Include appends a rule that includes the entries that pattern matches. A malformed
 // pattern is an error that quotes it; the list is then unchanged.
 func (l *List) Include(pattern string) error {
 	return l.add(pattern, true)
 }
 
-// Exclude appends a rule that excludes what pattern matches. A malformed
+// Exclude appends a rule that excludes the entries that pattern matches. A malformed
 // pattern is an error that quotes it; the list is then unchanged.
 func (l *List) Exclude(pattern string) error {
 	return l.add(pattern, false)
@@ -100,8 +100,8 @@ func (l *List) add(pattern string, include bool) error {
 	return nil
 }
 
-// Fingerprint is a number that two lists share if they have the same rules, and
-// hardly otherwise. That of nil is 0.
+// Fingerprint returns a number that is equal for lists with the same rules, and almost
+// certainly different for others. That of nil is 0.
 func (l *List) Fingerprint() uint64 {
 	if l == nil {
 		return 0
@@ -171,10 +171,10 @@ func parseLine(line string) (pattern string, include bool) {
 	return pattern, include
 }
 
-// trimTrailingSpaces strips the spaces at the end of s from the first one on
-// that no backslash escapes.
+// trimTrailingSpaces removes the spaces at the end of s, beginning with the first one that no
+// backslash escapes.
 func trimTrailingSpaces(s string) string {
-	end := 0 // past the last byte to keep
+	end := 0 // after the last byte to keep
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case ' ':
@@ -188,7 +188,7 @@ func trimTrailingSpaces(s string) string {
 }
 
 // Root returns the verdict on the source root itself, the parent of its
-// entries: [Included], or [Traverse] where the default is exclusion.
+// entries: [Included], or [Traverse] if the default is exclusion.
 func (l *List) Root() Verdict {
 	if l == nil || len(l.rules) == 0 || !l.rules[0].include {
 		return Included
@@ -196,13 +196,13 @@ func (l *List) Root() Verdict {
 	return Traverse
 }
 
-// LooksAtPaths reports whether Match needs more of a path than its base name, which
-// costs the square of the depth in a deep tree.
+// LooksAtPaths reports whether Match needs more of a path than its base name. Building the
+// paths costs the square of the depth in a deep tree.
 func (l *List) LooksAtPaths() bool { return l != nil && l.paths }
 
 // Match returns the verdict on the entry at path, which is relative to the
 // source root, not empty, with "/" between components and none at either end.
-// The parent is the verdict on the directory that holds the entry:
+// The parent is the verdict on the directory that contains the entry:
 // [List.Root] for the entries of the root, and what Match returned for every
 // other.
 //
@@ -245,9 +245,9 @@ func (l *List) note(i int, path, base string, isDir bool) {
 	}
 }
 
-// Unmet returns the rules that have matched nothing that Match was asked about, in their
-// order: "include" or "exclude", and the pattern. Nothing below an excluded directory is
-// asked about.
+// Unmet returns the rules that have matched no entry in any call of Match, in their order:
+// "include" or "exclude", and the pattern. Match is not called for entries below an excluded
+// directory.
 func (l *List) Unmet() (unmet [][2]string) {
 	if l == nil {
 		return nil

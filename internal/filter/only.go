@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// Only is the set of paths of --files-from. A nil *Only wants everything; one
-// read from an empty list wants nothing.
+// Only is the set of paths of --files-from. A nil *Only selects everything; one
+// read from an empty list selects nothing.
 //
 // Once read, it may be used from several goroutines.
 type Only struct {
@@ -20,8 +20,8 @@ type Only struct {
 	fingerprint uint64
 }
 
-// Fingerprint is a number that two lists share if they have the same paths in the
-// same order, and hardly otherwise. That of nil is 0.
+// Fingerprint returns a number that is equal for lists with the same paths in the same order,
+// and almost certainly different for others. That of nil is 0.
 func (o *Only) Fingerprint() uint64 {
 	if o == nil {
 		return 0
@@ -29,15 +29,15 @@ func (o *Only) Fingerprint() uint64 {
 	return o.fingerprint
 }
 
-// Node is one directory or file that an [Only] wants, or a directory on the
-// way to one. The methods of a nil *Node say that nothing is wanted.
+// Node is a directory or file that an [Only] selects, or a directory on the way to one. The
+// methods of a nil *Node report that nothing is selected.
 type Node struct {
 	all      bool
 	met      atomic.Bool // Child has returned it
 	children map[string]*Node
 }
 
-// everything is the node of a source of which all is wanted.
+// everything is the node of a source that is selected completely.
 var everything = &Node{all: true}
 
 // ReadOnly reads a list of paths relative to the source, one per line or, if
@@ -47,9 +47,8 @@ var everything = &Node{all: true}
 // dropped; a listed directory includes its complete subtree, and "." is the
 // complete source.
 //
-// Absolute paths, paths with a ".." component and those with names that nothing can
-// have are refused with an error that names the line (or entry) number and quotes the
-// path.
+// Absolute paths, paths with a ".." component, and paths with names that no file can
+// have are errors. The error has the number of the line or entry, and quotes the path.
 func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
 	sep, unit := byte('\n'), "line"
 	if nulSeparated {
@@ -78,8 +77,8 @@ func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
 	return only, nil
 }
 
-// maxName bounds a name in a path, in bytes: far more than any file system takes (255
-// characters), and less than what a listing of names can hold.
+// maxName limits a name in a path, in bytes. It is far more than any file system accepts (255
+// characters), and less than a listing of names can hold.
 const maxName = 4 << 10
 
 func checkListed(path string) error {
@@ -100,7 +99,7 @@ func checkListed(path string) error {
 	return nil
 }
 
-// add wants the subtree at path, which [checkListed] has passed.
+// add selects the subtree at path, which [checkListed] has accepted.
 func (o *Only) add(path string) {
 	var names []string
 	for name := range strings.SplitSeq(path, "/") {
@@ -145,13 +144,13 @@ func (o *Only) Root() *Node {
 	return o.root
 }
 
-// All reports whether the whole subtree is wanted: the entry was listed, or a
-// directory above it.
+// All reports whether the complete subtree is selected: the entry or a directory above it was
+// listed.
 func (n *Node) All() bool {
 	return n != nil && n.all
 }
 
-// Names returns the names of the wanted children in byte order. It is empty
+// Names returns the names of the selected children in byte order. It is empty
 // if [Node.All] is true: then the caller lists the directory itself.
 func (n *Node) Names() []string {
 	if n == nil {
@@ -160,8 +159,8 @@ func (n *Node) Names() []string {
 	return slices.Sorted(maps.Keys(n.children))
 }
 
-// Child returns the node of a child, nil if it is not wanted. Where
-// [Node.All] holds, every child is wanted.
+// Child returns the node of a child, nil if it is not selected. If [Node.All] is true, every
+// child is selected.
 func (n *Node) Child(name string) *Node {
 	switch {
 	case n == nil:
@@ -176,8 +175,8 @@ func (n *Node) Child(name string) *Node {
 	return child
 }
 
-// Unmet returns the paths of the list, in byte order of their names, of which [Node.Child]
-// was never asked. A path that leads to one counts with it.
+// Unmet returns the listed paths for which [Node.Child] was never called, in byte order of
+// their names. It leaves out a path if Child was called for a listed path below it.
 func (o *Only) Unmet() (paths []string) {
 	if o != nil {
 		o.root.unmet("", &paths)

@@ -9,7 +9,7 @@ import (
 
 // A rule is one compiled pattern.
 type rule struct {
-	include bool // or else exclude
+	include bool // false to exclude
 	dirOnly bool // the pattern ended in a slash
 	anyBase bool // one segment, matched against the base name at any depth
 	segs    []segment
@@ -48,7 +48,7 @@ func parsePattern(pattern string) (rule, error) {
 			return rule{}, err
 		}
 		if seg.kind == anyDepth && len(r.segs) > 0 && r.segs[len(r.segs)-1].kind == anyDepth {
-			continue // "**/**" says no more than "**"
+			continue // "**/**" means the same as "**"
 		}
 		r.segs = append(r.segs, seg)
 	}
@@ -59,7 +59,7 @@ func parsePattern(pattern string) (rule, error) {
 			r.segs[0].kind = anyName // a lone "**"
 		}
 	case len(r.segs) == 2 && r.segs[0].kind == anyDepth:
-		r.anyBase = true // "**/name" says no more than "name"
+		r.anyBase = true // "**/name" means the same as "name"
 		r.segs = r.segs[1:]
 	}
 	return r, nil
@@ -77,12 +77,12 @@ func (r *rule) match(path, base string, isDir bool) bool {
 	return r.matchPath(path)
 }
 
-// matchPath matches the segments against the components of path. When they
-// part, the last "**" takes one component more; going back to an earlier one
-// could not help, since that only leaves less for the rest.
+// matchPath matches the segments against the components of path. After a mismatch, the last
+// "**" matches one more component. Going back to an earlier "**" could not help, because that
+// only leaves fewer components for the rest.
 func (r *rule) matchPath(path string) bool {
 	seg, at := 0, 0            // next segment, start of the next component
-	retrySeg, retryAt := -1, 0 // where to go on behind the last "**"
+	retrySeg, retryAt := -1, 0 // where to continue after the last "**"
 	for at <= len(path) {
 		if seg < len(r.segs) && r.segs[seg].kind == anyDepth {
 			seg++
@@ -106,7 +106,7 @@ func (r *rule) matchPath(path string) bool {
 	return seg == len(r.segs)
 }
 
-// componentEnd returns the index behind the component that starts at i.
+// componentEnd returns the index after the component that starts at i.
 func componentEnd(path string, i int) int {
 	if n := strings.IndexByte(path[i:], '/'); n >= 0 {
 		return i + n

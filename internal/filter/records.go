@@ -13,8 +13,8 @@ import (
 // mistake ends at once.
 const maxRecord = 1 << 20
 
-// A recordScanner reads records that each end in a separator byte, which the
-// last may lack. Unlike [bufio.ScanLines] it leaves a CR alone.
+// A recordScanner reads records. Each ends in a separator byte, which is optional after the
+// last. Unlike [bufio.ScanLines], it does not remove a CR.
 type recordScanner struct {
 	*bufio.Scanner
 }

@@ -16,7 +16,7 @@ type segment struct {
 type segmentKind uint8
 
 const (
-	tokenMatch segmentKind = iota // anything the kinds below do not cover
+	tokenMatch segmentKind = iota // all other patterns
 	exactName                     // no wildcard
 	namePrefix                    // text*
 	nameSuffix                    // *text
@@ -39,8 +39,8 @@ const (
 	oneOfClass         // [...]
 )
 
-// invalidByte is where the bytes that are not UTF-8 live among the
-// characters: beyond the last rune, so that none equals a rune.
+// invalidByte is the first character for bytes that are not UTF-8. It is beyond the last rune,
+// so none of them equals a rune.
 const invalidByte = utf8.MaxRune + 1
 
 // firstChar returns the first character of s, which is not empty, and its
@@ -53,8 +53,8 @@ func firstChar(s string) (rune, int) {
 	return c, n
 }
 
-// parseSegment parses the first segment of s and returns what follows its
-// slash; more reports whether there was one. An escaped slash is a slash.
+// parseSegment parses the first segment of s and returns the rest after its slash. more
+// reports whether there was a slash. An escaped slash is also a slash.
 func parseSegment(s string) (seg segment, rest string, more bool, err error) {
 	var b segmentBuilder
 	i := 0
@@ -106,8 +106,8 @@ scan:
 	return seg, rest, more, nil
 }
 
-// A segmentBuilder gathers tokens. Literal bytes wait until they are
-// complete, since an escape may stand inside a rune.
+// A segmentBuilder collects tokens. It keeps literal bytes until a rune is complete, because
+// an escape may be inside a rune.
 type segmentBuilder struct {
 	tokens  []token
 	literal []byte
@@ -134,9 +134,9 @@ func (b *segmentBuilder) flushLiteral() {
 	b.literal = b.literal[:0]
 }
 
-// segment picks the cheapest kind that says the same as the tokens. Prefix
-// and suffix are compared as bytes, which respects the borders of characters
-// only where the text is valid UTF-8.
+// segment returns the cheapest kind of segment that matches like the tokens. Prefix and suffix
+// are compared as bytes, which respects the borders of characters only if the text is valid
+// UTF-8.
 func (b *segmentBuilder) segment() segment {
 	if len(b.tokens) == 0 {
 		return segment{kind: exactName, text: string(b.literal)}
@@ -157,7 +157,7 @@ func (b *segmentBuilder) segment() segment {
 	return segment{kind: tokenMatch, tokens: b.tokens}
 }
 
-// runesOf returns the text of tokens that are runes and nothing else.
+// runesOf returns the text of tokens if all of them are runes.
 func runesOf(tokens []token) (text string, ok bool) {
 	var sb strings.Builder
 	for _, t := range tokens {
@@ -185,8 +185,8 @@ func (s *segment) match(name string) bool {
 	return matchTokens(s.tokens, name)
 }
 
-// matchTokens is the classical matcher with one point of return: when pattern
-// and name part, the last "*" takes one character more.
+// matchTokens matches a name with one point to go back to: after a mismatch, the last "*"
+// matches one more character.
 func matchTokens(tokens []token, name string) bool {
 	tok, at := 0, 0
 	retryTok, retryAt := -1, 0

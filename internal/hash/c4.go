@@ -30,8 +30,8 @@ func appendC4(dst, digest []byte) []byte {
 	return dst
 }
 
-// decodeC4 appends the SHA-512 digest of a C4 ID; not ok for anything else, a number
-// of more than 512 bits included.
+// decodeC4 appends the SHA-512 digest of a C4 ID. ok is false for any other text, including
+// numbers of more than 512 bits.
 func decodeC4(dst, text []byte) (_ []byte, ok bool) {
 	digits, found := bytes.CutPrefix(text, []byte(c4Prefix))
 	if !found || len(digits) != c4Digits {

@@ -10,12 +10,12 @@ type Expected struct {
 	Algorithm Algorithm
 	Digest    []byte
 
-	// AnyOrder says that the bytes of Digest may be in the opposite order. Media hash
-	// lists have XXH64 in both.
+	// AnyOrder means that the bytes of Digest may be in the opposite order. Media hash lists
+	// have XXH64 in both orders.
 	AnyOrder bool
 }
 
-// Matches reports whether a file that has this digest is the one that was listed.
+// Matches reports whether digest, that of a file, is the expected one.
 func (e Expected) Matches(digest []byte) bool {
 	if bytes.Equal(e.Digest, digest) {
 		return true

@@ -40,8 +40,8 @@ func (a Algorithm) Size() int { return a.must().size }
 // New returns a running digest. It panics if the algorithm is not known.
 func (a Algorithm) New() hash.Hash { return a.must().new() }
 
-// FileName returns the name of a tree's manifest; empty for an algorithm that is
-// only read, or not known.
+// FileName returns the name of a tree's manifest. It is empty for an algorithm that is unknown
+// or only read.
 func (a Algorithm) FileName() string { return a.entry().file }
 
 // Extension returns, without a dot, the end of the names of manifests that are not a
@@ -54,21 +54,22 @@ func (a Algorithm) Extension() string {
 	return string(a)
 }
 
-// Tags returns the names of the algorithm in tagged lines, to be matched exactly, that
-// of its own tool first; nil if it is not known. The slice must not be changed.
+// Tags returns the names of the algorithm in tagged lines, which match exactly. The name of
+// its own tool is first. The result is nil for an unknown algorithm. The slice must not be
+// changed.
 func (a Algorithm) Tags() []string { return a.entry().tags }
 
-// OfTag returns the algorithm that a tag names, and "" for a tag of none that is known.
+// OfTag returns the algorithm of a tag, and "" if no known algorithm has it.
 func OfTag[T string | []byte](tag T) Algorithm { return byTag[string(tag)] }
 
-// OfLength returns the algorithm of coreutils whose digests have so many bytes, "sha256"
-// for 32, and "" if there is none. It is a guess, for untagged lines in a file whose name
-// names no algorithm.
+// OfLength returns the algorithm of coreutils whose digests have size bytes, "sha256" for 32,
+// and "" if there is none. It is a guess for untagged lines in a file whose name contains no
+// algorithm.
 func OfLength(size int) Algorithm {
 	return first(func(e *entry) bool { return e.byLength && e.size == size })
 }
 
-// OfShortName returns the algorithm that has the second name, and "" if none has.
+// OfShortName returns the algorithm with this short name, and "" if there is none.
 func OfShortName(name string) Algorithm {
 	return first(func(e *entry) bool { return e.short != "" && e.short == name })
 }
@@ -87,16 +88,16 @@ func first(is func(*entry) bool) Algorithm {
 // because its tool takes untagged ones for those of another.
 func (a Algorithm) NeedsTag() bool { return a.entry().tagged }
 
-// Ambiguous reports whether the algorithm's name, as a word in the name of a file,
-// may well mean something else.
+// Ambiguous reports whether the algorithm's name, as a word in a file name, may have another
+// meaning.
 func (a Algorithm) Ambiguous() bool { return a.entry().ambiguous }
 
-// IsHex reports whether digests are written in hexadecimal, as those of an unknown
-// algorithm are.
+// IsHex reports whether digests are written in hexadecimal. That also holds for unknown
+// algorithms.
 func (a Algorithm) IsHex() bool { return a.entry().text == nil }
 
-// AppendText appends a digest as it is written: in lower-case hexadecimal, or what
-// the algorithm has instead.
+// AppendText appends the text form of a digest: lower-case hexadecimal, or the algorithm's own
+// form.
 func (a Algorithm) AppendText(dst, digest []byte) []byte {
 	if text := a.entry().text; text != nil {
 		return text.append(dst, digest)
@@ -107,9 +108,9 @@ func (a Algorithm) AppendText(dst, digest []byte) []byte {
 // Text is AppendText for messages.
 func (a Algorithm) Text(digest []byte) string { return string(a.AppendText(nil, digest)) }
 
-// AppendDigest appends the digest that text is: AppendText undone, and hexadecimal
-// digits of either case. Not ok for anything that is no digest; one in hexadecimal
-// may have any length.
+// AppendDigest appends the digest of a text form. It is the opposite of AppendText, and
+// accepts hexadecimal digits of either case. ok is false if text is not a digest. A digest in
+// hexadecimal may have any length.
 func (a Algorithm) AppendDigest(dst, text []byte) (_ []byte, ok bool) {
 	if other := a.entry().text; other != nil {
 		return other.decode(dst, text)
@@ -118,8 +119,7 @@ func (a Algorithm) AppendDigest(dst, text []byte) (_ []byte, ok bool) {
 	return dst, err == nil
 }
 
-// xxh128 makes xxh3's hasher answer with the 128-bit digest, big-endian as
-// xxhsum prints it.
+// xxh128 is xxh3's hasher with the digest of 128 bits, big-endian as xxhsum prints it.
 type xxh128 struct{ *xxh3.Hasher }
 
 func (h *xxh128) Size() int { return 16 }

@@ -50,23 +50,23 @@ type entry struct {
 	// short is a second name in names of files: b3sum, film.b3.
 	short string
 
-	// byLength says that an untagged digest of this length is taken for one of
-	// this algorithm where no name gives another: those of coreutils.
+	// byLength means that an untagged digest of this length is read as one of this algorithm,
+	// unless a name shows another one. Only the algorithms of coreutils have it.
 	byLength bool
 
-	// tagged says that manifests have tagged lines only, because the algorithm's
-	// own tool takes an untagged digest of this length for another algorithm's.
+	// tagged means that manifests have only tagged lines, because the algorithm's own tool
+	// reads an untagged digest of this length as one of another algorithm.
 	tagged bool
 
-	// ambiguous says that the name alone, as a word in the name of a file, is no
-	// sign of the algorithm: C4 is also the fourth camera.
+	// ambiguous means that the name alone, as a word in a file name, does not show the
+	// algorithm: C4 is also the fourth camera.
 	ambiguous bool
 
-	// text writes digests in another way than in hexadecimal; nil for that.
+	// text has the form of digests that are not in hexadecimal; nil for hexadecimal.
 	text *textForm
 }
 
-// textForm is how the digests of an algorithm are written.
+// textForm converts the digests of an algorithm to text and back.
 type textForm struct {
 	append func(dst, digest []byte) []byte
 	decode func(dst, text []byte) (_ []byte, ok bool)
@@ -109,7 +109,7 @@ var byTag = func() map[string]Algorithm {
 	return m
 }()
 
-// entry returns what the table has of a known algorithm, and unknown of any other.
+// entry returns the entry of a known algorithm, and unknown for any other.
 func (a Algorithm) entry() *entry {
 	if e, ok := byName[a]; ok {
 		return e
@@ -117,11 +117,11 @@ func (a Algorithm) entry() *entry {
 	return &unknown
 }
 
-// unknown is the entry of everything that is no algorithm.
+// unknown is the entry of unknown algorithms.
 var unknown entry
 
-// must is entry for callers that cannot go on without an algorithm. No default
-// replaces an unknown one: its digests would be listed under a wrong name.
+// must is entry for callers that need a known algorithm; it panics otherwise. A default
+// algorithm would list digests under a wrong name.
 func (a Algorithm) must() *entry {
 	e, ok := byName[a]
 	if !ok {

@@ -18,14 +18,14 @@ func NewSet(algorithms []Algorithm) *Set {
 	return s
 }
 
-// Reset starts all digests anew.
+// Reset resets all digests to their initial state.
 func (s *Set) Reset() {
 	for _, h := range s.hashes {
 		h.Reset()
 	}
 }
 
-// Len is the number of digests.
+// Len returns the number of digests.
 func (s *Set) Len() int { return len(s.hashes) }
 
 // Hash returns the running digest i, in the order of NewSet.
@@ -69,8 +69,8 @@ func (d Digests) Equal(e Digests) bool {
 	return true
 }
 
-// States returns the states of the digests after what was written so far, for
-// Restore in another process; nil for a digest that cannot tell its state.
+// States returns the states of the digests after all bytes written so far, for Restore in
+// another process. The state is nil for a digest that cannot save it.
 func (s *Set) States() [][]byte {
 	states := make([][]byte, len(s.hashes))
 	for i, h := range s.hashes {
@@ -79,7 +79,7 @@ func (s *Set) States() [][]byte {
 	return states
 }
 
-// State returns the state of a running digest, or nil if it cannot tell it.
+// State returns the state of a running digest, or nil if the digest cannot save it.
 func State(h hash.Hash) []byte {
 	m, ok := h.(encoding.BinaryMarshaler)
 	if !ok {
@@ -92,8 +92,8 @@ func State(h hash.Hash) []byte {
 	return state
 }
 
-// Restore brings the digests to states that States has returned. It returns
-// those that have none, or one that they do not understand: they start anew.
+// Restore sets the digests to states that States has returned. It returns the digests for
+// which there is no usable state. These are reset.
 func (s *Set) Restore(states [][]byte) (missing []hash.Hash) {
 	for i, h := range s.hashes {
 		h.Reset()

@@ -9,7 +9,7 @@ import (
 // lists have. Libraries for it count the bytes in 32 bits, and are wrong from 2 GiB on.
 type xxh32 struct {
 	lanes [4]uint32
-	rest  [16]byte // of which the first total%16 bytes wait for the others
+	rest  [16]byte // the first total%16 bytes are an incomplete block
 	total uint64   // bytes written
 }
 
@@ -59,7 +59,7 @@ func (h *xxh32) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// blocks takes blocks of 16 bytes into the lanes.
+// blocks adds blocks of 16 bytes to the lanes.
 func (h *xxh32) blocks(p []byte) {
 	a, b, c, d := h.lanes[0], h.lanes[1], h.lanes[2], h.lanes[3]
 	for ; len(p) >= 16; p = p[16:] {

@@ -20,18 +20,18 @@
 //		r ID
 //
 //	  - header, the first line and no other: the id of the log; when it was begun;
-//	    the options it is valid for, one word of printable ASCII, which means
-//	    nothing here; the source.
-//	  - file: a file stands at the destination, copied or found equal. Size and
+//	    the options it is valid for, one word of printable ASCII that this
+//	    package does not interpret; the source.
+//	  - file: a file exists at the destination; it was copied, or found equal. Size and
 //	    times are the source's; the digests are in the order of the options.
 //	  - partial: the first OFFSET bytes of a file are on the device, in the
 //	    temporary TEMP in the file's directory. STATES are those of the running
 //	    digests at OFFSET.
-//	  - written: the same of what was written and need not be on the device.
-//	  - done: the partial and written lines of this path above hold no more; the
-//	    temporary is gone or has the file's name.
-//	  - checkpoint: at TIME everything that file lines beginning before byte UPTO
-//	    of the log say was on the device.
+//	  - written: the same for bytes that were written and may not be on the device.
+//	  - done: the partial and written lines of this path above are not valid any more; the
+//	    temporary was removed or has the file's name.
+//	  - checkpoint: at TIME, all files whose lines begin before byte UPTO of the log were
+//	    on the device.
 //	  - run: another run continues here. File lines above that no checkpoint above
 //	    covers will not be covered by one below. The id is that of the checksums from here on.
 //
@@ -42,7 +42,7 @@
 // are none, else a list with commas between of base64 (RFC 4648, section 5, no
 // padding), or "-" for a state that cannot be saved. A path goes to the end of
 // its line; backslash, LF, CR and NUL in it are written \\, \n, \r and \0, every
-// other byte as it is. Hexadecimal digits are lower-case. So each record has one
+// other byte unchanged. Hexadecimal digits are lower-case. So each record has one
 // spelling only, and
 //
 //	grep ' f .* some/file$'
@@ -51,7 +51,7 @@
 //
 // # Which lines a reader trusts
 //
-// The destination may be the disk of a stranger. A reader accepts lines from the first one
+// The destination may be a disk from an untrusted person. A reader accepts lines from the first one
 // up to one that is torn, damaged, or different from everything that a Writer writes. It
 // ignores all lines from there on. A line is damaged if it has one of these:
 //

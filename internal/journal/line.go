@@ -42,11 +42,11 @@ const (
 	runLetter        = 'r'
 )
 
-// Header says what a log is about.
+// Header describes the copy that a log belongs to.
 type Header struct {
 	ID      string    // 16 hexadecimal digits, from NewID
 	Begun   fsys.Time // when the first run began
-	Options string    // a word of printable ASCII, the caller's own
+	Options string    // a word of printable ASCII that only the caller interprets
 	Source  string    // not empty
 }
 
@@ -58,12 +58,12 @@ type File struct {
 	Digests      hash.Digests // in the order of the options; none are nil
 }
 
-// Partial is a file of which the first bytes are on the device, or were written
-// but need not be there yet. Size and times are the source's.
+// Partial is a file whose first bytes are on the device, or, in a written record, may not be
+// there yet. Size and times are the source's.
 type Partial struct {
 	Path         string // relative, with slashes
 	Temp         string // the temporary's name, in the directory of Path
-	Offset       int64  // bytes that are there, from 1 up to Size
+	Offset       int64  // number of the first bytes, from 1 to Size
 	Size         int64  // bytes
 	Mtime, Ctime fsys.Time
 	States       [][]byte // marshalled digests at Offset; nil or empty: cannot be marshalled
@@ -71,7 +71,7 @@ type Partial struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is what the checksum of a line begins with: that of the id.
+// checksum returns the checksum of the id, with which the checksum of each line begins.
 func checksum(id string) uint32 { return crc32.Checksum([]byte(id), castagnoli) }
 
 // appendSum appends the digits of a checksum.
@@ -89,7 +89,7 @@ func appendTime(b []byte, t fsys.Time) []byte {
 	return b
 }
 
-// A path is escaped so that each record is one line.
+// The escapes of a path, so that each record is one line.
 var (
 	escaper   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
 	unescaper = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\0`, "\x00")
@@ -97,7 +97,8 @@ var (
 
 func appendEscaped(b []byte, path string) []byte { return append(b, escaper.Replace(path)...) }
 
-// unescape undoes appendEscaped; not ok if that does not make this text.
+// unescape is the opposite of appendEscaped. ok is false if appendEscaped cannot have made
+// this text.
 func unescape(text []byte) (path string, ok bool) {
 	path = string(text)
 	if bytes.IndexByte(text, '\\') >= 0 {
@@ -136,7 +137,7 @@ func appendStates(b []byte, states [][]byte) []byte {
 	return b
 }
 
-// validPath says whether a path, escaped or not, is one below a root.
+// validPath reports whether a path, escaped or not, leads to an entry below a root.
 func validPath[T string | []byte](path T) bool {
 	start := 0
 	for i := 0; i <= len(path); i++ {
@@ -155,8 +156,8 @@ func validPath[T string | []byte](path T) bool {
 	return true
 }
 
-// validTemp says whether name is that of a temporary. It contains no separators of other systems
-// either.
+// validTemp reports whether name is that of a temporary. It must not contain separators of
+// other systems either.
 func validTemp[T string | []byte](name T) bool {
 	if len(name) < len(fsys.Reserved)+len(tempSuffix) ||
 		string(name[:len(fsys.Reserved)]) != fsys.Reserved || string(name[len(name)-len(tempSuffix):]) != tempSuffix {
@@ -198,7 +199,7 @@ func validTime(t fsys.Time) bool { return 0 <= t.Nsec && t.Nsec < 1e9 }
 
 var errWrongSum = errors.New("wrong checksum")
 
-// cutSum takes the checksum off a line, which is without its LF.
+// cutSum splits a line without its LF into the checksum and the rest.
 func cutSum(line []byte) (sum uint32, rest []byte, err error) {
 	if len(line) < sumDigits+1 || line[sumDigits] != ' ' || !isHex(line[:sumDigits]) {
 		return 0, nil, errors.New("no checksum")
@@ -210,7 +211,7 @@ func cutSum(line []byte) (sum uint32, rest []byte, err error) {
 	return binary.BigEndian.Uint32(bytes[:]), line[sumDigits+1:], nil
 }
 
-// fields are those of a line; the slices are parts of it.
+// fields are the fields of a line. The slices are parts of the line.
 type fields struct {
 	letter       byte
 	offset       int64 // of a partial; upto of a checkpoint
@@ -223,8 +224,7 @@ type fields struct {
 	path         []byte // escaped
 }
 
-// parse takes the rest of a line apart that is not the header. It does not
-// decode states.
+// parse splits the rest of a line that is not the header. It does not decode states.
 func parse(rest []byte) (f fields, err error) {
 	s := scanner{rest: rest}
 	letter := s.word()
@@ -263,7 +263,7 @@ func parse(rest []byte) (f fields, err error) {
 	return f, s.err
 }
 
-// parseHeader takes the rest of the first line apart.
+// parseHeader splits the rest of the first line.
 func parseHeader(rest []byte) (h Header, err error) {
 	s := scanner{rest: rest}
 	if string(s.word()) != headerWord {
@@ -292,8 +292,8 @@ func parseHeader(rest []byte) (h Header, err error) {
 	return h, nil
 }
 
-// scanner takes fields off the beginning of rest. It keeps the first error; what
-// it returns from then on means nothing.
+// scanner reads fields from the beginning of rest. It keeps the first error. Results after an
+// error have no meaning.
 type scanner struct {
 	rest []byte
 	err  error
@@ -305,7 +305,7 @@ func (s *scanner) fail(why string) {
 	}
 }
 
-// word is up to the next space, which must follow.
+// word reads up to the next space, which must exist.
 func (s *scanner) word() []byte {
 	word, rest, ok := bytes.Cut(s.rest, []byte{' '})
 	if !ok {
@@ -325,7 +325,7 @@ func (s *scanner) size(what string) int64 {
 
 func (s *scanner) time() fsys.Time { return s.parseTime(s.word()) }
 
-// lastTime is one up to the end of the line.
+// lastTime reads a time that ends at the end of the line.
 func (s *scanner) lastTime() fsys.Time { return s.parseTime(s.rest) }
 
 func (s *scanner) parseTime(text []byte) fsys.Time {
@@ -340,7 +340,7 @@ func (s *scanner) parseTime(text []byte) fsys.Time {
 	return t
 }
 
-// path is up to the end of the line, and stays escaped.
+// path reads the escaped path, which ends at the end of the line.
 func (s *scanner) path() []byte {
 	if path, ok := unescape(s.rest); !ok || len(path) > MaxPath || !validPath(path) {
 		s.fail("no path")
@@ -348,14 +348,14 @@ func (s *scanner) path() []byte {
 	return s.rest
 }
 
-// parseInt takes a number in the one spelling that strconv.AppendInt gives it.
+// parseInt reads a number in the spelling of strconv.AppendInt only.
 func parseInt(text []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	var again [20]byte
 	return n, err == nil && bytes.Equal(strconv.AppendInt(again[:0], n, 10), text)
 }
 
-// digests is a word, and stays encoded.
+// digests reads a word with encoded digests.
 func (s *scanner) digests() []byte {
 	list := s.word()
 	if digests, err := decodeDigests(list); err != nil || !bytes.Equal(appendDigests(nil, digests), list) {

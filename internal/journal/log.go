@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// Limits of the partials in force. A run has one for each large file in
-	// progress. More are not from Sealift.
+	// Limits of the valid partials. A run has one for each large file in progress. A log with
+	// more is not from Sealift.
 	maxPartials     = 1 << 16
 	maxPartialBytes = 64 << 20 // of their lines
 )
 
-// ErrDamaged says that a log has no header: nothing in it can be used.
+// ErrDamaged means that a log has no valid header, so nothing in it can be used.
 var ErrDamaged = errors.New("journal is damaged")
 
-// Log is what a log says, up to its first line that cannot be trusted. Of each file
-// record it keeps 8 bytes, so that a million take 8 MB; the lines stay on disk. Its
-// methods may be called from several goroutines if ReadAt of the source may.
+// Log has the valid records of a log: those before the first line that cannot be trusted. For
+// each file record it keeps 8 bytes in memory, so a million need 8 MB; the lines stay on disk.
+// Several goroutines may call its methods if they may call ReadAt of the source.
 type Log struct {
 	Header Header
-	Size   int64 // bytes of the good part, where a Writer continues
-	Torn   bool  // bytes follow the good part
-	Why    error // what is wrong with the first line of them; nil unless Torn
+	Size   int64 // bytes of the valid part, where a Writer continues
+	Torn   bool  // invalid bytes follow the valid part
+	Why    error // why the first line of these is not valid; nil unless Torn
 
 	lines       *lookup.File
 	entries     []lookup.Entry     // file records that a checkpoint covers; paths are escaped
@@ -43,8 +43,8 @@ type Log struct {
 	checkpoints []checkpoint       // those that cover more than the ones before
 	runs        []run              // by start; the first is the header's
 	loose       []lookup.Entry     // file records that are not covered
-	partials    map[string]partial // in force, by path
-	written     map[string]partial // the same, of what need not be on the device
+	partials    map[string]partial // the valid partial records, by path
+	written     map[string]partial // the valid written records, by path
 	held        int                // bytes of their lines
 	scratch     sync.Pool          // of *buffers
 }
@@ -55,7 +55,7 @@ type checkpoint struct {
 	at   fsys.Time
 }
 
-// run says what the checksums of the lines from start on begin with.
+// run has the beginning of the checksums of all lines from start on.
 type run struct {
 	start int64
 	sum   uint32
@@ -66,10 +66,10 @@ type partial struct {
 	held int // bytes of its line
 }
 
-// Read reads a log of size bytes from its beginning up to the first line that is
-// torn, damaged, or out of place. ErrDamaged if that is the header; any other
-// error is that of r, which the Log uses for as long as it lives and never closes.
-// The good part must not change in the meantime.
+// Read reads a log of size bytes from its beginning up to the first line that is torn,
+// damaged, or out of place. The error is ErrDamaged if that is the header, otherwise the error
+// of r. The Log uses r as long as it exists, and never closes it. The valid part must not
+// change in the meantime.
 func Read(r io.ReaderAt, size int64) (*Log, error) { return read(r, size, nil) }
 
 func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
@@ -106,8 +106,8 @@ func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 	return l, nil
 }
 
-// take notes the line at l.Size, which is without its LF. The error says what is
-// wrong with it; nothing has changed then.
+// take records the line at l.Size, without its LF. If the line is not valid, take changes
+// nothing, and the error says why.
 func (l *Log) take(line []byte) error {
 	if l.Size == 0 {
 		return l.takeHeader(line)
@@ -143,8 +143,7 @@ func (l *Log) take(line []byte) error {
 	return nil
 }
 
-// setLoose puts the records that are not covered, and never will be, where they
-// belong.
+// setLoose moves the records that no checkpoint covers, or ever will, to loose.
 func (l *Log) setLoose() {
 	l.loose = append(l.loose, l.entries[l.covered:]...)
 	l.entries = l.entries[:l.covered]
@@ -165,8 +164,7 @@ func (l *Log) takeHeader(line []byte) error {
 	return nil
 }
 
-// parse takes apart the line at offset, which is without its LF, and compares its
-// checksum.
+// parse splits the line at offset, without its LF, and compares its checksum.
 func (l *Log) parse(line []byte, offset int64) (fields, error) {
 	sum, rest, err := cutSum(line)
 	if err != nil {
@@ -211,12 +209,11 @@ func (l *Log) drop(path string) {
 	delete(l.written, path)
 }
 
-// Files returns the number of file records that are covered, earlier ones of the
-// same path included.
+// Files returns the number of file records that a checkpoint covers. Earlier records of the
+// same path count, too.
 func (l *Log) Files() int64 { return int64(len(l.entries)) }
 
-// Partial returns the partial of path that is in force. Its States are not to be
-// changed.
+// Partial returns the valid partial record of path. The caller must not change its States.
 func (l *Log) Partial(path string) (Partial, bool) {
 	p, ok := l.partials[path]
 	return p.Partial, ok
@@ -230,8 +227,8 @@ func (l *Log) WrittenPartial(path string) (Partial, bool) {
 	return p.Partial, ok
 }
 
-// Partials are all partials in force, of both kinds, in no order. Their States are
-// not to be changed.
+// Partials yields all valid partial and written records, in no order. The caller must not
+// change their States.
 func (l *Log) Partials() iter.Seq[Partial] {
 	return func(yield func(Partial) bool) {
 		for _, of := range []map[string]partial{l.partials, l.written} {
@@ -248,9 +245,9 @@ func (l *Log) Partials() iter.Seq[Partial] {
 // time of the first checkpoint that does. It reads the line again and compares
 // the path itself; equal hashes alone prove nothing.
 //
-// The file may have been replaced since, by this program too: a later record that
-// no checkpoint covers does not count. So a file whose change time is after at is
-// not known to be what the record says.
+// The file may have been replaced since, also by Sealift: a later record that
+// no checkpoint covers does not count. So if the change time of the file is after at, the
+// record may not describe it.
 //
 // The error is that of reading the log, or says that it changed since it was read.
 func (l *Log) File(path string) (f File, at fsys.Time, ok bool, err error) {
@@ -270,8 +267,8 @@ func (l *Log) Written(path string) (f File, ok bool, err error) {
 	return f, ok, err
 }
 
-// Loose are the paths of the file records that no checkpoint covers, in no order,
-// and a path as often as it has some. An error is as that of File, and the end.
+// Loose yields the paths of the file records that no checkpoint covers, in no order. A path
+// comes as often as it has such records. An error, as of File, ends the sequence.
 func (l *Log) Loose() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		b := l.scratch.Get().(*buffers)
@@ -290,7 +287,7 @@ func (l *Log) Loose() iter.Seq2[string, error] {
 	}
 }
 
-// find looks for the last record of path among entries, which are sorted.
+// find returns the last record of path among entries, which are sorted.
 func (l *Log) find(entries []lookup.Entry, path string) (f File, offset int64, ok bool, err error) {
 	b := l.scratch.Get().(*buffers)
 	defer l.scratch.Put(b)
@@ -314,7 +311,7 @@ func (l *Log) find(entries []lookup.Entry, path string) (f File, offset int64, o
 	return File{}, 0, false, nil
 }
 
-// buffers are those of one call.
+// buffers are the buffers of one call.
 type buffers struct{ path, line []byte }
 
 // read returns the fields of the file line at offset.

@@ -12,38 +12,38 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// bufferSize is how much a Writer collects before it writes, in bytes.
+// bufferSize is the size of the buffer of a Writer, in bytes.
 const bufferSize = 64 << 10
 
-// ErrUnfit says that something cannot be recorded: a path that is too long, a
-// time without sense. Nothing was written; the log is as it was.
+// ErrUnfit means that a record is not possible, because its path is too long or a time is not
+// valid. Nothing was written, and the log is unchanged.
 var ErrUnfit = errors.New("cannot be recorded")
 
 func unfit(what string) error { return fmt.Errorf("%s: %w", what, ErrUnfit) }
 
-// NewID returns a fresh id of a log: 16 hexadecimal digits.
+// NewID returns a new id of a log: 16 hexadecimal digits.
 func NewID() string {
 	var id [idDigits / 2]byte
 	rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
 
-// Writer appends to a log. Records are collected and written some lines at a
-// time, always whole ones. It is not safe for concurrent use.
+// Writer appends to a log. It buffers records, and always writes complete lines. It is not
+// safe for concurrent use.
 //
 // Methods that record something return ErrUnfit if it cannot be recorded. Otherwise they
-// return the error of the underlying writer. All later calls return that error, too,
-// because the content of the log is unknown from then on.
+// return the error of the underlying writer. All later calls return that error, too, because
+// the content of the log is unknown from then on.
 type Writer struct {
 	w    io.Writer
 	sum  uint32 // checksum of the id
 	buf  []byte // lines that were not written yet
 	size int64  // of what was written
 	upto int64  // of the last checkpoint
-	err  error  // sticky
+	err  error  // the first error of w, returned by all later calls
 }
 
-// Create begins a log in w, which is empty, and writes the header at once.
+// Create begins a log in w, which must be empty, and writes the header at once.
 func Create(w io.Writer, h Header) (*Writer, error) {
 	switch {
 	case !validID(h.ID):
@@ -69,11 +69,11 @@ func Create(w io.Writer, h Header) (*Writer, error) {
 	return log, log.Flush()
 }
 
-// Continue appends to a log of size bytes that was read: h is its Header and size
-// its Size, and what follows has been cut off. File records that no checkpoint
-// covers hold no more; so they need not be cut off.
+// Continue appends to a log that was read: h is its Header and size its Size. The caller has
+// truncated it to that size. File records that no checkpoint covers stay in the log and are
+// not valid any more, because Continue records a new run.
 //
-// Like any record, the line that says so is written with the first ones that are.
+// The line of that run is written together with the first record.
 func Continue(w io.Writer, h Header, size int64) *Writer {
 	log := newWriter(w)
 	log.size = size
@@ -91,12 +91,11 @@ func Continue(w io.Writer, h Header, size int64) *Writer {
 }
 
 func newWriter(w io.Writer) *Writer {
-	// A line is added before the buffer is found to be full.
+	// Space for one more line, because a line is added before the buffer is checked.
 	return &Writer{w: w, buf: make([]byte, 0, bufferSize+4<<10)}
 }
 
-// File records a file at the destination. The record counts when a checkpoint covers
-// it.
+// File records a file at the destination. The record is valid when a checkpoint covers it.
 func (w *Writer) File(f *File) error {
 	switch {
 	case w.err != nil:
@@ -123,12 +122,12 @@ func (w *Writer) File(f *File) error {
 	return w.end(start, w.sum)
 }
 
-// Partial records the beginning of a file that is on the device, in place of
-// earlier records of its path.
+// Partial records that the beginning of a file is on the device. It replaces earlier records
+// of its path.
 func (w *Writer) Partial(p *Partial) error { return w.partial(partialLetter, p) }
 
-// Written records the beginning of a file that was written and need not be on the
-// device, in place of earlier such records of its path.
+// Written records that the beginning of a file was written. It may not be on the device. The
+// record replaces earlier such records of its path.
 func (w *Writer) Written(p *Partial) error { return w.partial(writtenLetter, p) }
 
 func (w *Writer) partial(letter byte, p *Partial) error {
@@ -156,8 +155,8 @@ func (w *Writer) partial(letter byte, p *Partial) error {
 	return w.end(start, w.sum)
 }
 
-// Done records that the partials of path hold no more: the temporary is gone or
-// has the file's name.
+// Done records that the partial and written records of path are not valid any more: the
+// temporary was removed or has the file's name.
 func (w *Writer) Done(path string) error {
 	if w.err != nil {
 		return w.err
@@ -170,11 +169,11 @@ func (w *Writer) Done(path string) error {
 	return w.end(start, w.sum)
 }
 
-// Checkpoint records that at this time everything was on the device that file
-// records before upto tell of, a Size that was asked for earlier. ErrUnfit if that
-// is more than the log has, less than the last checkpoint, or before Continue.
+// Checkpoint records that, at the time at, all files were on the device whose records begin
+// before upto. That is an earlier result of Size. The error is ErrUnfit if upto is beyond the
+// end of the log, before the last checkpoint, or before Continue.
 //
-// Take upto before you begin to force the files to the device, and the time, too.
+// Read upto and the time before you begin to flush the files to the device.
 func (w *Writer) Checkpoint(upto int64, at fsys.Time) error {
 	switch {
 	case w.err != nil:
@@ -195,11 +194,11 @@ func (w *Writer) Checkpoint(upto int64, at fsys.Time) error {
 	return err
 }
 
-// Size is the length of the log in bytes, with what was not written yet: where
-// the next line begins.
+// Size returns the length of the log in bytes, including the buffer: the next line begins
+// there.
 func (w *Writer) Size() int64 { return w.size + int64(len(w.buf)) }
 
-// Flush writes what was collected. It does not force it to the device.
+// Flush writes the buffered records. It does not flush them to the device.
 func (w *Writer) Flush() error {
 	if w.err != nil || len(w.buf) == 0 {
 		return w.err
@@ -217,15 +216,15 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// begin leaves space for the checksum of a line, which begins at start.
+// begin reserves space for the checksum of a line, and returns the start of the line.
 func (w *Writer) begin() (start int) {
 	start = len(w.buf)
 	w.buf = append(w.buf, "00000000 "...)
 	return start
 }
 
-// end completes the line that begins at start. before is the checksum of what
-// stands before its rest.
+// end completes the line that begins at start. before is the checksum of the text that
+// precedes the line's rest.
 func (w *Writer) end(start int, before uint32) error {
 	if len(w.buf)-start >= maxLine {
 		w.buf = w.buf[:start]

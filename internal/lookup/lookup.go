@@ -1,5 +1,5 @@
-// Package lookup finds lines of a file by a path that they hold. The lines stay in the
-// file; 8 bytes of each are in memory.
+// Package lookup finds lines of a file by the path in them. The lines stay in the file. Each
+// line uses 8 bytes of memory.
 package lookup
 
 import (
@@ -17,7 +17,7 @@ import (
 // without a line reads a wrong line once in 100,000 times. Entries sort by hash, then by offset.
 type Entry uint64
 
-// File makes the entries of one file, and reads its lines.
+// File computes the entries of one file, and reads its lines.
 type File struct {
 	src     io.ReaderAt
 	size    int64
@@ -34,7 +34,7 @@ func New(src io.ReaderAt, size int64, hash func(path []byte) uint64) *File {
 	return &File{src, size, hash, bits.Len64(uint64(size))}
 }
 
-// Cut makes the file end at size: what is behind that is not read.
+// Cut sets the end of the file to size. Later bytes are not read.
 func (f *File) Cut(size int64) { f.size = size }
 
 // Entry returns the entry of a line.
@@ -47,8 +47,8 @@ func (f *File) offMask() uint64 { return 1<<f.offBits - 1 }
 // Offset returns the offset of an entry's line.
 func (f *File) Offset(e Entry) int64 { return int64(uint64(e) & f.offMask()) }
 
-// Find returns the range of those of the sorted entries that can be lines of a path. Only
-// the lines themselves prove that they are: several paths may have one hash.
+// Find returns the range [first, end) of the sorted entries that can be lines of a path. Only
+// the lines themselves prove that they are, because several paths can have the same hash.
 func (f *File) Find(entries []Entry, path []byte) (first, end int) {
 	e := f.Entry(path, 0)
 	first = search(entries, e)
@@ -91,11 +91,10 @@ func place(value uint64, n int) int {
 	return int(high)
 }
 
-// From returns the file from an offset up to its end.
+// From returns a reader of the file from an offset up to its end.
 func (f *File) From(offset int64) io.Reader { return io.NewSectionReader(f.src, offset, f.size-offset) }
 
-// firstRead is how much of a line ReadLine asks for at first, in bytes; most lines are
-// shorter than 250.
+// firstRead is the size of ReadLine's first read, in bytes. Most lines are shorter than 250.
 const firstRead = 512
 
 // ReadLine reads the line at an offset into buf, without its line feed. Of a line that is
@@ -131,7 +130,7 @@ type Window struct {
 	start int64
 }
 
-// windowSize is how much of a file a Window holds at most, in bytes.
+// windowSize is the size of the part of a file that a Window keeps, in bytes.
 const windowSize = 16 << 10
 
 // Window returns an empty Window.
@@ -150,7 +149,7 @@ func (w *Window) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error)
 	size := int(max(min(windowSize, w.file.size-offset), 0))
 	w.bytes = slices.Grow(w.bytes[:0], size)[:size]
 	w.start = offset
-	n, _ := w.file.src.ReadAt(w.bytes, offset) // an error comes again
+	n, _ := w.file.src.ReadAt(w.bytes, offset) // a later read returns the error again
 	w.bytes = w.bytes[:n]
 	if line, found := w.line(offset); found {
 		return append(buf[:0], line...), nil

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Set is a set of texts of which 8 bytes each are kept: a hash of 64 bits. That two of ten
-// million texts share one is a matter of one in 400,000 sets. The zero value is empty. It
-// is used from one goroutine.
+// Set is a set of texts. It keeps a hash of 64 bits for each. Of 400,000 sets of ten million
+// texts, about one has two texts with the same hash. The zero value is empty. Use it from one
+// goroutine.
 type Set struct {
 	seed   maphash.Seed
 	hashes []uint64
@@ -48,5 +48,5 @@ func (s *Set) Repeated() *Set {
 	return repeated
 }
 
-// Len returns the number of texts, those that were added several times counted as often.
+// Len returns the number of calls of Add.
 func (s *Set) Len() int { return len(s.hashes) }

@@ -22,8 +22,8 @@ func extends(longer, shorter []Link) bool {
 	})
 }
 
-// CheckBring returns ErrDiverged, with the place, if the histories of one tree cannot be
-// brought into another one that has histories.
+// CheckBring returns ErrDiverged, with the path of the history, if Bring cannot copy the
+// histories of the tree into the tree to.
 func (t *Tree) CheckBring(to *Tree) error {
 	for _, h := range t.histories {
 		there := to.At(h.Path)
@@ -34,9 +34,9 @@ func (t *Tree) CheckBring(to *Tree) error {
 	return nil
 }
 
-// Bring copies the histories of a tree into another tree, deepest first, as far as their
-// chains extend those that are there. The generations are compared with the chain once more.
-// A history that is not there yet appears when it is complete.
+// Bring copies the histories of a tree into another tree, deepest first. To an existing
+// history it adds the generations by which the source's chain is longer. It compares the
+// generations with the chain once more. A new history appears when it is complete.
 func (t *Tree) Bring(to *fsys.Dir, durable bool) error {
 	finder, there := fsys.NewFinder(t.root, 4), fsys.NewFinder(to, 4)
 	defer finder.Close()
@@ -116,7 +116,7 @@ func bringReadme(source, folder *fsys.Dir, durable bool) error {
 	const readme = "README.txt"
 	f, info, err := source.OpenRegular(readme)
 	if err != nil {
-		return nil //nolint:nilerr // none, or a name that something else has
+		return nil //nolint:nilerr // there is none, or the name is not that of a regular file
 	}
 	defer f.Close()
 	return create(folder, readme, &info, durable, func(out io.Writer) error {

@@ -14,7 +14,7 @@ import (
 
 const chainNamespace = "urn:ASC:MHL:DIRECTORY:v2.0"
 
-// maxLinks is how many generations a chain may have.
+// maxLinks limits the generations of a chain.
 const maxLinks = 100_000
 
 // Link is the information of a chain about one generation.
@@ -23,9 +23,9 @@ type Link struct {
 	C4   []byte
 }
 
-// ReadChain reads a chain. Its generations are numbered from 1 without a gap, both in
-// the chain and in their names. The error is a *safexml.Error for a document that is no
-// chain, or that of r.
+// ReadChain reads a chain. Its generations must be numbered from 1 without a gap, both in the
+// chain and in their names. The error is a *safexml.Error if the document is not a chain,
+// otherwise that of r.
 func ReadChain(r io.Reader) ([]Link, error) {
 	in := safexml.NewReader(r, safexml.Limits{Bytes: 64 << 20})
 	var chain []Link

@@ -69,15 +69,16 @@ func (w *writer) finish(g *generation, sums *dirDigests) (*Reference, error) {
 }
 
 const (
-	// stagingName is that of the directory of a new history, until it is complete.
+	// stagingName is the name of the directory of a new history until it is complete.
 	stagingName = fsys.Reserved + "ascmhl"
 
-	// pendingName is that of the next chain, until the generation that it adds has its name.
+	// pendingName is the name of the next chain, until the generation that it adds has its
+	// name.
 	pendingName = fsys.Reserved + "chain.xml"
 )
 
-// inFolder calls write with the directory ascmhl in a directory. That of a new history has
-// another name until write has returned, so that it appears when it is complete.
+// inFolder calls write with the directory ascmhl below home. The directory of a new history
+// has another name until write has returned, so that the history appears when it is complete.
 func inFolder(home *fsys.Dir, isNew, durable bool, write func(folder *fsys.Dir) error) error {
 	folder, err := home.OpenDir(Folder)
 	if err == nil || !isNew || !errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +94,7 @@ func inFolder(home *fsys.Dir, isNew, durable bool, write func(folder *fsys.Dir) 
 	if folder, err = home.OpenDir(stagingName); err != nil {
 		return err
 	}
-	err = empty(folder) // of a run that was stopped
+	err = empty(folder) // an interrupted run may have left files
 	if err == nil {
 		err = write(folder)
 	}
@@ -124,9 +125,8 @@ func empty(dir *fsys.Dir) error {
 	return err
 }
 
-// appendLink adds a generation to a chain. If it is interrupted, the chain is the one before
-// or the one after, as readChainIn finds out.
-// The generation gets the times of like, which may be nil.
+// appendLink adds a generation to a chain. If it is interrupted, readChainIn finds either the
+// earlier chain or the new one. The generation gets the times of like, which may be nil.
 func appendLink(folder *fsys.Dir, chain []Link, name string, like *fsys.Info, durable bool, write func(io.Writer) error) (Link, error) {
 	sum := hash.C4.New()
 	p, err := newFile(folder, like, durable, func(out io.Writer) error { return write(io.MultiWriter(out, sum)) })

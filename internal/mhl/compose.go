@@ -24,31 +24,32 @@ type Order struct {
 	Name    string // of the tree's directory, for the names of generations
 	Ignore  []string
 
-	Hashes   []hash.Algorithm // to be recorded of each file and directory
-	Computed []hash.Algorithm // what the digests of the entries are of: Hashes and those that Formats adds
+	Hashes   []hash.Algorithm // hashes to record for each file and directory
+	Computed []hash.Algorithm // hashes of the digests of the entries: Hashes and those that Formats adds
 
-	// Select returns whether a file gets a hash element; nil for all. listed: the history lists
-	// it already.
+	// Select reports whether a file gets a hash element; nil for all. listed means that the
+	// history lists the file already.
 	Select func(path string, listed bool) bool
 
-	// Partial is for entries that are not the whole tree: no root hash is written, no
-	// hashes of directories, and only those histories get a generation that have entries.
+	// Partial means that the entries are not the complete tree. Then no root hash and no
+	// hashes of directories are written, and only histories with entries get a generation.
 	Partial bool
 
-	// Always makes the root get a generation even if it has nothing but ignore patterns.
+	// Always writes a generation for the root even if there is nothing to record but ignore
+	// patterns.
 	Always bool
 
-	Renamed map[string]Renamed // what Renames has found, or nil
+	Renamed map[string]Renamed // the result of Renames, or nil
 
-	// Report gets the findings when the entries are compared with the history; may be nil.
-	// Paths of directories end in a slash.
+	// Report receives the findings of the comparison with the history. It may be nil. Paths of
+	// directories end in a slash.
 	Report func(path string, finding Finding)
 
 	Durable  bool // files are synced
 	NewSpill func() (extsort.Spill, error)
 }
 
-// Finding says how an entry compares with its history.
+// Finding is the result of comparing an entry with its history.
 type Finding uint8
 
 // The findings.
@@ -58,8 +59,8 @@ const (
 	New                         // a file that the history does not list
 )
 
-// Entries calls yield for the files and directories of a tree, sorted by path, where the
-// paths of directories end in a slash. The digests of a directory mean nothing.
+// Entries calls yield for the files and directories of a tree, sorted by path. For sorting,
+// the paths of directories end in a slash. The digests of directories are ignored.
 type Entries func(yield func(manifest.Entry) error) error
 
 // Written is one generation that was written.
@@ -80,7 +81,7 @@ func (t *Tree) Compare(entries Entries, computed []hash.Algorithm, report func(p
 			}
 			return nil
 		})
-		if err != nil && err != done { //nolint:errorlint // Each returns it as it is
+		if err != nil && err != done { //nolint:errorlint // Each returns it unchanged
 			yield(nil, err)
 		}
 	})
@@ -119,7 +120,7 @@ func (t *Tree) Compare(entries Entries, computed []hash.Algorithm, report func(p
 	return err
 }
 
-// sortedPath is the path of a record as it is sorted.
+// sortedPath returns the path by which a record is sorted.
 func sortedPath(r *Record) string {
 	if r.IsDir {
 		return r.Path + "/"
@@ -127,8 +128,8 @@ func sortedPath(r *Record) string {
 	return r.Path
 }
 
-// Write writes a generation for each history of the tree, and for the tree itself,
-// deepest first. Each of them is complete when it gets its name, and its chain follows.
+// Write writes a generation for each history of the tree, and for the tree itself, deepest
+// first. Each generation is complete when it gets its name. Then its chain is written.
 func (t *Tree) Write(o *Order, entries Entries) (_ []Written, err error) {
 	sorted := *o
 	o = &sorted
@@ -168,10 +169,10 @@ type writer struct {
 type openDir struct {
 	path    string
 	mtime   int64
-	history bool // it has one
+	history bool // the directory has a history
 }
 
-// generation is one that is being written.
+// generation is a generation that is being written.
 type generation struct {
 	path       string // of the directory that has the history
 	history    *History
@@ -179,7 +180,7 @@ type generation struct {
 	body       *bufio.Writer // to spill
 	references []Reference
 	files      int
-	used       bool // it has something to record
+	used       bool // there is something to record
 }
 
 func (g *generation) close() error {
@@ -189,7 +190,7 @@ func (g *generation) close() error {
 	return g.spill.Close()
 }
 
-// out returns what the hash elements are written to.
+// out returns the writer for the hash elements.
 func (g *generation) out(newSpill func() (extsort.Spill, error)) (*bufio.Writer, error) {
 	g.used = true
 	if g.spill == nil {
@@ -229,7 +230,7 @@ func (w *writer) enterRoot() {
 // deepest returns the generation that the last entry belongs to.
 func (w *writer) deepest() *generation { return w.open[len(w.open)-1] }
 
-// take takes what Compare reports.
+// take records the result of comparing one path.
 func (w *writer) take(file string, finding Finding, e *manifest.Entry, r *Record) error {
 	isDir := strings.HasSuffix(file, "/")
 	if w.order.Report != nil && finding != 0 && (finding != New || !isDir) {
@@ -270,7 +271,7 @@ func (w *writer) file(e *manifest.Entry, r *Record) error {
 		return err
 	}
 	if r != nil && r.Depth != depthOf(g.path) {
-		r = nil // listed by a history above, before there was one here
+		r = nil // a history above has listed the file, before there was one here
 	}
 	g.files++
 	previous := ""
@@ -286,8 +287,8 @@ func (w *writer) file(e *manifest.Entry, r *Record) error {
 	return w.dirs.file(path.Base(e.Path), asked)
 }
 
-// digests decides which hashes of a file are recorded, and with which action. Those that
-// the run asks for are, and one more if none of them can be compared.
+// digests decides which hashes of a file are recorded, and with which action. It takes the
+// hashes of the run. If none of them can be compared with the history, it adds one that can.
 func (w *writer) digests(e *manifest.Entry, r *Record) (list []Digest) {
 	var compared, equal bool
 	find := func(a hash.Algorithm) []byte { return e.Digests[slices.Index(w.order.Computed, a)] }
@@ -318,7 +319,7 @@ func (w *writer) digests(e *manifest.Entry, r *Record) (list []Digest) {
 		switch d := &list[i]; {
 		case d.Action != "":
 		case failed:
-			d.Action = Failed // a first hash of its kind of content that is not the recorded one
+			d.Action = Failed // the history has no hash of this kind, but another kind shows that the content differs
 		case equal:
 			d.Action = Verified
 		default:

@@ -13,18 +13,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/extsort"
 )
 
-// digestMemory is how much the digests of all open directories use in memory, in bytes.
-// More of them, those of a flat directory of a million files for instance, are sorted
-// in a temporary file.
+// digestMemory is the limit for the digests of all open directories in memory, in bytes. More
+// digests, for example those of a flat directory of a million files, are sorted in a temporary
+// file.
 const digestMemory = 8 << 20
 
-// pool bounds the memory of all digest lists of a run.
+// pool limits the memory of all digest lists of a run.
 type pool struct {
 	limit    int // in bytes
 	used     int // by all lists
 	lists    []*digestList
 	newSpill func() (extsort.Spill, error)
-	spill    extsort.Spill // nil until the limit was reached once
+	spill    extsort.Spill // nil until the limit is reached for the first time
 	spilled  int64         // bytes
 }
 

@@ -10,9 +10,10 @@ import (
 // dirHasher computes the hashes of directories from the entries of a tree, each directory
 // with its entries between enter and leave.
 //
-// The content hash of a directory is that of the sorted content hashes of its entries. The
-// structure hash is that of sorted hashes as well, one of each entry's name followed by
-// its structure hash, which for a file is its hash.
+// The content hash of a directory is the hash of the sorted content hashes of its entries. For
+// the structure hash, the name of each entry and its structure hash are hashed together; the
+// structure hash of the directory is the hash of these sorted hashes. Both hashes of a file
+// are the hash of its content.
 type dirHasher struct {
 	hashes  []hash.Algorithm
 	running []stdhash.Hash // one for each hash
@@ -33,7 +34,7 @@ func newDirHasher(hashes []hash.Algorithm, newSpill func() (extsort.Spill, error
 
 func (d *dirHasher) close() error { return d.pool.close() }
 
-// enter begins a directory in the one that was begun last, or the root.
+// enter begins a directory in the current one. The first call begins the root.
 func (d *dirHasher) enter() {
 	var f frame
 	for _, a := range d.hashes {
@@ -43,8 +44,7 @@ func (d *dirHasher) enter() {
 	d.frames = append(d.frames, f)
 }
 
-// file adds a file to the directory that was begun last. digests are in the order of the
-// hashes.
+// file adds a file to the current directory. digests are in the order of the hashes.
 func (d *dirHasher) file(name string, digests [][]byte) error { return d.add(name, digests, digests) }
 
 func (d *dirHasher) add(name string, content, structure [][]byte) error {
@@ -63,8 +63,7 @@ func (d *dirHasher) add(name string, content, structure [][]byte) error {
 	return nil
 }
 
-// leave ends the directory that was begun last, and adds it to the one around it under its
-// name.
+// leave ends the current directory, and adds it under its name to its parent.
 func (d *dirHasher) leave(name string) (*dirDigests, error) {
 	last := len(d.frames) - 1
 	f := d.frames[last]

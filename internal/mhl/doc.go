@@ -36,17 +36,17 @@ const (
 	extension = ".mhl" // of generations
 )
 
-// algorithms are those of the schema, in its order, in which a hash element lists them.
+// algorithms are the hashes of the schema, in the order in which a hash element lists them.
 var algorithms = []hash.Algorithm{hash.C4, hash.MD5, hash.SHA1, hash.XXH128, hash.XXH3, hash.XXH64}
 
-// Algorithms lists the hashes that a history can have. The slice is the caller's.
+// Algorithms lists the hashes that a history can have. The slice belongs to the caller.
 func Algorithms() []hash.Algorithm { return slices.Clone(algorithms) }
 
-// DefaultHash is the hash of generations where the user chooses none.
+// DefaultHash is the hash of generations if the user chooses none.
 const DefaultHash = hash.XXH64
 
-// HoldsHistory reports whether a directory has a history in its ascmhl, which no line manifest
-// lists because its chain changes at each hop.
+// HoldsHistory reports whether a directory has a history in its ascmhl. No line manifest lists
+// a history, because its chain changes with each copy.
 func HoldsHistory(d interface {
 	Acquire() (*fsys.Dir, error)
 	Release()
@@ -65,8 +65,8 @@ func HoldsHistory(d interface {
 	return err == nil && info.Kind == fsys.Regular
 }
 
-// Representable reports whether XML 1.0 can hold a name: not all control characters, and
-// nothing that is not UTF-8.
+// Representable reports whether XML 1.0 can contain a name. It cannot contain most control
+// characters, and nothing that is not UTF-8.
 func Representable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(c rune) bool {
 		return c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff

@@ -23,13 +23,13 @@ const (
 	Failed   Action = "failed"   // a hash of a file that an earlier generation's hash does not match
 )
 
-// Process says what made a generation.
+// Process is the operation that made a generation.
 type Process string
 
 // The processes.
 const (
-	InPlace  Process = "in-place" // the files were read where they are
-	Transfer Process = "transfer" // the files were copied to where they are
+	InPlace  Process = "in-place" // the files were hashed
+	Transfer Process = "transfer" // the files were copied
 	Flatten  Process = "flatten"  // the hashes were taken from other generations
 )
 
@@ -48,20 +48,21 @@ type Listed struct {
 	Digests  []Digest // of a file; at least one
 }
 
-// Reference is what a generation says about one of a history below its own.
+// Reference is an entry of a generation about the generation of a history further down in the
+// tree.
 type Reference struct {
 	Path string // of the generation, relative to the directory of the history that refers to it
 	C4   []byte
 }
 
-// Generation is what a generation says besides its hashes.
+// Generation is the content of a generation apart from its hashes.
 type Generation struct {
 	Process    Process
 	Ignore     []string // patterns
 	References []Reference
 }
 
-// Limits of a generation, beyond which it is not read. Hashes have no limit.
+// Limits of the parts of a generation. The number of its hashes has no limit.
 const (
 	maxPatterns   = 4096
 	maxReferences = 1 << 17
@@ -70,8 +71,8 @@ const (
 const namespace = "urn:ASC:MHL:v2.0"
 
 // ReadGeneration reads a generation in one pass and calls yield for each file and directory,
-// in the order of the document. The error is a *safexml.Error for a document that is no
-// generation, or that of r or of yield.
+// in the order of the document. The error is a *safexml.Error if the document is not a
+// generation, otherwise that of r or of yield.
 func ReadGeneration(r io.Reader, yield func(Listed) error) (*Generation, error) {
 	p := &parser{in: safexml.NewReader(r, safexml.Limits{}), yield: yield, generation: &Generation{}}
 	if err := document(p.in, "hashlist", namespace, p.part, checkVersion); err != nil {
@@ -80,7 +81,7 @@ func ReadGeneration(r io.Reader, yield func(Listed) error) (*Generation, error) 
 	return p.generation, nil
 }
 
-// document reads a document that consists of one element of a name.
+// document reads a document that consists of one element of the given name.
 func document(in *safexml.Reader, name, space string, each func(xml.StartElement) error, check func(*safexml.Reader, xml.StartElement) error) error {
 	token, err := in.Token()
 	if err != nil {
@@ -104,8 +105,8 @@ func document(in *safexml.Reader, name, space string, each func(xml.StartElement
 	return nil
 }
 
-// children calls each for the elements within the one whose start was read last. each
-// reads to the end of its element.
+// children calls each for the elements within the element whose start was read last. each must
+// read to the end of its element.
 func children(in *safexml.Reader, each func(xml.StartElement) error) error {
 	for {
 		token, err := in.Token()

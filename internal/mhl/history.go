@@ -20,11 +20,11 @@ type History struct {
 	Chain   []Link
 	Ignore  *Ignore // the patterns of the last generation
 	refer   []Reference
-	pending bool              // the chain has another name than its own: see appendLink
-	renames map[string]string // paths of earlier generations that have another name in later ones
+	pending bool              // the chain still has its pending name: see appendLink
+	renames map[string]string // path in earlier generations → path in later ones
 }
 
-// ChainError means that the files of a history are not those that its chain lists.
+// ChainError means that the files of a history differ from those that its chain lists.
 type ChainError struct {
 	Path string // of the file, or of the directory ascmhl
 	Err  error
@@ -33,7 +33,7 @@ type ChainError struct {
 func (e *ChainError) Error() string { return quote.Name(e.Path) + ": " + e.Err.Error() }
 func (e *ChainError) Unwrap() error { return e.Err }
 
-// join joins a path relative to a history with the history's own, which may be "".
+// join joins the path of a history, which may be "", and a path relative to it.
 func join(dir, name string) string {
 	if dir == "" {
 		return name
@@ -48,8 +48,7 @@ func depthOf(path string) int {
 	return 1 + strings.Count(path, "/")
 }
 
-// isHistory reports whether a directory called ascmhl holds a history: a chain, or a
-// generation.
+// isHistory reports whether a directory with the name ascmhl has a chain or a generation.
 func isHistory(folder *fsys.Dir) (bool, error) {
 	found := false
 	err := folder.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
@@ -60,11 +59,11 @@ func isHistory(folder *fsys.Dir) (bool, error) {
 	return found, err
 }
 
-// maxRenames is how many renamed paths one history may have: they are in memory.
+// maxRenames limits the renamed paths of one history, because they are in memory.
 const maxRenames = 1 << 18
 
-// load checks the history of a directory against its chain and adds what its generations
-// list to records. It is nil if the directory has no history.
+// load checks the history of a directory against its chain, and adds the entries of its
+// generations to records. It returns nil if the directory has no history.
 func load(dir *fsys.Dir, path string, into *records) (*History, error) {
 	folder, err := dir.OpenDir(Folder)
 	if errors.Is(err, fs.ErrNotExist) || err != nil && fsys.IsSymlinkRefusal(err) {
@@ -91,7 +90,7 @@ func load(dir *fsys.Dir, path string, into *records) (*History, error) {
 	if err := h.findUnlisted(folder, at); err != nil {
 		return nil, err
 	}
-	// The last one first, so that the renames of later generations are known.
+	// The last generation first, so that the renames of later generations are known.
 	for i, l := range slices.Backward(h.Chain) {
 		g, err := h.loadGeneration(folder, l, i+1, into)
 		if err != nil {
@@ -104,8 +103,8 @@ func load(dir *fsys.Dir, path string, into *records) (*History, error) {
 	return h, nil
 }
 
-// readChainIn reads the chain in a directory ascmhl. If appendLink was interrupted when the
-// generation had its name already, the chain is the next one, which is pending.
+// readChainIn reads the chain in a directory ascmhl. If appendLink was interrupted after the
+// generation got its name, readChainIn returns the new chain, and pending is true.
 func readChainIn(folder *fsys.Dir) (chain []Link, pending bool, err error) {
 	chain, err = readChainFile(folder, ChainName)
 	if err != nil {
@@ -157,7 +156,8 @@ var (
 	errChanged = errors.New("it has changed since it was written: its C4 ID is not the one that the chain lists")
 )
 
-// loadGeneration reads a generation once, to compare its C4 ID and to get its content.
+// loadGeneration reads a generation once. It compares the C4 ID and adds the content to
+// records.
 func (h *History) loadGeneration(folder *fsys.Dir, l Link, number int, into *records) (*Generation, error) {
 	f, info, err := folder.OpenRegular(l.Name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,8 +191,8 @@ func (h *History) loadGeneration(folder *fsys.Dir, l Link, number int, into *rec
 	return g, err
 }
 
-// now returns the name that a path of the generation that is being read has after the
-// later ones.
+// now returns the present path of a path in the generation that is being read: later
+// generations may have renamed it.
 func (h *History) now(path string) string {
 	if len(h.renames) == 0 {
 		return path

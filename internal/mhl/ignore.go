@@ -17,8 +17,8 @@ type Ignore struct {
 	rules    *filter.List
 }
 
-// NewIgnore returns the list of the default patterns and further ones. A pattern that git
-// would take for none matches nothing.
+// NewIgnore returns the list of the default patterns and further ones. A malformed pattern
+// matches nothing.
 func NewIgnore(patterns ...string) *Ignore {
 	i := &Ignore{rules: &filter.List{}}
 	for _, p := range defaultIgnore {
@@ -40,7 +40,7 @@ func (i *Ignore) add(pattern string) {
 	}
 }
 
-// CheckPattern returns an error for a pattern that matches nothing.
+// CheckPattern returns an error for a malformed pattern.
 func CheckPattern(pattern string) error {
 	return (&filter.List{}).ExcludeFrom(strings.NewReader(pattern))
 }
@@ -53,7 +53,7 @@ func (i *Ignore) Patterns() []string {
 	return i.patterns
 }
 
-// Hides reports whether the patterns leave out a path or a directory above it.
+// Hides reports whether the patterns match a path or a directory above it.
 func (i *Ignore) Hides(path string, isDir bool) bool {
 	if i == nil || i.rules == nil {
 		return false
@@ -73,8 +73,8 @@ func (i *Ignore) Hides(path string, isDir bool) bool {
 	return false
 }
 
-// PatternFor returns a pattern for one path of a tree. A path with a slash gets "**/" in
-// front, because ascmhl-debug verify honours no pattern that is relative to the root.
+// PatternFor returns a pattern that matches one path of a tree. A path with a slash gets "**/"
+// in front, because `ascmhl-debug verify` ignores patterns that are relative to the root.
 func PatternFor(path string) string {
 	var b strings.Builder
 	if strings.Contains(path, "/") {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// writeLines writes what the histories list as lines of a manifest in BSD's style, sorted by
-// path, with those hashes of each file that choose returns. So everything that checks line
-// manifests can check a history.
+// writeLines writes the files of the histories as lines of a manifest in BSD's style, sorted
+// by path. choose selects the hashes of each file. So code that checks line manifests can
+// check a history.
 func (t *Tree) writeLines(w io.Writer, choose func(*Record) []Known) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	escape := strings.NewReplacer("\\", `\\`, "\n", `\n`, "\r", `\r`)
@@ -41,11 +41,11 @@ func (t *Tree) writeLines(w io.Writer, choose func(*Record) []Known) error {
 	return out.Flush()
 }
 
-// IsGeneration reports whether a file that begins so is a generation of ASC MHL 2.0, and not
-// a media hash list of version 1.
+// IsGeneration reports whether a file with this beginning is a generation of ASC MHL 2.0, and
+// not a media hash list of version 1.
 func IsGeneration(beginning []byte) bool { return bytes.Contains(beginning, []byte(namespace)) }
 
-// GenerationLines writes what one generation lists as lines, as Tree.Lines does with First.
+// GenerationLines writes the files of one generation as lines, as Tree.Lines does with First.
 func GenerationLines(r io.Reader, newSpill func() (extsort.Spill, error)) (lines extsort.Spill, size int64, err error) {
 	t := &Tree{records: newRecords(newSpill)}
 	defer t.Close() //nolint:errcheck // a temporary that is not needed any more
@@ -58,7 +58,7 @@ func GenerationLines(r io.Reader, newSpill func() (extsort.Spill, error)) (lines
 // First chooses the hash of a file that the oldest generation lists.
 func First(r *Record) []Known { return r.Known[:1] }
 
-// Of returns the function that chooses the hash of one kind.
+// Of returns a function that chooses the hash of one algorithm.
 func Of(a hash.Algorithm) func(*Record) []Known {
 	return func(r *Record) []Known {
 		i := slices.IndexFunc(r.Known, func(k Known) bool { return k.Algorithm == a })
@@ -69,7 +69,7 @@ func Of(a hash.Algorithm) func(*Record) []Known {
 	}
 }
 
-// Lines writes the lines into a temporary, of which it returns the size as well.
+// Lines writes the lines into a temporary file, and returns the file and its size.
 func (t *Tree) Lines(choose func(*Record) []Known, newSpill func() (extsort.Spill, error)) (lines extsort.Spill, size int64, err error) {
 	if lines, err = newSpill(); err != nil {
 		return nil, 0, err

@@ -16,8 +16,8 @@ import (
 type Record struct {
 	Path  string // relative to the tree
 	IsDir bool
-	Depth int     // of the history that lists it: how many names its directory has
-	Known []Known // of a file: the first hash of each kind that can be compared, the oldest first
+	Depth int     // number of directories between the tree and the history that lists it
+	Known []Known // of a file: the first usable hash of each algorithm, the oldest first
 }
 
 // Known is a hash that a file should have.
@@ -26,7 +26,7 @@ type Known struct {
 	Sum       []byte
 }
 
-// Find returns the hash of a kind, nil if there is none.
+// Find returns the hash of an algorithm, nil if there is none.
 func (r *Record) Find(a hash.Algorithm) []byte {
 	for _, k := range r.Known {
 		if k.Algorithm == a {
@@ -36,11 +36,13 @@ func (r *Record) Find(a hash.Algorithm) []byte {
 	return nil
 }
 
-// records collects what all generations list, and sorts it by path. The paths of directories
-// end in a slash there, so that they come before everything below them and nothing else.
+// records collects the entries of all generations, and sorts them by path. For sorting, the
+// paths of directories end in a slash, so that a directory comes immediately before the
+// entries below it.
 //
-// They are the keys of a sorter: the path, a separator that no XML document can hold, and fields of
-// a fixed length that put the deepest history first and its oldest generation first:
+// They are the keys of a sorter: the path, a separator that no XML document can contain, and
+// fields of fixed length. The fields sort the deepest history first, and in it the oldest
+// generation:
 //
 //	depth (6 digits, counted down) generation (6) position (2) action (1) algorithm (1) hash
 type records struct {
@@ -59,7 +61,7 @@ func newRecords(newSpill func() (extsort.Spill, error)) *records {
 
 func (r *records) close() error { return r.sorter.Close() }
 
-// add adds what one generation says about a path.
+// add adds the entry of one generation about a path.
 func (r *records) add(path string, l Listed, depth, generation int) error {
 	prefix := path
 	if l.IsDir {
@@ -83,7 +85,7 @@ func (r *records) add(path string, l Listed, depth, generation int) error {
 	return nil
 }
 
-// errTwice says that one generation lists a file with two hashes of one kind.
+// errTwice means that one generation lists a file with two different hashes of one algorithm.
 var errTwice = errors.New("one generation lists it twice, with different hashes")
 
 // each calls yield for the records, sorted by path, directories as if they ended in a

@@ -10,16 +10,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// Renamed is the earlier path of a file, and what the history says about it.
+// Renamed is the earlier path of a file, and its record in the history.
 type Renamed struct {
 	From  string
 	Known []Known
 }
 
-// Renames finds entries that the histories do not list and that have the hash of a listed
-// file which is gone. It returns what these files were called, by their new paths. Of several
-// files with one hash, one of the same base name is preferred. A directory is renamed if a
-// file in it is. Both paths of a directory end in a slash.
+// Renames finds entries that the histories do not list and that have the hash of a listed file
+// which does not exist any more. It returns the earlier paths of these files by their new
+// paths. If several files have the same hash, it prefers one of the same base name. A
+// directory counts as renamed if a file in it is. Both paths of a directory end in a slash.
 func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]Renamed, error) {
 	gone := map[string][]Renamed{} // by a hash and its kind
 	goneDirs := map[string]bool{}
@@ -70,7 +70,7 @@ func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]R
 			if !newDirs[to] || !goneDirs[from] {
 				break
 			}
-			delete(goneDirs, from) // it has one new path
+			delete(goneDirs, from) // a directory has only one new path
 			renamed[to+"/"] = Renamed{From: from}
 		}
 	}

@@ -21,10 +21,10 @@ type Tree struct {
 	records   *records
 }
 
-// Open reads the history of a directory and those at nested, which a Survey has found, and
-// checks them against their chains and their references. A tree may have no history.
-// newSpill makes a temporary for what does not fit into memory. The error is a *ChainError
-// if a history is not as its chain says.
+// Open reads the history of a directory and those at nested, which a Survey has found. It
+// checks them against their chains and their references. A tree may have no history. newSpill
+// creates temporary files for data that exceeds the memory limits. The error is a *ChainError
+// if a history does not match its chain.
 func Open(root *fsys.Dir, nested []string, newSpill func() (extsort.Spill, error)) (_ *Tree, err error) {
 	t := &Tree{root: root, records: newRecords(newSpill)}
 	defer func() {
@@ -73,8 +73,8 @@ func (t *Tree) At(path string) *History {
 	return t.histories[i]
 }
 
-// owner returns the path of the closest history above a path, "" if there is none or it is
-// that of the tree.
+// owner returns the path of the closest history above a path. It returns "" if that is the
+// history of the tree or if there is none.
 func (t *Tree) owner(path string) string {
 	for end := strings.LastIndexByte(path, '/'); end > 0; end = strings.LastIndexByte(path[:end], '/') {
 		if t.At(path[:end]) != nil {
@@ -85,7 +85,8 @@ func (t *Tree) owner(path string) string {
 }
 
 // checkReferences compares the references of the last generations with the chains of the
-// histories that they refer to. One that was moved or removed lacks its files as well.
+// histories that they refer to. A history that was moved or removed is no error here, because
+// its files are missing, too.
 func (t *Tree) checkReferences() error {
 	for _, h := range t.histories {
 		for _, r := range h.refer {
@@ -106,7 +107,7 @@ func (t *Tree) checkReferences() error {
 	return nil
 }
 
-// cutFolder takes the path of a generation apart: "dir/ascmhl/0001_dir.mhl".
+// cutFolder splits the path of a generation: "dir/ascmhl/0001_dir.mhl".
 func cutFolder(path string) (dir, name string, ok bool) {
 	at := strings.LastIndex(path, "/"+Folder+"/")
 	if at < 0 {
@@ -115,8 +116,8 @@ func cutFolder(path string) (dir, name string, ok bool) {
 	return path[:at], path[at+len(Folder)+2:], true
 }
 
-// Hides reports whether the ignore patterns of a history leave out a path: those of the
-// tree, and those of the histories above the path.
+// Hides reports whether ignore patterns match a path: those of the tree, or those of the
+// histories above the path.
 func (t *Tree) Hides(path string, isDir bool) bool {
 	for _, h := range t.histories {
 		below, within := strings.CutPrefix(path, h.Path+"/")
@@ -130,8 +131,8 @@ func (t *Tree) Hides(path string, isDir bool) bool {
 	return false
 }
 
-// Each calls yield for what the histories list and no pattern hides, sorted by path, where
-// directories count as if they ended in a slash. The record is valid during the call.
+// Each calls yield for the records of the histories that no pattern hides, sorted by path. For
+// sorting, the paths of directories end in a slash. The record is valid during the call.
 func (t *Tree) Each(yield func(*Record) error) error {
 	return t.records.each(func(r *Record) error {
 		if t.Hides(r.Path, r.IsDir) {
@@ -141,8 +142,8 @@ func (t *Tree) Each(yield func(*Record) error) error {
 	})
 }
 
-// Formats returns hashes, and those besides them that are needed to compare each listed file
-// with one of its hashes at least.
+// Formats returns the given hashes and the further ones that are needed so that each listed
+// file can be compared by at least one of its hashes.
 func (t *Tree) Formats(hashes []hash.Algorithm) (needed []hash.Algorithm, err error) {
 	needed = slices.Clone(hashes)
 	err = t.Each(func(r *Record) error {
@@ -155,21 +156,23 @@ func (t *Tree) Formats(hashes []hash.Algorithm) (needed []hash.Algorithm, err er
 	return needed, err
 }
 
-// Survey is what there is in a tree that matters to a history of it.
+// Survey has the facts about a tree that a history of it depends on.
 type Survey struct {
 	Nested []string // directories below the tree that have a history, in no order
 	// Others are entries that are neither files nor directories, which no history can
 	// list.
 	Others []string
-	// Unfit are the first paths that XML cannot hold, and UnfitCount is how many there are.
+	// Unfit has the first paths that XML cannot contain. UnfitCount is the number of all of
+	// them.
 	Unfit      []string
 	UnfitCount int
 }
 
-// maxOthers is how many entries may need an ignore pattern of their own.
+// maxOthers limits the entries that need a separate ignore pattern.
 const maxOthers = 2000
 
-// NewSurvey lists a tree, except for what skip leaves out. It follows no symbolic link.
+// NewSurvey lists a tree without the paths for which skip returns true. It follows no symbolic
+// link.
 func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey, error) {
 	s := &Survey{}
 	err := Each(root, func(path string, kind fsys.Kind) (enter bool, err error) {
@@ -197,9 +200,9 @@ func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey
 	return s, err
 }
 
-// PatternsFor returns ignore patterns for entries that no history can list, except for those
-// that are hidden already, by a history or by hidden. The error says which other entry a
-// pattern would hide.
+// PatternsFor returns ignore patterns for entries that no history can list. Entries that a
+// history or hidden hides already need none. The error names another entry that a pattern
+// would hide.
 func (t *Tree) PatternsFor(others []string, hidden func(path string, isDir bool) bool) (patterns []string, err error) {
 	listed := map[string]bool{}
 	for _, path := range others {
@@ -218,8 +221,8 @@ func (t *Tree) PatternsFor(others []string, hidden func(path string, isDir bool)
 	return patterns, err
 }
 
-// FirstHidden returns a path of the tree that the patterns would leave out, and that
-// neither hidden nor a pattern of a history leaves out already; "" if there is none.
+// FirstHidden returns a path of the tree that the patterns would hide, and that neither hidden
+// nor a pattern of a history hides already; "" if there is none.
 func (t *Tree) FirstHidden(patterns *Ignore, hidden func(path string, isDir bool) bool) (found string, err error) {
 	err = Each(t.root, func(path string, kind fsys.Kind) (enter bool, err error) {
 		isDir := kind == fsys.Directory
@@ -235,7 +238,7 @@ func (t *Tree) FirstHidden(patterns *Ignore, hidden func(path string, isDir bool
 	return found, err
 }
 
-// folder notes the history in a directory called ascmhl below dir, if there is one.
+// folder records the history in a directory with the name ascmhl below dir, if there is one.
 func (s *Survey) folder(root *fsys.Dir, dir string) error {
 	if dir == "" {
 		return nil
@@ -275,7 +278,7 @@ func Each(root *fsys.Dir, yield func(path string, kind fsys.Kind) (enter bool, e
 			var err error
 			if dir, _, err = finder.Parent(path + "/x"); err != nil {
 				if fsys.NoSuchFile(err) {
-					continue // it is gone
+					continue // the entry was removed
 				}
 				return fmt.Errorf("%.200q: %w", path, err)
 			}

@@ -13,10 +13,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// Author is a person whom a generation names.
+// Author is a person that a generation names.
 type Author struct{ Name, Email, Phone, Role string }
 
-// Creator says who makes a generation, where, when and with what.
+// Creator describes who makes a generation, where, when and with which program.
 type Creator struct {
 	Time              time.Time
 	Hostname          string
@@ -29,14 +29,14 @@ type Creator struct {
 type header struct {
 	creator Creator
 	process Process
-	root    *dirDigests // nil for a generation that does not list the whole tree
+	root    *dirDigests // nil for a partial generation
 	ignore  []string
 }
 
 // dirDigests are the hashes of a directory, in the order of the hashes of the run.
 type dirDigests struct{ content, structure [][]byte }
 
-// escaped returns text as XML has it, also within an attribute.
+// escaped returns text in the form of XML, also for attributes.
 func escaped(text string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
@@ -73,8 +73,8 @@ func writeHeader(out *bufio.Writer, h *header, hashes []hash.Algorithm) {
 	fmt.Fprint(out, "    </ignore>\n  </processinfo>\n")
 }
 
-// writeDirDigests writes <content> and <structure>, both empty for nil: ascmhl-debug fails
-// where a generation has no <roothash> with them.
+// writeDirDigests writes <content> and <structure>. Both are empty if d is nil, because
+// ascmhl-debug fails if a generation has no <roothash> with these elements.
 func writeDirDigests(out *bufio.Writer, d *dirDigests, hashes []hash.Algorithm) {
 	if d == nil {
 		d = &dirDigests{}
@@ -112,7 +112,7 @@ func writeDirectory(out *bufio.Writer, path, previous string, mtime int64, d *di
 	fmt.Fprint(out, "    </directoryhash>\n")
 }
 
-// writeReferences writes what follows the hashes.
+// writeReferences writes the references, which follow the hashes.
 func writeReferences(out *bufio.Writer, references []Reference) {
 	if len(references) > 0 {
 		fmt.Fprint(out, "  <references>\n")
@@ -156,7 +156,7 @@ func timeAttribute(mtime int64) string {
 	return fmt.Sprintf(" lastmodificationdate=%q", t.Format(timeLayout))
 }
 
-// inSchemaOrder sorts hashes as the schema wants them.
+// inSchemaOrder compares hashes by their order in the schema.
 func inSchemaOrder(a, b hash.Algorithm) int {
 	return slices.Index(algorithms, a) - slices.Index(algorithms, b)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// file is what a Device needs of a *fsys.File.
+// file is the part of a *fsys.File that a Device uses.
 type file interface {
 	StartWriteback(off, n int64) error
 	WaitWriteback(off, n int64) error
@@ -30,17 +30,17 @@ func (f systemFile) dup() (file, error) {
 	return d, nil
 }
 
-// chunk is a range of a file that is written back as one.
+// chunk is a range of a file that is written back with one call.
 type chunk struct {
 	of     *Behind
 	file   file  // the duplicate; nil if the chunk is on the device already
 	off, n int64 // the range, holes included
-	bytes  int64 // of it, those that count as unwritten
-	err    error // of submitting it
-	last   bool  // it is the last of the file, which is closed after it
+	bytes  int64 // bytes of the range that count as unwritten
+	err    error // the error of submitting the chunk
+	last   bool  // the last chunk of the file, which is closed after it
 }
 
-// Behind follows one file that is written in order, by one goroutine at a time.
+// Behind starts writeback of one file while one goroutine at a time writes it in order.
 type Behind struct {
 	Clock *timing.Clock // of the goroutine that calls Wrote; may be nil
 
@@ -48,28 +48,29 @@ type Behind struct {
 	owned  ownedFile
 	failed func(error)
 
-	open file // the duplicate, from the first chunk on; used by the writer alone
+	open file // the duplicate, from the first chunk on; only the writer uses it
 
 	// Guarded by the device's mu.
 	off, end     int64 // the range of the chunk that is not full yet
-	bytes        int64 // of it, those that were written
-	queuedChunks int   // without ranges: those for which no Datasync has begun
+	bytes        int64 // written bytes of that range
+	queuedChunks int   // without ranges: chunks for which no Datasync has begun
 	queuedBytes  int64
 
-	// Used by the device's goroutine alone.
+	// Only the device's goroutine uses these.
 	reported bool  // failed was called
 	synced   int   // chunks in the queue that a Datasync has confirmed already
-	written  int64 // end of what is on the device
-	dropped  int64 // end of what was dropped from the page cache
+	written  int64 // end of the data on the device
+	dropped  int64 // end of the data that was dropped from the page cache
 }
 
-// Behind makes a Behind for f, which must stay open until Finish. It calls
-// failed at most once, with a writeback error: data of the file may be lost. No other call
-// may return the error, because the system reports it once for each open file, which
-// duplicates share. The bytes count as confirmed
-// nevertheless. failed is called before that, from the device's goroutine, so that all
-// errors have been reported after Finish and Drain. It must not wait for the device. Until
-// then the file may still be open, even under its final name.
+// Behind returns a Behind for f, which must stay open until Finish. It calls failed at most
+// once, with a writeback error: data of the file may be lost. No other call may return that
+// error, because the system reports it once for each open file, and a duplicate shares the
+// open file. The bytes count as confirmed nevertheless.
+//
+// The device's goroutine calls failed before it confirms the bytes, so all errors have been
+// reported after Finish and Drain. failed must not wait for the device. When it is called, the
+// file may still be open, even under its final name.
 func (d *Device) Behind(f *fsys.File, failed func(error)) *Behind {
 	return d.behind(systemFile{f}, failed)
 }
@@ -78,9 +79,8 @@ func (d *Device) behind(f ownedFile, failed func(error)) *Behind {
 	return &Behind{device: d, owned: f, failed: failed}
 }
 
-// Wrote is called after n bytes were written at the offset off, before more is.
-// It starts writing back full chunks and waits while the device has too much
-// unwritten.
+// Wrote must be called after n bytes were written at the offset off, before the next write. It
+// starts writeback of full chunks, and waits while the device has too much unwritten data.
 func (b *Behind) Wrote(off, n int64) {
 	d := b.device
 	d.mu.Lock()
@@ -91,7 +91,7 @@ func (b *Behind) Wrote(off, n int64) {
 	d.mu.unwritten += n
 	for n > 0 && !d.mu.stopped {
 		step := min(n, d.chunkSize()-b.bytes)
-		if b.bytes > 0 && (step <= 0 || off < b.end) { // the window has shrunk, or it is written again
+		if b.bytes > 0 && (step <= 0 || off < b.end) { // the window has shrunk, or a range is written again
 			b.submit(false)
 			continue
 		}
@@ -104,8 +104,8 @@ func (b *Behind) Wrote(off, n int64) {
 	d.wait(b, b.Clock)
 }
 
-// Finish submits the rest without waiting for it. The owner may close the file
-// afterwards. It must be called exactly once, after errors and Stop as well.
+// Finish submits the rest without waiting for it. The owner may close the file afterwards.
+// Finish must be called exactly once, also after errors and after Stop.
 func (b *Behind) Finish() {
 	d := b.device
 	d.mu.Lock()
@@ -118,7 +118,7 @@ func (b *Behind) Finish() {
 	}
 }
 
-// extend adds to the chunk that is not full yet. A hole in it costs nothing.
+// extend adds a range to the chunk that is not full yet. Holes do not count as unwritten.
 func (b *Behind) extend(off, n int64) {
 	if b.bytes == 0 {
 		b.off = off
@@ -127,7 +127,7 @@ func (b *Behind) extend(off, n int64) {
 	b.bytes += n
 }
 
-// submit makes a chunk of what there is. It releases the lock meanwhile.
+// submit turns the range so far into a chunk. It releases the lock meanwhile.
 func (b *Behind) submit(last bool) {
 	d := b.device
 	for d.mu.held > 0 && !d.mu.stopped && !last {
@@ -143,7 +143,7 @@ func (b *Behind) submit(last bool) {
 	d.enqueue(c)
 }
 
-// start begins to write the chunk back. If no descriptor is left for a duplicate, it also
+// start begins writeback of the chunk. If no descriptor is left for a duplicate, start also
 // waits until the chunk is on the device.
 func (b *Behind) start(c *chunk) {
 	if b.open == nil {
@@ -168,7 +168,7 @@ func (d *Device) flush(f file, c *chunk) error {
 	return f.Datasync()
 }
 
-// report passes on the first error.
+// report calls failed with the first error.
 func (b *Behind) report(err error) {
 	if err != nil && !b.reported {
 		b.reported = true
@@ -176,8 +176,8 @@ func (b *Behind) report(err error) {
 	}
 }
 
-// dropWritten evicts what has been written, as far as it is aligned or the
-// file's last.
+// dropWritten drops written data from the page cache, up to the last aligned offset, or up to
+// the end after the last chunk.
 func (b *Behind) dropWritten(c *chunk) {
 	if drop := b.device.drop; c.file == nil || drop == nil || !drop() {
 		return

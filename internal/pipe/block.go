@@ -25,8 +25,8 @@ func (b *Block) Release() {
 	}
 }
 
-// Pool hands out blocks of one size, at most as many at a time as fit into its memory.
-// sync.Pool alone would be unbounded, a channel alone would never shrink.
+// Pool hands out blocks of one size. Together they use at most its memory. sync.Pool alone has
+// no limit, and a channel alone would never free memory.
 type Pool struct {
 	size    int // bytes of a block
 	ceiling *semaphore.Weighted
@@ -34,8 +34,8 @@ type Pool struct {
 	out     atomic.Int64 // blocks handed out; 0 after a run
 }
 
-// NewPool makes a pool whose blocks of size bytes together use at most memory
-// bytes, but at least one block. Blocks are aligned for direct reads.
+// NewPool returns a pool of blocks of size bytes, which use at most memory bytes together.
+// There is at least one block. Blocks are aligned for direct reads.
 func NewPool(size int, memory int64) *Pool {
 	p := &Pool{size: size, ceiling: semaphore.NewWeighted(max(memory/int64(size), 1))}
 	p.blocks.New = func() any { return &Block{Buf: fsys.AlignedBuffer(size), pool: p} }
@@ -51,7 +51,7 @@ func (p *Pool) Get(ctx context.Context) (*Block, error) {
 	return p.take(), nil
 }
 
-// tryGet is Get where that need not wait; else it returns nil.
+// tryGet is Get, but returns nil instead of waiting.
 func (p *Pool) tryGet(ctx context.Context) *Block {
 	if ctx.Err() != nil || !p.ceiling.TryAcquire(1) {
 		return nil
@@ -72,5 +72,5 @@ func (p *Pool) put(b *Block) {
 	p.ceiling.Release(1)
 }
 
-// Out is how many blocks are handed out: 0 when nothing is under way.
+// Out returns the number of blocks that are handed out: 0 when no file is in progress.
 func (p *Pool) Out() int64 { return p.out.Load() }

@@ -9,8 +9,8 @@ type CacheMode uint8
 const (
 	CacheAuto   CacheMode = iota // CacheDrop for a copy of more than half of the memory, otherwise CacheKeep
 	CacheKeep                    // the system default
-	CacheDrop                    // a copy leaves only earlier data there; verifying drops a file before and after reading it
-	CacheDirect                  // bypass it (O_DIRECT) where file systems and devices support that
+	CacheDrop                    // a copy drops the data that it brought in; verifying drops a file before and after reading it
+	CacheDirect                  // bypass the cache (O_DIRECT) if file system and device support that
 )
 
 // CacheModes are the values of --cache.

@@ -7,7 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// Limits of the window where it adapts, and how it does.
+// Limits of a window that adapts, and how it adapts.
 const (
 	firstWindow   = 32 << 20 // bytes, while no speed is known
 	leastWindow   = 4 << 20  // bytes
@@ -15,14 +15,15 @@ const (
 	measureFor    = 500 * time.Millisecond
 )
 
-// Sizes of chunks, which are submitted and waited for as one, if the device has ranges.
+// Sizes of chunks if the device has ranges. Each chunk is submitted, and waited for, with one
+// call.
 const (
 	leastChunk   = 1 << 20  // bytes
 	largestChunk = 8 << 20  // bytes
-	chunkUnit    = 64 << 10 // bytes, the largest page there is: one that two chunks share is written twice
+	chunkUnit    = 64 << 10 // bytes, the largest page; a page that two chunks share would be written twice
 )
 
-// dropAlignment is what ranges to be dropped are multiples of, in bytes: see
+// dropAlignment is the unit of ranges that are dropped from the page cache, in bytes: see
 // fsys.File.DropCacheBehind.
 const dropAlignment = 4 << 20
 
@@ -36,18 +37,18 @@ const dropAlignment = 4 << 20
 // starts writeback, and one goroutine waits for them one after the other. So the device
 // always has the next chunks to write.
 //
-// The measured speed is that of confirmed bytes while there was something to
-// wait for: a chunk from before it was submitted, a Group's bytes from Mark to
-// Flushed. Bytes that are added while nothing is submitted do not lower it. The constant
-// cost of a flush does: if a flush takes a second whatever its size, a window that adapts
-// to small files alone shrinks to leastWindow.
+// The measured speed is the number of confirmed bytes divided by the time in which the device
+// was busy. A chunk makes it busy from before its submission, a Group from Mark to Flushed.
+// Bytes that are added while nothing is submitted do not lower the speed. The constant cost of
+// a flush does: if each flush takes a second, a window that adapts to small files alone
+// shrinks to leastWindow.
 //
-// No writer waits for ever. It waits for bytes that are submitted, which the goroutine
-// confirms whatever happens to them, and for those of Groups, whose owners are asked to
-// flush. Nothing confirms the bytes of a chunk that is not full yet. So a waiter submits its
-// own. If the chunks of other files, whose writers may wait for a slow source, exceed the
-// window alone and nothing is submitted, the waiter goes on. The limit holds nevertheless:
-// the last block of each writer is on the device before the next one is written.
+// No writer waits for ever. It waits for submitted bytes, which the goroutine confirms also
+// after errors, and for bytes of Groups, whose owners are asked to flush. Nothing confirms the
+// bytes of a chunk that is not full yet, so a waiting writer submits its own. The writers of
+// other files may wait for a slow source. If their chunks alone exceed the window and nothing
+// is submitted, the writer continues. The limit holds nevertheless: the last block of each
+// writer is on the device before the next one is written.
 type Device struct {
 	ranges bool
 	adapts bool
@@ -62,17 +63,17 @@ type Device struct {
 		spare      []chunk   // memory of an earlier queue, for the next one
 		window     int64     // bytes
 		unwritten  int64     // bytes written and not confirmed
-		submitted  int64     // of them, those of chunks whose submission has begun
-		pending    int64     // of them, those of groups
+		submitted  int64     // the part of unwritten in chunks whose submission has begun
+		pending    int64     // the part of unwritten in groups
 		groups     []*Group
-		held       int // Holds under way
+		held       int // calls of Hold without Release
 		stopped    bool
 		closed     bool
 		gone       bool   // the goroutine takes nothing from the queue any more
 		put, took  uint64 // chunks put into the queue, chunks finished
 
 		rate      int64 // bytes per second, 0 while unknown
-		flushing  int   // groups of which a flush is under way
+		flushing  int   // groups that are being flushed
 		busySince time.Time
 		busy      time.Duration // since the last measurement, up to busySince
 		confirmed int64         // bytes since the last measurement
@@ -82,11 +83,11 @@ type Device struct {
 // DeviceOptions say how a Device works.
 type DeviceOptions struct {
 	Window int64       // bytes that may be unwritten; 0 adapts to two seconds of the measured speed
-	Ranges bool        // StartWriteback works on its file systems; else it calls Datasync instead of waiting for a range
-	Drop   func() bool // asked for each chunk: evict what has been written from the page cache; may be nil
+	Ranges bool        // its file systems support StartWriteback; otherwise the device calls Datasync instead of waiting for a range
+	Drop   func() bool // reports, for each chunk, whether to drop written data from the page cache; may be nil
 }
 
-// NewDevice starts a goroutine; Close ends it.
+// NewDevice returns a Device and starts its goroutine. The caller must Close it.
 func NewDevice(o DeviceOptions) *Device {
 	d := &Device{
 		ranges: o.Ranges,
@@ -115,8 +116,8 @@ func (d *Device) Close() {
 	<-d.done
 }
 
-// Stop ends all waiting, now and from now on, because the run was stopped. Nothing waits for
-// the queued chunks any more: they count as unwritten.
+// Stop ends all present and future waits, because the run was stopped. The queued chunks are
+// not waited for any more, and count as unwritten.
 func (d *Device) Stop() {
 	d.mu.Lock()
 	d.mu.stopped = true
@@ -124,14 +125,14 @@ func (d *Device) Stop() {
 	d.mu.Unlock()
 }
 
-// Unwritten is how many bytes are written and not confirmed.
+// Unwritten returns the number of bytes that are written and not confirmed.
 func (d *Device) Unwritten() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mu.unwritten
 }
 
-// Rate is the measured speed in bytes per second, 0 while it is unknown.
+// Rate returns the measured speed in bytes per second, 0 while it is unknown.
 func (d *Device) Rate() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,7 +186,7 @@ func (d *Device) enqueue(c chunk) {
 	d.mu.Lock()
 }
 
-// waitForProgress waits until something that writers wait for may have changed.
+// waitForProgress waits until a condition of the waiting writers may have changed.
 func (d *Device) waitForProgress(c *timing.Clock) {
 	defer c.Wait(timing.Window, c.Here()).Resume()
 	d.mu.progress.Wait()
@@ -212,15 +213,15 @@ func (d *Device) wait(b *Behind, c *timing.Clock) {
 				g.ask(1)
 			}
 			if d.mu.submitted == 0 && d.mu.pending == 0 {
-				return // see Device
+				return // see the comment of Device
 			}
 		}
 		d.waitForProgress(c)
 	}
 }
 
-// chunkSize is how many bytes of a file are submitted at once: without ranges,
-// one half of the window is written while the other fills.
+// chunkSize returns the number of bytes that are submitted together. Without ranges it is half
+// of the window, so that one half is written while the other fills.
 func (d *Device) chunkSize() int64 {
 	size := d.mu.window / 2
 	if d.ranges {
@@ -303,14 +304,14 @@ func (d *Device) await(c *chunk) {
 		return
 	}
 	b.report(d.flush(c.file, c))
-	if c.off < b.dropped { // written again
+	if c.off < b.dropped { // a range is written again
 		b.dropped, b.written = c.off&^(dropAlignment-1), 0
 	}
 	b.written = max(b.written, end)
 	d.confirm(bytes)
 }
 
-// confirm subtracts bytes of chunks from those submitted and unwritten.
+// confirm subtracts n bytes of chunks from submitted and unwritten.
 func (d *Device) confirm(n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -318,7 +319,7 @@ func (d *Device) confirm(n int64) {
 	d.settle(n)
 }
 
-// settle subtracts bytes that are on the device, or lost, from those unwritten.
+// settle subtracts n bytes, which are on the device or lost, from unwritten.
 func (d *Device) settle(n int64) {
 	d.mu.unwritten -= n
 	d.mu.confirmed += n
@@ -333,8 +334,8 @@ func (d *Device) startClock() {
 	}
 }
 
-// measure stops the clock if nothing is waited for any more, and sets the speed
-// and the window once it has run for long enough.
+// measure stops the clock if the device is idle. When the clock has run for long enough, it
+// sets the speed and the window.
 func (d *Device) measure() {
 	if d.mu.busySince.IsZero() {
 		return
@@ -355,9 +356,9 @@ func (d *Device) measure() {
 	}
 	d.mu.rate = max((d.mu.rate+latest)/2, 1)
 	if d.adapts {
-		// It grows slowly: a device's own cache takes the data of the first seconds at a
-		// speed that the device cannot keep. When the speed falls, the last measurement
-		// counts and not those before, but a single stall only halves the window.
+		// The window grows slowly, because a device's own cache takes the data of the first
+		// seconds at a speed that the device cannot keep. When the speed falls, only the last
+		// measurement counts, but a single stall only halves the window.
 		goal := min(max(2*min(d.mu.rate, latest), d.mu.window/2), d.mu.window+d.mu.window/2)
 		d.mu.window = min(max(goal, leastWindow), largestWindow)
 	}

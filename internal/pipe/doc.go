@@ -1,13 +1,14 @@
 // Package pipe reads a file once, feeds its digests, and writes it to any
 // number of sinks.
 //
-//   - sink: where the bytes of a file are written at one destination
+//   - sink: the file that is written at one destination
 //   - flow: sends a file's pieces to its digests and sinks, sequentially or through lanes
 //   - lane: a channel and the goroutine behind it, for one digest or sink
-//   - block, piece: a pooled buffer; a block's bytes, or a hole, on their way
+//   - block: a pooled buffer
+//   - piece: the bytes of a block, or a hole, for the digests and sinks
 //
-// To follow a block, begin with Move and read (stream.go) and send (flow.go). The loop of a
-// lane is in (*lanes).add, and a sink gets the block in take (sink.go). Device, Behind and
+// To follow a block, begin with Move and read (stream.go) and send (flow.go). Then read
+// (*lanes).add, which has the loop of a lane, and take (sink.go), which writes the block. Device, Behind and
 // Group limit the unwritten data of a device.
 //
 // The rules of the channels are those of the engine:

@@ -2,21 +2,22 @@ package pipe
 
 import "github.com/seed65876f4f/sealift/internal/fsys"
 
-// Eviction drops what was read of a file from the page cache, but not what was
-// there before.
+// Eviction drops the data of a file from the page cache after it was read. It keeps data that
+// was in the cache before.
 type Eviction struct {
 	file    *fsys.File
 	window  int64  // bytes that are checked and dropped at once
-	dropped int64  // how far it has come, a multiple of window until the end
-	keep    []bool // windows that had pages before; nil if none had
+	dropped int64  // end of the dropped range; a multiple of window except at the end of the file
+	keep    []bool // by window: it had pages in the cache before; nil if none had
 }
 
 const (
-	evictWindow = 8 << 20 // bytes, at least
-	mostWindows = 1 << 16 // in a file: sparse ones can have any size
+	evictWindow = 8 << 20 // the least size of a window, in bytes
+	mostWindows = 1 << 16 // in one file, because sparse files can have any size
 )
 
-// NewEviction finds out which parts of a file are cached; nil if the system does not say.
+// NewEviction determines which parts of a file are cached. It returns nil if the system does
+// not report that.
 func NewEviction(f *fsys.File, size int64) *Eviction {
 	held, known := f.Cached(0, 0)
 	if !known {
@@ -32,7 +33,7 @@ func NewEviction(f *fsys.File, size int64) *Eviction {
 	return v
 }
 
-// Restart begins again for a file that is read again.
+// Restart begins at the beginning of the file again, because the file is read again.
 func (v *Eviction) Restart() { v.dropped = 0 }
 
 // Read drops the windows before off, the offset that reading has reached.
@@ -42,7 +43,7 @@ func (v *Eviction) Read(off int64) {
 	}
 }
 
-// End drops the last, shorter window.
+// End drops the last window, which may be shorter.
 func (v *Eviction) End(off int64) {
 	v.Read(off)
 	if off > v.dropped {

@@ -11,16 +11,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// flow sends the pieces of one file to its digests and sinks. If at least as many files as cores are in progress, it
-// works sequentially, in the reader's goroutine and one buffer, which costs the least. If
-// a core would be idle, each digest and each sink has a lane, so that reading, hashing and
-// writing overlap. A core is idle if there are fewer files, or this one waits for a device.
+// flow sends the pieces of one file to its digests and sinks. If at least as many files as
+// cores are in progress, it works sequentially, in the reader's goroutine and one buffer,
+// which costs the least. If a core would be idle, each digest and each sink has a lane, so
+// that reading, hashing and writing overlap. A core is idle if fewer files are in progress, or
+// if this file waits for a device.
 type flow struct {
 	pipe       *Pipe
 	set        *hash.Set
 	takers     []taker
 	writing    atomic.Int64  // takers that have not failed
-	sequential bool          // no lanes, whatever happens
+	sequential bool          // never use lanes
 	clock      *timing.Clock // of the reader
 	from       timing.Place  // of the file that is read
 
@@ -28,11 +29,11 @@ type flow struct {
 	round round
 }
 
-// taker receives the pieces, besides the digests: a Sink, or an Output. One
-// goroutine at a time calls it. It gets the clock of that goroutine and sets it to writing.
+// taker receives the pieces: a Sink or an Output. One goroutine at a time calls it. It gets
+// the clock of that goroutine and sets it to writing.
 type taker interface {
 	take(q piece, c *timing.Clock)
-	failed() bool // it takes no more pieces
+	failed() bool // the taker takes no more pieces
 	place() timing.Place
 }
 
@@ -44,13 +45,13 @@ type round struct {
 	hashing time.Duration // spent on the whole file before the round
 }
 
-// sequentialBlocks is how many blocks of a file a sequential flow takes before it checks
-// whether a core is idle. Files that begin at the same time would not count each other
-// otherwise.
+// sequentialBlocks is the number of blocks that a sequential flow sends before it checks
+// whether a core is idle. Files that begin at the same time would not count each other if it
+// checked at once.
 const sequentialBlocks = 8
 
-// slowest is the time to read and write a byte above which flow assumes that the file waits
-// for a device (250 MB/s). From memory to memory a byte needs 1 ns.
+// slowest is the time for reading and writing one byte above which flow assumes that the file
+// waits for a device (250 MB/s). Between files in memory, a byte needs 1 ns.
 const slowest = 4 * time.Nanosecond
 
 // newFlow begins a flow. It sets the clock, which may be nil, to reading the file until the
@@ -73,7 +74,7 @@ func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, clock *timing.Clock, f
 // are only digests.
 func (f *flow) wanted() bool { return len(f.takers) == 0 || f.writing.Load() > 0 }
 
-// send passes a piece on to all digests and takers. The last of them releases the block.
+// send sends a piece to all digests and takers. The last of them releases the block.
 func (f *flow) send(q piece) {
 	if f.lanes == nil && !f.sequential && f.round.blocks >= sequentialBlocks {
 		if f.pipe.underWay().Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
@@ -99,8 +100,8 @@ func (f *flow) send(q piece) {
 	}
 }
 
-// get waits for a block. With lanes, the time counts for the slowest lane, which holds the
-// reader's blocks; without, other files hold them.
+// get waits for a block. With lanes, the wait counts for the slowest lane, which has the
+// reader's blocks. Without lanes, other files have them.
 func (f *flow) get(ctx context.Context) (b *Block, err error) {
 	if f.lanes == nil {
 		return f.pipe.get(ctx, f.clock)
@@ -123,7 +124,7 @@ func (f *flow) waited() bool {
 	return time.Since(r.begun)-hashing > time.Duration(r.bytes)*slowest
 }
 
-// digest gives the piece to digest i of a set.
+// digest adds the piece to digest i of a set.
 func (q piece) digest(set *hash.Set, i int, c *timing.Clock) {
 	c.At(timing.Hash, timing.CPU)
 	h := set.Hash(i)
@@ -138,7 +139,7 @@ func (q piece) digest(set *hash.Set, i int, c *timing.Clock) {
 	c.Did(int64(len(q.data)) + q.hole)
 }
 
-// give gives the piece to a taker.
+// give passes the piece to a taker.
 func (f *flow) give(q piece, t taker, c *timing.Clock) {
 	if t.failed() {
 		return
@@ -229,7 +230,7 @@ func (l *lanes) send(q piece, clock *timing.Clock) {
 	}
 }
 
-// slowest is the place of the lane that was the last to release a block.
+// slowest returns the place of the lane that was the last to release a block.
 func (l *lanes) slowest() timing.Place {
 	if len(l.list) == 0 {
 		return timing.None

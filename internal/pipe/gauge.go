@@ -8,7 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-// gaugeEvery is the time between two readings: less than between two drawings of progress.
+// gaugeEvery is the interval of the updates. It is shorter than that of the progress display.
 const gaugeEvery = 50 * time.Millisecond
 
 // Gauge keeps the counters of unwritten bytes up to date, and stops the devices when the
@@ -21,7 +21,7 @@ type Gauge struct {
 	watch    sync.WaitGroup
 }
 
-// Gauged is a device, and how many destinations are on it.
+// Gauged is a device for a Gauge.
 type Gauged struct {
 	*Device
 	Copies int64
@@ -34,7 +34,7 @@ func (d *Gauged) show(unwritten int64) {
 	}
 }
 
-// NewGauge starts a goroutine; Stop ends it.
+// NewGauge returns a Gauge and starts its goroutine. The caller must Stop it.
 func NewGauge(ctx context.Context, devices []Gauged, c *counters.Set) *Gauge {
 	g := &Gauge{ctx: ctx, devices: devices, counters: c, ended: make(chan struct{})}
 	g.watch.Go(g.run)

@@ -6,21 +6,21 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// Group counts the bytes of small files on one file system. The files are closed,
-// and their data is unwritten until the file system is flushed.
+// Group counts the unwritten bytes of small files on one file system. The files are closed,
+// and a flush of the file system writes them.
 type Group struct {
 	device *Device
 	flush  chan<- struct{}
 
 	// Guarded by the device's mu. Bytes since Join:
 	added   int64
-	marked  int64 // of them, those that a flush covers which has begun or ended
-	flushed int64 // of them, those that are on the device
+	marked  int64 // the part of added that a flush covers which has begun or ended
+	flushed int64 // the part of added that is on the device
 	left    bool
 }
 
-// Join makes a Group of the device. flush, with a buffer of one, is sent to
-// without waiting when the group should be flushed. The receiver calls Mark, flushes, and
+// Join returns a new Group of the device. When the group should be flushed, it sends to flush
+// without waiting; the channel has a buffer of one. The receiver calls Mark, flushes, and
 // calls Flushed. It must be another goroutine than those that call Add and Wrote, because
 // these wait for it.
 func (d *Device) Join(flush chan<- struct{}) *Group {
@@ -31,8 +31,8 @@ func (d *Device) Join(flush chan<- struct{}) *Group {
 	return g
 }
 
-// Add says that n bytes of a file that is closed now are unwritten. It waits
-// while the device has too much. The clock is the caller's and may be nil.
+// Add adds n unwritten bytes of a closed file. It waits while the device has too much
+// unwritten data. The clock is the caller's and may be nil.
 func (g *Group) Add(n int64, c *timing.Clock) {
 	d := g.device
 	d.mu.Lock()
@@ -47,15 +47,15 @@ func (g *Group) Add(n int64, c *timing.Clock) {
 	d.wait(nil, c)
 }
 
-// ask asks for a flush if that concerns at least the given number of bytes. Bytes that are
-// marked already are those of a flush under way.
+// ask requests a flush if that would write at least the given number of bytes. Marked bytes do
+// not count, because a flush of them has begun.
 func (g *Group) ask(least int64) {
 	if g.added-g.marked < max(least, 1) {
 		return
 	}
 	select {
 	case g.flush <- struct{}{}:
-	default: // asked already
+	default: // a flush was requested before
 	}
 }
 
@@ -76,8 +76,8 @@ func (g *Group) Mark() int64 {
 	return g.marked
 }
 
-// Flushed says that a flush has ended that began after Mark returned mark: those
-// bytes are on the device, or lost.
+// Flushed declares that a flush has ended that began after Mark returned mark. The bytes up to
+// mark are on the device, or lost.
 func (g *Group) Flushed(mark int64) {
 	d := g.device
 	d.mu.Lock()

@@ -18,8 +18,7 @@ type Mark struct {
 	States [][]byte
 }
 
-// mark is a Mark on its way through the lanes: complete when every digest has
-// passed it.
+// mark is a Mark that the lanes pass on. It is complete when each digest has passed it.
 type mark struct {
 	Mark
 	left atomic.Int32 // digests that have not passed it
@@ -71,13 +70,13 @@ func (s *Sink) Reached() (Mark, bool) {
 	return s.marks.passed[0].Mark, true
 }
 
-// alignUp rounds up to what direct reads ask for.
+// alignUp rounds up to the alignment of direct reads.
 func alignUp(n int64) int64 {
 	return (n + fsys.DirectAlignment - 1) &^ (fsys.DirectAlignment - 1)
 }
 
-// Feed reads src from one offset up to another for the digests alone. It does not count the
-// bytes in p.Bytes; the caller does. If the file ends before, that is not an error.
+// Feed reads src from one offset up to another for the digests only. It does not count the
+// bytes in p.Bytes; the caller does. It is no error if the file ends earlier.
 //
 // The clock may be nil; place is that of src.
 func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, clock *timing.Clock, place timing.Place) error {

@@ -8,12 +8,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// offloadStep is how much the system is asked to copy at once, at most: so calls are few, and
-// the context and the checkpoints are served between them.
+// offloadStep is the largest number of bytes that the system copies with one call. It is large
+// enough for few calls. It is small enough that checkpoints and the end of the context do not
+// wait long.
 const offloadStep = 8 << 20 // bytes
 
-// step is how much of the sink's file the system is asked to copy at once: no more
-// than a chunk of what may be unwritten.
+// step returns the number of bytes that the system copies with one call: at most a chunk of
+// the unwritten data.
 func (s *Sink) step() int64 {
 	if s.Behind == nil {
 		return offloadStep
@@ -52,7 +53,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 			data, hole, end, err := src.NextData(off)
 			switch {
 			case err != nil:
-				return off, nil // reading handles the error
+				return off, nil // the caller reads from here and gets the error
 			case end:
 				data, hole = size, size
 			}
@@ -87,9 +88,9 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 	return off, nil
 }
 
-// offloading is how the time of a copy by the system is counted, because the system does not
-// say how it divides into reading and writing. If nothing of the source is in memory and a
-// Behind measures the writing, it counts as reading.
+// offloading returns the kind and the place for the time of a copy by the system, which does
+// not report how the time divides into reading and writing. It counts as reading if nothing of
+// the source is in memory and a Behind measures the writing.
 func (f *flow) offloading(s *Sink, src *fsys.File) (timing.Kind, timing.Place) {
 	if s.Behind != nil {
 		if held, known := src.Cached(0, 0); known && !held {
@@ -99,9 +100,9 @@ func (f *flow) offloading(s *Sink, src *fsys.File) (timing.Kind, timing.Place) {
 	return timing.Write, s.Place
 }
 
-// blame finds out whether copying the bytes from off to end has failed because of
-// the source, whose error is returned, or because of the sink, which gets it. A
-// server does not say how far it has come, so all of them are read.
+// blame determines whether the source or the sink caused the error of copying the bytes from
+// off to end. It returns an error of the source; the sink gets its own. A server does not
+// report how far it has come, so blame reads all of these bytes.
 func (f *flow) blame(ctx context.Context, s *Sink, src *fsys.File, off, end int64, err error) error {
 	b, noBlock := f.get(ctx)
 	if noBlock != nil {

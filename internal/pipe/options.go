@@ -8,6 +8,6 @@ const (
 	DefaultQueueSize = 10        // blocks; evens out short stalls of a stage
 )
 
-// DefaultWorkers is how many files should be under way at once: more than there
-// are cores, because some wait for a device.
+// DefaultWorkers returns the default number of files in flight. It is larger than the number
+// of cores, because some workers wait for a device.
 func DefaultWorkers() int { return min(max(2*runtime.GOMAXPROCS(0), 4), 32) }

@@ -5,8 +5,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// Output takes the bytes of a Flow, in order and from one goroutine at a time. After
-// its first error it is given nothing more.
+// Output receives the bytes of a Flow, in order and from one goroutine at a time. After its
+// first error it receives nothing more.
 type Output interface {
 	Put(data []byte, off int64) error
 }
@@ -14,8 +14,8 @@ type Output interface {
 // Flow sends blocks that its owner has read to the digests and the outputs.
 type Flow struct{ flow *flow }
 
-// Flow begins a flow; the caller must Close it. It uses lanes from the first block on,
-// because an output may be a pipe that no process reads yet. sequential: it never uses
+// Flow begins a flow. The caller must Close it. The flow uses lanes from the first block on,
+// because an output may be a pipe that no process reads yet. With sequential, it never uses
 // lanes, because no output is slow.
 func (p *Pipe) Flow(set *hash.Set, outputs []Output, sequential bool) *Flow {
 	takers := make([]*output, len(outputs))
@@ -29,8 +29,8 @@ func (p *Pipe) Flow(set *hash.Set, outputs []Output, sequential bool) *Flow {
 	return &Flow{f}
 }
 
-// Send passes on the first n bytes of b, which are at the offset off. The caller must not
-// use b any more.
+// Send sends the first n bytes of b, which are at the offset off. The caller must not use b
+// afterwards.
 func (f *Flow) Send(b *Block, n int, off int64) {
 	f.flow.send(piece{block: b, data: b.Buf[:n], off: off})
 }

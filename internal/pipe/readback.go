@@ -17,8 +17,8 @@ const dropUnit = 8 << 20 // bytes
 // not from memory; it is false with CacheAuto and CacheKeep. The clock may be nil; place is
 // that of src.
 //
-// CacheDrop and CacheDirect both drop the file from the page cache first, which flushes what
-// is not written yet. Pages that stay because other programs have mapped them are bypassed.
+// CacheDrop and CacheDirect both drop the file from the page cache first, which flushes
+// unwritten data. Pages that stay because other programs have mapped them are bypassed.
 func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache CacheMode, clock *timing.Clock, place timing.Place) (n int64, fromDevice bool, err error) {
 	clock.At(timing.Read, place)
 	r, err := StartReading(src, cache, p.Pool.size%fsys.DirectAlignment == 0)
@@ -30,19 +30,19 @@ func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set
 	return n, r.FromDevice, err
 }
 
-// Reading keeps one file that is read from its beginning to its end out of the page
-// cache, as its cache mode asks for. It belongs to the goroutine that reads.
+// Reading keeps a file that is read from its beginning to its end out of the page cache, if
+// its cache mode asks for that. Only the goroutine that reads uses it.
 type Reading struct {
 	FromDevice bool // the bytes come from a device, not from memory; false with CacheAuto and CacheKeep
 
 	file    *fsys.File
 	drops   bool
-	dropped int64 // bytes from the beginning that were read and dropped
+	dropped int64 // end of the range that was read and dropped
 }
 
-// StartReading prepares src for reading. aligned says that the offsets, lengths and
-// addresses of all reads will be multiples of fsys.DirectAlignment. An error is one of
-// writing what was not written yet.
+// StartReading prepares src for reading. aligned means that the offsets, lengths and addresses
+// of all reads will be multiples of fsys.DirectAlignment. The error is one of writing
+// unwritten data of src.
 func StartReading(src *fsys.File, cache CacheMode, aligned bool) (*Reading, error) {
 	r := &Reading{file: src}
 	if cache == CacheAuto || cache == CacheKeep {
@@ -66,14 +66,14 @@ func StartReading(src *fsys.File, cache CacheMode, aligned bool) (*Reading, erro
 	return r, nil
 }
 
-// Read drops what was read up to off, once that is dropUnit or more.
+// Read drops the data up to off when that is at least dropUnit.
 func (r *Reading) Read(off int64) {
 	if r.drops && off-r.dropped >= dropUnit {
 		r.End(off)
 	}
 }
 
-// End drops the rest of what was read, up to off.
+// End drops the rest of the data up to off.
 func (r *Reading) End(off int64) {
 	if r.drops && off > r.dropped {
 		r.file.DropCacheBehind(r.dropped, off-r.dropped)

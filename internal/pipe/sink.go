@@ -11,14 +11,14 @@ import (
 // Sink writes the bytes of one file at one destination.
 type Sink struct {
 	File   *fsys.Pending
-	Behind *Behind      // follows what is written; may be nil
+	Behind *Behind      // starts writeback of the written data; may be nil
 	Sparse bool         // make holes of zeros
 	Clone  bool         // File has all content already: nothing is written
 	Err    error        // the first error; nothing is written after it
 	Place  timing.Place // of the destination
 
-	// Refused is set when the system refuses to copy between the two devices, so that it is
-	// not asked for the next file; nil: it is never asked.
+	// Refused is set when the system refuses to copy between the two devices, so that the next
+	// file does not try it. If it is nil, the sink never tries it.
 	Refused *atomic.Bool
 
 	end   int64 // end of the last byte written
@@ -73,7 +73,7 @@ func (s *Sink) put(data []byte, off int64) {
 // wrote accounts for n bytes that were written at the offset off.
 func (s *Sink) wrote(off, n int64) {
 	s.end = max(s.end, off+n)
-	s.clock.At(timing.Write, s.Place) // also if the system has copied the bytes, and the clock was at reading
+	s.clock.At(timing.Write, s.Place) // the clock is at reading if the system has copied the bytes
 	s.clock.Did(n)
 	if s.Behind != nil {
 		s.Behind.Clock = s.clock
@@ -81,15 +81,15 @@ func (s *Sink) wrote(off, n int64) {
 	}
 }
 
-// Continue makes the sink that of a file which has its first start bytes already.
+// Continue prepares the sink for a file that already has its first start bytes.
 func (s *Sink) Continue(start int64) {
 	if s.Err = s.File.Truncate(start); s.Err == nil {
 		s.end = start
 	}
 }
 
-// reach gives the file at least the size off, if a hole ends there: a file shorter than its
-// last mark cannot be continued.
+// reach extends the file to off if a hole ends there. A file that is shorter than its last
+// mark cannot be continued.
 func (s *Sink) reach(off int64) {
 	if s.Err == nil && s.end < off && !s.Clone {
 		if s.Err = s.File.Truncate(off); s.Err == nil {
@@ -107,15 +107,15 @@ func (s *Sink) Stop(off int64) error {
 	return s.Err
 }
 
-// Finish gives the file its size where the end of it is a hole.
+// Finish sets the size of a file that ends in a hole.
 func (s *Sink) Finish(size int64) {
 	if s.Err == nil && s.end != size && !s.Clone {
 		s.Err = s.File.Truncate(size)
 	}
 }
 
-// sparseUnit is the least run of zeros that becomes a hole: a page, which is
-// also the block size of most file systems.
+// sparseUnit is the shortest run of zeros that becomes a hole: a page, which is also the block
+// size of most file systems.
 const sparseUnit = 4096 // bytes
 
 // EachRun splits data, which is at the offset off of a file, into the longest runs of zeros

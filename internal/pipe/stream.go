@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// A Pipe holds what all files of one run share. All fields but Pool and
-// QueueSize may be left out.
+// A Pipe has the resources and options that all files of a run share. Only Pool and QueueSize
+// are required.
 type Pipe struct {
 	Pool      *Pool
 	QueueSize int           // blocks that may wait in a lane
@@ -25,10 +25,10 @@ type Pipe struct {
 
 	also     *atomic.Int64 // as Bytes
 	inFlight atomic.Int64  // files under way
-	parent   *Pipe         // whose inFlight is used; nil for its own
+	parent   *Pipe         // its inFlight is used; nil to use the Pipe's own
 }
 
-// Counting returns p with other counters of bytes; also may be nil.
+// Counting returns a copy of p with other counters of bytes. also may be nil.
 func (p *Pipe) Counting(bytes, also *atomic.Int64) *Pipe {
 	return &Pipe{
 		Pool: p.Pool, QueueSize: p.QueueSize, KeepHoles: p.KeepHoles, Limiter: p.Limiter,
@@ -36,7 +36,7 @@ func (p *Pipe) Counting(bytes, also *atomic.Int64) *Pipe {
 	}
 }
 
-// underWay is the number of files under way.
+// underWay returns the counter of files in flight.
 func (p *Pipe) underWay() *atomic.Int64 {
 	if p.parent != nil {
 		return p.parent.underWay()
@@ -44,26 +44,26 @@ func (p *Pipe) underWay() *atomic.Int64 {
 	return &p.inFlight
 }
 
-// MoveOptions are the options of Move; all may be left out.
+// MoveOptions are the options of Move. All of them are optional.
 type MoveOptions struct {
 	Start     int64           // the offset of the first byte to move; sinks and digests have the bytes before it
 	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
-	Read      func(off int64) // called with the offset that reading has reached; may be nil
+	Read      func(off int64) // called with the offset after each read; may be nil
 	Clock     *timing.Clock   // of the caller; may be nil
 	From      timing.Place    // of the file that is read
 }
 
-// piece is what lanes carry: a block's bytes at an offset, a hole, or a mark.
+// piece is an element of a lane's channel: a block's bytes at an offset, a hole, or a mark.
 type piece struct {
 	block *Block // nil for a hole and a mark
 	data  []byte
 	off   int64
-	hole  int64 // bytes of zeros that need not be written
+	hole  int64 // length of a hole in bytes
 	mark  *mark
 }
 
-// maxHole bounds a piece that is a hole and has to be hashed, so that this is
-// interruptible.
+// maxHole is the largest hole in one piece if there are digests, so that a long hole can be
+// interrupted.
 const maxHole = 16 << 20 // bytes
 
 // Move reads src once, feeds the digests and writes every sink. It returns the offset that
@@ -99,8 +99,8 @@ func findsHoles(src *fsys.File) bool {
 	return !fsys.Unsupported(err)
 }
 
-// inline moves a file of at most one block: one buffer, no channel, no
-// goroutine. more says that the file did not end with the block.
+// inline moves a file of at most one block, without channels and goroutines. more reports that
+// the file did not end with the block.
 func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, clock *timing.Clock, from timing.Place) (total int64, more bool, err error) {
 	clock.At(timing.Read, from)
 	b, err := p.get(ctx, clock)
@@ -187,9 +187,10 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 }
 
 // read sends the file piece by piece from start until it ends, wanted returns false, or an
-// error occurs. It returns the offset that it has reached, and calls the function read, if
-// not nil, with that after each block. It holds one block at a time and none while it waits
-// for the next. Holes become pieces of at most longest bytes; 0: holes are read as zeros.
+// error occurs. It returns the offset that it has reached, and calls the function read, if not
+// nil, with that offset after each block. It holds one block at a time, and none while it
+// waits for the next. Holes become pieces of at most longest bytes; if longest is 0, holes are
+// read as zeros.
 func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, read func(off int64)) (int64, error) {
 	p := f.pipe
 	off, dataEnd, holes := start, int64(0), longest > 0
@@ -216,7 +217,8 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 			}
 		}
 		if holes {
-			// Whole units, which direct reads ask for; more than the hole has is zeros.
+			// Complete units, as direct reads require. They may include zeros of the next
+			// hole.
 			limit = min(limit, alignUp(dataEnd)-off)
 		}
 		b, err := f.get(ctx)

@@ -9,9 +9,9 @@ import (
 // Width returns how many columns of a terminal a text without control characters uses.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
-// Cut takes the middle out of a text that is wider than so many columns. The beginning
-// and the end of a name say most. A mark is in its place: an ellipsis, or dots where
-// Unicode is not to be used.
+// Cut shortens a text to width columns. It removes the middle, because the beginning and the
+// end of a name are the most useful parts. It inserts an ellipsis there, or dots if unicode is
+// false.
 func Cut(text string, width int, unicode bool) string {
 	if Width(text) <= width {
 		return text
@@ -35,7 +35,7 @@ func Cut(text string, width int, unicode bool) string {
 	return strings.Join(clusters[:head], "") + mark + strings.Join(clusters[tail:], "")
 }
 
-// Head returns the beginning of a text, at most so many columns of it.
+// Head returns the beginning of a text, at most width columns of it.
 func Head(text string, width int) string {
 	used, end := 0, 0
 	for g := uniseg.NewGraphemes(text); g.Next(); {
@@ -47,7 +47,7 @@ func Head(text string, width int) string {
 	return text[:end]
 }
 
-// clustersOf returns what a reader takes for the characters of a text.
+// clustersOf returns the grapheme clusters of a text, which readers see as its characters.
 func clustersOf(text string) (clusters []string) {
 	for g := uniseg.NewGraphemes(text); g.Next(); {
 		clusters = append(clusters, g.Str())

@@ -25,10 +25,9 @@ import (
 //	$'it\'s\na\x1b\377'
 //
 // Escapes are of bytes, not of code points, so the result does not depend on
-// the locale of the shell. In the second form "!" is escaped, too, lest a
-// shell whose history expansion does not know \' sees it outside of quotes. A
-// NUL byte, which no file name holds, is shown as \x00, though no shell reads
-// that back.
+// the locale of the shell. The second form also escapes "!", because the history expansion of
+// some shells does not know \' and would treat the "!" as outside of quotes. A NUL byte, which
+// no file name contains, is shown as \x00, which no shell reads back.
 func Name(s string) string {
 	if !strings.Contains(s, "'") && safePart(s) == len(s) {
 		return "'" + s + "'"
@@ -48,10 +47,9 @@ func Name(s string) string {
 	return string(append(out, '\''))
 }
 
-// Plain returns a file name for a line that programs read as well: as it is, if
-// it could not be mistaken for anything else, and like Name otherwise. Names
-// that hold something invisible, start with a quote, or start or end with a
-// space are not plain.
+// Plain returns a file name for a line that programs read as well: unchanged if it is plain,
+// and like Name otherwise. A name is not plain if it has an invisible character, starts with a
+// quote, or starts or ends with a space.
 func Plain(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '\'' || strings.HasPrefix(s, "$'") || safePart(s) < len(s) {
 		return Name(s)
@@ -59,16 +57,14 @@ func Plain(s string) string {
 	return s
 }
 
-// mnemonics are the bytes with an escape of one letter (or of themselves) in
-// ANSI-C quotes.
+// mnemonics are the bytes that ANSI-C quotes escape with one letter or with the byte itself.
 const (
 	mnemonics       = "\a\b\t\n\v\f\r\\'"
 	mnemonicLetters = `abtnvfr\'`
 )
 
-// appendEscaped appends one byte as it is written in ANSI-C quotes: hexadecimal
-// below 0x80 and octal from there on, each with all its digits, so that a
-// digit may follow.
+// appendEscaped appends one byte in the form of ANSI-C quotes: hexadecimal below 0x80,
+// otherwise octal. All digits are written, so a digit may follow.
 func appendEscaped(out []byte, b byte) []byte {
 	i := strings.IndexByte(mnemonics, b)
 	switch {
@@ -111,7 +107,7 @@ func Text(s string) string {
 	return string(out)
 }
 
-// safePart returns how many bytes at the beginning of s may be shown as they are.
+// safePart returns how many bytes at the beginning of s need no escape.
 func safePart(s string) int {
 	for i := 0; i < len(s); {
 		n, safe := scan(s[i:])
@@ -123,8 +119,8 @@ func safePart(s string) int {
 	return len(s)
 }
 
-// scan returns the size of the first character of s, which is not empty, and
-// whether it may be shown as it is.
+// scan returns the size of the first character of s, which must not be empty, and whether it
+// needs no escape.
 func scan(s string) (size int, safe bool) {
 	if b := s[0]; b < utf8.RuneSelf {
 		return 1, b >= ' ' && b <= '~'
@@ -136,10 +132,9 @@ func scan(s string) (size int, safe bool) {
 	return n, visible(c)
 }
 
-// visible reports whether a rune beyond ASCII shows. [unicode.IsPrint] excludes
-// Cc, Cf, Zl, Zp, Co, Cn and all spaces. The two tables have the characters that are
-// letters or marks by category and draw nothing. U+2800 is a symbol that is blank by
-// design.
+// visible reports whether a rune beyond ASCII is visible. [unicode.IsPrint] excludes Cc, Cf,
+// Zl, Zp, Co, Cn and all spaces. The two tables contain characters that are letters or marks
+// by category and draw nothing. U+2800 is a symbol that is blank by design.
 func visible(c rune) bool {
 	return unicode.IsPrint(c) &&
 		!unicode.Is(unicode.Other_Default_Ignorable_Code_Point, c) &&

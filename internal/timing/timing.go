@@ -1,9 +1,9 @@
 // Package timing measures where the time of a run goes.
 //
-// Every measured goroutine has a Clock and reports to it each change of stage. The
-// clock is read once at each change, and the intervals of a goroutine add up to the
-// time that has passed. Nothing is locked or allocated until a clock stops and hands
-// its intervals to the Sheet of the run.
+// Each measured goroutine has a Clock and reports each change of stage to it. The Clock reads
+// the time once at each change, so the intervals of a goroutine add up to the elapsed time. It
+// takes no lock and allocates nothing until it stops. Then it adds its intervals to the Sheet
+// of the run.
 //
 //   - kind: the stage of an interval, work or waiting
 //   - place: the source, the CPU, a limit or a destination
@@ -19,9 +19,9 @@
 //
 //   - the source: waiting for a name, opening, describing and reading
 //   - the CPU: hashing, and everything at a file system in memory, which has no device
-//   - a destination: reading what is there, creating, writing, completing, flushing,
+//   - a destination: reading existing files, creating, writing, completing, flushing,
 //     reading back, and waiting for its window
-//   - that of the lane: waiting for a full lane, or for the goroutine's own blocks
+//   - the place of a lane: waiting because that lane is full, or has the goroutine's blocks
 //   - the limit: waiting for --bwlimit
 //   - no place: waiting for blocks of other goroutines, for access to a spinning disk, or
 //     for the collector, because the other goroutine is measured
@@ -36,12 +36,12 @@ import (
 	"time"
 )
 
-// Kind is what a goroutine is busy with, or waits for.
+// Kind is the activity of a goroutine, or the reason of its wait.
 type Kind uint8
 
 // The kinds.
 const (
-	Idle   Kind = iota // nothing that counts
+	Idle   Kind = iota // not measured
 	Read               // opening, checking and reading a file; at a destination, comparing with the existing file or reading it back
 	Hash               // computing digests
 	Create             // checking the existing file at a destination, and creating the new one
@@ -69,7 +69,7 @@ func (k Kind) String() string {
 // Waits reports whether the kind is waiting and not work.
 func (k Kind) Waits() bool { return k >= List }
 
-// Place is the part of the run that an interval is spent on. The zero value is none.
+// Place is the part of the run to which an interval belongs. The zero value is none.
 type Place int
 
 // The places, before those of the destinations.
@@ -85,10 +85,10 @@ func (p Place) String() string {
 	return [...]string{"nobody", "source", "cpu", "limit", "destination"}[min(p, first)]
 }
 
-// Destination is the place of destination i, from 0 on.
+// Destination returns the place of destination i, counted from 0.
 func Destination(i int) Place { return first + Place(i) }
 
-// Destination returns which destination a place is.
+// Destination returns the number of the destination. ok is false for another place.
 func (p Place) Destination() (i int, ok bool) { return int(p) - int(first), p >= first }
 
 // cell is the sum of the intervals of one kind at one place.
@@ -108,20 +108,20 @@ func (c *cell) add(d cell) {
 
 func index(k Kind, p Place) int { return int(p)*int(kinds) + int(k) }
 
-// Clock takes the intervals of one goroutine. A nil *Clock measures nothing.
+// Clock measures the intervals of one goroutine. A nil *Clock measures nothing.
 type Clock struct {
 	sheet  *Sheet
 	aside  bool
-	now    int           // the index of the interval under way
-	before int           // that of the one that Wait has ended
-	since  time.Duration // when the interval under way began
-	mean   time.Duration // the same in the time of Sheet.mean
+	now    int           // the index of the current interval
+	before int           // the index of the interval that Wait has ended
+	since  time.Duration // when the current interval began
+	mean   time.Duration // the value of Sheet.mean at since
 	cells  []cell
 }
 
 var epoch = time.Now()
 
-// At ends the interval under way and begins one, unless it is the same.
+// At ends the current interval and begins one of kind k at place p, unless both are unchanged.
 func (c *Clock) At(k Kind, p Place) {
 	if c != nil && c.now != index(k, p) {
 		c.interval(index(k, p))
@@ -129,7 +129,7 @@ func (c *Clock) At(k Kind, p Place) {
 }
 
 func (c *Clock) interval(next int) {
-	now := time.Since(epoch) // reads the monotonic clock alone
+	now := time.Since(epoch) // uses only the monotonic clock
 	l := &c.cells[c.now]
 	l.time += now - c.since
 	if !c.aside {
@@ -146,7 +146,7 @@ func (c *Clock) interval(next int) {
 // counts reports whether an interval has a place.
 func counts(index int) bool { return index >= int(kinds) }
 
-// Wait is At for waiting, until Resume:
+// Wait is At for a wait that ends with Resume:
 //
 //	defer clock.Wait(timing.Pace, timing.UserLimit).Resume()
 func (c *Clock) Wait(k Kind, p Place) *Clock {
@@ -157,14 +157,14 @@ func (c *Clock) Wait(k Kind, p Place) *Clock {
 	return c
 }
 
-// Resume ends a Wait and goes on with what was before.
+// Resume ends a Wait and continues the interval before it.
 func (c *Clock) Resume() {
 	if c != nil {
 		c.interval(c.before)
 	}
 }
 
-// Here returns the place of the interval under way.
+// Here returns the place of the current interval.
 func (c *Clock) Here() Place {
 	if c == nil {
 		return None
@@ -172,15 +172,15 @@ func (c *Clock) Here() Place {
 	return Place(c.now / int(kinds))
 }
 
-// Blame sets the place of the interval under way, for one whose place is known only at its
-// end. Neither the place before nor this one is None.
+// Blame sets the place of the current interval, for a wait whose cause is known only at its
+// end. Neither the earlier place nor p may be None.
 func (c *Clock) Blame(p Place) {
 	if c != nil {
 		c.now = index(Kind(c.now%int(kinds)), p)
 	}
 }
 
-// Did counts an operation of so many bytes in the interval under way.
+// Did counts an operation of the given number of bytes in the current interval.
 func (c *Clock) Did(bytes int64) {
 	if c != nil {
 		c.cells[c.now].add(cell{bytes: bytes, operations: 1})
@@ -195,8 +195,8 @@ func (c *Clock) Spent(k Kind, p Place) time.Duration {
 	return c.cells[index(k, p)].time
 }
 
-// Aside makes a clock for a goroutine that works for the one of this clock. Only the wait
-// of the latter has a share.
+// Aside returns a clock for a goroutine that works for the goroutine of c. Its time has no
+// share, because the wait of c's goroutine has one.
 func (c *Clock) Aside() *Clock {
 	if c == nil {
 		return nil
@@ -204,8 +204,8 @@ func (c *Clock) Aside() *Clock {
 	return c.sheet.clock(true)
 }
 
-// Stop ends the last interval and gives all of them to the sheet. The clock must not be
-// used afterwards.
+// Stop ends the last interval and adds all intervals to the sheet. The clock must not be used
+// afterwards.
 func (c *Clock) Stop() {
 	if c == nil {
 		return
@@ -220,25 +220,25 @@ func (c *Clock) Stop() {
 	s.mu.spare = append(s.mu.spare, c)
 }
 
-// Sheet is the account of a run. A nil *Sheet makes clocks that measure nothing.
+// Sheet adds up the intervals of all clocks of a run. The clocks of a nil *Sheet measure nothing.
 type Sheet struct {
 	rate atomic.Pointer[rate] // set under mu
 	mu   struct {
 		sync.Mutex
 		cells []cell
-		owner []Place  // whose share a place's is
+		owner []Place  // the place that gets the share of each place; see Charge
 		spare []*Clock // stopped, to be used again
 	}
 }
 
-// rate says how the mean of the time that goroutines have spent grows: by one part
-// in so many as there are, since an instant.
+// rate describes the growth of Sheet.mean since an instant: it grows by 1/goroutines of the
+// elapsed time.
 type rate struct {
 	mean, since time.Duration
 	goroutines  int64
 }
 
-// NewSheet makes a sheet for so many destinations.
+// NewSheet returns a sheet for a number of destinations.
 func NewSheet(destinations int) *Sheet {
 	places := int(Destination(destinations))
 	s := &Sheet{}
@@ -250,15 +250,15 @@ func NewSheet(destinations int) *Sheet {
 	return s
 }
 
-// Charge adds the share of a place to another's.
+// Charge adds the share of place p to that of owner.
 func (s *Sheet) Charge(p, owner Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.owner[p] = owner
 }
 
-// mean is the time that a goroutine would have of the wall time if it had counted
-// from the beginning.
+// mean returns the share of the wall time that a goroutine would have if it had counted since
+// the beginning.
 func (s *Sheet) mean(now time.Duration) time.Duration {
 	r := s.rate.Load()
 	if r.goroutines == 0 {
@@ -267,7 +267,7 @@ func (s *Sheet) mean(now time.Duration) time.Duration {
 	return r.mean + max(now-r.since, 0)/time.Duration(r.goroutines)
 }
 
-// join lets one more goroutine count, or one less. It returns the mean.
+// join adds a goroutine to those that count, or removes one, and returns the mean.
 func (s *Sheet) join(now time.Duration, more bool) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,11 +281,11 @@ func (s *Sheet) join(now time.Duration, more bool) time.Duration {
 	return r.mean
 }
 
-// Clock makes a clock that is idle.
+// Clock returns a clock that is idle.
 func (s *Sheet) Clock() *Clock { return s.clock(false) }
 
-// Aside makes a clock whose intervals have no share: the goroutines that wait for this one
-// report it.
+// Aside returns a clock whose intervals have no share, because the goroutines that wait for
+// this one have it.
 func (s *Sheet) Aside() *Clock { return s.clock(true) }
 
 func (s *Sheet) clock(aside bool) *Clock {
@@ -305,7 +305,7 @@ func (s *Sheet) clock(aside bool) *Clock {
 	return c
 }
 
-// Interval is the sum of the intervals of a run of one kind at one place.
+// Interval is the sum of all intervals of one kind at one place in a run.
 type Interval struct {
 	Kind       Kind
 	Place      Place
@@ -314,7 +314,7 @@ type Interval struct {
 	Operations int64
 }
 
-// Intervals lists what there was, work before waiting, of all clocks that have stopped.
+// Intervals returns the sums for all clocks that have stopped, work before waiting.
 func (s *Sheet) Intervals() []Interval {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,13 +343,13 @@ func (s *Sheet) Shares() []time.Duration {
 	return shares
 }
 
-// dominant is the part of the time of all destinations that makes one of them the
-// one that limits the run.
+// dominant is the part of the destinations' common share above which Limit names one
+// destination and not all of them.
 const dominant = 0.75
 
-// Limit is what has the largest share: the source, the CPU, a limit that was asked
-// for, or the destinations together. If one of these has most of their share, it is
-// that one, and all is false.
+// Limit returns the place with the largest share: the source, the CPU, the user's limit, or
+// all destinations together. If one destination has most of their common share, who is that
+// destination. all is true if who means all of them.
 func (s *Sheet) Limit() (who Place, all bool, share time.Duration) {
 	shares := s.Shares()
 	for p := Source; p < first; p++ {

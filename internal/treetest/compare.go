@@ -20,7 +20,7 @@ type Options struct {
 
 	NoTimes  bool
 	NoModes  bool
-	NoOwners bool // they are compared by root only in any case
+	NoOwners bool // without it, owners are compared only by root
 	NoXattrs bool // and ACLs
 	NoLinks  bool // groups of hard links
 	NoHoles  bool
@@ -64,7 +64,7 @@ func Diff(want, got string, o Options) ([]string, error) {
 	return c.differences, nil
 }
 
-// comparison walks two trees at once; index 0 is the wanted one.
+// comparison walks two trees at the same time; index 0 is the wanted one.
 type comparison struct {
 	options     Options
 	roots       [2]*os.Root
@@ -79,7 +79,7 @@ func (c *comparison) differ(p, format string, args ...any) {
 	c.differences = append(c.differences, fmt.Sprintf("%q: ", p)+fmt.Sprintf(format, args...))
 }
 
-// both asks for something of the two sides. An error is a difference, and ok is false.
+// both calls ask for both sides. It records an error as a difference, and ok is false then.
 func both[S, T any](c *comparison, p string, sides [2]S, ask func(S) (T, error)) (answers [2]T, ok bool) {
 	for i, side := range sides {
 		answer, err := ask(side)

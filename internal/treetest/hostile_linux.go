@@ -20,12 +20,12 @@ import (
 // Canary is in every file of a Trap, and in no other file.
 const Canary = "CANARY"
 
-// longAgo is before every access: what is read gets a new access time.
+// longAgo is before every access, so reading an entry changes its access time.
 var longAgo = time.Unix(1_000_000_000, 111_111_111)
 
-// Trap is a tree outside of the one under attack, whose names another process exchanges.
-// It should have the names of the attacked tree, so that a program that leaves that tree
-// finds something.
+// Trap is a tree outside of the attacked one. Another process exchanges their names. A Trap
+// should have the names of the attacked tree, so that a program that leaves that tree finds
+// entries there.
 type Trap struct {
 	Root  string
 	nodes map[string]syscall.Stat_t
@@ -39,7 +39,7 @@ func CanaryFile(size int) Node {
 // CanaryDir is a directory of a Trap.
 func CanaryDir(d Dir) Node { return Directory(d, Mode(0o705), Mtime(longAgo)) }
 
-// NewTrap makes the tree and notes how things are.
+// NewTrap creates the tree and records its state.
 func NewTrap(t testing.TB, root string, tree Node) *Trap {
 	t.Helper()
 	Create(t, root, tree)
@@ -66,8 +66,8 @@ func NewTrap(t testing.TB, root string, tree Node) *Trap {
 	return tr
 }
 
-// Touched returns the accesses to the tree since then: entries that were read, listed,
-// written, created, or that got other metadata. It reads nothing of the tree itself.
+// Touched returns the accesses to the tree since NewTrap: entries that were read, listed,
+// written or created, or whose metadata changed. It reads no content of the tree.
 func (tr *Trap) Touched() (list []string) {
 	for _, path := range slices.Sorted(maps.Keys(tr.nodes)) {
 		was, now := tr.nodes[path], syscall.Stat_t{}
@@ -88,18 +88,18 @@ func Swap(t testing.TB, a, b string) {
 	}
 }
 
-// Attack exchanges Victim for Bait before the Nth operation at which there is a
-// victim, for good or for one operation.
+// Attack exchanges Victim and Bait before the Nth operation at which Victim exists,
+// permanently or for one operation.
 type Attack struct {
 	Victim, Bait string
 	Nth          int // -1: never
 	Brief        bool
 	Only         string // the name of the operations that count; "" for all
-	// Root: the user names Victim. The test exchanges it after the first check.
+	// Root means that the user names Victim. The exchange comes after the program's first check.
 	Root bool
 
-	Seen int    // operations at which there was a victim
-	At   string // the operation before which it was exchanged
+	Seen int    // number of operations at which Victim existed
+	At   string // the operation before which Victim was exchanged
 
 	mu      sync.Mutex
 	opened  bool
@@ -136,7 +136,7 @@ func (a *Attack) Before(t testing.TB, op, name string) {
 	a.Seen++
 }
 
-// Undo puts things back where they were, if both are still there.
+// Undo exchanges Victim and Bait again, if both still exist.
 func (a *Attack) Undo(t testing.TB) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,8 +159,8 @@ func (a *Attack) undo(t testing.TB) {
 	}
 }
 
-// Sweep calls run for an attack at each strideth operation, and puts things back.
-// root says that the user names the victim. It returns how many runs there were.
+// Sweep calls run for an attack at each strideth operation, and undoes each attack. root means
+// that the user names the victim. It returns the number of runs.
 func Sweep(t testing.TB, victim, bait string, root bool, offset, stride int, run func(*Attack)) (runs int) {
 	t.Helper()
 	once := func(nth int, brief bool) int {

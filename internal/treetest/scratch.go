@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// MemoryDir makes a directory in memory where there is one for that, and
-// removes it in the end, whatever is in it.
+// MemoryDir creates a directory in memory if the system has a file system for that, and
+// removes it with its content at the end of the test.
 func MemoryDir(t testing.TB) string {
 	t.Helper()
 	if info, err := os.Stat("/dev/shm"); err != nil || !info.IsDir() || runtime.GOOS == "windows" { // where Wine finds it
@@ -26,7 +26,7 @@ func MemoryDir(t testing.TB) string {
 	return dir
 }
 
-// Remove removes a tree, read-only directories and all.
+// Remove removes a tree, including read-only directories.
 func Remove(t testing.TB, dir string) {
 	t.Helper()
 	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, _ error) error {
@@ -40,12 +40,12 @@ func Remove(t testing.TB, dir string) {
 	}
 }
 
-// Pattern returns size bytes that no other seed gives and that do not repeat. A loop over
-// the bytes takes seconds for large files under the race detector; a cipher does not.
+// Pattern returns size bytes that differ for each seed and do not repeat. It uses a cipher,
+// because a loop over the bytes would need seconds for large files under the race detector.
 func Pattern(size int, seed byte) []byte {
 	key, err := aes.NewCipher(bytes.Repeat([]byte{seed}, aes.BlockSize))
 	if err != nil {
-		panic(err) // of a key of the wrong length
+		panic(err) // only for a key of the wrong length
 	}
 	b := make([]byte, size)
 	cipher.NewCTR(key, make([]byte, aes.BlockSize)).XORKeyStream(b, b)

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dress gives the entry its metadata: the owner first, which takes set-id bits
-// away, and times last, which all else moves.
-func dress(path string, e *entry) error {
+// applyMetadata sets the metadata of an entry: the owner first, because that clears set-id
+// bits, and the times last, because everything else changes them.
+func applyMetadata(path string, e *entry) error {
 	if e.chown {
 		if err := os.Lchown(path, e.uid, e.gid); err != nil {
 			return err
@@ -54,7 +54,7 @@ func identityOf(info fs.FileInfo) (identity, bool) {
 // blocks, clusters and extents are not the same size everywhere.
 const holeSlack = 64 << 10
 
-// system compares what only Unix knows.
+// system compares the metadata that only Unix has.
 func (c *comparison) system(p, name string, dirs [2]*os.Root, infos [2]fs.FileInfo) {
 	want, got := infos[0].Sys().(*syscall.Stat_t), infos[1].Sys().(*syscall.Stat_t)
 	if infos[0].Mode()&fs.ModeDevice != 0 && want.Rdev != got.Rdev {

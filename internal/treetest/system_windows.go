@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-func dress(path string, e *entry) error {
+func applyMetadata(path string, e *entry) error {
 	if e.chmod {
 		if err := os.Chmod(path, e.mode); err != nil {
 			return err

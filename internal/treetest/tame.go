@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// duSize is what stands before the name in a line of du.
+// duSize matches the text before the name in a line of du.
 var duSize = regexp.MustCompile(`(?m)^[0-9.]+[KMGTPE]?\t`)
 
 // upwards moves the cursor up.
@@ -35,8 +35,8 @@ func Wild(text string, terminal bool) string {
 	return ""
 }
 
-// WildNames are names of files that would do something to a terminal or a log that
-// showed them as they are, or hide there. All can be names on Unix.
+// WildNames returns names of files that would affect a terminal or a log that prints them
+// unchanged, or be invisible there. All of them are valid on Unix.
 func WildNames() []string {
 	return []string{
 		"\x1b]0;title\a", "\x1b[31mred", "\xc2\x9b2J", "\x9b2J", "bell\a", "\b\b\bback", "\x7f",

@@ -39,18 +39,18 @@ const (
 	charDevice
 )
 
-// entry is what all nodes come to.
+// entry is the description that each node returns.
 type entry struct {
 	kind         kind
 	children     Dir
 	size         int64
-	data         map[int64]string // by offset; what is between is a hole
+	data         map[int64]string // by offset; the ranges between are holes
 	target       string
 	major, minor uint32
 
 	mode   os.FileMode
 	chmod  bool
-	mtime  time.Time // zero: as it comes
+	mtime  time.Time // zero to leave it unchanged
 	xattrs map[string]string
 	uid    int
 	gid    int
@@ -63,8 +63,8 @@ func (e *entry) node() *entry { return e }
 // Option is a piece of metadata of a node.
 type Option func(*entry)
 
-// Mode sets the permission bits as chmod(1) writes them, 0o4711 for a setuid
-// file, whatever the umask is.
+// Mode sets the permission bits in the form of chmod(1), such as 0o4711 for a setuid file. The
+// umask has no effect.
 func Mode(bits uint32) Option {
 	mode := os.FileMode(bits).Perm()
 	for bit, flag := range map[uint32]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {
@@ -88,13 +88,13 @@ func Xattr(name, value string) Option {
 	}
 }
 
-// Owner sets owner and group, which takes root.
+// Owner sets owner and group, which only root may do.
 func Owner(uid, gid int) Option {
 	return func(e *entry) { e.uid, e.gid, e.chown = uid, gid, true }
 }
 
-// Linked makes all names of a group hard links to one file. The name that is
-// first in byte order of the paths says what the file is.
+// Linked makes all names of a group hard links to one file. The node of the first name, in
+// byte order of the paths, describes the file.
 func Linked(group string) Option { return func(e *entry) { e.group = group } }
 
 func build(e *entry, options []Option) Node {
@@ -104,7 +104,7 @@ func build(e *entry, options []Option) Node {
 	return e
 }
 
-// Directory is a directory with metadata of its own.
+// Directory is a directory with metadata.
 func Directory(d Dir, options ...Option) Node {
 	return build(&entry{kind: directory, children: d}, options)
 }
@@ -114,8 +114,8 @@ func File(content string, options ...Option) Node {
 	return Sparse(int64(len(content)), map[int64]string{0: content}, options...)
 }
 
-// Sparse is a regular file of size bytes that holds data at some offsets and
-// holes between them, where the file system can.
+// Sparse is a regular file of size bytes that has data at some offsets, and holes between if
+// the file system supports them.
 func Sparse(size int64, data map[int64]string, options ...Option) Node {
 	return build(&entry{kind: regular, size: size, data: data}, options)
 }
@@ -131,13 +131,13 @@ func Fifo(options ...Option) Node { return build(&entry{kind: fifo}, options) }
 // Socket is the name of a socket that no process listens to.
 func Socket(options ...Option) Node { return build(&entry{kind: socket}, options) }
 
-// CharDevice is a character device node, which takes root.
+// CharDevice is a character device node, which only root can create.
 func CharDevice(major, minor uint32, options ...Option) Node {
 	return build(&entry{kind: charDevice, major: major, minor: minor}, options)
 }
 
-// Create makes the tree at path. Directories that exist are filled, so a tree
-// can be made in several steps; other names must be free.
+// Create creates the tree at path. It adds to existing directories, so a tree can be created
+// in several steps. Other names must not exist.
 func Create(t testing.TB, path string, tree Node) {
 	t.Helper()
 	if err := Make(path, tree); err != nil {
@@ -145,7 +145,7 @@ func Create(t testing.TB, path string, tree Node) {
 	}
 }
 
-// Make is [Create] where there is no test at hand.
+// Make is [Create] for callers without a testing.TB.
 func Make(path string, tree Node) error {
 	return (&maker{groups: map[string]string{}}).make(path, tree.node())
 }
@@ -162,11 +162,11 @@ func (m *maker) make(path string, e *entry) error {
 	if e.group != "" {
 		m.groups[e.group] = path
 	}
-	return dress(path, e)
+	return applyMetadata(path, e)
 }
 
-// makeBare makes the entry with all that is in it, but without metadata: that
-// comes last, or else it would not last.
+// makeBare creates the entry and its content without metadata, which is set last, because
+// further changes would alter it.
 func (m *maker) makeBare(path string, e *entry) error {
 	switch e.kind {
 	case directory:

@@ -17,8 +17,8 @@ func mknod(path string, mode uint32, device uint64) error {
 	return unix.Mknod(path, mode, int(device)) //nolint:gosec // as the system call takes it
 }
 
-// xattrs compares extended attributes, of which ACLs are some. The security
-// labels that a system gives to every file are none of a copy's business.
+// xattrs compares extended attributes, including ACLs. It ignores security labels that a
+// system gives to every file.
 func (c *comparison) xattrs(p, name string, dirs [2]*os.Root) {
 	lists, ok := both(c, p, dirs, func(dir *os.Root) (map[string]string, error) { return readXattrs(dir, name) })
 	if !ok {
@@ -46,7 +46,7 @@ func readXattrs(dir *os.Root, name string) (map[string]string, error) {
 	}
 	defer f.Close()
 	p := fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), name)
-	buf := make([]byte, 64<<10) // the most that Linux returns
+	buf := make([]byte, 64<<10) // the largest size on Linux
 	n, err := unix.Llistxattr(p, buf)
 	if errors.Is(err, unix.ENOTSUP) {
 		return nil, nil

@@ -14,9 +14,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// Merge reports the results of all shards of a planned verification, which have to be finished, as
-// Run does those of one check. o are the options of OptionsOfPlan. Merge reads the manifests
-// again: they say in which order the results are. It reads no other file.
+// Merge reports the results of all shards of a planned verification in the same way as Run.
+// All shards must be finished. o are the options of OptionsOfPlan. Merge reads the manifests
+// again, because they define the order of the results. It reads no other file.
 func Merge(ctx context.Context, o *Options, s *shard.Store, c *counters.Set) (*Summary, error) {
 	r := &run{opts: o, counters: c, summary: &Summary{}}
 	r.within = o.Manifest != "" && !filepath.IsAbs(o.Manifest)
@@ -60,7 +60,7 @@ func (r *run) checkManifests(p *shard.Plan) error {
 	return nil
 }
 
-// replay takes the verdicts of all lines from the results.
+// replay reports the verdicts of all lines from the results.
 func (r *run) replay(ctx context.Context, results *mergedResults) (err error) {
 	order := newOrder(r.number(), r.trees)
 	for _, t := range r.trees {
@@ -124,7 +124,7 @@ func (m *mergedResults) nextResult() (*shard.CheckResult, error) {
 	}
 }
 
-// fill gives a job the result that is next.
+// fill sets the next result in a job.
 func (m *mergedResults) fill(j *job) error {
 	result, err := m.nextResult()
 	if errors.Is(err, io.EOF) {
@@ -146,7 +146,7 @@ func (m *mergedResults) fill(j *job) error {
 	return nil
 }
 
-// fill gives a line the verdict of a result.
+// fill sets the verdict of a result in a line.
 func (p *part) fill(line *shard.LineResult) error {
 	p.algorithm = line.Algorithm
 	if line.Cause != "" {

@@ -21,11 +21,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// PlanOptions say how a verification is split into shards.
+// PlanOptions describe how Plan splits a verification into shards.
 type PlanOptions struct {
 	Into      string // the directory of the plan
-	Shards    int    // how many; 0 for a number that suits the trees
-	ShardSize int64  // mean bytes of a shard; 0 for a number that suits the trees
+	Shards    int    // number of shards; 0 to choose by the trees
+	ShardSize int64  // mean bytes of a shard; 0 to choose by the trees
 	Sealift   string // the version of the program
 }
 
@@ -85,8 +85,8 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (*
 	return plan, err
 }
 
-// openInto opens the directory of the plan, and makes it if it does not exist. No other user may
-// read it.
+// openInto opens the directory of the plan. If it does not exist, openInto creates it so that
+// no other user may read it.
 func openInto(system *fsys.FS, path string) (*fsys.Dir, error) {
 	dir, err := system.OpenRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,7 +211,7 @@ func (j *job) sizeIn(look *fsys.Finder, convert bool) int64 {
 	return 0
 }
 
-// checkOf returns a job as a shard has it.
+// checkOf returns the record of a job in a shard.
 func checkOf(j *job, index map[*source]int) *shard.Check {
 	c := &shard.Check{Path: shard.Text(j.path), Literal: shard.Text(j.literal)}
 	for _, p := range j.parts {

@@ -128,7 +128,7 @@ type task struct {
 	record  shard.Finished
 }
 
-// check checks the files of the shard, and puts what it finds into the results.
+// check checks the files of the shard and writes the results.
 func (k *task) check(ctx context.Context) error {
 	reader, err := k.store.OpenChecks(k.index)
 	if err != nil {
@@ -184,7 +184,7 @@ func (k *task) sendJobs(ctx context.Context, reader *shard.CheckReader, jobs cha
 	return nil
 }
 
-// take counts, reports and records a job that is done.
+// take counts, reports and records a finished job.
 func (k *task) take(j *job) error {
 	r := k.run
 	r.countRead(j)
@@ -205,10 +205,10 @@ func (k *task) take(j *job) error {
 	return k.results.Put(j.place, resultOf(j))
 }
 
-// lineVerdicts are the verdicts about a line, as results have them.
+// lineVerdicts are the names of the verdicts in results.
 var lineVerdicts = map[Verdict]string{Match: "match", Mismatch: "mismatch", Missing: "missing", Unreadable: "unreadable"}
 
-// resultOf returns what was found by a job.
+// resultOf returns the result of a job.
 func resultOf(j *job) *shard.CheckResult {
 	result := &shard.CheckResult{
 		Number: j.parts[0].number, Spelling: shard.Text(j.meant), Read: j.read, Bytes: j.bytes,
