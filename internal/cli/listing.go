@@ -14,25 +14,25 @@ import (
 
 const (
 	listingMemory = 16 << 20 // bytes of lines that a listing keeps in memory, some 80,000 lines
-	lineOverhead  = 64       // bytes of memory that a line uses besides its texts
+	lineOverhead  = 64       // bytes of memory that a line uses besides its two strings
 )
 
-// listing collects the lines of --verbose, which come in any order, and yields them sorted.
-// Memory does not depend on their number: sorted runs of lines go to a temporary file. It is
-// used from one goroutine.
+// listing collects the lines of --verbose in any order and returns them sorted. Its memory does
+// not depend on their number, because it writes sorted runs of lines to a temporary file. Use it
+// from one goroutine.
 type listing struct {
-	memory int // bytes of lines before a run goes to the file
+	memory int // bytes of lines in memory after which a run is written to the file
 
 	lines []listedLine
 	bytes int
-	file  *os.File // nil until memory was full once
-	named bool     // the file still has its name
+	file  *os.File // nil until the first run is written
+	named bool     // the file still has a name, which close removes
 	size  int64    // of the file
 	runs  []*bufio.Reader
 	err   error // of the file; the first one
 }
 
-// listedLine is a line and the key that it is sorted by.
+// listedLine is a line and its sort key.
 type listedLine struct{ key, text string }
 
 func byKey(a, b listedLine) int { return strings.Compare(a.key, b.key) }
@@ -56,7 +56,7 @@ func (l *listing) spill() error {
 			return err
 		}
 		l.file = f
-		l.named = os.Remove(f.Name()) != nil // where an open file cannot be removed
+		l.named = os.Remove(f.Name()) != nil // Windows cannot remove an open file
 	}
 	slices.SortStableFunc(l.lines, byKey)
 	begin := l.size
@@ -74,7 +74,7 @@ func (l *listing) spill() error {
 	return w.Flush()
 }
 
-// close yields the lines in the order of their keys, and removes the file.
+// close calls yield for each line in the order of the keys, and removes the file.
 func (l *listing) close(yield func(line string)) error {
 	if l.err == nil {
 		l.err = l.merge(yield)
@@ -124,13 +124,13 @@ func (l *listing) merge(yield func(line string)) error {
 	return nil
 }
 
-// lineRun reads one sorted run.
+// lineRun reads one sorted run from the file.
 type lineRun struct {
 	in   *bufio.Reader
 	line listedLine
 }
 
-// next reads the next line; io.EOF after the last one.
+// next reads the next line. It returns io.EOF after the last one.
 func (r *lineRun) next() (err error) {
 	if r.line.key, err = r.text(); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (r *lineRun) text() (string, error) {
 	return string(b), err
 }
 
-// lineHeap has the run with the least next line first.
+// lineHeap is a heap of runs, ordered by their current lines.
 type lineHeap []*lineRun
 
 func (h lineHeap) Len() int           { return len(h) }
