@@ -81,7 +81,7 @@ func TestAStreamIsNotWrittenToATerminal(t *testing.T) {
 	treetest.Create(t, dir, treetest.Dir{"f": treetest.File("binary")})
 	for _, args := range []string{"f", "f -", "f out -", "<f"} {
 		text := onTerminal(t, dir, "sealift stream "+args+"; test $? = 2")
-		require.Contains(t, text, "sealift: the stream is not written to a terminal; name an output, or use a pipe", args)
+		require.Contains(t, text, "sealift: standard output is a terminal, and stream does not write data to it; name an output, or use a pipe", args)
 		require.NotContains(t, text, "binary", args)
 	}
 	require.NoFileExists(t, filepath.Join(dir, "out"))

@@ -294,7 +294,7 @@ func runsOf(t *testing.T, p docPage) (runs []docRun) {
 			}
 		case "text":
 			if i == 0 || p.blocks[i-1].lang != "sh" {
-				t.Errorf("%v: no block of sh stands before what it is to print", b)
+				t.Errorf("%v: no block of sh is before this expected output", b)
 				continue
 			}
 			last := &runs[len(runs)-1]

@@ -1,5 +1,5 @@
-// Sealift copies directory trees and writes, from the same single read, a
-// manifest that sha256sum accepts.
+// Sealift copies directory trees. In the same single read, it computes SHA-256 digests and writes
+// a manifest that sha256sum accepts.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// oneRequest is how long further signals count as part of the first one: timeout(1) sends
-// two, to the process and to its group.
+// oneRequest is the time after the first signal in which further signals are ignored. timeout(1)
+// sends two: one to the process and one to its group.
 const oneRequest = 500 * time.Millisecond
 
 func main() {
@@ -24,13 +24,13 @@ func main() {
 		os.Exit(1)
 	}
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of the write to it
-	// The first timer makes the runtime open descriptors. If none is left then, the runtime
-	// aborts.
+	// The first timer makes the runtime open descriptors, and the runtime aborts if none is left.
+	// Start one now, before the program has opened files.
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	caught := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		if !signal.Ignored(s) { // ignored under nohup, or behind & in a script
+		if !signal.Ignored(s) { // nohup and & in a script start programs with ignored signals
 			signal.Notify(caught, s)
 		}
 	}

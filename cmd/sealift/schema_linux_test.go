@@ -309,7 +309,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		defer unmount()
 		shell(t, dir, `mkdir big; head -c 9000000 /dev/zero >big/b; echo a >big/a`)
 		runs = append(runs, runs[0])
-		runs[len(runs)-1].code, runs[len(runs)-1].line = 1, `copy --json --hash md5 big small -o room`
+		runs[len(runs)-1].code, runs[len(runs)-1].line = 1, `copy --json --hash md5 big small -o full`
 	} else {
 		t.Log("without a destination that is full: that takes root and a tmpfs")
 	}
@@ -383,7 +383,7 @@ sealift sum large --manifest large/SHA256SUMS`)
 			`sealift copy -q --progress json --cache keep --verify slow traced`] = 0
 		phases = append(phases, "flushing", "verifying")
 	} else {
-		t.Log("without strace, flushing and verifying are over before they are told")
+		t.Log("without strace, flushing and verifying end before progress shows them")
 	}
 	seen := map[string]bool{}
 	for command, want := range commands {

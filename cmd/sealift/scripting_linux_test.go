@@ -151,7 +151,7 @@ func testRecipe(t *testing.T, s *stage, b block) {
 	case holds("4) echo"):
 		assert.Equal(t, 1, strings.Count(output, "copied\n"), output)
 		shell(t, s.dir, "echo newer >backup/a.jpg; touch -d 2030-01-01 backup/a.jpg")
-		assert.Contains(t, recipe(0), "copied, but for what is newer")
+		assert.Contains(t, recipe(0), "copied, except for conflicts")
 		shell(t, s.dir, "rm -r photos")
 		recipe(2)
 	case holds("for delay"):

@@ -196,7 +196,7 @@ func TestStorm(t *testing.T) {
 				wrong = slices.Concat(wrong, untrue(t, filepath.Join(dir, "dst")), untrue(t, filepath.Join(dir, "dst2")))
 			}
 			if len(wrong) > 0 {
-				t.Errorf("%s, %s, exchanged in %s: exit code %d\n%s\nit told:\n%s%s", c.command, c.given, where, out.code, strings.Join(wrong[:min(len(wrong), 5)], "\n"), out.stdout, out.stderr)
+				t.Errorf("%s, %s, exchanged in %s: exit code %d\n%s\nit printed:\n%s%s", c.command, c.given, where, out.code, strings.Join(wrong[:min(len(wrong), 5)], "\n"), out.stdout, out.stderr)
 			}
 			for _, tree := range []string{"src", "dst", "dst2", "bait", "list", "sums"} {
 				treetest.Remove(t, filepath.Join(dir, tree))
@@ -286,11 +286,11 @@ func strange(out stormOut) (list []string) {
 		list = append(list, fmt.Sprintf("exit code %d", out.code))
 	}
 	if out.code != 0 && out.stderr == "" {
-		list = append(list, "nothing is told")
+		list = append(list, "there is no message")
 	}
 	for line := range strings.Lines(out.stderr) {
 		if !strings.HasPrefix(line, "sealift: ") || strings.Count(line, "'") < 2 {
-			list = append(list, "told without a path: "+line)
+			list = append(list, "a message without a path: "+line)
 		}
 	}
 	return list

@@ -26,7 +26,7 @@ type browser struct {
 	last    int           // number of the last command
 	session string        // of the page
 	events  []devToolsMessage
-	axe     string // the script of axe-core, "none" if there is none, "" until it was looked for
+	axe     string // the script of axe-core, "none" if it is not installed, "" before the first search
 }
 
 type devToolsMessage struct {
@@ -58,7 +58,7 @@ func newBrowser(t testing.TB) *browser {
 	require.NoError(t, answers.Close())
 	b := &browser{t: t, to: to, answers: from, from: bufio.NewReader(from)}
 	t.Cleanup(func() {
-		_ = to.Close() // which ends the browser; its exit code says nothing of the page
+		_ = to.Close() // ends the browser; its exit code does not depend on the page
 		_, _ = io.Copy(io.Discard, from)
 		_ = cmd.Wait()
 		_ = from.Close()
@@ -73,7 +73,7 @@ func newBrowser(t testing.TB) *browser {
 	return b
 }
 
-// call sends a command and waits for its result. Events that come before are kept.
+// call sends a command and waits for its result. It keeps the events that come before.
 func (b *browser) call(method string, params, result any) {
 	b.t.Helper()
 	b.last++
@@ -166,10 +166,10 @@ func (b *browser) save(name, data string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(os.Getenv("SEALIFT_PICTURES"), name), content, 0o600))
 }
 
-// complaints returns what the console has of the page, and which requests it has made
-// besides that of the file itself.
+// complaints returns the messages of the page on the console, and its requests for anything but
+// the file itself.
 func (b *browser) complaints(file string) (list []string) {
-	b.eval("0") // the events until now
+	b.eval("0") // receives all earlier events
 	for _, m := range b.events {
 		switch m.Method {
 		case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded":

@@ -29,7 +29,7 @@ func TestAFailedWriteToStandardOutputFailsTheRun(t *testing.T) {
 		"zsh":        {succeeds, []string{"completion", "zsh"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := commandTo(t, &fullDisk{room: 5}, c.run, "", c.args...)
+			r := commandTo(t, &fullDisk{free: 5}, c.run, "", c.args...)
 			if r.code != 1 {
 				t.Errorf("exit code %d, want 1", r.code)
 			}
@@ -122,8 +122,8 @@ func TestUsageErrorsOfCopyAndOthers(t *testing.T) {
 		{"copy --cache=full a b", "--cache: unknown cache mode \"full\"; known are auto, keep, drop, direct\n"},
 		{"copy --cahce=drop a b", "unknown flag --cahce; did you mean --cache?"},
 		{"copy --verify=all a b", "--verify: unknown verify mode \"all\"; known are off, dest, full"},
-		{"copy --verify full a b", "\"full\" is taken for a path; write a mode of --verify with an equals sign: --verify=full\n"},
-		{"copy a b --verify dest", "\"dest\" is taken for a path; write a mode of --verify with an equals sign: --verify=dest\n"},
+		{"copy --verify full a b", "\"full\" is read as a path; write the mode of --verify after an equals sign: --verify=full\n"},
+		{"copy a b --verify dest", "\"dest\" is read as a path; write the mode of --verify after an equals sign: --verify=dest\n"},
 		{"copy --verify other a b", "\"b\" is one argument too many"},
 		{"copy --verify --hash=none a b", "--verify needs a digest to compare with"},
 		{"copy --verify=full --hash=none a b", "--verify needs a digest to compare with"},

@@ -12,36 +12,36 @@ import (
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
-// runner is the function that does the work of a command, such as [engine.Run], or what
-// a test puts in its place. O are its options, S is its summary.
+// runner is the function that does the work of a command, such as [engine.Run]. Tests pass
+// their own. O is the type of its options, S that of its summary.
 type runner[O, S any] func(context.Context, *O, *counters.Set) (*S, error)
 
-// job is what one command does once its flags are checked: everything in which it
-// differs from the others.
+// job describes the work of one command after its flags were checked. It holds everything in
+// which commands differ.
 type job[O, S any] struct {
 	reporter *reporter
-	advice   string // what to do next, for a user who has stopped the run
+	advice   string // added to the message that a signal has stopped the run: what to do next
 
-	noProgress bool          // show none, and do not answer the signal that asks for the state
-	mayWait    bool          // while it starts, the job may wait for another command, whose bar is on the terminal
+	noProgress bool          // show no progress, and do not handle the status signal
+	mayWait    bool          // draw no bar during the start: the job may wait for another command of a pipeline, which has one
 	progress   progress.Mode // of --progress
 	quiet      bool          // show progress only if --progress asks for it
 
-	// run does the work that the options describe. Its context ends when the user stops
-	// the program, or when the reporter cannot write results to standard output.
+	// run does the work that the options describe. Its context is cancelled when a signal
+	// stops the program, or when results cannot be written to standard output.
 	run     runner[O, S]
 	options *O
 
-	// watch records the throughput for a report until stop is called; nil for none.
+	// watch records the throughput for an HTML report until stop is called. It may be nil.
 	watch func(*counters.Set) (stop func())
 
-	// finish prints the summary, and returns the outcome together with what the
-	// summary adds to it. It is not called for a run that was refused.
+	// finish prints the summary. It returns the given outcome, with the failures that the
+	// summary counts. A refused run does not call it.
 	finish func(*S, outcome) outcome
 }
 
-// runCommand does what all commands have in common: it shows the progress of a job, and
-// reports how the job has ended. The error is a refusal or the outcome of the command.
+// runCommand runs a job, shows its progress, and reports how it ended. The error is a refusal
+// or an [outcome].
 func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 	r := j.reporter
 	ctx, cancel := context.WithCancelCause(cmd.Context())

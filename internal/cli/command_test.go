@@ -27,14 +27,14 @@ type (
 	countSummary struct{ files int64 }
 )
 
-// newCountCmd is a whole command, such as a newcomer writes it.
+// newCountCmd is an example of a complete new command.
 func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 	options, output := &countOptions{}, &outputFlags{}
 	cmd := &cobra.Command{
 		Use:         "count [flags] PATH...",
 		Short:       "Count files",
 		Example:     "  sealift count /mnt/archive",
-		Annotations: endsWith("0 1 2 130 143"),
+		Annotations: exitsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, []flagGroup{
 		{groupSpeed, func(s *pflag.FlagSet) { workersFlag(s, &options.workers, "count `NUMBER` files at once") }},

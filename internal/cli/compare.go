@@ -32,7 +32,7 @@ below it.`,
 		Example: `  sealift compare /media/card /mnt/archive
   sealift compare --one-way /media/card /media/disk1 /media/disk2
   sealift compare --metadata --exclude '*.tmp' project /mnt/backup`,
-		Annotations:       endsWith("0 1 2 3 130 143"),
+		Annotations:       exitsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: completeDirectories,
 	}
 	addGroups(cmd, flags.groups())
@@ -85,7 +85,7 @@ below it.`,
 	return cmd
 }
 
-// compareFlags is the command line of compare.
+// compareFlags holds the flags of compare.
 type compareFlags struct {
 	options   compare.Options
 	selection selection
@@ -98,7 +98,8 @@ const compareCacheHelp = "`MODE`: choose where files are read from\n" + `drop   
 keep    memory where they are cached
 direct  the devices, past the memory (O_DIRECT)`
 
-// compareCaches are the values of --cache: what is in memory is used or it is not.
+// compareCaches are the values of --cache. There is no auto: compare either uses cached data or
+// it does not.
 var compareCaches = pipe.CacheModes.Without(pipe.CacheAuto)
 
 func (f *compareFlags) groups() []flagGroup {
@@ -142,7 +143,7 @@ func (f *compareFlags) compareOptions(cmd *cobra.Command, args []string) (*compa
 	case f.quiet && o.Verbose:
 		return nil, usagef("--quiet and --verbose contradict each other")
 	case o.Quick && cmd.Flags().Changed("cache"):
-		return nil, usagef("--quick reads no content, and --cache says where it is read from")
+		return nil, usagef("--cache has no effect with --quick, which reads no content")
 	}
 	var err error
 	if o.Filter, o.Only, err = f.selection.read(cmd); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/compare"
 )
 
-// compareReportJSON is the account of a comparison for programs.
+// compareReportJSON is the JSON output of compare.
 type compareReportJSON struct {
 	headJSON
 	Equal       bool              `json:"equal"` // everything was compared, and nothing differs
@@ -25,7 +25,7 @@ type compareReportJSON struct {
 }
 
 type compareTreeJSON struct {
-	Tree string `json:"tree"` // its letter
+	Tree string `json:"tree"` // A, B, ...
 	nameJSON
 }
 
@@ -41,7 +41,7 @@ type compareCountsJSON struct {
 	Incomplete      int64      `json:"incomplete"`
 	LeftOut         int64      `json:"left_out"`
 	Own             int64      `json:"own"`
-	Cached          int64      `json:"compared_through_cache"` // perhaps read from memory, though the device was asked for
+	Cached          int64      `json:"compared_through_cache"` // perhaps read from memory, although --cache requested the device
 }
 
 type onlyJSON struct {

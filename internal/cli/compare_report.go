@@ -13,11 +13,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// comparer reports what a comparison finds.
+// comparer prints and logs the results of a comparison.
 type comparer struct {
 	*reporter
 	trees []string // as the user named them
-	ended bool     // before everything was compared
+	ended bool     // the run ended before everything was compared
 
 	differences []differenceJSON // guarded by reporter.mu
 }
@@ -37,7 +37,8 @@ func (c *comparer) event(e compare.Event) {
 	}
 }
 
-// failed logs and counts what is no difference, but keeps the trees from being equal.
+// failed logs and counts an event that is not a difference, but after which the trees cannot be
+// called equal: an unreadable entry or an incomplete copy.
 func (c *comparer) failed(n *int64, title string, e compare.Event) {
 	tree := c.trees[e.Trees[0]]
 	c.log.line(slog.LevelError, title, e.Path, "", "tree", loggedName(tree), "stage", string(e.Stage), "error", loggedText(errorText(e.Err)))
@@ -53,7 +54,7 @@ func (c *comparer) place(e compare.Event) string {
 	return strings.TrimRight(tree, "/") + "/" + e.Path
 }
 
-// letters lists trees: "A", or "A, C".
+// letters joins the letters of trees: "A", or "A, C".
 func letters(trees []int) string {
 	var names []string
 	for _, i := range trees {
@@ -114,7 +115,7 @@ func verdictText(e compare.Event) (verdict, reason string) {
 	return "only in " + letters(e.Trees), reason
 }
 
-// finish adds what the summary says to the outcome, and writes the end of the log.
+// finish adds the counts of the summary to the outcome, writes the report, and ends the log.
 func (c *comparer) finish(o *compare.Options, s *compare.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Unreadable > 0, mismatched: s.Incomplete > 0 || s.Differences() > 0})
 	result = c.writeReport(o, s, result)
@@ -122,7 +123,7 @@ func (c *comparer) finish(o *compare.Options, s *compare.Summary, result outcome
 	return c.endLog(result, "files", s.Files, "bytes", s.Bytes, "differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
 }
 
-// printCompareSummary writes the account of a comparison for people: first the verdict.
+// printCompareSummary prints the summary of a comparison.
 func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c *comparer) {
 	var t table
 	for i, tree := range o.Trees {
@@ -161,7 +162,7 @@ func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c 
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	if o.Verbose || s.Differences() > 0 {
-		_, _ = io.WriteString(w, "\n") // apart from the list
+		_, _ = io.WriteString(w, "\n") // separates the summary from the list
 	}
 	v := compareVerdict(o, s, c.ended)
 	v.print(w)
@@ -181,8 +182,8 @@ func onlyText(o compare.Only) string {
 	return strings.Join(parts, ", ")
 }
 
-// compareVerdict is the first line of the summary. ended says that the run did not come to
-// its end.
+// compareVerdict is the first line of the summary. ended is true if the run ended before
+// everything was compared.
 func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) verdict {
 	others := "B"
 	if n := len(o.Trees); n > 2 {

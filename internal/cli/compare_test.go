@@ -21,7 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// compareCommand runs compare with that comparison.
+// compareCommand runs the command compare with run in place of the comparison.
 func compareCommand(t *testing.T, run runCompare, args ...string) result[compare.Options] {
 	t.Helper()
 	return compareCommandTo(t, nil, run, args...)
@@ -32,12 +32,12 @@ func compareCommandTo(t *testing.T, stdout io.Writer, run runCompare, args ...st
 	return lineOf(t, stdout, run, func(run runCompare) runs { return runs{compare: run} }, "", append([]string{"compare"}, args...)...)
 }
 
-// compares is a comparison with that end.
+// compares returns a comparison that has the given result.
 func compares(s *compare.Summary, err error) runCompare {
 	return func(context.Context, *compare.Options, *counters.Set) (*compare.Summary, error) { return s, err }
 }
 
-// eventfulComparison is one in which everything happens.
+// eventfulComparison is a comparison with an event of every kind.
 func eventfulComparison(_ context.Context, o *compare.Options, _ *counters.Set) (*compare.Summary, error) {
 	for _, e := range []compare.Event{
 		{Verdict: compare.Incomplete, Path: "SEALIFT-INCOMPLETE-\x1b.txt", Trees: []int{1}, Err: errors.New("run \u202eagain")},
@@ -220,7 +220,7 @@ func TestUsageErrorsOfCompare(t *testing.T) {
 		"a":                          `the directory to compare "a" with is missing`,
 		strings.Repeat("a ", 27):     "27 directories are too many; at most 26 can be compared",
 		"-q -v a b":                  "--quiet and --verbose contradict each other",
-		"--quick --cache drop a b":   "--quick reads no content, and --cache says where it is read from",
+		"--quick --cache drop a b":   "--cache has no effect with --quick, which reads no content",
 		"--cache=auto a b":           `--cache: unknown cache mode "auto"; known are keep, drop, direct`,
 		"--log-file= a b":            "--log-file: the name is empty",
 		"--from0 a b":                "--from0 needs --files-from",
@@ -242,15 +242,15 @@ func TestUsageErrorsOfCompare(t *testing.T) {
 	}
 }
 
-// Where standard output takes no more differences, the comparison ends.
-func TestAComparisonEndsWithStandardOutput(t *testing.T) {
+// A write error of standard output ends the comparison.
+func TestAWriteErrorEndsAComparison(t *testing.T) {
 	endless := func(ctx context.Context, o *compare.Options, _ *counters.Set) (*compare.Summary, error) {
 		for ctx.Err() == nil {
 			o.Report(compare.Event{Verdict: compare.Differs, Path: "x", Trees: []int{1}})
 		}
 		return &compare.Summary{}, context.Cause(ctx)
 	}
-	r := compareCommandTo(t, &fullDisk{room: 100}, endless, "a", "b")
+	r := compareCommandTo(t, &fullDisk{free: 100}, endless, "a", "b")
 	if r.code != 1 || r.stderr != "sealift: standard output: no space left on device\n" {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}

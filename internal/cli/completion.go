@@ -44,7 +44,7 @@ flags and their values. For bash, the package bash-completion must be installed.
 	}
 }
 
-// exactly makes a command take the named arguments, no more and no less.
+// exactly requires one argument for each of the names, and no others.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < len(names) {
@@ -60,12 +60,12 @@ func exactly(names ...string) cobra.PositionalArgs {
 // complete sets how shells complete the value of a flag.
 func complete(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, by); err != nil {
-		panic(err) // a flag is misspelt in the program; every test of the command would show it
+		panic(err) // a programming error: no flag has this name; each test of the command would fail
 	}
 }
 
-// listCompletions completes the last item of a comma-separated list of names,
-// or one of the words that replace the whole list.
+// listCompletions returns a completion function for the last item of a comma-separated list of
+// names. While the list has one item, it also offers the words in alone, which replace the list.
 func listCompletions(alone, names []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -97,8 +97,8 @@ func completeOneDirectory(_ *cobra.Command, args []string, _ string) ([]string, 
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// completeArgs offers anything for the source, which may be a file, and directories
-// for the destination.
+// completeArgs offers files and directories for the source, and directories for the
+// destination.
 func (f *copyFlags) completeArgs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if f.input != "" {
 		args = append([]string{f.input}, args...)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// What shells are told to do besides offering words.
+// Directives: what a shell offers besides the words.
 const (
 	thenFiles       = ":0"  // files and directories
 	thenNothing     = ":4"  // not even files
@@ -36,7 +36,7 @@ func furtherHashes(list ...string) string {
 	return offers + thenList
 }
 
-// completedValues has every flag with a value, of every command.
+// completedValues has the completion of every flag with a value, for every command.
 var completedValues = map[string]string{
 	"copy --input":            thenFiles,
 	"copy --output":           thenDirectories,
@@ -234,7 +234,7 @@ func TestCompletionOfListsAndArguments(t *testing.T) {
 	}
 }
 
-// Every value of a flag that is known to shells is suggested for what is nearly it.
+// Each value of a flag that shells complete is suggested for a similar, wrong value.
 func TestSuggestionsForFlagsAndValues(t *testing.T) {
 	for name, list := range completedValues {
 		c, flag, _ := strings.Cut(name, " ")

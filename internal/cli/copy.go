@@ -44,7 +44,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		Example: `  sealift copy /media/card /mnt/archive
   sealift copy --verify /media/card /mnt/archive -o /mnt/second
   sealift copy --exclude '*.tmp' --hash sha256,blake3 project /mnt/backup`,
-		Annotations:       endsWith("all"),
+		Annotations:       exitsWith("all"),
 		ValidArgsFunction: flags.completeArgs,
 	}
 	addGroups(cmd, flags.groups())
@@ -91,7 +91,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 	return cmd
 }
 
-// policyHelp explains the policies, each in the rows of a table.
+// policyHelp is the help of --overwrite-policy: one line, then a table with the values.
 const policyHelp = "`POLICY`: choose what to do with existing files\n" + `default   skip files that are up to date,
           replace older files,
           report the others as conflicts
@@ -132,22 +132,23 @@ const windowHelp = "`SIZE`: limit unwritten data per destination\n" + `auto  two
 off   the system default
 SIZE  this much, at least 1M`
 
-// cacheHelp explains the modes, as policyHelp does. bypassed is what direct concerns.
-func cacheHelp(bypassed string) string {
+// cacheHelp explains the modes, as policyHelp does. condition completes the text of direct:
+// "bypass it (O_DIRECT) where ".
+func cacheHelp(condition string) string {
 	return "`MODE`: choose what stays in the page cache\n" + `auto    as drop if the copy would fill more than
         half of the memory, otherwise as keep
 keep    the system default
 drop    only data that was there before
 direct  bypass it (O_DIRECT) where
-        ` + bypassed
+        ` + condition
 }
 
 // reflinkHelp explains the modes, as policyHelp does.
 const reflinkHelp = "`MODE`: choose whether to share blocks\n" + `auto    share where the file system can
-always  share, or the file fails
+always  share; fail where that is impossible
 never   write all data`
 
-// copyFlags is the command line of copy.
+// copyFlags holds the flags of copy.
 type copyFlags struct {
 	options engine.Options
 
@@ -165,8 +166,8 @@ type copyFlags struct {
 	bagInfo []string
 }
 
-// groups defines the flags. Words in back quotes name the value in help, and
-// are no part of the text where a colon follows.
+// groups returns the flags. A word in back quotes is the name of the value. If a colon follows,
+// addGroups removes the word from the text.
 func (f *copyFlags) groups() []flagGroup {
 	o := &f.options
 	return []flagGroup{
@@ -198,7 +199,7 @@ func (f *copyFlags) groups() []flagGroup {
 	}
 }
 
-// The flags that plan has as well.
+// plan has the flags below, too.
 
 func (f *copyFlags) selectionFlags(s *pflag.FlagSet) {
 	o := &f.options
@@ -224,7 +225,7 @@ func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
 	s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", syncHelp)
 }
 
-// speedFlags are those that each task of a plan has.
+// speedFlags defines the flags about speed that each task of a plan has, too.
 func (f *copyFlags) speedFlags(s *pflag.FlagSet) {
 	o := &f.options
 	s.Var(newValue(&f.blockSize, "128K", sizeBetween(minBlock, maxBlock, "")), "block-size", "use buffers of `SIZE`")
@@ -240,8 +241,8 @@ func (f *copyFlags) reflinkFlag(s *pflag.FlagSet) {
 	s.Var(newChoice(&f.options.Reflink, engine.ReflinkModes), "reflink", reflinkHelp)
 }
 
-// takeArgs sorts the arguments into the source and the destinations. Only one
-// argument can be a destination: a shell's glob must never make more.
+// takeArgs sets the source and the destinations. At most one positional argument can be a
+// destination, so that a shell glob can never turn files into destinations.
 func (f *copyFlags) takeArgs(args []string) error {
 	o := &f.options
 	o.Source = f.input
@@ -254,7 +255,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 	if len(args) > 1 && o.Verify == engine.VerifyDest {
 		for _, arg := range append([]string{o.Source}, args...) {
 			if slices.Contains(engine.VerifyModes.List(), arg) {
-				return usagef("%q is taken for a path; write a mode of --verify with an equals sign: --verify=%s", arg, arg)
+				return usagef("%q is read as a path; write the mode of --verify after an equals sign: --verify=%s", arg, arg)
 			}
 		}
 	}
@@ -284,7 +285,7 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 	case f.quiet && f.verbose > 0:
 		return usagef("--quiet and --verbose contradict each other")
 	case o.Reflink == engine.ReflinkAlways && o.Sparse != engine.SparseAuto:
-		return usagef("--reflink=always shares holes as they are, and --sparse=%s asks for others", o.Sparse)
+		return usagef("--reflink=always keeps the holes of the source, and --sparse=%s changes them", o.Sparse)
 	case o.Verify != engine.VerifyOff && len(o.Hashes) == 0:
 		return usagef("--verify needs a digest to compare with, and --hash none computes none")
 	case given("source-manifest") && o.SourceManifest != engine.SourceManifestIgnore && len(o.Hashes) == 0:
@@ -299,8 +300,8 @@ func (f *copyFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// engineOptions completes the options. It reads --files-from, so it comes
-// after everything that needs no file.
+// engineOptions checks the flags and returns the complete options. It reads --files-from last,
+// because that may be standard input.
 func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Options, error) {
 	if err := f.takeArgs(args); err != nil {
 		return nil, err
@@ -327,8 +328,8 @@ func (f *copyFlags) engineOptions(cmd *cobra.Command, args []string) (*engine.Op
 	return &f.options, err
 }
 
-// useMHL makes the run write histories or media hash lists: in place of line manifests, or
-// beside them if --hash or --manifest asks for these.
+// useMHL sets the options of --mhl. The run then writes no line manifests, unless --hash or
+// --manifest is given as well.
 func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	if err := f.mhl.check(); err != nil || !f.mhl.given() {
 		return err

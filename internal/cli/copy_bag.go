@@ -6,7 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// bagOptions returns what --bag and --bag-info ask for; nil without --bag.
+// bagOptions returns the options of --bag and --bag-info; nil without --bag.
 func (f *copyFlags) bagOptions() (*engine.BagOptions, error) {
 	if !f.bag {
 		if len(f.bagInfo) > 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// parsed returns what the engine is asked by a command line of copy.
+// A command line without flags gives the documented defaults to the engine.
 func TestDefaultsOfCopy(t *testing.T) {
 	o := parsed(t, "", "a", "b")
 	if o.Report == nil {
-		t.Error("nobody listens to events")
+		t.Error("no function receives the events")
 	}
 	o.Report = nil
 	want := engine.Options{
@@ -106,7 +106,7 @@ func TestArgumentsBecomeTheSourceAndTheDestinations(t *testing.T) {
 	}
 }
 
-// The three flags make one list, in the order of the command line.
+// --include, --exclude and --exclude-from add to one list, in the order of the command line.
 func TestRulesKeepTheirOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules")
 	if err := os.WriteFile(file, []byte("# comment\n*.o\n!keep.o\n"), 0o600); err != nil {

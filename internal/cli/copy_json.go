@@ -6,7 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 )
 
-// copyJSON is the account of a copy for programs.
+// copyJSON is the JSON output of copy.
 type copyJSON struct {
 	headJSON
 	Source       nameJSON       `json:"source"`
@@ -15,15 +15,15 @@ type copyJSON struct {
 	Bytes        int64          `json:"bytes"`
 	Seconds      float64        `json:"seconds"`
 	Rate         float64        `json:"rate"`          // bytes per second
-	ResumedFiles int64          `json:"resumed_files"` // not read again: an interrupted copy had done them
-	ResumedBytes int64          `json:"resumed_bytes"` // of those files, and of the parts that others had already
+	ResumedFiles int64          `json:"resumed_files"` // copied by an interrupted run, and not read again
+	ResumedBytes int64          `json:"resumed_bytes"` // of these files, and of the parts of other files that were already copied
 	Targets      []targetJSON   `json:"targets"`
 	Failures     []failureJSON  `json:"failures"`
 	Conflicts    []conflictJSON `json:"conflicts"`
 	Warnings     []warningJSON  `json:"warnings"`
-	Stages       []stageJSON    `json:"stages"` // where the time went
-	Shares       []shareJSON    `json:"shares"` // what was waited for
-	Limit        *shareJSON     `json:"limit"`  // what was waited for most, or null
+	Stages       []stageJSON    `json:"stages"` // time of each stage at each place
+	Shares       []shareJSON    `json:"shares"` // part of the time that the run waited for each place
+	Limit        *shareJSON     `json:"limit"`  // the largest share, or null
 	ExitCode     int            `json:"exit_code"`
 }
 
@@ -41,7 +41,7 @@ type countsJSON struct {
 	Warnings    int64 `json:"warnings"`
 }
 
-// entriesJSON counts entries of the source by what happened to them.
+// entriesJSON counts the entries of the source by their outcome.
 type entriesJSON struct {
 	Created  int64 `json:"created"`
 	Replaced int64 `json:"replaced"`
@@ -58,14 +58,14 @@ type targetJSON struct {
 	Missing   *int64         `json:"missing"`   // null if the source was not counted to its end
 	Conflicts int64          `json:"conflicts"` // of this destination
 	Failures  int64          `json:"failures"`  // that concern this destination alone
-	Lost      *string        `json:"lost"`      // why it was given up, or null
+	Lost      *string        `json:"lost"`      // why the destination was dropped, or null
 	Manifests []manifestJSON `json:"manifests"`
 
 	Generations []generationJSON `json:"generations"`            // with --mhl
-	Ignored     int64            `json:"ignored"`                // files that they leave out
+	Ignored     int64            `json:"ignored"`                // files that the ignore patterns leave out of the history
 	Backup      *backupJSON      `json:"backup"`                 // null without --backup-dir
 	Verified    int64            `json:"verified"`               // files read back
-	Cached      int64            `json:"verified_through_cache"` // of those, perhaps from memory
+	Cached      int64            `json:"verified_through_cache"` // of these, the files that perhaps came from memory
 }
 
 // copiedJSON counts regular files at one destination.
@@ -81,10 +81,10 @@ type manifestJSON struct {
 	Algorithm string `json:"algorithm"`
 	Lines     int    `json:"lines"`
 	Dropped   int    `json:"dropped"` // lines of an earlier run for files that are gone or were replaced
-	SHA256    string `json:"sha256"`  // of the manifest; "" if it had no line left and was removed
+	SHA256    string `json:"sha256"`  // of the manifest file; "" if no line was left and the manifest was removed
 }
 
-// backupJSON is about the files that were replaced and are kept.
+// backupJSON is the backup directory, with the number of replaced files that it keeps.
 type backupJSON struct {
 	nameJSON
 	Files int64 `json:"files"`

@@ -11,8 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// list adds the outcome of an entry to the listing, if --verbose asks for it: once for
-// changes, twice for all outcomes.
+// list adds the outcome of an entry to the listing: changes with -v, all outcomes with -vv.
 func (r *copyReporter) list(e engine.Event) {
 	if r.flags.verbose == 0 {
 		return
@@ -41,14 +40,16 @@ func (r *copyReporter) list(e engine.Event) {
 	}
 	key := e.Path
 	if e.Entry == fsys.Directory {
-		key += "/" // as the manifest sorts
+		key += "/" // the order of the manifest
 	}
-	// No path has a NUL byte, so a path sorts before those that begin with it.
+	// The key ends with the number of the destination. Paths have no NUL bytes, so that a path
+	// sorts before longer paths that begin with it.
 	at := slices.Index(r.flags.options.Targets, e.Target)
 	r.listing.add(fmt.Sprintf("%s\x00%04d", key, at+1), line)
 }
 
-// verb says what was done, or in a dry run what would be done, and whether it is a change.
+// verb returns the words for an action, in a dry run "would create" and so on. changes is true
+// if the action changes the destination.
 func (r *copyReporter) verb(action string) (verb string, changes bool) {
 	var done, would string
 	switch action {
@@ -69,7 +70,7 @@ func (r *copyReporter) verb(action string) (verb string, changes bool) {
 	return done, true
 }
 
-// logAction logs what was done with an entry at a destination.
+// logAction logs the action for an entry at a destination.
 func (r *copyReporter) logAction(e engine.Event) {
 	if r.log == nil {
 		return
@@ -84,7 +85,7 @@ func (r *copyReporter) logAction(e engine.Event) {
 	r.log.line(slog.LevelInfo, e.Action, e.Path, e.Target, attrs...)
 }
 
-// digestsJSON are the digests of one file in JSON.
+// digestsJSON returns the digests of one file for JSON.
 func digestsJSON(hashes []hash.Algorithm, digests hash.Digests) []digestJSON {
 	list := []digestJSON{}
 	for i, a := range hashes {

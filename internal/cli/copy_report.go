@@ -13,11 +13,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/report"
 )
 
-// copyReporter reports the events of a copy, and its end.
+// copyReporter prints and logs the events of a copy, and its summary.
 type copyReporter struct {
 	*reporter
 	flags   *copyFlags
-	several bool // destinations, so that actions name theirs
+	several bool // there are several destinations: a listed action names its own
 	listing listing
 	html    *copyPage
 }
@@ -74,7 +74,7 @@ func (r *copyReporter) targetLost(e engine.Event) {
 	r.record(&r.mu.errors, newFailureJSON(e.Path, e.Target, "destination", errorText(e.Err)))
 }
 
-// logStart begins the log.
+// logStart writes the first lines of the log.
 func (r *copyReporter) logStart(o *engine.Options) {
 	r.log.line(slog.LevelInfo, "start", "", "", "source", loggedName(o.Source), "dry_run", o.DryRun)
 	for _, t := range o.Targets {
@@ -84,7 +84,7 @@ func (r *copyReporter) logStart(o *engine.Options) {
 
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
-	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each was reported
+	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each one is already reported
 	if s.Total >= 0 && result.signal == nil {
 		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil)
 	}
@@ -115,19 +115,19 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 	return result
 }
 
-// printListing prints the listing: on standard output, or on standard error if standard
-// output is for JSON.
+// printListing prints the listing on standard output. With --json, it prints it on standard
+// error.
 func (r *copyReporter) printListing(stdout io.Writer) error {
 	if r.json {
 		return r.listing.close(r.screen.Line)
 	}
-	w := bufio.NewWriter(stdout) // which remembers its error, see checkedWriter
+	w := bufio.NewWriter(stdout) // execute reports write errors, see checkedWriter
 	err := r.listing.close(func(line string) { _, _ = w.WriteString(line + "\n") })
 	_ = w.Flush()
 	return err
 }
 
-// printCopySummary writes the account of a copy for people.
+// printCopySummary prints the summary of a copy.
 func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copyReporter, result outcome) {
 	failures, mismatches := r.counts()
 	v := copyVerdict(o, s, failures, mismatches, result)
@@ -135,7 +135,7 @@ func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copy
 	printCopyTable(w, o, s, mismatches, failures)
 }
 
-// printCopyTable writes what follows the verdict.
+// printCopyTable prints the part of the summary after the verdict.
 func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatches, failures int64) {
 	var t table
 	done := "copied"
@@ -167,7 +167,7 @@ func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatche
 	}
 }
 
-// printTarget writes the block of one destination.
+// printTarget prints the block of one destination.
 func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engine.TargetSummary) {
 	var t table
 	if len(s.Targets) > 1 {
@@ -186,7 +186,7 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	if o.Verify != engine.VerifyOff && !s.DryRun && target.Lost == nil {
 		t.row("verified", readBack(target))
 	}
-	if target.Present > 0 { // else the file is not what was read
+	if target.Present > 0 { // otherwise the file there, if any, is not the one that was read
 		for i, digest := range target.Digests {
 			t.row(string(o.Hashes[i]), hex.EncodeToString(digest)) // of the single file
 		}
@@ -211,7 +211,8 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	t.print(w)
 }
 
-// backedUp is the row that says how many replaced files a destination keeps, and where.
+// backedUp returns the row with the number of replaced files that a destination keeps, and
+// their directory.
 func backedUp(s *engine.Summary, t *engine.TargetSummary) (label, value string) {
 	kept := "kept in "
 	if s.DryRun {
@@ -256,7 +257,8 @@ func destinations(s *engine.Summary) string {
 	return plural(int64(len(s.Targets)), "destination")
 }
 
-// verified says that all files of a complete copy were read back.
+// verified returns the end of the verdict of a complete copy: whether its files were read back,
+// and through what.
 func verified(o *engine.Options, s *engine.Summary) string {
 	cached := false
 	for _, t := range s.Targets {
@@ -271,11 +273,12 @@ func verified(o *engine.Options, s *engine.Summary) string {
 	return ", verified"
 }
 
-// missing says how many files each destination lacks: "143 of 158 files missing at 'dst'".
-// A run that was cut short has not checked all files of a directory that existed before.
-// Where the number of files in the source is unknown, it says how many are there.
+// missing returns how many files each destination lacks: "143 of 158 files missing at 'dst'".
+// It says "missing or not checked" if the run ended early and the destination existed before:
+// files there may be up to date. If the source was not counted completely, it returns how many
+// files are present.
 func missing(s *engine.Summary, stopped bool) (list []string) {
-	all := true // lack the same number
+	all := true // all destinations lack the same number
 	for _, t := range s.Targets {
 		present, lacks := t.Present+t.Left, s.Total-t.Present-t.Left
 		all = all && present == s.Targets[0].Present+s.Targets[0].Left
@@ -301,8 +304,9 @@ func missing(s *engine.Summary, stopped bool) (list []string) {
 	return list
 }
 
-// resumed says what an interrupted copy had done, of which one number at least
-// is not 0: a file may have been continued in its middle, and files may be empty.
+// resumed describes the work that an interrupted copy had done. At least one of the two
+// numbers is not 0. Resumed bytes without files belong to a file that was continued in the
+// middle; resumed files without bytes are empty.
 func resumed(s *engine.Summary) string {
 	var done []string
 	if s.ResumedFiles > 0 {
@@ -314,7 +318,8 @@ func resumed(s *engine.Summary) string {
 	return strings.Join(done, " and ") + " that an interrupted copy had done"
 }
 
-// readBack says how many files of a destination were verified, and through what.
+// readBack describes how many files of a destination were verified, and whether they were read
+// from the device.
 func readBack(t *engine.TargetSummary) string {
 	text := plural(t.Verified, "file")
 	switch {
@@ -329,7 +334,7 @@ func readBack(t *engine.TargetSummary) string {
 	return text
 }
 
-// entries adds a row with the outcomes of the source's entries at a destination.
+// entries adds a row that counts the entries of the source by their outcome at a destination.
 func (t *table) entries(c engine.Counts) {
 	var parts []string
 	for _, part := range []struct {
@@ -348,7 +353,8 @@ func (t *table) entries(c engine.Counts) {
 	}
 }
 
-// countsOf lists what was copied; files are always named.
+// countsOf counts what was copied. The number of files is always included, other kinds only
+// if they occur.
 func countsOf(s *engine.Summary) string {
 	counts := []string{plural(s.Files, "file")}
 	for _, c := range []struct {

@@ -14,12 +14,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// leastLimited is how long a run takes at least of which it is said what has limited
-// it: in a shorter one, starting and ending is most of it.
+// leastLimited is the shortest run for which the summary prints what limited it. Shorter runs
+// spend most of their time on starting and ending.
 const leastLimited = 50 * time.Millisecond
 
-// limitOf returns what has limited a run, nil if that means nothing: nothing was
-// copied, or it took no time.
+// limitOf returns the place that limited a run. It returns nil if nothing was copied, or if
+// the run was shorter than leastLimited.
 func limitOf(s *engine.Summary) *engine.Share {
 	copied := s.Files + s.Directories + s.Links + s.HardLinks + s.Specials
 	if s.DryRun || copied == 0 || s.Elapsed < leastLimited || s.Limit.Place == "" {
@@ -28,12 +28,12 @@ func limitOf(s *engine.Summary) *engine.Share {
 	return &s.Limit
 }
 
-// limited says what has limited a run: "the destination, 92 % of the time".
+// limited describes what limited a run: "the destination, 92 % of the time".
 func limited(l *engine.Share, several bool) string {
 	return nameOf(l, several) + ", " + percent(l.Share) + " of the time"
 }
 
-// nameOf names a place, and which of the destinations it is if there are several.
+// nameOf names a place. If there are several destinations, it says which one.
 func nameOf(l *engine.Share, several bool) string {
 	switch {
 	case l.Place == "limit":
@@ -46,10 +46,10 @@ func nameOf(l *engine.Share, several bool) string {
 	return "the " + briefly(l.Place, l.Target, false)
 }
 
-// briefly is nameOf in a table.
+// briefly names a place in the columns of the table.
 func briefly(place, target string, several bool) string {
 	switch {
-	case place == "nobody":
+	case place == "none":
 		return ""
 	case place == "cpu":
 		return "CPU"
@@ -63,7 +63,7 @@ func briefly(place, target string, several bool) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
-// waits are the names of what is waited for.
+// waits has the table's names of the stages that are waits.
 var waits = map[timing.Kind]string{
 	timing.List:   "wait for a name",
 	timing.Queue:  "wait for a lane",
@@ -71,13 +71,13 @@ var waits = map[timing.Kind]string{
 	timing.Turn:   "wait for a turn",
 	timing.Block:  "wait for a block",
 	timing.Pace:   "wait for --bwlimit",
-	timing.Note:   "wait for the account",
+	timing.Note:   "wait for a record",
 }
 
-// leastShown is the least time that the table shows if nothing was counted.
+// leastShown is the shortest time of a stage without operations that the table shows.
 const leastShown = time.Millisecond
 
-// stageTable says where the time of a run went.
+// stageTable returns the lines of --debug: the time of each stage and the shares of the places.
 func stageTable(s *engine.Summary) []string {
 	if len(s.Stages) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func stageTable(s *engine.Summary) []string {
 	return append(lines, "what was waited for: "+strings.Join(shares, ", "))
 }
 
-// stages logs where the time of a run went.
+// stages logs the time of each stage, the shares of the places, and the limit.
 func (l *fileLog) stages(s *engine.Summary) {
 	for _, stage := range s.Stages {
 		l.line(slog.LevelInfo, "stage", "", stage.Target, "stage", stage.Stage.String(), "place", stage.Place,
@@ -141,22 +141,22 @@ func (l *fileLog) stages(s *engine.Summary) {
 // thousandths rounds to three decimals.
 func thousandths(share float64) float64 { return math.Round(share*1000) / 1000 }
 
-// stageJSON is what a copy has spent with one thing at one place.
+// stageJSON is the time that a copy spent on one stage at one place.
 type stageJSON struct {
 	Stage      string  `json:"stage"`
-	Place      string  `json:"place"`   // source, cpu, destination, limit or nobody
-	Target     string  `json:"target"`  // "" but for a destination
-	Waiting    bool    `json:"waiting"` // and not work
-	Seconds    float64 `json:"seconds"` // of all goroutines together
+	Place      string  `json:"place"`   // source, cpu, destination, limit or none
+	Target     string  `json:"target"`  // the destination; "" for other places
+	Waiting    bool    `json:"waiting"` // the stage is a wait, not work
+	Seconds    float64 `json:"seconds"` // sum over all goroutines
 	Bytes      int64   `json:"bytes"`
 	Operations int64   `json:"operations"`
 }
 
-// shareJSON is how much of its time a copy has waited for a place.
+// shareJSON is the part of its time that a copy waited for one place.
 type shareJSON struct {
 	Place  string  `json:"place"`  // as in stageJSON
-	Target string  `json:"target"` // "" but for a destination, and where several are meant
-	Share  float64 `json:"share"`  // of all its time, from 0 to 1
+	Target string  `json:"target"` // one destination; "" for other places and for all destinations together
+	Share  float64 `json:"share"`  // of the whole run, from 0 to 1
 }
 
 func newShareJSON(s engine.Share) shareJSON {

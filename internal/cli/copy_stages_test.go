@@ -16,7 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// ran is a run with the given summary.
+// ran returns a run with the given summary.
 func ran(s engine.Summary) runCopy {
 	return func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) { return &s, nil }
 }
@@ -63,7 +63,7 @@ wait for --bwlimit   --bwlimit     1.00 s    5 %
 what was waited for: source 20 %, --bwlimit 5 %, '/mnt/b' 75 %
 `
 
-// --debug tells on standard error where the time went, whatever else is told.
+// --debug prints the table of stages on standard error, with any other output flags.
 func TestDebugPrintsWhereTheTimeWent(t *testing.T) {
 	run := ran(engine.Summary{
 		Files: 1, Elapsed: 20 * time.Second,
@@ -73,9 +73,9 @@ func TestDebugPrintsWhereTheTimeWent(t *testing.T) {
 			{Stage: timing.Hash, Place: "cpu", Time: 12 * time.Second, Bytes: 20e9, Operations: 152_588},
 			{Stage: timing.Write, Place: "destination", Target: "/mnt/b", Time: 35 * time.Second, Bytes: 20e9, Operations: 152_588},
 			{Stage: timing.Flush, Place: "destination", Target: "/mnt/b", Time: 20 * time.Microsecond, Operations: 1},
-			{Stage: timing.List, Place: "source", Time: 20 * time.Microsecond}, // not worth a row
+			{Stage: timing.List, Place: "source", Time: 20 * time.Microsecond}, // too short for a row
 			{Stage: timing.Queue, Place: "destination", Target: "/mnt/b", Time: 14 * time.Second},
-			{Stage: timing.Block, Place: "nobody", Time: 20 * time.Millisecond},
+			{Stage: timing.Block, Place: "none", Time: 20 * time.Millisecond},
 			{Stage: timing.Pace, Place: "limit", Time: time.Second},
 		},
 		Shares: []engine.Share{{Place: "source", Share: 0.2}, {Place: "cpu", Share: 0.001}, {Place: "limit", Share: 0.05}, {Place: "destination", Target: "/mnt/b", Share: 0.749}},
@@ -86,20 +86,20 @@ func TestDebugPrintsWhereTheTimeWent(t *testing.T) {
 	}
 	require.Empty(t, command(t, run, "", "copy", "--progress=none", "src", "a").stderr)
 	require.Empty(t, command(t, ran(engine.Summary{}), "", "copy", "--progress=none", "--debug", "src", "a").stderr)
-	short := ran(engine.Summary{Stages: []engine.StageSummary{{Stage: timing.Read, Place: "source", Operations: 1}}}) // than the clock can tell
+	short := ran(engine.Summary{Stages: []engine.StageSummary{{Stage: timing.Read, Place: "source", Operations: 1}}}) // shorter than the resolution of the clock
 	require.Contains(t, command(t, short, "", "copy", "--progress=none", "--debug", "src", "a").stderr, "source          0 ms    0 %  ")
 }
 
-// Every kind of waiting has a name.
+// Each kind of wait has a name in the table.
 func TestEveryWaitHasAName(t *testing.T) {
 	for k := timing.List; k <= timing.Note; k++ {
 		require.NotEmpty(t, waits[k], k.String())
 	}
 }
 
-// parseLog takes a line of a log apart, as a program would: fields of a name, an
-// equals sign and a value, which is plain or quoted as Go quotes; names may be
-// quoted for a shell besides.
+// parseLog splits a line of a log into its fields, as a program would. A field is a name, an
+// equals sign and a value, which may be quoted in the syntax of Go. File names may also be
+// quoted for a shell.
 func parseLog(t *testing.T, line string) map[string]string {
 	t.Helper()
 	fields := map[string]string{}
@@ -129,7 +129,7 @@ func parseLog(t *testing.T, line string) map[string]string {
 	return fields
 }
 
-// unquoteShell reads a word as bash does.
+// unquoteShell removes the quotes from a word, as bash does.
 func unquoteShell(t *testing.T, word string) string {
 	t.Helper()
 	if plain, ok := strings.CutPrefix(word, "'"); ok {
@@ -140,12 +140,12 @@ func unquoteShell(t *testing.T, word string) string {
 		return word
 	}
 	escaped = strings.ReplaceAll(strings.TrimSuffix(escaped, "'"), `"`, `\"`)
-	name, err := strconv.Unquote(`"` + strings.ReplaceAll(escaped, `\'`, `'`) + `"`) // the rest is the same in Go
+	name, err := strconv.Unquote(`"` + strings.ReplaceAll(escaped, `\'`, `'`) + `"`) // all other escapes are those of Go
 	require.NoError(t, err, word)
 	return name
 }
 
-// What a log says of a real copy of hostile names can be read back, byte for byte.
+// The log of a copy with hostile names can be read back, byte for byte.
 func TestEveryLineOfALogCanBeRead(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "src")
@@ -160,7 +160,7 @@ func TestEveryLineOfALogCanBeRead(t *testing.T) {
 		}
 		names[name] = true
 	}
-	// Something fails, something is in conflict.
+	// One entry fails, and one is a conflict.
 	target, second := filepath.Join(dir, "d\nst=\xff"), filepath.Join(dir, "second")
 	if os.Mkdir(target, 0o755) != nil {
 		target = filepath.Join(dir, "dst")

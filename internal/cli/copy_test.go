@@ -22,7 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// eventful is a run in which everything happens.
+// eventful is a run with an event of every kind.
 func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
 	c.Bytes.Store(5)
 	o.Report(engine.Event{Kind: engine.EventCopied, Path: "a b", Entry: fsys.Regular, Digests: hash.Digests{{1, 2}}, Action: "created", Bytes: 5})
@@ -49,7 +49,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 		Stages: []engine.StageSummary{
 			{Stage: timing.Write, Place: "destination", Target: "dst", Time: 18800 * time.Millisecond, Bytes: 27_123_456_789, Operations: 206_935},
 			{Stage: timing.Queue, Place: "cpu", Time: 1500 * time.Millisecond},
-			{Stage: timing.Block, Place: "nobody", Time: 2 * time.Millisecond},
+			{Stage: timing.Block, Place: "none", Time: 2 * time.Millisecond},
 		},
 		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
 		Limit:  engine.Share{Place: "destination", Target: "dst", Share: 0.9171},
@@ -84,7 +84,7 @@ func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 	}
 }
 
-// The listing is in path order, and only -vv lists what did not change.
+// The listing is in path order. Only -vv lists entries that did not change.
 func TestListingOfCopy(t *testing.T) {
 	const changes = "created 'a b'\nreplaced $'sub/\\x1b[2J': size \\u202ediffers\nupdated metadata of 'touched': mode\n"
 	for flags, want := range map[string]string{
@@ -148,7 +148,7 @@ func TestSummaryOfCopy(t *testing.T) {
 	}
 }
 
-// A file may be continued in its middle, and files may be empty.
+// Resumed bytes may come without files, and resumed files without bytes.
 func TestSummaryShowsWhatWasResumed(t *testing.T) {
 	for _, c := range []struct {
 		files, bytes int64
@@ -347,7 +347,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     },
     {
       "stage": "block",
-      "place": "nobody",
+      "place": "none",
       "target": "",
       "waiting": true,
       "seconds": 0.002,
@@ -399,7 +399,7 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 	}
 }
 
-// The number of errors is that of the list, whoever made them.
+// The number of errors is the length of the list, for errors of the engine and of the command.
 func TestTheCountOfErrorsIsTheLengthOfTheList(t *testing.T) {
 	manifest := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(engine.Event{Kind: engine.EventFailed, Target: "b", Err: &failure.FileError{Target: "b", Stage: failure.StageManifest, Err: errors.New("no")}})
@@ -553,7 +553,7 @@ func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 		`level=ERROR msg="destination dropped" path="a b" destination=dst2 error="no space left on device"`,
 		`level=INFO msg=stage destination=dst stage=write place=destination busy=18.8s bytes=27123456789 operations=206935`,
 		`level=INFO msg=stage stage=queue place=cpu busy=1.5s bytes=0 operations=0`,
-		`level=INFO msg=stage stage=block place=nobody busy=2ms bytes=0 operations=0`,
+		`level=INFO msg=stage stage=block place=none busy=2ms bytes=0 operations=0`,
 		`level=INFO msg=share place=cpu share=0.073`,
 		`level=INFO msg=share destination=dst place=destination share=0.917`,
 		`level=INFO msg=limit destination=dst place=destination share=0.917`,
@@ -589,7 +589,7 @@ func TestProgressOfCopyFollowsTheFlags(t *testing.T) {
 		return &engine.Summary{}, nil
 	}
 	for flags, want := range map[string]func(string) bool{
-		"":                   func(s string) bool { return s == "" }, // plain, and too short for a line
+		"":                   func(s string) bool { return s == "" }, // plain mode; the run is too short for a line
 		"--progress=none":    func(s string) bool { return s == "" },
 		"-q":                 func(s string) bool { return s == "" },
 		"--progress=bar":     func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },

@@ -13,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-// verifies is a run that has read back so many files at each destination, of
-// which so many perhaps came from memory.
+// verifies returns a run that has read back the given number of files at each destination. cached
+// of them may have come from memory.
 func verifies(verified, cached int64) runCopy {
 	return func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		s := &engine.Summary{DryRun: o.DryRun}
@@ -29,7 +29,7 @@ func TestTheSummarySaysThroughWhatWasVerified(t *testing.T) {
 	for _, c := range []struct {
 		flags            string
 		verified, cached int64
-		want             string // the rows about it
+		want             string // the rows about verification
 	}{
 		{"--verify b", 1234, 0, "verified    1,234 files, read back from the device\n"},
 		{"--verify=full b", 1, 0, "verified    1 file, read back from the device\n"},
@@ -54,8 +54,8 @@ func TestTheSummarySaysThroughWhatWasVerified(t *testing.T) {
 	}
 }
 
-// A destination that was dropped was not verified.
-func TestALostDestinationIsNotVerified(t *testing.T) {
+// The summary shows no verification for a dropped destination.
+func TestADroppedDestinationIsNotVerified(t *testing.T) {
 	lost := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return &engine.Summary{Errors: 1, Targets: []engine.TargetSummary{{Path: "b", Lost: errors.New("gone")}}}, nil
 	}
@@ -64,7 +64,7 @@ func TestALostDestinationIsNotVerified(t *testing.T) {
 	}
 }
 
-// A mismatch that was told counts, also where the run breaks before its account.
+// A reported mismatch counts for the exit code, even if the run then fails without a summary.
 func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
 	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(engine.Event{Kind: engine.EventMismatch, Path: "m", Err: errors.New("it differs")})
@@ -75,8 +75,8 @@ func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
 	}
 }
 
-// Mismatches are counted by themselves: the list of failures holds them and the
-// errors, and each number is that of its part of the list.
+// Mismatches and errors have separate counts. The list of failures holds both, and each count is
+// the length of its part of the list.
 func TestMismatchesOfACopyAreCountedApartFromErrors(t *testing.T) {
 	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		for i := range 3 {

@@ -17,7 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/usage"
 )
 
-// runDu is [usage.Run], or what a test puts in its place.
+// runDu is the type of [usage.Run]. Tests pass their own function.
 type runDu func(context.Context, *usage.Options) (*usage.Summary, error)
 
 func newDuCmd(run runDu) *cobra.Command {
@@ -36,10 +36,10 @@ and lines for directories only with --max-depth, --all or --top.
   sealift du --top 20 /home
   sealift du -d 1 -h . | sort -h
   sealift du -c --exclude node_modules projects/*`,
-		Annotations: endsWith("0 1 2 130 143"),
+		Annotations: exitsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
-	cmd.Flags().Bool("help", false, "") // or else cobra takes -h for it
+	cmd.Flags().Bool("help", false, "") // otherwise cobra defines -h for --help
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.duOptions(cmd, args)
 		if err != nil {
@@ -87,7 +87,7 @@ and lines for directories only with --max-depth, --all or --top.
 	return cmd
 }
 
-const maxTop = 1_000_000 // entries; each costs some hundred bytes until it is drawn
+const maxTop = 1_000_000 // entries; each one needs some hundred bytes of memory until it is drawn
 
 // blockSizeHelp explains the values, as policyHelp does.
 const blockSizeHelp = "print sizes in units of `SIZE`, rounded up\n" + `1M              as plain numbers
@@ -96,7 +96,7 @@ human-readable  as -h
 si              as -h, in powers of 1000
 Of -h, -k, -b and -B, the last one counts.`
 
-// duFlags is the command line of du.
+// duFlags holds the flags of du.
 type duFlags struct {
 	options   usage.Options
 	selection selection
@@ -140,7 +140,7 @@ func (f *duFlags) groups() []flagGroup {
 	}
 }
 
-// unitFlag sets the unit, and also another flag if there is one.
+// unitFlag returns the function of a flag that sets the unit and, if also is not nil, *also.
 func (f *duFlags) unitFlag(u unit, also *bool) func(string) error {
 	return func(s string) error {
 		on, err := strconv.ParseBool(s)
@@ -191,7 +191,7 @@ func (f *duFlags) duOptions(cmd *cobra.Command, args []string) (*usage.Options, 
 // duPrinter prints sizes in one of three forms: as lines, as charts, as JSON.
 type duPrinter interface {
 	entry(usage.Entry)
-	// finish comes after the last entry; complete says that the run has reached its end.
+	// finish is called after the last entry. complete is false if the run ended early.
 	finish(s *usage.Summary, complete bool)
 }
 
@@ -199,7 +199,7 @@ type duPrinter interface {
 type duLines struct {
 	results *results
 	unit    unit
-	quoted  bool // names, for a terminal; in a pipe they are bytes
+	quoted  bool // quote names for a terminal; other outputs get them byte for byte
 	end     byte
 	total   bool
 	line    []byte
@@ -232,7 +232,7 @@ func (l *duLines) entry(e usage.Entry) {
 func (l *duLines) print(bytes uint64, name string) {
 	l.line = append(l.unit.append(l.line[:0], bytes), '\t')
 	l.line = append(append(l.line, name...), l.end)
-	_, _ = l.results.Write(l.line) // which remembers the error
+	_, _ = l.results.Write(l.line) // results keeps the error
 }
 
 func (l *duLines) finish(s *usage.Summary, complete bool) {
@@ -241,17 +241,17 @@ func (l *duLines) finish(s *usage.Summary, complete bool) {
 	}
 }
 
-// duReport collects the account of du for programs.
+// duReport collects the JSON output of du.
 type duReport struct {
-	top     bool // a path comes before the entries below it, and not after
+	top     bool // with --top, a path comes before the entries below it, otherwise after them
 	paths   []duPathJSON
-	pending []duEntryJSON // of a path that comes later
+	pending []duEntryJSON // entries whose path has not come yet
 	total   uint64
 }
 
 type duReportJSON struct {
 	headJSON
-	Apparent bool          `json:"apparent"` // sizes, and not what is allocated
+	Apparent bool          `json:"apparent"` // file sizes, not allocated space
 	Paths    []duPathJSON  `json:"paths"`
 	Total    uint64        `json:"total"` // bytes
 	Failures []failureJSON `json:"failures"`
@@ -286,7 +286,8 @@ func (d *duReport) entry(e usage.Entry) {
 	}
 }
 
-// finish leaves out the pending entries: the size of their path is not known.
+// finish stores the total. It leaves out the pending entries, because the size of their path is
+// unknown.
 func (d *duReport) finish(s *usage.Summary, _ bool) { d.total = s.Bytes }
 
 func (d *duReport) json(o *usage.Options, r *reporter, result outcome) duReportJSON {

@@ -19,13 +19,13 @@ import (
 // Widths of a chart, in columns.
 const (
 	minNameWidth = 10
-	maxColumns   = math.MaxUint16 // that a terminal can say it has
-	indentWidth  = 2              // for what is inside the directory above
+	maxColumns   = math.MaxUint16 // the largest width that a terminal can report
+	indentWidth  = 2              // for each level of drawn directories
 )
 
-// duChart draws each path and its largest entries. Entries inside a directory that is
-// drawn itself are below it, indented, so that no bar seems to add its bytes to those of
-// another. Among siblings the largest is first.
+// duChart draws each path with its largest entries. If the directory of an entry is drawn, too,
+// the entry is indented below it, because its bytes are part of those of the directory. Entries
+// on the same level are sorted by size, the largest first.
 type duChart struct {
 	results *results
 	unit    unit
@@ -33,10 +33,10 @@ type duChart struct {
 	total   bool
 	columns func() int
 	colour  bool
-	unicode bool // block characters can be shown
+	unicode bool // draw bars with block characters
 
-	entries []usage.Entry // of the present path, which comes first
-	drawn   bool          // some chart
+	entries []usage.Entry // the present path, then entries below it
+	drawn   bool          // at least one chart is drawn
 }
 
 func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
@@ -54,7 +54,7 @@ func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 		total:   flags.total,
 		columns: columns,
 		colour:  coloured(stdout),
-		unicode: speaksUTF8(),
+		unicode: isUTF8(),
 	}
 	if c.unit == (unit{}) {
 		c.unit = unitHuman
@@ -62,9 +62,9 @@ func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
 	return c
 }
 
-// speaksUTF8 reports whether the user's locale is one of UTF-8, which on Windows
-// Go translates for the console.
-func speaksUTF8() bool {
+// isUTF8 reports whether the user's locale has the character set UTF-8. Without a locale it
+// returns true on Windows, where Go converts UTF-8 for the console.
+func isUTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := strings.ToUpper(os.Getenv(name)); locale != "" {
 			return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
@@ -79,7 +79,7 @@ func (c *duChart) entry(e usage.Entry) {
 	}
 	c.entries = append(c.entries, e)
 	if len(c.entries) > c.top {
-		c.draw() // no more can come, and the next path may take its time
+		c.draw() // the chart is complete; reading the next path may take long
 	}
 }
 
@@ -91,7 +91,7 @@ func (c *duChart) finish(s *usage.Summary, complete bool) {
 	}
 }
 
-// gap separates a chart from the one above.
+// gap prints an empty line before each chart but the first.
 func (c *duChart) gap() {
 	if c.drawn {
 		c.results.Line("")
@@ -102,12 +102,12 @@ func (c *duChart) gap() {
 // chartRow is an entry of a chart.
 type chartRow struct {
 	size  string
-	share float64 // of the path, 0 to 1
-	level int     // how many directories it is inside of that are drawn, too
-	name  string  // relative to the innermost of these
+	share float64 // of the size of the path, 0 to 1
+	level int     // number of drawn directories that contain the entry
+	name  string  // relative to the innermost of these directories
 }
 
-// draw draws the entries so far, if there are any.
+// draw draws the chart of the collected entries, if there are any, and discards them.
 func (c *duChart) draw() {
 	if len(c.entries) == 0 {
 		return
@@ -129,15 +129,15 @@ func (c *duChart) draw() {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%*s  %s\n", sizeWidth, total, styled(c.colour, styleHeader, quote.Plain(path.Path)))
 	for _, row := range rows {
-		// Indented by no more than half, names can still be read.
+		// The indent is at most half of the width, so that names stay readable.
 		indent := min(row.level*indentWidth, nameWidth/2)
 		fmt.Fprintf(&sb, "%*s  %3.0f%% %s %s%s\n", sizeWidth, row.size, row.share*100, c.bar(row.share, barWidth),
 			strings.Repeat(" ", indent), quote.Cut(row.name, nameWidth-indent, c.unicode))
 	}
-	_, _ = io.WriteString(c.results, sb.String()) // which remembers the error
+	_, _ = io.WriteString(c.results, sb.String()) // results keeps the error
 }
 
-// rows puts the entries into the order of the chart.
+// rows returns the entries in the order of the chart.
 func (c *duChart) rows() []chartRow {
 	path := c.entries[0]
 	below := make(map[string]*usage.Entry, len(c.entries)) // by their path relative to the first
@@ -147,7 +147,7 @@ func (c *duChart) rows() []chartRow {
 		below[name] = &c.entries[1+i]
 		names = append(names, name)
 	}
-	inside := map[string][]string{} // what is drawn right below each, "" for the path
+	inside := map[string][]string{} // by drawn directory, "" for the path: the entries one level below
 	for _, name := range names {
 		dir := parentOf(name)
 		for dir != "" && below[dir] == nil {
@@ -177,10 +177,10 @@ func (c *duChart) rows() []chartRow {
 	return rows
 }
 
-// parentOf returns what is before the last slash, "" if there is none.
+// parentOf returns the part of name before the last slash, "" if there is none.
 func parentOf(name string) string { return name[:max(strings.LastIndexByte(name, '/'), 0)] }
 
-// bar draws a share of a width, padded to it. Every share above zero can be seen.
+// bar draws share as a bar, padded to width. A share above 0 is always visible.
 func (c *duChart) bar(share float64, width int) string {
 	full, rest := "#", []string{""}
 	if c.unicode {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/usage"
 )
 
-// chartedTree has what charts are tried with: directories inside of others, long
-// names, wide and combining characters, and names that would harm a terminal.
+// chartedTree has nested directories, long names, wide and combining characters, and names that
+// would control a terminal.
 var chartedTree = []usage.Entry{
 	directory("home", 50<<30, 0),
 	directory("home/ann", 28<<30, 1),
@@ -24,14 +24,14 @@ var chartedTree = []usage.Entry{
 	file("home/ann/films/"+strings.Repeat("a very long name, ", 8)+"the end.mkv", 12<<30, 3),
 	file("home/bob/映画の長い名前は二つの桁を取りますから途中で切られなければなりません.mkv", 8<<30, 2),
 	file("home/ann/films/cafe\u0301 noir.mkv", 7<<30, 3),
-	file("home/carol/deep/down/disk.img", 6<<30, 4), // without what it is in
+	file("home/carol/deep/down/disk.img", 6<<30, 4), // its directory is not drawn
 	file("home/bob/\x1b]0;owned\x07\n.iso", 1<<30, 2),
 	directory("home/ann/with\nline feed", 500<<20, 2),
 	file("home/bob/small", 1, 2),
 	file("home/empty", 0, 1),
 }
 
-// A number that no terminal has makes no line of that length.
+// COLUMNS larger than any terminal makes no line of that length.
 func TestChartIsDrawnForAnyNumberOfColumns(t *testing.T) {
 	for _, columns := range []string{"99999999999", "9223372036854775807", "70000", "1", "0", "-5", "80x"} {
 		t.Setenv("COLUMNS", columns)
@@ -74,8 +74,8 @@ func TestChartsOfEmptyPathsAndTinyShares(t *testing.T) {
 		"one entry":  {[]usage.Entry{directory(".", 4096, 0), file("./a", 4096, 1)}, "4.0K  .\n4.0K  100% ███████ a\n"},
 		"the root":   {[]usage.Entry{directory("/", 2048, 0), directory("/usr", 1024, 1), directory("/usr/lib", 512, 2)}, "2.0K  /\n1.0K   50% ███▌    usr/\n 512   25% █▊        lib/\n"},
 		"nearly all": {[]usage.Entry{directory("d", 1<<40, 0), file("d/a", 1<<40-1, 1), file("d/b", 1, 1)}, "1.0T  d\n1.0T  100% ███████ a\n   1    0% ▏       b\n"},
-		// A child may come before its directory if they are as large, and a hard link
-		// may be larger than all that is counted for its directory.
+		// A child may come before its directory if both have the same size. A hard link may be
+		// larger than its directory, which does not count a second name.
 		"child first": {[]usage.Entry{directory("d", 10, 0), file("d/e/a", 5, 2), directory("d/e", 5, 1)}, "10  d\n 5   50% ████     e/\n 5   50% ████       a\n"},
 		"more":        {[]usage.Entry{directory("d", 10, 0), file("d/a", 15, 1)}, "10  d\n15  100% ████████ a\n"},
 		"two paths":   {[]usage.Entry{directory("d", 8, 0), file("d/a", 8, 1), directory("gone wrong", 0, 0)}, "8  d\n8  100% ████████ a\n\n0  gone wrong\n"},
@@ -86,7 +86,7 @@ func TestChartsOfEmptyPathsAndTinyShares(t *testing.T) {
 	}
 }
 
-// Each chart is there when its last entry is told: the next path may take long.
+// Each chart is drawn at its last entry, because the next path may take long.
 func TestAChartIsDrawnBeforeTheNextPathIsRead(t *testing.T) {
 	var out bytes.Buffer
 	r := newResults(&out, &printer{})
@@ -126,19 +126,19 @@ func TestOnlyUTF8LocalesGetBlockCharacters(t *testing.T) {
 		{"LANG=de_DE.UTF-8", true},
 		{"LANG=C", false},
 		{"LC_CTYPE=en_GB.utf8", true},
-		{"LC_ALL=POSIX", false}, // it is stronger than the one before
+		{"LC_ALL=POSIX", false}, // LC_ALL takes precedence over LANG
 		{"LC_ALL=ja_JP.eucJP", false},
 	} {
 		name, value, _ := strings.Cut(c.set, "=")
 		t.Setenv(name, value)
-		if got := speaksUTF8(); got != c.want {
+		if got := isUTF8(); got != c.want {
 			t.Errorf("%s: %v", c.set, got)
 		}
 	}
 }
 
-// No line is wider than the terminal, each entry has its own, and no control
-// character is in any.
+// Each entry has its own line. No line is wider than the terminal or contains a control
+// character.
 func TestNoLineOfAChartIsWiderThanTheTerminal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(30, 250).Draw(t, "columns")

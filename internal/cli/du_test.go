@@ -15,8 +15,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/usage"
 )
 
-// measures is a run that tells these entries; all of them together is the sum of
-// what the user has named.
+// measures returns a run that emits the given entries. Its total is the sum of the entries at
+// depth 0.
 func measures(entries ...usage.Entry) runDu {
 	return func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
 		s := &usage.Summary{}
@@ -38,7 +38,7 @@ func file(path string, bytes uint64, depth int) usage.Entry {
 	return usage.Entry{Path: path, Kind: fsys.Regular, Bytes: bytes, Depth: depth}
 }
 
-// eventfulDu tells of two paths, and fails in between.
+// eventfulDu emits two paths, with a failure between them.
 func eventfulDu(_ context.Context, o *usage.Options) (*usage.Summary, error) {
 	o.Emit(directory("d/e\n", 4096, 1))
 	o.Report("d/it's", errors.New("permission \u202edenied"))
@@ -87,7 +87,7 @@ func TestExitCodesOfDu(t *testing.T) {
 	}{
 		"all well": {ends(&usage.Summary{Bytes: 2048}, nil), 0, "1\tf\n2\ttotal\n", ""},
 		"failed":   {ends(&usage.Summary{Errors: 1}, nil), 1, "1\tf\n0\ttotal\n", ""},
-		// Half a total would look like a whole one.
+		// A partial total would look like a complete one.
 		"interrupted": {ends(&usage.Summary{Bytes: 1}, Interrupt{os.Interrupt}), 130, "1\tf\n", "sealift: stopped by SIGINT; the numbers are incomplete\n"},
 		"cancelled":   {ends(nil, context.Canceled), 1, "1\tf\n", "sealift: stopped\n"},
 	} {
@@ -101,8 +101,8 @@ func TestExitCodesOfDu(t *testing.T) {
 	}
 }
 
-// The walk ends, and the error is told once.
-func TestDuEndsWithItsStandardOutput(t *testing.T) {
+// A write error of standard output ends the walk, and is reported once.
+func TestAWriteErrorEndsDu(t *testing.T) {
 	many := func(ctx context.Context, o *usage.Options) (*usage.Summary, error) {
 		for i := range 1_000_000 {
 			if ctx.Err() != nil {
@@ -116,7 +116,7 @@ func TestDuEndsWithItsStandardOutput(t *testing.T) {
 	}
 	for name, run := range map[string]runDu{"many": many, "few": measures(file("file", 1, 0))} {
 		for _, flags := range []string{"-a", "-0", "--top=1"} {
-			r := duCommandTo(t, &fullDisk{room: 3}, run, flags)
+			r := duCommandTo(t, &fullDisk{free: 3}, run, flags)
 			if want := "sealift: standard output: no space left on device\n"; r.code != 1 || r.stderr != want {
 				t.Errorf("%s %s: exit code %d, stderr %q", name, flags, r.code, r.stderr)
 			}
@@ -190,7 +190,7 @@ func TestUsageErrorsOfDu(t *testing.T) {
 		"-d -1":            "-d/--max-depth: -1 is out of range; it must be 0 to 2147483647",
 		"-d all":           "-d/--max-depth: \"all\" is not a whole number",
 		"--top=0":          "--top: 0 is out of range; it must be 1 to 1000000",
-		"-B 0":             "-B/--block-size: 0 is no size to count in",
+		"-B 0":             "-B/--block-size: 0 cannot be a unit",
 		"--block-size=":    "-B/--block-size: \"\" is neither a size",
 		"-B":               "-B/--block-size needs a value",
 		"-h=maybe":         "-h/--human-readable: \"maybe\" is neither true nor false",
@@ -255,7 +255,7 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 		t.Errorf("with --top\n got %s\nwant %s", r.stdout, want)
 	}
 
-	// What is below a path of which the size is not known is left out.
+	// Entries below a path of unknown size are left out.
 	interrupted := func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
 		o.Emit(file("a/b", 1, 1))
 		return &usage.Summary{}, Interrupt{os.Interrupt}

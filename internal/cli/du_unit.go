@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// unit is how du writes sizes: the same digits and letters as GNU's, which is
-// what human_readable of gnulib makes of them. Sizes are rounded up. The zero
-// unit means that none was asked for.
+// unit is the format of sizes in du. Digits and letters are those of GNU du, which uses
+// human_readable of gnulib. Sizes are rounded up. The zero value means the default.
 type unit struct {
-	base   uint64 // 1024 or 1000 if each size has the largest unit that it fills, else 0
-	size   uint64 // bytes, if all have the same
-	suffix string // of those, "" for plain numbers
+	base   uint64 // 1024 or 1000 if each size has the largest suitable unit, otherwise 0
+	size   uint64 // bytes, if all sizes have the same unit
+	suffix string // of that unit; "" for plain numbers
 }
 
 var (
@@ -22,8 +21,8 @@ var (
 	unitKibi  = unit{size: 1024} // GNU's default
 )
 
-// parseUnit reads what --block-size of GNU takes. A unit without a number, such
-// as M, KiB or GB, is also written behind each size.
+// parseUnit parses the values of --block-size of GNU du. A unit without a number, such as M, KiB
+// or GB, is also printed after each size.
 func parseUnit(s string) (unit, error) {
 	switch s {
 	case "human-readable":
@@ -47,14 +46,14 @@ func parseUnit(s string) (unit, error) {
 	case err != nil:
 		return unit{}, err
 	case size == 0:
-		return unit{}, fmt.Errorf("%s is no size to count in; it must be at least 1", s)
+		return unit{}, fmt.Errorf("%s cannot be a unit; it must be at least 1", s)
 	}
 	return unit{size: uint64(size)}, nil
 }
 
-// append writes a number of bytes behind b.
+// append appends the size n, in bytes, to b.
 func (u unit) append(b []byte, n uint64) []byte {
-	if n == math.MaxUint64 { // or more
+	if n == math.MaxUint64 { // the sum has overflowed
 		return append(b, "Infinity"...)
 	}
 	if u.base == 0 {

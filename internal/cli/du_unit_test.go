@@ -57,8 +57,8 @@ func TestSizesInEachUnit(t *testing.T) {
 	for s, want := range map[string]string{
 		"":     `"" is neither a size`,
 		"B":    `"B" is neither a size`,
-		"0":    "0 is no size to count in; it must be at least 1",
-		"0M":   "0M is no size to count in",
+		"0":    "0 cannot be a unit; it must be at least 1",
+		"0M":   "0M cannot be a unit",
 		"X":    `"X" is neither a size, such as 4096 or 1M, nor a unit, such as K, MiB, GB, human-readable or si`,
 		"'1":   `"'1" is neither a size`,
 		"-1":   `"-1" is neither a size`,
@@ -73,8 +73,7 @@ func TestSizesInEachUnit(t *testing.T) {
 	}
 }
 
-// TestUnitsAgainstGNU lets the real du write the same sizes, those of empty files
-// that are long.
+// TestUnitsAgainstGNU compares sizes with those that GNU du prints for sparse files.
 func TestUnitsAgainstGNU(t *testing.T) {
 	du, err := exec.LookPath("du")
 	if err != nil {
@@ -125,8 +124,8 @@ func TestUnitsAgainstGNU(t *testing.T) {
 	}
 }
 
-// longFiles makes a file of each size, which is its name too, where the file
-// system takes the longest.
+// longFiles makes a sparse file of each size, named after its size, on a file system that allows
+// the largest one.
 func longFiles(t *testing.T, sizes []int64) (dir string, files []string) {
 	dirs := []string{t.TempDir()}
 	if shm, err := os.MkdirTemp("/dev/shm", "sealift"); err == nil {
@@ -162,7 +161,7 @@ func longFiles(t *testing.T, sizes []int64) (dir string, files []string) {
 	return dir, files
 }
 
-// differences lists the lines that are not the same in two texts of as many lines.
+// differences lists the lines in which two texts with the same number of lines differ.
 func differences(got, want string) string {
 	var sb strings.Builder
 	wanted := strings.Split(want, "\n")

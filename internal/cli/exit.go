@@ -14,25 +14,25 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-// outcome is what counts for the exit code. The zero outcome is success. It is also the
-// error of a command that has reported everything itself.
+// outcome holds what determines the exit code. The zero value is success. A command that has
+// already reported its failures returns its outcome as the error.
 type outcome struct {
-	signal     os.Signal // that ended the work early
-	refused    bool      // before anything was written
-	mismatched bool      // content differs from its expected digest, or is missing
-	failed     bool      // some of the work, or its report
-	conflicts  bool      // names left alone by the overwrite policy
+	signal     os.Signal // the signal that stopped the run, or nil
+	refused    bool      // a usage error, or a refusal before the first write
+	mismatched bool      // content differs from its expected digest, or a file is missing
+	failed     bool      // something failed, perhaps only the log or the report
+	conflicts  bool      // the overwrite policy left existing names alone
 }
 
 type exitRow struct {
 	code    int
 	meaning string // one line of help
-	detail  string // what man pages add, or ""
+	detail  string // added in man pages; may be ""
 	holds   func(outcome) bool
 }
 
-// exitTable says how an outcome becomes an exit code: the first row that holds
-// decides. It is also what help and man pages print.
+// exitTable maps outcomes to exit codes: the first row that holds decides. Help and man pages
+// print it.
 var exitTable = []exitRow{
 	{143, "stopped by SIGTERM", "", func(o outcome) bool { return o.signal == syscall.SIGTERM }},
 	{130, "stopped by SIGINT (Ctrl-C)", "", func(o outcome) bool { return o.signal != nil }},
@@ -61,7 +61,7 @@ func (o outcome) code() int {
 	panic("unreachable: the last row always holds")
 }
 
-// or joins what two parts of one command came to.
+// or combines the outcomes of two parts of one command.
 func (o outcome) or(p outcome) outcome {
 	if o.signal == nil {
 		o.signal = p.signal
@@ -73,22 +73,22 @@ func (o outcome) or(p outcome) outcome {
 	return o
 }
 
-// exitAnnotation names the rows of the table that a command can end with; "all" means
-// all of them.
+// exitAnnotation is the annotation of a command that lists its possible exit codes; "all"
+// means all rows of the table.
 const exitAnnotation = "sealift_exit_codes"
 
-// endsWith makes the annotation for a list of codes, separated by spaces.
-func endsWith(codes string) map[string]string { return map[string]string{exitAnnotation: codes} }
+// exitsWith returns the annotation for a list of exit codes, separated by spaces.
+func exitsWith(codes string) map[string]string { return map[string]string{exitAnnotation: codes} }
 
-// simpleExitCodes are those of commands without the annotation.
+// simpleExitCodes are the exit codes of commands without the annotation.
 var simpleExitCodes = []exitRow{
 	{code: 0, meaning: "everything requested was done"},
 	{code: 1, meaning: "it failed, and the message says why"},
 	{code: 2, meaning: "usage error"},
 }
 
-// exitCodesOf lists what a command can end with, in the order of the codes; it
-// ends every help and man page.
+// exitCodesOf returns the possible exit codes of a command, in ascending order, for help and
+// man pages.
 func exitCodesOf(cmd *cobra.Command) []exitRow {
 	codes, ok := cmd.Annotations[exitAnnotation]
 	if !ok {
@@ -104,8 +104,7 @@ func exitCodesOf(cmd *cobra.Command) []exitRow {
 	return rows
 }
 
-// Interrupt is the cause with which a context is cancelled when a signal asks
-// the program to stop.
+// Interrupt is the cause of a context that was cancelled because a signal stopped the program.
 type Interrupt struct{ Signal os.Signal }
 
 func (i Interrupt) Error() string { return "stopped by " + signalName(i.Signal) }
@@ -120,7 +119,7 @@ func signalName(s os.Signal) string {
 	return s.String()
 }
 
-// usageError says that the command line makes no sense.
+// usageError is an error in the command line.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
@@ -139,8 +138,8 @@ func (o outcome) err() error {
 	return o
 }
 
-// outcomeOf returns what the error of a command means for the exit code, and whether
-// the error is still to be reported.
+// outcomeOf converts the error of a command to an outcome. report is true if the error has not
+// been printed yet.
 func outcomeOf(err error) (o outcome, report bool) {
 	if err == nil {
 		return outcome{}, false

@@ -44,8 +44,8 @@ func flagsTable(t *testing.T) (commands []string, table map[string][]string) {
 	return commands, table
 }
 
-// The documentation says which command has which of the flags that several have. The flags
-// have the same short name and take the same kind of value everywhere.
+// The documentation has a table of the flags that several commands have. These flags have the same
+// short name and the same kind of value in all commands.
 func TestFlagsOfAllCommandsAreThoseOfTheDocumentation(t *testing.T) {
 	commands, table := flagsTable(t)
 	require.Equal(t, []string{"copy", "verify", "compare", "sum", "du", "stream"}, commands)

@@ -11,10 +11,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// This file answers users who expect the flags and operands of other programs.
+// This file helps users who type the flags and operands of other programs.
 
-// foreignFlags are flags of cp, rsync and sha256sum, with the answer for the commands that
-// lack them. %s is the name of the command.
+// foreignFlags are flags of cp, rsync and sha256sum that Sealift lacks, each with a hint for
+// the given commands. %s is the name of the command.
 var foreignFlags = []struct{ commands, flags, answer string }{
 	{"copy", "a archive r R recursive p", "copy is recursive and keeps all metadata by default"},
 	{"verify compare sum", "r R recursive", "%s always reads directories recursively"},
@@ -31,8 +31,8 @@ var foreignFlags = []struct{ commands, flags, answer string }{
 	{"sum", "c check", "'sealift verify PATH' checks manifests"},
 }
 
-// foreignFlag is the end of a message about an unknown flag that another program has; "" if
-// there is no answer.
+// foreignFlag returns a hint for a flag of another program, as the end of a message; "" if
+// there is none.
 func foreignFlag(cmd *cobra.Command, flag string) string {
 	for _, f := range foreignFlags {
 		if slices.Contains(strings.Fields(f.commands), cmd.Name()) && slices.Contains(strings.Fields(f.flags), flag) {
@@ -42,7 +42,8 @@ func foreignFlag(cmd *cobra.Command, flag string) string {
 	return ""
 }
 
-// operandOfDd refuses an argument such as if=/dev/sda, unless a file has that name.
+// operandOfDd returns a usage error for an operand of dd, such as if=/dev/sda, unless a file of
+// that name exists.
 func operandOfDd(arg string) error {
 	name, value, found := strings.Cut(arg, "=")
 	if _, err := os.Lstat(arg); !found || err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Users of cp, rsync, sha256sum and cmp get an answer and not only a refusal.
-func TestFlagsOfOtherProgramsGetAnAnswer(t *testing.T) {
+// The refusal of a flag of cp, rsync, sha256sum or cmp contains a hint.
+func TestFlagsOfOtherProgramsGetAHint(t *testing.T) {
 	const recursive = "copy is recursive and keeps all metadata by default"
 	const deletes = "Sealift never deletes files at the destination; 'sealift compare SRC DST' lists files that only DST has"
 	for line, want := range map[string]string{
@@ -59,8 +59,8 @@ func TestFlagsOfOtherProgramsGetAnAnswer(t *testing.T) {
 	}
 }
 
-// A manifest is a file like any other for copy, as it is for cp. A user who gives one may
-// mean to check or copy the files that it lists.
+// copy copies a manifest like any other file, as cp does. It prints a hint, because the user may
+// have wanted to check or copy the files that it lists.
 func TestAManifestGivenToCopy(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "SHA256SUMS")
@@ -79,13 +79,13 @@ func TestAManifestGivenToCopy(t *testing.T) {
 	r = command(t, succeeds, "", "copy", "-q", name, filepath.Join(dir, "dst"))
 	require.Empty(t, r.stderr)
 
-	// Nor is a directory of that name a manifest.
+	// A directory with the name of a manifest gets no hint.
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "MD5SUMS"), 0o700))
 	r = command(t, succeeds, "", "copy", filepath.Join(dir, "MD5SUMS"), filepath.Join(dir, "dst"))
 	require.Empty(t, r.stderr)
 }
 
-// closedPipe is a pipe that nothing reads, as after "| head".
+// closedPipe is a pipe whose reader has ended, for example head.
 type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) {

@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is how wide help runs, in columns: fixed, so that it reads the same
-// in a terminal, in a file and in a test.
+// helpWidth is the width of the help in columns. A fixed width makes the help the same on every
+// terminal, in a file and in a test.
 const helpWidth = 80
 
-// Annotations of a flag: the heading under which help lists it, and the word
-// for its value.
+// Annotations of a flag: the heading under which help lists it, and the name of its value.
 const (
 	groupAnnotation = "sealift_group"
 	valueAnnotation = "sealift_value"
@@ -26,9 +25,9 @@ type flagGroup struct {
 	add   func(*pflag.FlagSet)
 }
 
-// addGroups defines flags in groups, which help shows in that order, and sets how shells
-// complete their values. It takes the back quotes out of their texts, which completion
-// shows as they are.
+// addGroups defines the flags of a command in groups, which help shows in the same order, and
+// sets how shells complete their values. It removes the back quotes around value names from
+// the flag texts, because completion scripts would show them.
 func addGroups(cmd *cobra.Command, groups []flagGroup) {
 	cmd.Flags().SortFlags = false
 	for _, g := range groups {
@@ -79,8 +78,8 @@ func flagSections(cmd *cobra.Command) (sections []flagSection) {
 	return sections
 }
 
-// Headings under which help lists flags, in this order; those of the first group
-// are named by what the command does.
+// Headings of the flag groups, in the order of the help. The first group of a command comes
+// before these and has its own heading, for example "What to copy".
 const (
 	groupShards   = "Shards"
 	groupScript   = "Script"
@@ -90,8 +89,8 @@ const (
 	groupOutput   = "Output"
 )
 
-// printHelp writes the help of a command: what it does, how it is called, examples, flags,
-// and exit codes. A failed write shows in the writer, see [checkedWriter].
+// printHelp writes the help of a command: description, usage, examples, flags and exit codes.
+// The [checkedWriter] of the command keeps a write error.
 func printHelp(cmd *cobra.Command) {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s.\n\nUsage:\n  %s\n", cmd.Short, useLine(cmd))
@@ -118,7 +117,7 @@ func printHelp(cmd *cobra.Command) {
 	_, _ = io.WriteString(cmd.OutOrStdout(), sb.String())
 }
 
-// useLine says how a command is called.
+// useLine returns the usage line of a command.
 func useLine(cmd *cobra.Command) string {
 	if cmd.HasAvailableSubCommands() {
 		return cmd.CommandPath() + " COMMAND [flags]"
@@ -144,7 +143,7 @@ func printFlags(sb *strings.Builder, flags []*pflag.Flag) {
 	}
 }
 
-// valueOf returns the word for a flag's value, "" if it takes none.
+// valueOf returns the name of a flag's value, "" if the flag takes none.
 func valueOf(f *pflag.Flag) string {
 	if value := f.Annotations[valueAnnotation]; value != nil {
 		return value[0]
@@ -153,7 +152,8 @@ func valueOf(f *pflag.Flag) string {
 	return value
 }
 
-// valueSyntax says how a value is written behind a flag.
+// valueSyntax returns how the value is written after the flag: " VALUE", or "[=VALUE]" if it
+// is optional.
 func valueSyntax(f *pflag.Flag, value string) string {
 	switch {
 	case value == "":
@@ -164,8 +164,8 @@ func valueSyntax(f *pflag.Flag, value string) string {
 	return " " + value
 }
 
-// flagText says what a flag does, and what holds without it where that is not
-// plain.
+// flagText returns the description of a flag, with its default value unless that is empty,
+// false or "default".
 func flagText(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "false", "[]", "default":

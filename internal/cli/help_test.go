@@ -79,7 +79,7 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 	for _, heading := range []string{"Usage:", "What to copy:", "Manifest:", "Safety:", "Speed and memory:", "Output:", "Other flags:"} {
 		at := strings.Index(help, "\n"+heading+"\n")
 		if at <= last {
-			t.Errorf("%s stands at %d, behind %d", heading, at, last)
+			t.Errorf("%s is at %d, after %d", heading, at, last)
 		}
 		last = at
 	}
@@ -96,7 +96,7 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 	}
 }
 
-// Flags of the formats have one line each; the description of the command explains them.
+// Each flag of the formats has one line, because the description of the command explains it.
 func TestHelpOfFormatsIsShort(t *testing.T) {
 	for _, name := range strings.Fields("copy verify compare sum du stream") {
 		help := command(t, succeeds, "", name, "--help").stdout
@@ -113,8 +113,8 @@ func TestHelpOfFormatsIsShort(t *testing.T) {
 	}
 }
 
-// Each flag stands under a heading that says what it is about, and the headings of
-// all commands are the same, but for the first.
+// Each flag is under a heading for its purpose. All commands have the same headings, except for
+// the first one.
 func TestFlagsHaveTheSameHeadingsInEveryCommand(t *testing.T) {
 	order := []string{groupShards, groupManifest, groupSafety, groupSpeed, groupScript, groupOutput, "Sizes in the output"}
 	for _, c := range rootThat(runs{}).Commands() {

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The functions that tests put in the place of [engine.Run] and the like.
+// The functions that tests pass instead of [engine.Run] and so on.
 type (
 	runCopy    = runner[engine.Options, engine.Summary]
 	runVerify  = runner[verify.Options, verify.Summary]
@@ -36,7 +36,7 @@ type (
 	runStream  = runner[stream.Options, stream.Summary]
 )
 
-// ends does nothing and returns what it is given.
+// ends returns a runner that does nothing and returns the given values.
 func ends[O, S any](s *S, err error) runner[O, S] {
 	return func(context.Context, *O, *counters.Set) (*S, error) { return s, err }
 }
@@ -45,15 +45,15 @@ func succeeds(context.Context, *engine.Options, *counters.Set) (*engine.Summary,
 	return &engine.Summary{}, nil
 }
 
-// result is what one command line came to.
+// result is the result of one command line.
 type result[O any] struct {
 	code           int
 	stdout, stderr string
-	options        *O // of the run, nil if there was none
+	options        *O // that the runner got; nil if it was not called
 }
 
-// lineOf runs a command line with run in its place among the others. Standard output
-// goes to stdout, or into the result if that is nil.
+// lineOf runs a command line. place puts run into the program. Standard output goes to stdout, or
+// into the result if stdout is nil.
 func lineOf[O, S any](t *testing.T, stdout io.Writer, run runner[O, S], place func(runner[O, S]) runs, stdin string, args ...string) result[O] {
 	t.Helper()
 	var r result[O]
@@ -70,7 +70,7 @@ func lineOf[O, S any](t *testing.T, stdout io.Writer, run runner[O, S], place fu
 	return r
 }
 
-// command runs a command line; run stands in for the copy.
+// command runs a command line with run in place of the copy.
 func command(t *testing.T, run runCopy, stdin string, args ...string) result[engine.Options] {
 	t.Helper()
 	return commandTo(t, nil, run, stdin, args...)
@@ -81,7 +81,7 @@ func commandTo(t *testing.T, stdout io.Writer, run runCopy, stdin string, args .
 	return lineOf(t, stdout, run, func(run runCopy) runs { return runs{copy: run} }, stdin, args...)
 }
 
-// verifyCommand runs verify with that check.
+// verifyCommand runs verify with run in place of the verification.
 func verifyCommand(t *testing.T, run runVerify, stdin string, args ...string) result[verify.Options] {
 	t.Helper()
 	return verifyCommandTo(t, nil, run, stdin, args...)
@@ -92,7 +92,7 @@ func verifyCommandTo(t *testing.T, stdout io.Writer, run runVerify, stdin string
 	return lineOf(t, stdout, run, func(run runVerify) runs { return runs{verify: run} }, stdin, append([]string{"verify"}, args...)...)
 }
 
-// sumCommand runs sum with that run.
+// sumCommand runs sum with run in place of the hashing.
 func sumCommand(t *testing.T, run runSum, stdin string, args ...string) result[sum.Options] {
 	t.Helper()
 	return sumCommandTo(t, nil, run, stdin, args...)
@@ -103,13 +103,13 @@ func sumCommandTo(t *testing.T, stdout io.Writer, run runSum, stdin string, args
 	return lineOf(t, stdout, run, func(run runSum) runs { return runs{sum: run} }, stdin, append([]string{"sum"}, args...)...)
 }
 
-// streamCommand runs stream with that run.
+// streamCommand runs stream with run in place of the copy.
 func streamCommand(t *testing.T, run runStream, args ...string) result[stream.Options] {
 	t.Helper()
 	return lineOf(t, nil, run, func(run runStream) runs { return runs{stream: run} }, "", append([]string{"stream"}, args...)...)
 }
 
-// duCommand runs du with that run.
+// duCommand runs du with run in place of the walk.
 func duCommand(t *testing.T, run runDu, args ...string) result[usage.Options] {
 	t.Helper()
 	return duCommandTo(t, nil, run, args...)
@@ -125,7 +125,7 @@ func duCommandTo(t *testing.T, stdout io.Writer, run runDu, args ...string) resu
 	}, "", append([]string{"du"}, args...)...)
 }
 
-// runs stand in for what the commands do; those that are nil succeed.
+// runs replaces the work of the commands. Fields that are nil succeed.
 type runs struct {
 	copy    runCopy
 	verify  runVerify
@@ -135,7 +135,7 @@ type runs struct {
 	stream  runStream
 }
 
-// rootThat makes the whole program of them.
+// rootThat returns the root command of the program with these runs.
 func rootThat(r runs) *cobra.Command {
 	if r.copy == nil {
 		r.copy = succeeds
@@ -159,16 +159,16 @@ func rootThat(r runs) *cobra.Command {
 		newPlanCmd(engine.Plan), newRunCmd(engine.RunShard), newMergeCmd(engine.Merge), newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 
-// fullDisk takes some bytes and then fails.
-type fullDisk struct{ room int }
+// fullDisk is a writer that accepts some bytes and then fails.
+type fullDisk struct{ free int }
 
 func (d *fullDisk) Write(p []byte) (int, error) {
-	if len(p) > d.room {
-		n := d.room
-		d.room = 0
+	if len(p) > d.free {
+		n := d.free
+		d.free = 0
 		return n, &os.PathError{Op: "write", Path: "/dev/stdout", Err: errors.New("no space left on device")}
 	}
-	d.room -= len(p)
+	d.free -= len(p)
 	return len(p), nil
 }
 
@@ -181,7 +181,7 @@ func parsed(t *testing.T, stdin string, args ...string) *engine.Options {
 	return r.options
 }
 
-// completed asks as the scripts of shells do.
+// completed returns the completion of a command line, as the scripts of shells request it.
 func completed(t *testing.T, args ...string) string {
 	t.Helper()
 	r := command(t, succeeds, "", append([]string{"__completeNoDesc"}, args...)...)
@@ -206,7 +206,7 @@ func compareGolden(t *testing.T, name, got string) {
 	}
 }
 
-// notedWriter notes each write.
+// notedWriter records each write.
 type notedWriter struct {
 	mu     sync.Mutex
 	writes []string

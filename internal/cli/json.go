@@ -12,12 +12,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
-// jsonSchema is the version of all JSON output, which docs/schema describes. It
-// grows when a field changes its meaning or is removed, not when one is added.
+// jsonSchema is the version of all JSON output, which docs/schema describes. Increase it when a
+// field changes its meaning or is removed, not when one is added.
 const jsonSchema = 1
 
-// nameJSON is a name. JSON cannot hold one that is not UTF-8, so its bytes are added in
-// base64.
+// nameJSON is a file name. JSON cannot represent a name that is not UTF-8, so that this
+// name also has a field with its bytes in base64.
 type nameJSON struct {
 	Path       string `json:"path"`
 	PathBase64 string `json:"path_base64,omitempty"`
@@ -31,11 +31,11 @@ func newNameJSON(name string) nameJSON {
 	return n
 }
 
-// failureJSON is a failure or a mismatch. Verify adds of which manifest a line is, where
-// a directory has several.
+// failureJSON is a failure or a mismatch. If a directory has several manifests, verify also
+// names the one that lists the file.
 type failureJSON struct {
 	nameJSON
-	Target    string `json:"target"` // "" where it is the source's failure
+	Target    string `json:"target"` // "" for a failure of the source
 	Stage     string `json:"stage"`
 	Error     string `json:"error"`
 	Manifest  string `json:"manifest,omitempty"`
@@ -52,10 +52,10 @@ type warningJSON struct {
 	Error  string `json:"error"`
 }
 
-// list makes the list of a report, which is [] in JSON and not null if there is nothing.
+// list returns a copy that is never nil, so that an empty list is [] in JSON and not null.
 func list[T any](kept []T) []T { return append([]T{}, kept...) }
 
-// printRefusal writes for a program why nothing was done.
+// printRefusal prints the JSON object of a refused command.
 func printRefusal(w io.Writer, err error, code int) {
 	printJSON(w, struct {
 		Schema   int    `json:"schema"`
@@ -64,20 +64,19 @@ func printRefusal(w io.Writer, err error, code int) {
 	}{jsonSchema, code, err.Error()})
 }
 
-// printJSON writes v on one line, in ASCII: names must reach a program as they
-// are, and a terminal without control characters. A failed write shows in the
-// writer, see [checkedWriter].
+// printJSON prints v on one line in ASCII. Escapes keep names exact for programs and remove
+// control characters for terminals. The [checkedWriter] of the command keeps a write error.
 func printJSON(w io.Writer, v any) {
 	var sb strings.Builder
 	e := json.NewEncoder(&sb)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // only a NaN or a type that JSON lacks; tests encode every type
+		panic(err) // a NaN, or a type that JSON lacks: a programming error; tests encode every type
 	}
 	_, _ = io.WriteString(w, asciiJSON(sb.String()))
 }
 
-// asciiJSON escapes every character of encoded JSON from DEL on.
+// asciiJSON escapes DEL and all characters after it in encoded JSON.
 func asciiJSON(s string) string {
 	var sb strings.Builder
 	for _, c := range s {

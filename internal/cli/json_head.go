@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// headJSON is how the account of every command begins: what was run, where and when.
+// headJSON has the first fields of the JSON output of every command: command, version, host,
+// times and options.
 type headJSON struct {
 	Schema  int          `json:"schema"`
 	Command string       `json:"command"`
@@ -16,20 +17,19 @@ type headJSON struct {
 	Host    string       `json:"host"`
 	Start   string       `json:"start"` // RFC 3339, UTC
 	End     string       `json:"end"`
-	Options []optionJSON `json:"options"` // that the user gave
+	Options []optionJSON `json:"options"` // given on the command line
 }
 
-// optionJSON is a flag of the command line. One that was given several times is there as
-// often.
+// optionJSON is a flag on the command line. A repeated flag has one optionJSON for each time.
 type optionJSON struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// timeJSON is the layout of times: milliseconds are enough to compare logs.
+// timeJSON is the layout of times. Milliseconds are enough to compare logs.
 const timeJSON = "2006-01-02T15:04:05.000Z07:00"
 
-// head returns the head of the account of a command that ends now.
+// head returns the first fields for a command that ends now.
 func (r *reporter) head() headJSON {
 	host, _ := os.Hostname() // "" if the system has no name
 	return headJSON{
@@ -43,8 +43,8 @@ func (r *reporter) head() headJSON {
 	}
 }
 
-// givenOptions returns the flags that the user gave, in the order of the command line; the
-// rules of filters are together, because their order among each other has a meaning.
+// givenOptions returns the flags on the command line, in their order. The filter rules are
+// together at the place of the first one, in their own order, which matters.
 func givenOptions(cmd *cobra.Command) []optionJSON {
 	list, anyRule := []optionJSON{}, false
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -65,8 +65,8 @@ func givenOptions(cmd *cobra.Command) []optionJSON {
 	return list
 }
 
-// ruleValue is a flag that adds a rule each time it is given. given has all rules of the
-// command in their order.
+// ruleValue is a flag that adds a filter rule each time. given collects the rules of all such
+// flags in their order.
 type ruleValue struct {
 	name  string
 	add   func(string) error

@@ -18,19 +18,19 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// headPattern is the head of an account, as far as it differs from run to run.
+// headPattern matches the first fields of JSON output, whose values differ from run to run.
 var headPattern = regexp.MustCompile(`^\{"schema":1,"command":"[a-z]+","version":"[^"]+","host":"[^"]*","start":"[^"]+Z","end":"[^"]+Z","options":\[.*?\],`)
 
-// headless takes the head out of an account, except for its schema. A refusal has none.
-func headless(t testing.TB, account string) string {
+// headless removes the first fields of JSON output except the schema. A refusal has none of them.
+func headless(t testing.TB, output string) string {
 	t.Helper()
-	if strings.HasPrefix(account, `{"schema":1,"exit_code"`) || !strings.HasPrefix(account, "{") {
-		return account
+	if strings.HasPrefix(output, `{"schema":1,"exit_code"`) || !strings.HasPrefix(output, "{") {
+		return output
 	}
-	if !headPattern.MatchString(account) {
-		t.Errorf("no head: %.300s", account)
+	if !headPattern.MatchString(output) {
+		t.Errorf("the first fields are missing: %.300s", output)
 	}
-	return headPattern.ReplaceAllString(account, `{"schema":1,`)
+	return headPattern.ReplaceAllString(output, `{"schema":1,`)
 }
 
 func TestJSONBeginsWithTheSameHead(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 const listingMemory = 16 << 20 // bytes of lines that a listing keeps in memory
 
-// listing collects the lines of --verbose, which come in any order, and yields them sorted.
-// Memory does not depend on their number. It is used from one goroutine.
+// listing collects the lines of --verbose in any order and returns them sorted. Its memory does
+// not depend on their number. Use it from one goroutine.
 type listing struct {
 	memory int // bytes of lines before they go to a temporary file
 
@@ -25,7 +25,7 @@ func (l *listing) add(key, line string) {
 	_ = l.sorter.Add([]byte(key), []byte(line)) // close returns the error
 }
 
-// close yields the lines in the order of their keys, and removes the temporary file.
+// close calls yield for each line in the order of the keys, and removes the temporary file.
 func (l *listing) close(yield func(line string)) error {
 	if l.sorter == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However little memory there is, a listing is sorted by its keys, complete, and leaves no
-// file behind.
+// With any amount of memory, a listing is complete and sorted by its keys, and leaves no file
+// behind.
 func TestAListingIsSortedInLittleMemory(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -34,7 +34,7 @@ func TestAListingIsSortedInLittleMemory(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestAListingThatCannotBeKeptIsReported(t *testing.T) {
+func TestAListingThatCannotBeStoredIsReported(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/none")
 	l := &listing{memory: 3}
 	l.add("a", "a")

@@ -27,29 +27,29 @@ const (
 
 var logFormats = choice.Table[logFormat]{What: "log format", Names: []string{logText: "text", logJSON: "json"}}
 
-// fileLog is --log-file: one line for each action and message, in the order in which they
-// happen. Each is written at once, so that a killed run leaves a complete log.
+// fileLog writes the file of --log-file: one line for each action and message, in the order of
+// the events. It writes each line immediately, so that a killed run leaves only complete lines.
 //
-// In the text format, values that hold a space or a quote are quoted as Go does, by slog.
-// Names are those of [quote.Plain], which gives back every byte and lets nothing invisible
-// into a log. In the JSON format a line is an object in ASCII, and a name that is not UTF-8
-// has its bytes beside it, as in all other JSON. A nil *fileLog logs nothing.
+// In the text format, slog quotes values with spaces or quotes in the syntax of Go. File names
+// are those of [quote.Plain], which represents every byte and escapes invisible characters. In
+// the JSON format each line is one object in ASCII. A name that is not UTF-8 has a second field
+// with its bytes in base64, as in all JSON output. A nil *fileLog logs nothing.
 type fileLog struct {
 	file   *os.File
 	out    checkedWriter
 	logger *slog.Logger
 }
 
-// Values of attributes that come from elsewhere.
+// Types of attribute values that need quoting.
 type (
-	loggedName string // of a file
-	loggedText string // for people
+	loggedName string // a file name
+	loggedText string // a message
 )
 
-// openLog opens a log for appending; without a name there is none.
+// openLog opens the log for appending, and creates it. If name is empty, it returns nil.
 func openLog(name string, format logFormat) (*fileLog, error) {
 	if name == "" {
-		return nil, nil //nolint:nilnil // a nil log is a log
+		return nil, nil //nolint:nilnil // a nil *fileLog logs nothing
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666) //nolint:gosec // chosen by the user; the umask decides
 	if err != nil {
@@ -65,7 +65,7 @@ func openLog(name string, format logFormat) (*fileLog, error) {
 	return l, nil
 }
 
-// textAttr writes an attribute for the text format.
+// textAttr converts an attribute for the text format.
 func textAttr(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Any().(type) {
 	case loggedName:
@@ -84,7 +84,7 @@ func textAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// jsonAttr writes an attribute for the JSON format, whose names are those of the reports.
+// jsonAttr converts an attribute for the JSON format, which has the field names of --json.
 func jsonAttr(_ []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.MessageKey:
@@ -107,7 +107,8 @@ func jsonAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// asciiWriter writes encoded JSON in ASCII. Each call has complete characters.
+// asciiWriter escapes all other characters in encoded JSON than ASCII. Each Write must have complete
+// characters.
 type asciiWriter struct{ w io.Writer }
 
 func (a asciiWriter) Write(p []byte) (int, error) {
@@ -117,8 +118,8 @@ func (a asciiWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close returns the first error of the log, so that a full disk does not make
-// it end silently.
+// close closes the log and returns its first error, so that a log that a full disk cut short
+// is reported.
 func (l *fileLog) close() error {
 	if l == nil {
 		return nil
@@ -130,8 +131,8 @@ func (l *fileLog) close() error {
 	return err
 }
 
-// line writes one line about an entry and a destination, either of which may
-// be "".
+// line writes one line about an event. path and target, the entry and the destination
+// concerned, may be "".
 func (l *fileLog) line(level slog.Level, event, path, target string, attrs ...any) {
 	if l == nil {
 		return
@@ -146,13 +147,13 @@ func (l *fileLog) line(level slog.Level, event, path, target string, attrs ...an
 	l.logger.Log(context.Background(), level, event, append(about, attrs...)...)
 }
 
-// logError is an error of the log.
+// logError returns the message for an error of the log.
 func logError(err error) error { return fmt.Errorf("--log-file: %w", fileError(err)) }
 
 func quotedError(err error) string { return quote.Text(errorText(err)) }
 
-// fileError is an error of a file that the user has named: the name, quoted,
-// and what went wrong, without the name of a system call.
+// fileError rewords an error of a file that the user has named: the quoted name and the cause,
+// without the system call.
 func fileError(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", quote.Name(e.Path), e.Err)

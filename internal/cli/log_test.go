@@ -21,7 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// logged runs a command line with a log and returns the lines of the log without their time.
+// logged runs a command line with a log, and returns the lines of the log without their times.
 func logged(t *testing.T, run func(args ...string), line string) []string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "log")

@@ -1,14 +1,14 @@
-// Package cli is the command line: it turns flags into the options of engine, verify,
-// compare, sum, usage and stream, their reports into messages and lines, and outcomes into exit
-// codes.
+// Package cli implements the command line. It turns flags into the options of the packages
+// that do the work (engine, verify, compare, sum, usage, stream), prints what they report, and
+// returns the exit code.
 //
-// A command is one file with a constructor, and one line in [Main]. The constructor
-// describes the command and its flags. A command that works for long calls [runCommand],
-// which shows progress and reports how the work has ended.
+// Each command is one file with a constructor, and one line in [Main]. The constructor
+// describes the command and its flags. A command that runs for more than an instant calls
+// [runCommand], which shows progress and reports the outcome.
 //
-// Results go to standard output, everything else to standard error through
-// one printer per run. Names and texts from elsewhere are quoted where they
-// are printed, so a message is quoted exactly once.
+// Results go to standard output. Everything else goes to standard error, through the one
+// [printer] of the run. File names and texts from outside the program are quoted at the point
+// where they are printed, so that each is quoted exactly once.
 package cli
 
 import (
@@ -32,9 +32,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// gcPercent is how much the heap may grow between two collections, in percent of the
-// memory in use. Names and tables, the large part, have no pointers and cost a collection
-// nothing. So half of Go's default saves a quarter of the memory for 0.3 % of the time.
+// gcPercent is how much the heap may grow between two garbage collections, in percent of the
+// live heap. Go's default is 100. Half of that saves a quarter of the memory and costs 0.3 % of
+// the time. The cost is low because most of the heap, names and tables, has no pointers.
 const gcPercent = 50
 
 // floor is neither read nor written, so the system gives it no memory. The garbage collector
@@ -46,8 +46,8 @@ var floor []byte
 // floorSize is the size of floor in bytes.
 const floorSize = 16 << 20
 
-// Main runs the program with the arguments behind its name, and returns its
-// exit code. A signal is an [Interrupt] as the cause of the context's end.
+// Main runs the program and returns its exit code. args are the arguments after the program
+// name. To report a signal, the caller cancels ctx with an [Interrupt] as the cause.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -70,8 +70,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return execute(ctx, root, args, stdin, stdout, stderr)
 }
 
-// execute runs one command line on root, reports its error, and turns the
-// outcome into the exit code.
+// execute runs one command line on root, reports its error, and returns the exit code.
 func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &checkedWriter{w: stdout}
 	root.SetArgs(append([]string{}, args...)) // never nil, or else cobra takes os.Args
@@ -84,7 +83,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 		reportError(cmd, err, result, args)
 	}
 	if out.err != nil {
-		if !fsys.PipeClosed(out.err) { // as after "| head", whose user has seen enough
+		if !fsys.PipeClosed(out.err) { // a reader such as head may close the pipe early: no message
 			fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(fsys.BareError(out.err).Error()))
 		}
 		result = result.or(outcome{failed: true})
@@ -104,8 +103,8 @@ func reportError(cmd *cobra.Command, err error, result outcome, args []string) {
 	}
 }
 
-// wantsJSON reports whether a command line asks for JSON, also where the flags
-// before --json could not be parsed, or the command has none or does not exist.
+// wantsJSON reports whether a command line asks for JSON. It searches the raw arguments if
+// parsing failed before --json, or if the command is unknown or has no flag --json.
 func wantsJSON(cmd *cobra.Command, args []string) bool {
 	if flag := cmd.Flags().Lookup("json"); flag != nil && flag.Changed {
 		return flag.Value.String() == "true"
@@ -116,8 +115,8 @@ func wantsJSON(cmd *cobra.Command, args []string) bool {
 	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
-// checkedWriter remembers the first error and writes nothing after it, so that callers
-// need not check each line of a summary.
+// checkedWriter keeps the first write error in err and writes nothing after it. Code that
+// prints a summary can therefore ignore the error of each write.
 type checkedWriter struct {
 	w   io.Writer
 	err error

@@ -116,10 +116,10 @@ func manFlag(sb *strings.Builder, f *pflag.Flag) {
 	}
 }
 
-// A manTerm explains a word on the pages of some commands.
+// manTerm explains a file name or a variable on the man pages of some commands.
 type manTerm struct{ commands, word, text string }
 
-// manFiles are the names that commands give by themselves.
+// manFiles are the names that Sealift chooses for its files.
 var manFiles = []manTerm{
 	{"copy verify", "SHA256SUMS", "the manifest of a directory; " + otherFileNames() + " for other hashes"},
 	{"copy verify", "NAME.sha256", "the manifest beside a single file that was copied"},
@@ -136,7 +136,7 @@ var manEnvironment = []manTerm{
 	{"sealift du", "LC_ALL, LC_CTYPE, LANG", "the character set of charts: only ASCII unless it is UTF-8"},
 }
 
-// manTerms writes a section of those words that a page explains, if there are any.
+// manTerms writes a section with the terms of a command. It writes no section without terms.
 func manTerms(sb *strings.Builder, title string, c *cobra.Command, terms []manTerm) {
 	for _, t := range terms {
 		if !slices.Contains(strings.Fields(t.commands), c.Name()) {
@@ -150,14 +150,15 @@ func manTerms(sb *strings.Builder, title string, c *cobra.Command, terms []manTe
 	}
 }
 
-// roff escapes text for man(7): what the formatter would take for its own, and
-// what it would replace by typographic characters that nobody can type.
+// roff escapes text for man(7). It escapes the characters that are commands to the formatter,
+// and those that the formatter would replace by typographic ones, such as - and '. Readers
+// copy commands from man pages, so that these must stay ASCII.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, `"`, `\(dq`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	return strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")[1:]
 }
 
-// otherFileNames lists the manifests of the hashes that are not the usual one.
+// otherFileNames lists the names of the manifests of all hashes but SHA-256.
 func otherFileNames() string {
 	var names []string
 	for _, a := range hash.Algorithms() {

@@ -22,28 +22,27 @@ func newMergeCmd(run runner[engine.MergeOptions, engine.MergeSummary]) *cobra.Co
 	flags := &mergeFlags{}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] PLAN [SRC DST ...]",
-		Short: "Complete what was split with plan",
-		Long: `Completes the copy that "sealift plan" has split into shards, when "sealift run"
-has finished all of them: sets the metadata of directories, writes one manifest
-to each destination, and prints one summary. The manifest is the same, byte for
-byte, as that of one copy.
+		Short: "Complete a planned copy or verification",
+		Long: `Completes the copy that "sealift plan" has split, after "sealift run" has
+finished all shards. It sets the metadata of directories, writes one manifest to
+each destination, and prints one summary. The manifest is equal, byte for byte,
+to the manifest of a single copy.
 
-If shards are not finished, merge changes nothing, prints their indexes and ends
-with exit code 1. --dry-run prints the state of the shards.
+If shards are not finished, merge changes nothing, prints their indexes and
+exits with 1. --dry-run prints the state of the shards.
 
-SRC and DST are needed only where this machine has other paths than the one that
-made the plan. All destinations are given then, in the order of the plan.
+Give SRC and every DST, in the order of the plan, only if their paths on this
+machine differ from those in the plan.
 
 To finish a copy with failures, run its failed shards again, then merge again.
---abandon ends a plan that is not going to be merged. Files that were copied
-stay.
+--abandon ends a plan without a merge. Copied files stay at the destinations.
 
-If PLAN is that of a verification, merge prints what one "sealift verify" of its
-directories would print, with the same exit code, and writes nothing.`,
+If PLAN is a plan of a verification, merge prints the same results as one
+"sealift verify" of its directories, has the same exit code, and writes nothing.`,
 		Example: `  sealift merge /shared/plan
   sealift merge --wait /shared/plan
   sealift merge --dry-run --json /shared/plan`,
-		Annotations: endsWith("all"),
+		Annotations: exitsWith("all"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -66,7 +65,7 @@ directories would print, with the same exit code, and writes nothing.`,
 	return cmd
 }
 
-// mergeFlags is the command line of merge.
+// mergeFlags holds the flags of merge.
 type mergeFlags struct {
 	options engine.MergeOptions
 	plan    string
@@ -79,7 +78,7 @@ func (f *mergeFlags) groups() []flagGroup {
 		{"What to do", func(s *pflag.FlagSet) {
 			s.BoolVar(&o.Wait, "wait", false, "wait until all shards are finished")
 			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "print the state of the shards, but write nothing")
-			s.BoolVar(&o.Abandon, "abandon", false, "end the plan without a merge, remove what it has left in each DST")
+			s.BoolVar(&o.Abandon, "abandon", false, "end the plan without a merge, remove its temporary files from each DST")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
@@ -107,19 +106,19 @@ func (f *mergeFlags) check(args []string) error {
 	return nil
 }
 
-// fill sets the options that the plan decides about. Paths of this machine replace those of the
-// plan.
+// fill sets the options from the plan. paths, if any, replace the source and the destinations of
+// the plan.
 func (f *mergeFlags) fill(s *shard.Store, paths []string) error {
 	if len(paths) == 1 {
 		return usagef("the destination is missing; give SRC and all DST, or neither")
 	}
 	o, err := engine.OptionsOfPlan(s.Plan)
 	if err != nil {
-		return failure.Refuse("the plan %s cannot be used: %s", quote.Name(f.plan), quote.Text(err.Error()))
+		return failure.Refuse("plan %s: %s", quote.Name(f.plan), quote.Text(err.Error()))
 	}
 	if len(paths) > 0 {
 		if len(paths)-1 != len(o.Targets) {
-			return usagef("the plan has %s, and %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
+			return usagef("the plan has %s, but %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
 		}
 		o.Source, o.Targets = paths[0], paths[1:]
 	}
@@ -128,7 +127,7 @@ func (f *mergeFlags) fill(s *shard.Store, paths []string) error {
 	return nil
 }
 
-// openedPlan is the directory of a plan.
+// openedPlan is an open plan. The caller closes dir.
 type openedPlan struct {
 	dir   *fsys.Dir
 	store *shard.Store
@@ -136,7 +135,7 @@ type openedPlan struct {
 
 // openPlan opens a plan. The error is a refusal.
 func openPlan(path string) (*openedPlan, error) {
-	var system *fsys.FS // nil is the system
+	var system *fsys.FS // nil means the operating system
 	dir, err := system.OpenRoot(path)
 	if err != nil {
 		return nil, failure.Refuse("plan %s: %s", quote.Name(path), route.Reason(err))
@@ -149,7 +148,7 @@ func openPlan(path string) (*openedPlan, error) {
 	return &openedPlan{dir, store}, nil
 }
 
-// merge runs the command.
+// merge merges a planned copy.
 func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, engine.MergeSummary]) error {
 	o := f.options.Copy
 	page, err := openCopyReport(cmd, o, f.report)
@@ -182,7 +181,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 	})
 }
 
-// finish prints the account of a merge.
+// finish ends the log and prints the summary of a merge, or the states of the shards.
 func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSummary, result outcome) outcome {
 	if s.Merged {
 		result = result.or(outcome{failed: s.Summary.Errors > 0, mismatched: s.Summary.Mismatches > 0, conflicts: s.Summary.Conflicts > 0})
@@ -191,7 +190,7 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 		result = result.or(f.outcomeOf(s))
 	}
 	unfinished := s.Shards.Unfinished()
-	if f.quiet && len(unfinished) > 0 && result.signal == nil { // otherwise the summary has it
+	if f.quiet && len(unfinished) > 0 && result.signal == nil { // without --quiet, the summary has this
 		r.print(grouped(int64(len(unfinished))) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished: " +
 			shard.FormatIndexes(unfinished) + "; to run them: " + f.resubmit())
 	}
@@ -216,7 +215,8 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 	return result
 }
 
-// outcomeOf is what the states of the shards mean for the exit code, where nothing was merged.
+// outcomeOf returns the outcome of a command that has merged nothing, from the states of the
+// shards.
 func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
 	if f.options.Abandon || s.Already {
 		return outcome{}
@@ -228,18 +228,18 @@ func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
 	return o
 }
 
-// resubmit is a command line that submits to Slurm the shards that are to be run, and the merge.
-// sbatch --wrap would not do: it uses sh, which does not know the quotes of every path, and an
-// array has no index above 1,000 at many sites.
+// resubmit returns a command line that submits the remaining shards and the merge to Slurm. It
+// does not use sbatch --wrap: that runs sh, which does not know $'...' quotes, and many sites
+// allow no array index above 1,000.
 func (f *mergeFlags) resubmit() string {
 	plan := f.plan
-	if absolute, err := fsys.AbsolutePath(plan); err == nil { // it may be run in another directory
+	if absolute, err := fsys.AbsolutePath(plan); err == nil { // the user may run it in another directory
 		plan = absolute
 	}
 	return "sealift plan --script slurm --into " + quote.Name(plan) + " | bash"
 }
 
-// statesOf counts the shards by their states.
+// statesOf returns the number of shards in each state.
 func statesOf(p shard.Progress) string {
 	var parts []string
 	for _, state := range []shard.State{shard.Done, shard.Begun, shard.Stopped, shard.NotBegun} {
@@ -250,7 +250,7 @@ func statesOf(p shard.Progress) string {
 	return plural(int64(len(p)), "shard") + ": " + strings.Join(parts, ", ")
 }
 
-// printStatus writes the states of the shards for people.
+// printStatus prints the states of the shards.
 func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary, result outcome) {
 	v := verdict{good: "ready to merge: all shards are finished", bad: "NOT COMPLETE"}
 	if n := len(s.Shards.Unfinished()); n > 0 {
@@ -267,14 +267,14 @@ func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary, result out
 	t.print(w)
 }
 
-// printShards writes which shards of a merged plan can be run again.
+// printShards prints which shards of a merged plan can be run again.
 func (f *mergeFlags) printShards(w io.Writer, s *engine.MergeSummary) {
 	var t table
 	f.shardRows(&t, s)
 	t.print(w)
 }
 
-// shardRows adds the indexes of the shards that are to be run.
+// shardRows adds rows with the shards to run, and the commands that run and merge them.
 func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
 	if list := s.Shards.Unfinished(); len(list) > 0 {
 		t.row("unfinished", shard.FormatIndexes(list))
@@ -288,7 +288,7 @@ func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
 	}
 	if s.Merged && s.Summary.Errors+s.Summary.Mismatches > 0 {
 		t.row("then", "sealift merge "+quote.Name(f.plan))
-		t.row("or give up", "sealift merge --abandon "+quote.Name(f.plan)+" (files that were copied stay)")
+		t.row("or abandon", "sealift merge --abandon "+quote.Name(f.plan)+" (copied files stay)")
 	}
 }
 

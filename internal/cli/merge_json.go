@@ -5,13 +5,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// mergeJSON is the account of a merge for programs: that of the whole copy, and the states of
-// the shards.
+// mergeJSON is the JSON output of merge: that of the whole copy, and the states of the shards.
 type mergeJSON struct {
 	copyJSON
 	Plan      nameJSON  `json:"plan"`
-	Merged    bool      `json:"merged"`        // otherwise the numbers of the copy are 0
-	Already   bool      `json:"merged_before"` // nothing was done
+	Merged    bool      `json:"merged"`        // if false, all counts of the copy are 0
+	Already   bool      `json:"merged_before"` // an earlier merge has completed the plan
 	Abandoned bool      `json:"abandoned"`     // with --abandon
 	Removed   int64     `json:"removed"`       // temporaries and empty directories, with --abandon
 	Shards    shardJSON `json:"shards"`
@@ -25,9 +24,9 @@ type shardJSON struct {
 	Stopped    int `json:"stopped"`
 	NotBegun   int `json:"not_begun"`
 
-	Unfinished string `json:"unfinished"` // indexes, as sbatch --array takes them
-	Failed     string `json:"failed"`     // the same, of finished shards with failures or mismatches
-	Again      string `json:"run_again"`  // a command line that runs these shards; "" for none
+	Unfinished string `json:"unfinished"` // indexes in the syntax of sbatch --array
+	Failed     string `json:"failed"`     // indexes of finished shards with failures or mismatches
+	Again      string `json:"run_again"`  // a command line that runs both; "" if there are none
 
 	Failures   int64 `json:"failures"`
 	Mismatches int64 `json:"mismatches"`

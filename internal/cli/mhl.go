@@ -17,12 +17,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 )
 
-// classicMHL is the word of --mhl for a media hash list of version 1.
+// classicMHL is the value of --mhl that selects a media hash list (MHL 1.1).
 const classicMHL = "classic"
 
 // mhlKind is the value of --mhl.
 type mhlKind struct {
-	classic bool // a media hash list of version 1, not an ASC MHL history
+	classic bool // write a media hash list (MHL 1.1), not an ASC MHL history
 	hashes  []hash.Algorithm
 }
 
@@ -35,13 +35,13 @@ type mhlFlags struct {
 	detectRenames     bool
 }
 
-// given reports whether a media hash list is to be written.
+// given reports whether --mhl is given, in either form.
 func (f *mhlFlags) given() bool { return f.kind.hashes != nil }
 
-// asc reports whether an ASC MHL history is to be written.
+// asc reports whether the command writes an ASC MHL history.
 func (f *mhlFlags) asc() bool { return f.given() && !f.kind.classic }
 
-// mhlHelp explains the flags of a history in the help of a command.
+// mhlHelp is the part of a command's help about --mhl.
 var mhlHelp = `--mhl writes a generation of an ASC MHL history to the directory ascmhl. LIST is
 a list of digests with commas: ` + inWords(namesOf(mhl.Algorithms())) + `.
 AUTHOR is "NAME[,email=...][,phone=...][,role=...]". PATTERN is one of
@@ -50,7 +50,7 @@ AUTHOR is "NAME[,email=...][,phone=...][,role=...]". PATTERN is one of
 --mhl=classic writes a media hash list (MHL 1.1) into the directory, named after
 it and the time. --mhl=classic,md5 chooses its digests (default ` + string(classic.Algorithms()[0]) + `).`
 
-// define defines the flags. kinds is what --mhl can write in this command.
+// define defines the flags. kinds completes the help of --mhl: "write ".
 func (f *mhlFlags) define(s *pflag.FlagSet, kinds string) {
 	v := newValue(&f.kind, "", parseMHL)
 	v.offer = listCompletions([]string{classicMHL}, namesOf(mhl.Algorithms()))
@@ -69,8 +69,8 @@ func namesOf(algorithms []hash.Algorithm) (names []string) {
 	return names
 }
 
-// parseMHL reads the value of --mhl: digests of a history, or "classic", and perhaps the
-// digests of that list behind it.
+// parseMHL parses the value of --mhl: a list of digests for a history, "classic", or
+// "classic," and a list of digests.
 func parseMHL(text string) (k mhlKind, err error) {
 	if text == classicMHL {
 		return mhlKind{true, classic.Algorithms()[:1]}, nil
@@ -86,13 +86,13 @@ func parseMHL(text string) (k mhlKind, err error) {
 	}
 	for _, a := range hashes {
 		if !slices.Contains(possible, a) {
-			err = fmt.Errorf("a media hash list has no digests of %s; choose from %s", a, inWords(namesOf(possible)))
+			err = fmt.Errorf("a media hash list cannot hold %s digests; choose from %s", a, inWords(namesOf(possible)))
 		}
 	}
 	return mhlKind{isClassic, hashes}, err
 }
 
-// mhlText returns the function of a flag for a text that XML has to hold.
+// mhlText returns the parser of a flag whose text is written to XML.
 func mhlText(target *string) func(string) error {
 	return func(text string) error {
 		if !mhl.Representable(text) {
@@ -116,11 +116,11 @@ func (f *mhlFlags) addIgnore(pattern string) error {
 
 var (
 	authorField = regexp.MustCompile(`,([A-Za-z]+)=`)
-	email       = regexp.MustCompile(`^[^@]+@[^.]+\..+$`) // as the schema has it
+	email       = regexp.MustCompile(`^[^@]+@[^.]+\..+$`) // the pattern of the ASC MHL schema
 )
 
-// addAuthor reads the value of --mhl-author. A comma that no field follows belongs to
-// what is before it.
+// addAuthor parses the value of --mhl-author. A comma separates fields only if "WORD=" follows;
+// other commas belong to the name or the field before them.
 func (f *mhlFlags) addAuthor(text string) error {
 	if !mhl.Representable(text) {
 		return fmt.Errorf("XML cannot hold this text")
@@ -138,7 +138,7 @@ func (f *mhlFlags) addAuthor(text string) error {
 		case "role":
 			a.Role = value
 		default:
-			return fmt.Errorf("an author has no %q; there are email, phone and role", key)
+			return fmt.Errorf("%q is not a field of an author; the fields are email, phone and role", key)
 		}
 		end = at[0]
 	}
@@ -146,13 +146,13 @@ func (f *mhlFlags) addAuthor(text string) error {
 		return fmt.Errorf("the author has no name")
 	}
 	if a.Email != "" && !email.MatchString(a.Email) {
-		return fmt.Errorf("%q is not an e-mail address as the schema of ASC MHL has them", a.Email)
+		return fmt.Errorf("%q is not an e-mail address by the schema of ASC MHL", a.Email)
 	}
 	f.authors = append(f.authors, a)
 	return nil
 }
 
-// check refuses flags about a history without one.
+// check refuses flags about a history if the command writes none.
 func (f *mhlFlags) check() error {
 	var about string
 	switch {
@@ -171,11 +171,11 @@ func (f *mhlFlags) check() error {
 	default:
 		return nil
 	}
-	return usagef("%s is about an ASC MHL history, and needs --mhl, not with classic", about)
+	return usagef("%s describes an ASC MHL history: it needs --mhl without classic", about)
 }
 
-// patterns returns the ignore patterns of a run: those of --mhl-ignore and those that
-// mean the same as rules to leave something out.
+// patterns returns the ignore patterns of a history: those of --mhl-ignore, and one for each
+// exclude rule.
 func (f *mhlFlags) patterns(rules *filter.List) ([]string, error) {
 	if rules == nil {
 		return f.ignore, nil
@@ -187,7 +187,7 @@ func (f *mhlFlags) patterns(rules *filter.List) ([]string, error) {
 	return append(f.ignore[:len(f.ignore):len(f.ignore)], lines...), nil
 }
 
-// creator describes this program and its user.
+// creator returns the creator information of a generation. comment is the default comment.
 func (f *mhlFlags) creator(comment string) mhl.Creator {
 	host, _ := os.Hostname() // an empty name is valid
 	if f.comment != "" {
@@ -199,7 +199,7 @@ func (f *mhlFlags) creator(comment string) mhl.Creator {
 	}
 }
 
-// mhlCreator is what a media hash list says about its origin.
+// mhlCreator returns the creator information of a classic media hash list.
 func mhlCreator() *classic.Creator {
 	c := &classic.Creator{User: "unknown", Host: "unknown", Tool: readBuild().line()}
 	if host, err := os.Hostname(); err == nil {
@@ -207,7 +207,7 @@ func mhlCreator() *classic.Creator {
 	}
 	if u, err := user.Current(); err == nil {
 		c.User = u.Username
-		c.Name, _, _ = strings.Cut(u.Name, ",") // the first field of passwd's
+		c.Name, _, _ = strings.Cut(u.Name, ",") // the first field of GECOS in passwd
 	}
 	return c
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
-// outputFlags are the flags of one command about what it prints and logs. They have the same
-// names and meaning in every command.
+// outputFlags are the flags about printing and logging. They have the same names and meaning
+// in every command.
 type outputFlags struct {
 	quiet, json bool
 	logFile     string
@@ -31,13 +31,14 @@ func (f *outputFlags) progressFlag(s *pflag.FlagSet) {
 	s.Var(newChoice(&f.progress, progress.Modes), "progress", "`MODE`: show progress on standard error: "+strings.Join(progress.Modes.List(), ", "))
 }
 
-// logFlags defines --log-file, which logs every instance of what, and --log-format.
+// logFlags defines --log-file and --log-format. what names the events that the command logs,
+// for example "action and message".
 func (f *outputFlags) logFlags(s *pflag.FlagSet, what string) {
 	s.Var(&onceValue{&f.logFile}, "log-file", "append every "+what+" to `FILE`")
 	s.Var(newChoice(&f.logFormat, logFormats), "log-format", "`FORMAT`: write the log as text or json")
 }
 
-// use makes the reporter print and log as the flags say. The error is one of usage.
+// use applies the flags to the reporter and opens the log. The error is a usage error.
 func (r *reporter) use(f *outputFlags) error {
 	r.quiet, r.json = f.quiet, f.json
 	if f.logFormat != logText && f.logFile == "" {
@@ -69,7 +70,7 @@ func (v *verbosity) Set(s string) error {
 func (v *verbosity) String() string { return strconv.FormatBool(*v > 0) }
 func (v *verbosity) Type() string   { return "bool" }
 
-// verboseFlag defines -v for a command that has two levels of it.
+// verboseFlag defines -v for a command that has two levels, -v and -vv.
 func verboseFlag(s *pflag.FlagSet, v *verbosity, text string) {
 	s.VarPF(v, "verbose", "v", text).NoOptDefVal = "true"
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// planner is engine.Plan, or what a test puts in its place.
+// planner is the type of [engine.Plan]. Tests pass their own function.
 type planner func(context.Context, *engine.Options, engine.PlanOptions, *counters.Set) (*shard.Plan, error)
 
 func newPlanCmd(run planner) *cobra.Command {
@@ -25,30 +25,31 @@ func newPlanCmd(run planner) *cobra.Command {
 		Long: `Splits the copy of SRC to DST into shards that different machines copy at the
 same time. PLAN is a directory that all of them can reach, outside of SRC and
 DST. Each task runs "sealift run PLAN"; when all have ended, "sealift merge
-PLAN" completes the copy. Nothing is copied before.
+PLAN" completes the copy. plan itself copies no file.
 
-The options are those of copy and hold for all tasks. Each DST is marked: until
-the merge, no other copy of a tree writes there.
+The options are those of copy and apply to all tasks. plan locks each DST: until
+the merge, no other copy of a tree can write there.
 
-A shard costs about 30 minutes of one task by default, and there are at most
-1,000. Files that are hard links of each other are in one shard. One file is
-never split.
+By default, a shard is about 30 minutes of work for one task, and there are at
+most 1,000 shards. All hard links of a file are in one shard. A file is never
+split.
 
 If plan is interrupted, run the same command again.
 
-With --verify, each argument is a directory, and plan splits what "sealift
-verify" would check there. Nothing is written to a DIR, and "sealift merge"
-prints the verdict. To read a planned copy back, use --verify=dest.
+With --verify, each argument is a directory, and plan splits the work of
+"sealift verify". No task writes to a DIR, and "sealift merge" prints the
+verdict. To read a planned copy back, use --verify=dest.
 
-With --script, plan prints what runs the tasks of an existing plan and then
-merges: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It has
-the shards that are not finished or had failures. Print it again to resubmit.`,
+With --script, plan prints a script that runs the tasks of an existing plan and
+the merge: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It
+runs only shards that are not finished or had failures. To resubmit, print it
+again.`,
 		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
   sealift run /shared/plan --shard 0
   sealift merge /shared/plan
   sealift plan --into /shared/check --verify /archive/project
   sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
-		Annotations:       endsWith("0 1 2 3 130 143"),
+		Annotations:       exitsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: flags.completeArgs,
 	}
 	addGroups(cmd, flags.groups())
@@ -102,7 +103,7 @@ the shards that are not finished or had failures. Print it again to resubmit.`,
 	return cmd
 }
 
-// planFlags is the command line of plan.
+// planFlags holds the flags of plan.
 type planFlags struct {
 	copyFlags
 	into   engine.PlanOptions
@@ -114,9 +115,9 @@ func (f *planFlags) groups() []flagGroup {
 	return []flagGroup{
 		{"What to copy", f.selectionFlags},
 		{groupShards, func(s *pflag.FlagSet) {
-			s.StringVar(&f.into.Into, "into", "", "write the plan to the directory `PLAN`, which is made")
+			s.StringVar(&f.into.Into, "into", "", "create the directory `PLAN` and write the plan to it")
 			s.Var(newValue(&f.into.Shards, "auto", countBetween(1, shard.MaxShards, "auto"), "auto"), "shards", "make `NUMBER` shards")
-			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make as many shards as hold `SIZE` each on average")
+			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make shards of `SIZE` on average")
 		}},
 		{groupManifest, f.manifestFlags},
 		{groupSafety, func(s *pflag.FlagSet) {
@@ -139,14 +140,14 @@ func (f *planFlags) checkShards(cmd *cobra.Command) error {
 	f.into.Sealift = readBuild().Version
 	switch {
 	case f.into.Into == "":
-		return usagef("--into is missing: the directory of the plan")
+		return usagef("--into is missing; it names the directory of the plan")
 	case cmd.Flags().Changed("shards") && cmd.Flags().Changed("shard-size"):
 		return usagef("--shards and --shard-size contradict each other")
 	}
 	return nil
 }
 
-// finish prints the account of a plan, which has no id if none was written.
+// finish ends the log and prints the summary of a plan. p.ID is "" if no plan was written.
 func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, result outcome) outcome {
 	if p.ID != "" {
 		f.selection.warnUnmet(r.reporter, nil)
@@ -164,7 +165,7 @@ func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, res
 	return result
 }
 
-// print writes the account for people.
+// print prints the summary of a plan.
 func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result outcome) {
 	failures, mismatches := r.counts()
 	what, done := "entry", "copied"

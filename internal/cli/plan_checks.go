@@ -17,13 +17,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// This file has what plan, run and merge do for a verification.
+// This file implements plan, run and merge for a verification.
 
-// checkFlags are the flags of "plan --verify".
+// checkFlags holds the flags of "plan --verify".
 type checkFlags struct {
-	planned bool // --verify without a mode of a copy
+	planned bool // --verify is dir: plan a verification, not a copy
 	options verify.Options
-	literal bool // names with "\\" are taken as they are
+	literal bool // do not convert backslashes in names
 }
 
 // planVerifyHelp explains the modes, as policyHelp does.
@@ -33,10 +33,10 @@ off   do not read the copy back
 dest  read each destination after the copy
 full  read the source again, too`
 
-// verifyDirectory is the mode of --verify that plans no copy.
+// verifyDirectory is the mode of --verify that plans a verification, not a copy.
 const verifyDirectory = "dir"
 
-// replaceVerify makes --verify of a copy, which is defined, that of plan.
+// replaceVerify changes --verify, as copy has defined it, into --verify of plan.
 func (f *checkFlags) replaceVerify(s *pflag.FlagSet, mode *engine.VerifyMode) {
 	parse := func(text string) (engine.VerifyMode, error) {
 		if f.planned = text == verifyDirectory; f.planned {
@@ -50,7 +50,7 @@ func (f *checkFlags) replaceVerify(s *pflag.FlagSet, mode *engine.VerifyMode) {
 	flag.NoOptDefVal = verifyDirectory
 }
 
-// define defines the flags that only a verification has.
+// define defines the flags that apply only to a verification.
 func (f *checkFlags) define(s *pflag.FlagSet) {
 	o := &f.options
 	s.BoolVar(&o.Unlisted, "unlisted", false, "with --verify: report files that no manifest lists")
@@ -60,9 +60,9 @@ func (f *checkFlags) define(s *pflag.FlagSet) {
 }
 
 var (
-	// ofChecks are the flags that only a verification has.
+	// ofChecks are the flags that apply only to a verification.
 	ofChecks = []string{"unlisted", "ignore-missing", "strict", "no-convert-paths"}
-	// ofBoth are the flags that a copy and a verification have.
+	// ofBoth are the flags that apply to a copy and to a verification.
 	ofBoth = []string{
 		"verify", "into", "shards", "shard-size", "manifest", "include", "exclude", "exclude-from",
 		"quiet", "json", "progress", "log-file", "log-format",
@@ -78,7 +78,7 @@ func (f *checkFlags) check(cmd *cobra.Command) (err error) {
 		case f.planned && flag.Name == "files-from":
 			err = usagef("--files-from cannot be planned with --verify, because the merge needs the list again; use --include and --exclude")
 		case f.planned && !isOfChecks && !slices.Contains(ofBoth, flag.Name):
-			err = usagef("--%s is about a copy, and --verify plans a verification; to read a copy back, use --verify=dest", flag.Name)
+			err = usagef("--%s is a flag for a copy, but --verify plans a verification; to read a copy back, use --verify=dest", flag.Name)
 		}
 	})
 	return err
@@ -123,8 +123,8 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// checkOptions returns the options of a planned verification. Paths of this machine replace those
-// of the plan.
+// checkOptions returns the options of a planned verification. paths, if any, replace the
+// directories of the plan.
 func checkOptions(name string, s *shard.Store, paths []string, rules *filter.List) (*verify.Options, error) {
 	o, err := verify.OptionsOfPlan(s.Plan, rules)
 	if err != nil {
@@ -132,14 +132,14 @@ func checkOptions(name string, s *shard.Store, paths []string, rules *filter.Lis
 	}
 	if len(paths) > 0 {
 		if len(paths) != len(o.Paths) {
-			return nil, usagef("the plan checks %s, and %d are given", plural(int64(len(o.Paths)), "directory"), len(paths))
+			return nil, usagef("the plan checks %s, but %d are given", plural(int64(len(o.Paths)), "directory"), len(paths))
 		}
 		o.Paths = paths
 	}
 	return o, nil
 }
 
-// checkTask is task for a verification.
+// checkTask returns the task of a planned verification; see task.
 func (f *runFlags) checkTask(s *shard.Store, paths []string) (*shardTask, error) {
 	o, err := checkOptions(f.plan, s, paths, &f.selection.rules)
 	if err != nil {
@@ -163,8 +163,8 @@ func refuseCopyFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkShard returns a function that checks one shard, with the numbers of the account in those
-// of a copy.
+// checkShard returns a shardRunner that checks a shard. It converts the summary of the
+// verification to that of a copy.
 func (f *runFlags) checkShard(r *copyReporter) shardRunner {
 	checks := &verifyReporter{r.reporter, false, len(f.checks.Paths) > 1}
 	f.checks.Report = checks.result
@@ -180,7 +180,7 @@ func (f *runFlags) checkShard(r *copyReporter) shardRunner {
 	}
 }
 
-// printCheckTable writes the numbers of one shard of a verification for people.
+// printCheckTable prints the counts of one shard of a verification.
 func printCheckTable(w io.Writer, s *engine.Summary) {
 	var t table
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
@@ -188,16 +188,16 @@ func printCheckTable(w io.Writer, s *engine.Summary) {
 	t.print(w)
 }
 
-// mergedChecks is the result of a merge of a verification.
+// mergedChecks is the result of merging a verification.
 type mergedChecks struct {
 	shards  shard.Progress
-	summary *verify.Summary // nil if shards are not finished
+	summary *verify.Summary // nil if some shards are not finished
 }
 
 // mergeChecks merges the results of a verification.
 func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []string) error {
 	if f.options.Abandon {
-		return usagef("--abandon has nothing to do: a verification leaves nothing outside of its plan; remove the directory of the plan")
+		return usagef("--abandon has nothing to do: a verification leaves no files outside its plan; remove the directory of the plan")
 	}
 	o, err := checkOptions(f.plan, s, paths, &f.selection.rules)
 	if err != nil {
@@ -231,7 +231,7 @@ func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []str
 	})
 }
 
-// runMergeChecks reads the states of the shards, and the results if all are finished.
+// runMergeChecks reads the states of the shards. If all are finished, it merges their results.
 func (f *mergeFlags) runMergeChecks(ctx context.Context, o *verify.Options, s *shard.Store, r *verifyReporter, c *counters.Set) (*mergedChecks, error) {
 	m := &mergedChecks{}
 	var err error
@@ -255,7 +255,7 @@ func (f *mergeFlags) runMergeChecks(ctx context.Context, o *verify.Options, s *s
 	return m, err
 }
 
-// finishChecks prints the account: that of verify, or the states of the shards.
+// finishChecks prints the summary of verify or, if shards are not finished, their states.
 func (f *mergeFlags) finishChecks(stdout io.Writer, o *verify.Options, r *verifyReporter, m *mergedChecks, result outcome) outcome {
 	s := m.summary
 	if s == nil {
@@ -276,7 +276,7 @@ func (f *mergeFlags) finishChecks(stdout io.Writer, o *verify.Options, r *verify
 		printVerifySummary(stdout, o, s, r, result)
 		if list := m.shards.Failed(); len(list) > 0 {
 			var t table
-			t.row("failed", shard.FormatIndexes(list)+", run again when the files are mended, then merge again")
+			t.row("failed", shard.FormatIndexes(list)+"; repair the files, run these shards again, then merge again")
 			t.print(stdout)
 		}
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// planJSON is the account of a plan for programs.
+// planJSON is the JSON output of plan.
 type planJSON struct {
 	headJSON
 	Source      nameJSON      `json:"source"`
 	Targets     []nameJSON    `json:"targets"`
 	Plan        nameJSON      `json:"plan"`
 	ID          *string       `json:"id"`          // null if no plan was written
-	Shards      int           `json:"shards"`      // their number
+	Shards      int           `json:"shards"`      // number of shards
 	Entries     int64         `json:"entries"`     // of all shards
 	Directories int64         `json:"directories"` // of the source
 	Bytes       int64         `json:"bytes"`
 	LinkGroups  int64         `json:"link_groups"`
-	Late        int           `json:"late"`            // files that merge copies
-	Missing     int64         `json:"missing"`         // paths that only manifests of the source list
+	Late        int           `json:"late"`            // number of files that merge copies
+	Missing     int64         `json:"missing"`         // number of paths that manifests of the source list and the source lacks
 	Longest     float64       `json:"longest_seconds"` // estimated time of one task for the longest shard
 	Mean        float64       `json:"mean_seconds"`    // of all shards
 	Failures    []failureJSON `json:"failures"`
@@ -49,7 +49,7 @@ func (f *planFlags) newJSON(p *shard.Plan, r *copyReporter, result outcome) plan
 	return report
 }
 
-// costs returns the estimated time of one task for the longest shard, and the mean of all.
+// costs returns the estimated time of the longest shard, and the mean of all shards.
 func costs(p *shard.Plan) (longest, mean time.Duration) {
 	var sum float64
 	for _, s := range p.Shards {
@@ -59,7 +59,7 @@ func costs(p *shard.Plan) (longest, mean time.Duration) {
 	return longest, time.Duration(math.Round(sum / float64(max(len(p.Shards), 1))))
 }
 
-// times writes how often b fits into a: "1.02 times".
+// times returns the quotient a/b as text: "1.02 times".
 func times(a, b time.Duration) string {
 	return strconv.FormatFloat(float64(a)/float64(max(b, 1)), 'f', 2, 64) + " times"
 }

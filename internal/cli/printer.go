@@ -12,37 +12,37 @@ import (
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
-// eraseRest makes a terminal erase from the cursor to the end of the line: what
-// is left of a longer bar, and the ^C that the terminal itself has put there.
+// eraseRest erases from the cursor to the end of the line. That removes the rest of a longer
+// bar, and the ^C that the terminal echoes.
 const eraseRest = "\x1b[K"
 
 // eraseBelow erases from the cursor to the end of the screen.
 const eraseBelow = "\x1b[J"
 
-// While wrapOff is in effect, a line that is too long for the terminal does not continue
-// below: the terminal may have become narrower an instant ago.
+// wrapOff and wrapOn disable and enable line wrapping. Without wrapping, a bar for the old width
+// stays on its lines if the terminal has just become narrower.
 const (
 	wrapOff = "\x1b[?7l"
 	wrapOn  = "\x1b[?7h"
 )
 
-// printer owns standard error while a command runs: messages and the bar come from
-// different goroutines, and all of them go through it. It removes the bar before a line
-// and draws it again below, in one write.
+// printer is the only writer to standard error while a command runs. Several goroutines print
+// messages and draw the bar. To print a line, it erases the bar, writes the line, and draws the
+// bar again below, all in one write.
 //
-// Errors of standard error cannot be reported: there is no other place, and the exit
-// code says what matters. Err returns them to a command whose results go there.
+// There is no place to report an error of standard error, so that it is only kept: Err returns
+// it to a command whose results go there.
 //
-// Several commands may share a terminal, as in a pipeline. Only one of them draws a bar.
+// The commands of a pipeline share a terminal. Only one of them draws a bar.
 type printer struct {
 	claim func() bool // reports whether a bar may be drawn; nil if it always may
 
 	mu      sync.Mutex
 	w       io.Writer
 	claimed bool   // claim has returned true
-	shared  bool   // claim has returned false: another command may have its bar on the screen
-	bar     string // on the screen, "" if there is none
-	err     error  // the last one
+	shared  bool   // claim has returned false: another command may have a bar on the terminal
+	bar     string // the bar on the screen, "" if there is none
+	err     error  // the last write error
 }
 
 // Bar replaces the bar, which may have several lines; "" removes it.
@@ -63,10 +63,10 @@ func (p *printer) Bar(bar string) {
 	p.write("\r" + p.draw())
 }
 
-// draw draws the bar from the cursor on, where a line begins, and leaves the cursor there:
-// at the beginning of the bar. A terminal that becomes narrower or wider may break its lines
-// anew, and the next drawing begins at the right place all the same. Nothing flickers,
-// because each line replaces the old one before its rest is erased.
+// draw returns the text that draws the bar. The cursor is at the beginning of a line before it,
+// and at the beginning of the bar after it. The next drawing therefore begins at the right place
+// even if the terminal is resized and wraps its lines differently. Each line overwrites the old
+// one before its rest is erased, so that the bar does not flicker.
 func (p *printer) draw() string {
 	if p.bar == "" {
 		return eraseBelow
@@ -79,7 +79,7 @@ func (p *printer) draw() string {
 	return text
 }
 
-// Line prints a line that stays.
+// Line prints a line above the bar. line has no newline.
 func (p *printer) Line(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +90,8 @@ func (p *printer) Line(line string) {
 	}
 }
 
-// WithoutBar removes the bar while write puts lines on the same terminal in another way.
+// WithoutBar erases the bar, calls write, which prints complete lines on the same terminal, and
+// draws the bar again.
 func (p *printer) WithoutBar(write func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,15 +110,15 @@ func (p *printer) write(s string) {
 	}
 }
 
-// Err returns an error that standard error has had.
+// Err returns the last write error.
 func (p *printer) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// terminal reports whether w is a terminal on which lines can be redrawn, and how large
-// it is at any moment.
+// terminal reports whether w is a terminal on which lines can be redrawn. size returns its
+// present size, or 80 x 24 if that is unknown.
 func terminal(w io.Writer) (size func() (columns, rows int), ok bool) {
 	const usualColumns, usualRows = 80, 24
 	if !isTerminal(w) {
@@ -133,16 +134,16 @@ func terminal(w io.Writer) (size func() (columns, rows int), ok bool) {
 	return size, os.Getenv("TERM") != "dumb" && canErase(f)
 }
 
-// looks returns how progress is drawn on w.
+// looks returns the colours and characters for progress on w.
 func looks(w io.Writer) progress.Look {
-	look := progress.Look{Unicode: speaksUTF8()}
+	look := progress.Look{Unicode: isUTF8()}
 	if coloured(w) {
 		look.Bar, look.Bad, look.Off = styleBar, styleBad, styleOff
 	}
 	return look
 }
 
-// fileOf returns the file that w writes to in the end, nil if there is none.
+// fileOf returns the file behind w, nil if there is none.
 func fileOf(w io.Writer) *os.File {
 	if c, ok := w.(*checkedWriter); ok {
 		w = c.w
@@ -151,7 +152,7 @@ func fileOf(w io.Writer) *os.File {
 	return f
 }
 
-// isTerminal reports whether w writes to a terminal in the end.
+// isTerminal reports whether the file behind w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f := fileOf(w)
 	return f != nil && term.IsTerminal(int(f.Fd()))

@@ -68,7 +68,7 @@ func TestTheBarDoesNotWrapWhenTheTerminalShrinks(t *testing.T) {
 	require.Equal(t, []string{"before", "message", strings.Repeat("m", 30), strings.Repeat("m", 10)}, s.Lines())
 }
 
-// Each drawing is one write, so that nothing gets in between or flickers.
+// Each drawing is one write, so that it does not flicker and other output cannot split it.
 func TestEveryDrawingIsOneWrite(t *testing.T) {
 	s := screentest.New(80, 20)
 	p := &printer{w: s}
@@ -117,7 +117,7 @@ func TestTheBarOfAnotherCommand(t *testing.T) {
 	require.Equal(t, []string{"before", "message", "result"}, s.Lines())
 	free = true
 	p.Bar("60 %")
-	free = false // it was claimed for good
+	free = false // the printer keeps its claim
 	p.Bar("70 %")
 	p.Line("last")
 	require.Equal(t, []string{"before", "message", "result", "last", "70 %"}, s.Lines())

@@ -16,7 +16,7 @@ import (
 )
 
 // TestReportInABrowser opens the reports of runs with hostile names, a failure and a
-// conflict. SEALIFT_PICTURES names a directory for pictures, to be looked at.
+// conflict. SEALIFT_PICTURES names a directory for pictures, for people to check.
 func TestReportInABrowser(t *testing.T) {
 	b := newBrowser(t)
 	commands := []string{"copy", "verify", "compare"}
@@ -69,7 +69,7 @@ const tooWide = `(() => {
 	return wide ? wide.outerHTML.slice(0, 300) : "unknown";
 })()`
 
-// show opens a page in all forms and checks what holds for every page.
+// show opens a page at all widths and in all colours, and makes the checks for every page.
 func (b *browser) show(name, page string) {
 	b.t.Helper()
 	b.events = nil
@@ -98,7 +98,7 @@ func (b *browser) show(name, page string) {
 	require.Equal(b.t, b.eval(`document.querySelectorAll("#files tbody tr").length`), b.eval(rows))
 	require.Empty(b.t, b.complaints(page))
 
-	// Without the script, all of it can be read but the filter, which does not show.
+	// Without the script, the page is readable, and the filter is hidden.
 	b.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 	b.open(page)
 	require.Equal(b.t, "none", b.eval(`getComputedStyle(document.getElementById("filter")).display`))
@@ -116,7 +116,7 @@ func (b *browser) show(name, page string) {
 	}
 }
 
-// pdfText returns the text of a PDF where there is a program for that.
+// pdfText returns the text of a PDF; ok is false if pdftotext is not installed.
 func pdfText(t testing.TB, pdf []byte) (text string, ok bool) {
 	program, err := exec.LookPath("pdftotext")
 	if err != nil {
@@ -129,7 +129,7 @@ func pdfText(t testing.TB, pdf []byte) (text string, ok bool) {
 	return string(out), true
 }
 
-// accessible lets axe-core check the page, if that is installed as an npm module.
+// accessible checks the page with axe-core, if that npm module is installed.
 func (b *browser) accessible(form string) {
 	b.t.Helper()
 	if b.axe == "" {

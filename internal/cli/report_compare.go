@@ -7,8 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/report"
 )
 
-// openCompareReport finds the place of the report of a comparison, which writes nothing to
-// the trees.
+// openCompareReport opens the report of a comparison. It refuses a report inside a tree.
 func openCompareReport(cmd *cobra.Command, o *compare.Options, file string) (*htmlReport, error) {
 	var trees []reportTree
 	for i, tree := range o.Trees {
@@ -84,6 +83,6 @@ func (c *comparer) writeReport(o *compare.Options, s *compare.Summary, result ou
 			number("left out by filters", s.LeftOut, "counts.left_out"),
 			number("manifests and journals that A lacks", s.Own, "counts.own"),
 			number("perhaps read from memory", s.Cached, "counts.compared_through_cache"))...)
-		page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page; it has the differences only."
+		page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the differences."
 	})
 }

@@ -21,10 +21,11 @@ import (
 type copyPage struct {
 	*htmlReport
 	options *engine.Options
-	bytes   []int64 // of the files that each destination got
+	bytes   []int64 // size of the files written at each destination
 }
 
-// openCopyReport finds the place of the report of a copy, and lets the copy fill it.
+// openCopyReport opens the report of a copy, and sets o.Each so that the copy fills it. It refuses
+// a report that is in the source, or whose name in a destination the source uses.
 func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPage, error) {
 	trees := []reportTree{{role: "Source", path: o.Source}}
 	for i, t := range o.Targets {
@@ -54,7 +55,7 @@ func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPa
 	return p, nil
 }
 
-// copyResults are the words for what happened to an entry.
+// copyResults has the report's words for the outcomes of entries.
 var copyResults = map[string]string{
 	"created": "created", "replaced": "replaced", "linked": "linked", "metadata": "metadata updated",
 	"up to date": "up to date", "kept": "kept", "conflict": "conflict", "": "not copied",
@@ -78,7 +79,7 @@ func (p *copyPage) each(e *engine.Entry) {
 	p.file(f)
 }
 
-// event adds what went wrong with an entry to its row.
+// event adds a failure or mismatch to the row of its entry.
 func (p *copyPage) event(e engine.Event) {
 	if e.Kind != engine.EventFailed && e.Kind != engine.EventMismatch {
 		return
@@ -166,7 +167,7 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 		number("up to date", t.Counts.UpToDate, key+"up_to_date"),
 		number("kept", t.Counts.Kept, key+"kept"))...)
 	generations := 0
-	for k, m := range t.Manifests { // the generations are the last ones
+	for k, m := range t.Manifests { // generations are at the end of the list
 		fact := report.Fact{
 			Label: "manifest", Text: quote.Name(m.Path) + ", " + lines(m),
 			Key: fmt.Sprintf("targets.%d.manifests.%d.lines", i, k), Value: fmt.Sprint(m.Lines),
@@ -184,7 +185,7 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 	return facts
 }
 
-// verification says in words how a destination was verified.
+// verification describes how a destination was verified.
 func verification(o *engine.Options, t *engine.TargetSummary, s *engine.Summary) string {
 	switch {
 	case s.DryRun:
@@ -192,16 +193,16 @@ func verification(o *engine.Options, t *engine.TargetSummary, s *engine.Summary)
 	case o.Verify == engine.VerifyOff && len(o.Hashes) == 0:
 		return "not read back, and no digest was computed"
 	case o.Verify == engine.VerifyOff:
-		return "not read back; the digests are those of the source as it was read"
+		return "not read back; the digests are those of the one read of the source"
 	case t.Verified == 0:
 		return "nothing was read back"
 	}
 	return readBack(t)
 }
 
-// listedElsewhere says which manifests list the files that are too many for the page.
+// listedElsewhere names the manifests that list the files if the page has no space for them.
 func listedElsewhere(entries int64, s *engine.Summary) string {
-	text := plural(entries, "entry") + " are too many for a page; it has the problems only."
+	text := plural(entries, "entry") + " are too many for a page, which lists only the problems."
 	var names []string
 	for _, t := range s.Targets {
 		for _, m := range t.Manifests {
@@ -216,7 +217,7 @@ func listedElsewhere(entries int64, s *engine.Summary) string {
 	return text
 }
 
-// reportShares says what the run has waited for, the largest first.
+// reportShares returns the places that the run has waited for, the largest share first.
 func reportShares(s *engine.Summary, several bool) (list []report.Share) {
 	for _, share := range s.Shares {
 		if place := briefly(share.Place, share.Target, several); place != "" {
@@ -235,7 +236,7 @@ func reportShares(s *engine.Summary, several bool) (list []report.Share) {
 	return list
 }
 
-// reportStages is the table of --debug.
+// reportStages returns the table of --debug.
 func reportStages(s *engine.Summary, several bool) (list []report.Stage) {
 	for _, l := range s.Stages {
 		if l.Time < leastShown && l.Operations == 0 {

@@ -23,17 +23,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
-// htmlReport is the --report of a command: what it collects while the command runs, and
-// the page that it writes at the end. A nil *htmlReport collects and writes nothing.
+// htmlReport collects the data of --report while a command runs, and writes the page at the end.
+// A nil *htmlReport collects and writes nothing.
 type htmlReport struct {
 	place *report.Place
-	fs    *fsys.FS // that opens everything; nil is the system
-	args  []string // the command line behind the name of the program
+	fs    *fsys.FS // opens all files; nil for the operating system
+	args  []string // the arguments of the program
 	begun time.Time
 	trees []reportTree
 
 	samples    *report.Samples
-	algorithms []hash.Algorithm // whose digests the files have
+	algorithms []hash.Algorithm // the columns of digests in the list of files
 
 	mu struct {
 		sync.Mutex
@@ -42,7 +42,7 @@ type htmlReport struct {
 	}
 }
 
-// reportTree is the source, a destination or another tree, as it was before the run.
+// reportTree is the state of the source, a destination or another tree before the run.
 type reportTree struct {
 	role, path string
 	volume     fsys.Volume
@@ -57,14 +57,14 @@ func (f *outputFlags) reportFlag(s *pflag.FlagSet) {
 // commandLineKey is the key of the arguments of the program in a context.
 type commandLineKey struct{}
 
-// openReport finds the place of --report, and describes the trees before the run. Without
-// a name there is no report. The error is a refusal.
+// openReport checks that the file of --report can be written, and records the state of the trees
+// before the run. It returns nil if the flag was not given. The error is a refusal.
 func openReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTree) (*htmlReport, error) {
 	if file == "" {
 		if cmd.Flags().Changed("report") {
 			return nil, usagef("--report: the name is empty")
 		}
-		return nil, nil //nolint:nilnil // a nil report is a report
+		return nil, nil //nolint:nilnil // a nil *htmlReport collects nothing
 	}
 	place, err := report.Open(sys, file)
 	if err != nil {
@@ -81,7 +81,8 @@ func openReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTre
 	return r, nil
 }
 
-// inTree calls look with the nearest existing directory of a path, if it can be opened.
+// inTree opens the nearest existing directory above path, or path itself, and calls look with it.
+// It does nothing if the directory cannot be opened.
 func (r *htmlReport) inTree(path string, look func(*fsys.Dir)) {
 	path, err := fsys.AbsolutePath(path)
 	for err == nil {
@@ -106,12 +107,12 @@ func (r *htmlReport) refuseInside(tree, what string) error {
 	}
 	inside, err := r.place.Inside(tree)
 	if err == nil && inside || r.place.Is(tree) {
-		return failure.Refuse("--report %s is inside %s, to which nothing is written; choose another place", quote.Name(r.place.Path), what)
+		return failure.Refuse("--report %s is inside %s, where this command writes nothing; choose another place", quote.Name(r.place.Path), what)
 	}
-	return nil // the command reports a tree that cannot be read
+	return nil // the command itself reports that the tree cannot be read
 }
 
-// file adds an entry to the list.
+// file adds an entry to the list of files.
 func (r *htmlReport) file(f *report.File) {
 	if r == nil {
 		return
@@ -121,7 +122,7 @@ func (r *htmlReport) file(f *report.File) {
 	r.mu.files.Add(f)
 }
 
-// mark adds a result to an entry of the list with which something is wrong.
+// mark adds a result, such as "failed", to an entry of the list of files.
 func (r *htmlReport) mark(path, result string) {
 	if r == nil || path == "" {
 		return
@@ -131,7 +132,7 @@ func (r *htmlReport) mark(path, result string) {
 	r.mu.files.Mark(path, result)
 }
 
-// problem adds a problem.
+// problem adds a problem to the page.
 func (r *htmlReport) problem(p report.Problem) {
 	if r == nil {
 		return
@@ -141,7 +142,7 @@ func (r *htmlReport) problem(p report.Problem) {
 	r.mu.problems.Add(p)
 }
 
-// cause is what a problem has in common with others.
+// cause returns the text by which the page groups equal problems: the stage and the error.
 func cause(stage failure.Stage, text string) string {
 	if stage == "" {
 		return text
@@ -149,18 +150,18 @@ func cause(stage failure.Stage, text string) string {
 	return string(stage) + ": " + text
 }
 
-// write writes the page, to which fill adds what the command knows. A failure is one of
-// the command.
+// write writes the page. fill adds the data of the command to it. If the page cannot be written,
+// write reports that and returns a failed outcome.
 func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration, fill func(*report.Page)) outcome {
 	if r == nil {
 		return result
 	}
 	r.mu.Lock()
 	page := r.page(result, elapsed)
-	r.mu.Unlock() // nothing is added any more: the run has ended
+	r.mu.Unlock() // the run has ended, so that nothing is added any more
 	fill(page)
 	err := r.place.Write(page.Write)
-	if fsys.DeviceFull(err) { // what matters most is small
+	if fsys.DeviceFull(err) { // without the list of files, the page is small
 		page.WithoutFiles("There was no space for the list of files on the device of this report.")
 		if r.place.Write(page.Write) == nil {
 			rep.warning("", "", fmt.Errorf("--report %s: the list of files is left out: %w", quote.Name(r.place.Path), fsys.BareError(err)))
@@ -174,7 +175,7 @@ func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration,
 	return result
 }
 
-// page has what all commands report.
+// page returns a page with the data that all commands report.
 func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
 	ended := time.Now()
 	p := &report.Page{
@@ -208,7 +209,7 @@ func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
 
 const reportTime = "2006-01-02 15:04:05 -07:00"
 
-// userName names the user, and who that is if sudo has made the user root.
+// userName returns the name of the user, with the name of the user who has called sudo, if any.
 func userName() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
@@ -220,7 +221,7 @@ func userName() string {
 	return name
 }
 
-// commandLine returns the words of the command line, as a shell reads them.
+// commandLine returns the words of the command line, quoted for a shell.
 func commandLine(args []string) []string {
 	words := []string{"sealift"}
 	for _, arg := range args {
@@ -241,7 +242,7 @@ func meaning(o outcome) string {
 	return ""
 }
 
-// volumeFacts describes where a tree is.
+// volumeFacts describes the volume that holds a tree.
 func (r *htmlReport) volumeFacts(t reportTree) (facts []report.Fact) {
 	add := func(label, text string) {
 		if text != "" {
@@ -271,7 +272,7 @@ func (r *htmlReport) volumeFacts(t reportTree) (facts []report.Fact) {
 	return facts
 }
 
-// number is a fact that the JSON output has, too.
+// number returns a count as a fact. key is the path of the same number in the JSON output.
 func number(label string, n int64, key string) report.Fact {
 	return report.Fact{Label: label, Text: grouped(n), Key: key, Value: strconv.FormatInt(n, 10)}
 }
@@ -286,7 +287,7 @@ func some(always int, facts ...report.Fact) (list []report.Fact) {
 	return list
 }
 
-// bytesFacts are the size of what was done, and the average rate.
+// bytesFacts returns the size of the processed data, and the average rate.
 func bytesFacts(label string, bytes int64, elapsed time.Duration) []report.Fact {
 	speed := rate(bytes, elapsed)
 	return []report.Fact{
@@ -295,7 +296,7 @@ func bytesFacts(label string, bytes int64, elapsed time.Duration) []report.Fact 
 	}
 }
 
-// mtime is a time of a file; zero if it has none.
+// mtime converts the modification time of a file; the result is zero if it has none.
 func mtime(t fsys.Time) time.Time {
 	if t == (fsys.Time{}) {
 		return time.Time{}
@@ -303,7 +304,7 @@ func mtime(t fsys.Time) time.Time {
 	return time.Unix(t.Sec, t.Nsec)
 }
 
-// kindName names what a file is; "" for a regular one.
+// kindName returns the name of a file type; "" for a regular file.
 func kindName(k fsys.Kind) string {
 	if k == fsys.Regular {
 		return ""

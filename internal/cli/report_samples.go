@@ -9,20 +9,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/report"
 )
 
-// sampler turns the counters of a run into samples for its report.
+// sampler records the counters of a run as samples for the plot of its report.
 type sampler struct {
 	samples *report.Samples
 	begun   time.Time
-	targets int // series of destinations; one more, the last, has what was read back or compared
+	targets int // number of destinations; one more series, the last, is for bytes that are only read
 	phase   string
-	copied  bool // everything is written, and is read back
+	copied  bool // the copy is complete, and reading back has begun
 
 	read    int64   // bytes read at the last sample
-	written []int64 // bytes that were on the device of each destination
+	written []int64 // bytes on the device of each destination at the last sample
 }
 
-// watch records the throughput of a run until stop is called. The names are those of the
-// destinations, perhaps none; read is the name for bytes that are only read.
+// watch records the throughput of a run until stop is called. There is one series for each
+// destination, and one called read for bytes that are only read.
 func (r *htmlReport) watch(c *counters.Set, targets []string, read string) (stop func()) {
 	if r == nil {
 		return func() {}
@@ -54,8 +54,8 @@ func (r *htmlReport) watch(c *counters.Set, targets []string, read string) (stop
 	}
 }
 
-// take reads the counters. Each byte is written to all destinations, so what one of them
-// has is what was read, without its unwritten data.
+// take adds one sample of the counters. Each byte is written to all destinations, so that the
+// bytes at one of them are the bytes read, less its unwritten data.
 func (s *sampler) take(c *counters.Set, last bool) {
 	phase := counters.Phase(c.Phase.Load())
 	if phase != counters.PhaseDone && phase != counters.PhaseStopped {

@@ -24,7 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// whole runs a command line with the real work.
+// whole runs a command line of the real program.
 func whole(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errors bytes.Buffer
 	code = Main(ctx, args, strings.NewReader(""), &out, &errors)
@@ -41,8 +41,8 @@ func readPage(t *testing.T, file string) string {
 
 var dataElement = regexp.MustCompile(`<data value="([^"]*)" data-json="([^"]*)">`)
 
-// sameNumbers compares the numbers of a page with those of the JSON output, and returns
-// the paths of these.
+// sameNumbers compares the numbers of a page with those of the JSON output, and returns their
+// paths in JSON.
 func sameNumbers(t *testing.T, page, output string) (paths []string) {
 	t.Helper()
 	var account any
@@ -126,7 +126,7 @@ func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
 	require.Contains(t, text, `<td>equal</td>`)
 }
 
-// An interrupted run writes its report, too, which says so.
+// An interrupted run writes a report, too. Its verdict names the signal.
 func TestReportOfAnInterruptedRun(t *testing.T) {
 	dir := t.TempDir()
 	src, page := filepath.Join(dir, "card"), filepath.Join(dir, "dst", "report.html")
@@ -141,7 +141,7 @@ func TestReportOfAnInterruptedRun(t *testing.T) {
 	require.Contains(t, text, `<div class="verdict bad">`)
 }
 
-// Nothing is written if the report must not be where it was asked for.
+// If the path of the report is refused, nothing is written.
 func TestReportIsRefused(t *testing.T) {
 	dir := reportedCard(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -171,7 +171,7 @@ func TestReportIsRefused(t *testing.T) {
 	}
 }
 
-// A report that cannot be written is a failure of the run, which is done all the same.
+// The run goes on if the report cannot be written, and then fails.
 func TestReportThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, "file", "report.html")
@@ -184,7 +184,7 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 	require.Contains(t, r.stdout, `"errors":1`)
 }
 
-// Where the list of files does not fit, the rest of the page is written.
+// If there is no space for the list of files, the rest of the page is written.
 func TestReportOnAFullDevice(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.html")

@@ -11,7 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// openVerifyReport finds the place of the report of a check.
+// openVerifyReport opens the report of a verification.
 func openVerifyReport(cmd *cobra.Command, o *verify.Options, file string) (*htmlReport, error) {
 	var trees []reportTree
 	for _, path := range o.Paths {
@@ -20,10 +20,10 @@ func openVerifyReport(cmd *cobra.Command, o *verify.Options, file string) (*html
 	return openReport(cmd, o.FS, file, trees)
 }
 
-// maxAlgorithms is how many columns of digests the list of files has space for.
+// maxAlgorithms is the largest number of digest columns in the list of files.
 const maxAlgorithms = 4
 
-// checkResults are the words for verdicts about a file.
+// checkResults has the report's words for the verdicts about files.
 var checkResults = map[verify.Verdict]string{
 	verify.Match: "matches", verify.Mismatch: "mismatch", verify.Missing: "missing", verify.Unreadable: "unreadable",
 }
@@ -48,7 +48,8 @@ func (r *verifyReporter) checked(c *verify.Checked) {
 	r.page.file(f)
 }
 
-// column returns the column for digests of an algorithm, -1 if there is no space for it.
+// column returns the column for digests of an algorithm. It adds a column if there is none yet,
+// and returns -1 if all maxAlgorithms columns are used.
 func (r *htmlReport) column(a hash.Algorithm) int {
 	i := slices.Index(r.algorithms, a)
 	if i < 0 && len(r.algorithms) < maxAlgorithms {
@@ -58,7 +59,7 @@ func (r *htmlReport) column(a hash.Algorithm) int {
 	return i
 }
 
-// writeReport writes the report of a check that has ended.
+// writeReport writes the report of a verification that has ended.
 func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, result outcome) outcome {
 	return r.page.write(r.reporter, result, s.Elapsed, func(page *report.Page) {
 		failures, _ := r.counts()
@@ -87,11 +88,11 @@ func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, resul
 		for i, path := range o.Paths {
 			page.Trees[i].Facts = append(r.manifestFacts(path, s), page.Trees[i].Facts...)
 		}
-		page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page; it has the problems only. The manifests list all of them."
+		page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page, which lists only the problems. The manifests list all files."
 	})
 }
 
-// manifestFacts name the manifests that were used for a path.
+// manifestFacts returns the manifests against which a path was checked.
 func (r *verifyReporter) manifestFacts(path string, s *verify.Summary) (facts []report.Fact) {
 	for _, m := range s.Manifests {
 		switch {

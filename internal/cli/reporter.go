@@ -16,11 +16,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/report"
 )
 
-// reporter prints what goes wrong in a run, writes it to the log and keeps it for the
-// JSON report.
+// reporter handles the failures and warnings of one run. It prints them, logs them, and keeps
+// them for the JSON output and the HTML report.
 type reporter struct {
 	screen  *printer
-	results *results    // lines on standard output, which are printed before a later message
+	results *results    // lines on standard output; they are flushed before each message
 	log     *fileLog    // may be nil
 	quiet   bool        // print no warnings
 	json    bool        // keep the lists below
@@ -30,17 +30,17 @@ type reporter struct {
 
 	mu struct {
 		sync.Mutex
-		errors     int64 // failures and lost destinations
+		errors     int64 // failures and dropped destinations
 		mismatches int64
-		failures   []failureJSON // all of these
+		failures   []failureJSON // all errors and mismatches
 		warnings   []warningJSON
 		conflicts  []conflictJSON
 		unlisted   []unlistedJSON
-		equal      map[message]int64 // how many messages of each kind there were
+		equal      map[message]int64 // number of messages of each kind
 	}
 }
 
-// message is what equal messages have in common: all but the path.
+// message is a kind of messages: messages that differ only in the path are of one kind.
 type message struct {
 	target string
 	stage  failure.Stage
@@ -48,11 +48,11 @@ type message struct {
 }
 
 const (
-	maxEqual    = 10   // messages of a kind that are printed; the rest is counted
-	maxMessages = 1000 // kinds that are counted; all messages of further ones are printed
+	maxEqual    = 10   // messages of one kind that are printed; further ones are only counted
+	maxMessages = 1000 // kinds that are counted; messages of further kinds are all printed
 )
 
-// printEqual prints a message about a path unless there were many of its kind.
+// printEqual prints a message, unless maxEqual messages of its kind were printed before.
 func (r *reporter) printEqual(m message, line string) {
 	r.mu.Lock()
 	if r.mu.equal == nil {
@@ -68,7 +68,7 @@ func (r *reporter) printEqual(m message, line string) {
 	}
 }
 
-// printRest prints how many messages of each kind printEqual has left out.
+// printRest prints how many messages of each kind printEqual did not print.
 func (r *reporter) printRest() {
 	r.mu.Lock()
 	var lines []string
@@ -97,13 +97,13 @@ func newReporter(cmd *cobra.Command) *reporter {
 	return &reporter{cmd: cmd, start: time.Now(), screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
 }
 
-// print prints a message, which is quoted.
+// print prints a message on standard error. The caller has quoted its parts.
 func (r *reporter) print(message string) {
 	r.results.Flush()
 	r.screen.Line("sealift: " + message)
 }
 
-// warning reports something less than asked for. Path and target may be empty.
+// warning reports that the run does less than requested. path and target may be empty.
 func (r *reporter) warning(path, target string, err error) {
 	where := ""
 	if path != "" || target != "" {
@@ -112,7 +112,7 @@ func (r *reporter) warning(path, target string, err error) {
 	r.warningAt(where, path, target, err)
 }
 
-// warningAt is warning with the place as people read it, quoted; it may be empty.
+// warningAt is warning with a quoted prefix that says where; it may be empty.
 func (r *reporter) warningAt(where, path, target string, err error) {
 	r.log.line(slog.LevelWarn, "warning", path, target, "error", loggedText(errorText(err)))
 	if !r.quiet {
@@ -127,13 +127,13 @@ func (r *reporter) warningAt(where, path, target string, err error) {
 	})
 }
 
-// failure reports something that failed; path and target may be empty. A FileError
-// has them itself.
+// failure reports a failure. path and target may be empty. If err is a [failure.FileError], its
+// path and target take precedence.
 func (r *reporter) failure(path, target string, err error) {
 	r.problem(&r.mu.errors, "failed", path, target, err)
 }
 
-// silentFailure logs and counts a failure that a user does not want to read about.
+// silentFailure logs and counts a failure, but prints no message.
 func (r *reporter) silentFailure(path, target string, err error) {
 	r.problemAs(func(message, string) {}, &r.mu.errors, "failed", path, target, err)
 }
@@ -151,7 +151,7 @@ func (r *reporter) problemAs(print func(message, string), count *int64, title, p
 	text, stage := quotedError(err), failure.Stage("")
 	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		path, target, stage, err = f.Path, f.Target, f.Stage, f.Err
-		text = f.Error() // which quotes itself
+		text = f.Error() // a FileError quotes its own text
 	} else if path != "" || target != "" {
 		text = place(path, target) + ": " + text
 	}
@@ -160,8 +160,8 @@ func (r *reporter) problemAs(print func(message, string), count *int64, title, p
 	r.record(count, newFailureJSON(path, target, stage, errorText(err)))
 }
 
-// record counts a failure and keeps it for the JSON report, so that the number
-// is always that of the list. It adds it to the HTML report, too.
+// record increments count, and adds a failure to the JSON output and the HTML report. Because
+// it does both, the counts in JSON always equal the lengths of the lists.
 func (r *reporter) record(count *int64, f failureJSON) {
 	kind := "failure"
 	if count == &r.mu.mismatches {
@@ -176,7 +176,7 @@ func (r *reporter) record(count *int64, f failureJSON) {
 	}
 }
 
-// keep calls add, which extends a list for the JSON report, if there will be one.
+// keep calls add, with r.mu locked, if the command prints JSON. add extends one of its lists.
 func (r *reporter) keep(add func()) {
 	if r.json {
 		r.mu.Lock()
@@ -192,8 +192,8 @@ func (r *reporter) counts() (failures, mismatches int64) {
 	return r.mu.errors, r.mu.mismatches
 }
 
-// end reports the error of a whole run, nil included, and returns what it means for the
-// exit code. The advice is for a user who has stopped the run.
+// end prints the messages that are still pending, reports the error of the run, which may be
+// nil, and returns the outcome. advice is added to the message that a signal stopped the run.
 func (r *reporter) end(err error, advice string) outcome {
 	r.printRest()
 	interrupt, ok := errors.AsType[Interrupt](err)
@@ -206,7 +206,7 @@ func (r *reporter) end(err error, advice string) outcome {
 	case lost != nil && errors.Is(err, lost):
 		// execute reports it.
 	case errors.Is(err, context.Canceled):
-		r.print("stopped") // by a caller that is not a signal
+		r.print("stopped") // by the caller of Main, without a signal
 	default:
 		r.failure("", "", err)
 	}
@@ -214,8 +214,8 @@ func (r *reporter) end(err error, advice string) outcome {
 	return outcome{failed: true, mismatched: broken}
 }
 
-// endLog writes the last line of the log, with the exit code and what else the run came to,
-// and closes it. It adds a failure of the log to the outcome.
+// endLog writes the last line of the log, with the exit code and attrs, and closes the log. It
+// reports an error of the log and adds it to the outcome.
 func (r *reporter) endLog(result outcome, attrs ...any) outcome {
 	r.log.line(slog.LevelInfo, "finish", "", "", append([]any{"exit_code", result.code()}, attrs...)...)
 	if err := r.log.close(); err != nil {
@@ -225,13 +225,13 @@ func (r *reporter) endLog(result outcome, attrs ...any) outcome {
 	return result
 }
 
-// logRefusal writes to the log why nothing was done, and closes it.
+// logRefusal logs the reason of a refusal, and closes the log.
 func (r *reporter) logRefusal(err error) error {
 	r.log.line(slog.LevelError, "refused", "", "", "error", loggedText(errorText(err)))
 	return r.log.close()
 }
 
-// place names an entry, and the destination if it concerns one.
+// place names an entry and, if target is not empty, the destination.
 func place(path, target string) string {
 	if target == "" {
 		return quote.Name(pathOrDot(path))

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	resultsDelay = 100 * time.Millisecond // for how long a line may wait; less than people notice
-	resultsSize  = 64 << 10               // bytes that may wait; what a pipe takes at once
+	resultsDelay = 100 * time.Millisecond // longest time that a line is buffered; too short to notice
+	resultsSize  = 64 << 10               // bytes that are buffered; the default capacity of a pipe on Linux
 )
 
-// results writes the lines of a run to standard output: many in one write, because
-// there may be a million, and none of them late, because a user may be waiting for it.
+// results writes the lines of a run to standard output. It combines many lines in one write,
+// because there may be millions, and delays none of them noticeably.
 //
-// Every line after the first error of standard output gets the same error.
+// After the first write error, every Write returns that error.
 type results struct {
 	w      io.Writer
 	screen *printer
-	shared bool        // w is a terminal, perhaps the one with the bar
+	shared bool        // w is a terminal, and the bar may be on the same one
 	failed func(error) // called once, with the first error; may be nil
 
 	mu      sync.Mutex
 	pending []byte
-	timer   *time.Timer // runs while something is pending
+	timer   *time.Timer // not nil while lines are pending
 	err     error
 }
 
@@ -50,37 +50,37 @@ func (r *results) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Line adds one line, given without its end.
+// Line adds one line. line has no newline.
 func (r *results) Line(line string) { _, _ = io.WriteString(r, line+"\n") }
 
-// Flush writes the pending lines. Half a line waits for its end, so that neither the bar
-// nor a message is printed behind it.
+// Flush writes all complete lines. It keeps an incomplete line, so that neither the bar nor a
+// message is printed after it on the same line.
 func (r *results) Flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.write(r.complete())
 }
 
-// complete returns how many pending bytes are complete lines. Lines may also end in NUL
-// bytes. A line feed in such a line may split it, which is harmless: it is not for a
-// terminal.
+// complete returns how many of the pending bytes are complete lines. Lines end in a newline or a
+// NUL byte. A file name in a NUL-terminated line may contain a newline and be split there;
+// that is harmless, because NUL-terminated output is not for terminals.
 func (r *results) complete() int { return bytes.LastIndexAny(r.pending, "\n\x00") + 1 }
 
-// Close writes all that is left. Nothing may be written afterwards.
+// Close writes everything that is pending. Do not call Write after it.
 func (r *results) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.write(len(r.pending))
 }
 
-// Err returns the first error of standard output.
+// Err returns the first write error.
 func (r *results) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// write writes the first n pending bytes.
+// write writes the first n pending bytes. r.mu is locked.
 func (r *results) write(n int) {
 	if r.timer != nil {
 		r.timer.Stop()

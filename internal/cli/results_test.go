@@ -55,7 +55,7 @@ func TestAMillionResultsAreFewWrites(t *testing.T) {
 	}
 }
 
-// Half a line must not stand on the screen beside a bar or a message.
+// The bar and messages never follow an incomplete line.
 func TestResultsWriteWholeLines(t *testing.T) {
 	out := &notedWriter{}
 	r := newResults(out, &printer{w: io.Discard})
@@ -74,7 +74,7 @@ func TestResultsWriteWholeLines(t *testing.T) {
 	}
 }
 
-// Those that end in NUL bytes do not wait for the end of the run.
+// Lines that end in NUL bytes are written before the run ends.
 func TestResultsMayEndInNUL(t *testing.T) {
 	out := &notedWriter{}
 	r := newResults(out, &printer{w: io.Discard})
@@ -109,8 +109,8 @@ func TestResultsReportTheFirstErrorOnceAndWriteNoMore(t *testing.T) {
 	}
 }
 
-// On a terminal with both, results stand above the bar, and messages behind the
-// results that came before them.
+// If standard output and standard error are one terminal, results are above the bar, and each
+// message is after the results that came before it.
 func TestResultsAndBarDoNotCollide(t *testing.T) {
 	s := screentest.New(40, 20)
 	p := &printer{w: s}

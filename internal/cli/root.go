@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newRootCmd makes the program of its commands; help lists them in this order.
+// newRootCmd returns the root command with its subcommands, which help lists in this order.
 func newRootCmd(commands ...*cobra.Command) *cobra.Command {
 	cobra.EnableCommandSorting = false
 	build := readBuild()
@@ -31,7 +31,7 @@ manifests, reports disk usage, and copies single files, pipes and block devices.
 		RunE:              func(*cobra.Command, []string) error { return usagef("no command is given") },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Annotations:       endsWith("all"),
+		Annotations:       exitsWith("all"),
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.Flags().Bool("version", false, "print the version")
@@ -42,30 +42,29 @@ manifests, reports disk usage, and copies single files, pipes and block devices.
 	root.AddCommand(commands...)
 	root.InitDefaultHelpCmd()
 	for _, cmd := range append(root.Commands(), root) {
-		cmd.DisableFlagsInUseLine = true // where there are others than --help, the line names them
+		cmd.DisableFlagsInUseLine = true // Use already contains [flags] where the command has any
 		cmd.InitDefaultHelpFlag()
 		cmd.Flags().Lookup("help").Usage = "print this help"
 	}
 	return root
 }
 
-// noSuchCommand refuses what is not a command, with the one that was perhaps
-// meant.
+// noSuchCommand returns a usage error for an unknown command name. The message suggests
+// similar commands.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	for _, c := range cmd.Commands() {
-		if slices.Contains(c.SuggestFor, args[0]) { // better than a similar name
+		if slices.Contains(c.SuggestFor, args[0]) { // for example cp: copy is a better suggestion than a similar name
 			return usagef("there is no command %q%s", args[0], didYouMean(c.Name()))
 		}
 	}
 	return usagef("there is no command %q%s", args[0], didYouMean(strings.Join(cmd.SuggestionsFor(args[0]), " or ")))
 }
 
-// didYouMean is the end of a message that knows what was perhaps meant; "" if it
-// does not.
+// didYouMean returns the end of a message that suggests meant; "" if meant is empty.
 func didYouMean(meant string) string {
 	if meant == "" {
 		return ""
@@ -73,8 +72,8 @@ func didYouMean(meant string) string {
 	return "; did you mean " + meant + "?"
 }
 
-// flagError rewords the errors of flag parsing, and suggests the flag or the value
-// that was perhaps meant.
+// flagError rewords an error of flag parsing as a usage error, and suggests a similar flag
+// or value.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return usagef("%s: %s%s", flagName(e.GetFlag()), e.Unwrap(), didYouMean(nearestValue(cmd, e.GetFlag(), e.GetValue())))
@@ -85,10 +84,10 @@ func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name, dashes := e.GetSpecifiedName(), "--"
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-			return noSuchCommand(cmd, words) // or else the flag would not be unknown
+			return noSuchCommand(cmd, words) // cobra stopped at the root because it does not know the command
 		}
 		if letters := e.GetSpecifiedShortnames(); letters != "" {
-			name, dashes = letters, "-" // perhaps a name behind one dash
+			name, dashes = letters, "-" // perhaps a long name after a single dash
 			if f := cmd.Flags().Lookup(letters); f == nil || f.Hidden {
 				return usagef("unknown flag -%s%s", e.GetSpecifiedName(), foreignFlag(cmd, e.GetSpecifiedName()))
 			}
@@ -100,7 +99,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		switch {
 		case meant != "":
 			meant = "--" + meant
-		case cmd.HasSubCommands() && ownedByACommand(cmd, name):
+		case cmd.HasSubCommands() && isFlagOfACommand(cmd, name):
 			meant = cmd.Name() + " COMMAND --" + name
 		}
 		return usagef("unknown flag %s%s%s", dashes, name, didYouMean(meant))
@@ -124,13 +123,13 @@ func flagNames(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// ownedByACommand reports whether a flag would be known behind some command.
-func ownedByACommand(root *cobra.Command, flag string) bool {
+// isFlagOfACommand reports whether any subcommand has the flag.
+func isFlagOfACommand(root *cobra.Command, flag string) bool {
 	return slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Flags().Lookup(flag) != nil })
 }
 
-// nearestValue returns what a value of a flag, or the item of a list that is wrong,
-// was perhaps meant to be: one of those that shells offer.
+// nearestValue returns the completion of a flag that is most similar to value; "" if there is
+// none. If value is a list, it corrects the first unknown item.
 func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
 	values, ok := cmd.GetFlagCompletionFunc(f.Name)
 	if !ok {
@@ -145,9 +144,10 @@ func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
 	return ""
 }
 
-// nearest returns the name that is at most two slips away (a slip for every two letters)
-// or begins with the word, by the rules of cobra's suggestions for commands; "" if there
-// is none. Few people slip at the first letter.
+// nearest returns the name that is most similar to word; "" if there is none. A similar name
+// begins with word, or differs by one or two typing errors and has at least two letters for
+// each error. Cobra's command suggestions do the comparison. Names with the same first
+// letter are preferred, because few typing errors are in the first letter.
 func nearest(word string, names []string) string {
 	if word == "" {
 		return ""
@@ -155,7 +155,7 @@ func nearest(word string, names []string) string {
 	for slips := 1; slips <= 2; slips++ {
 		parent := &cobra.Command{SuggestionsMinimumDistance: slips}
 		for _, name := range names {
-			onlyBegins := len(name) > len(word)+slips // which says little after one or two letters
+			onlyBegins := len(name) > len(word)+slips // too weak a match for words of one or two letters
 			if len(name) >= 2*slips && (len(word) >= 3 || !onlyBegins) {
 				parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 			}

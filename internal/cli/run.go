@@ -20,34 +20,34 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// shardRunner is engine.RunShard, or what a test puts in its place.
+// shardRunner is the type of [engine.RunShard]. Tests pass their own function.
 type shardRunner func(context.Context, *engine.Options, *shard.Store, int, shard.AttemptOptions, *counters.Set) (*engine.Summary, error)
 
 func newRunCmd(run shardRunner) *cobra.Command {
 	flags := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run [flags] PLAN [SRC DST ...]",
-		Short: "Copy or check one shard of what was split with plan",
+		Short: "Copy or check one shard of a plan",
 		Long: `Copies one shard of the copy that "sealift plan" has split. Any machine that
 reaches PLAN, SRC and each DST can run any shard. "sealift merge PLAN" completes
-the copy when all shards are finished. If PLAN is that of a verification, run
-checks one shard of it; the arguments behind PLAN are then its directories.
+the copy when all shards are finished. If PLAN is a plan of a verification, run
+checks one shard, and the arguments after PLAN are the directories to check.
 
 Without --shard, the index of the shard is that of the array job: the value of
 SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, AWS_BATCH_JOB_ARRAY_INDEX or
 PBS_ARRAY_INDEX, or LSB_JOBINDEX, which counts from 1.
 
-SRC and DST are needed only where this machine has other paths than the one that
-made the plan. All destinations are given then, in the order of the plan.
+Give SRC and every DST, in the order of the plan, only if their paths on this
+machine differ from those in the plan.
 
-A task that was interrupted or killed is continued by running its shard again,
-on any machine. If a killed task may still be at work elsewhere, run waits until
-it has given no sign of life for two minutes. A shard that is finished without
-failures is not copied again.`,
+To continue a task that was interrupted or killed, run its shard again, on any
+machine. If another task may still be working on the shard, run waits until that
+task has not renewed its counter for two minutes. A shard that is finished
+without failures is not copied again.`,
 		Example: `  sealift run /shared/plan --shard 7
   sealift run /shared/plan --shard 0 --of 4
   sealift run /shared/plan --shard 7 /mnt/project /mnt/archive`,
-		Annotations: endsWith("all"),
+		Annotations: exitsWith("all"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -77,13 +77,13 @@ failures is not copied again.`,
 	return cmd
 }
 
-// runFlags is the command line of run.
+// runFlags holds the flags of run.
 type runFlags struct {
 	copyFlags
 	plan   string
 	shard  int
 	of     int
-	checks *verify.Options // of a verification; nil for a copy
+	checks *verify.Options // for a plan of a verification; nil for a copy
 }
 
 func (f *runFlags) groups() []flagGroup {
@@ -116,15 +116,15 @@ func (f *runFlags) checkRun(cmd *cobra.Command, args []string) error {
 	return f.check(cmd)
 }
 
-// shardTask is what one command copies.
+// shardTask is the work of one command: shards of a plan.
 type shardTask struct {
 	store   *shard.Store
 	options engine.Options
 	indexes []int
 }
 
-// task joins the options of the plan with those of this task. Paths of this machine replace
-// those of the plan.
+// task combines the options of the plan with those of this task. paths, if any, replace the
+// source and the destinations of the plan.
 func (f *runFlags) task(s *shard.Store, paths []string) (*shardTask, error) {
 	if s.Plan.Kind == shard.KindVerify {
 		return f.checkTask(s, paths)
@@ -138,7 +138,7 @@ func (f *runFlags) task(s *shard.Store, paths []string) (*shardTask, error) {
 	}
 	if len(paths) > 0 {
 		if len(paths)-1 != len(o.Targets) {
-			return nil, usagef("the plan has %s, and %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
+			return nil, usagef("the plan has %s, but %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
 		}
 		o.Source, o.Targets = paths[0], paths[1:]
 	}
@@ -149,8 +149,8 @@ func (f *runFlags) task(s *shard.Store, paths []string) (*shardTask, error) {
 	return &shardTask{store: s, options: *o}, nil
 }
 
-// arrayVariables are what batch systems call the index of a task. Those of LSF count from 1, and
-// are 0 outside of an array.
+// arrayVariables are the environment variables in which batch systems pass the index of a task.
+// LSF counts from 1, and sets 0 outside of an array.
 var arrayVariables = []struct {
 	name  string
 	first int
@@ -159,7 +159,7 @@ var arrayVariables = []struct {
 	{"LSB_JOBINDEX", 1},
 }
 
-// index returns the index of the task: of --shard, or of the array job.
+// index returns the index of the task, from --shard or from the variable of an array job.
 func (f *runFlags) index(cmd *cobra.Command) (int, error) {
 	if cmd.Flags().Changed("shard") {
 		return f.shard, nil
@@ -186,7 +186,7 @@ func (f *runFlags) index(cmd *cobra.Command) (int, error) {
 	return index, nil
 }
 
-// indexes returns the shards that this command copies.
+// indexes returns the indexes of the shards that this command runs.
 func (f *runFlags) indexes(cmd *cobra.Command, shards int) (list []int, err error) {
 	index, err := f.index(cmd)
 	if err != nil {
@@ -199,7 +199,7 @@ func (f *runFlags) indexes(cmd *cobra.Command, shards int) (list []int, err erro
 		return []int{index}, nil
 	}
 	if index >= f.of {
-		return nil, usagef("--of %d: the index of a task is at most %d, not %d", f.of, f.of-1, index)
+		return nil, usagef("--of %d: the index of a task is at most %d, but it is %d", f.of, f.of-1, index)
 	}
 	for i := index; i < shards; i += f.of {
 		list = append(list, i)
@@ -207,18 +207,18 @@ func (f *runFlags) indexes(cmd *cobra.Command, shards int) (list []int, err erro
 	return list, nil
 }
 
-// shardResult is how one shard has ended.
+// shardResult is the result of one shard.
 type shardResult struct {
 	index    int
-	before   bool // it was finished before, without failures
+	before   bool // an earlier task has finished it without failures
 	finished bool
-	summary  *engine.Summary // nil if it was not begun
+	summary  *engine.Summary // nil if the shard was not begun
 }
 
-// runSummary is what one command has copied.
+// runSummary holds the results of the shards of one command.
 type runSummary struct{ shards []shardResult }
 
-// run copies the shards, one after the other.
+// run runs the shards of a task, one after the other.
 func (f *runFlags) run(cmd *cobra.Command, task *shardTask, run shardRunner) error {
 	page, err := openCopyReport(cmd, &task.options, "")
 	if err != nil {
@@ -256,7 +256,7 @@ func (f *runFlags) copyShards(ctx context.Context, t *shardTask, r *copyReporter
 		name := "shard " + strconv.Itoa(index)
 		summary, err := run(ctx, &t.options, t.store, index, shard.AttemptOptions{Waiting: func() {
 			if !f.quiet {
-				r.print(name + ": another task has begun it; waiting until that task has ended, or has given no sign of life for two minutes")
+				r.print(name + ": another task has begun this shard; waiting until that task ends, or has not renewed its counter for two minutes")
 			}
 		}}, c)
 		result := shardResult{index: index, summary: summary}
@@ -284,7 +284,7 @@ func (f *runFlags) copyShards(ctx context.Context, t *shardTask, r *copyReporter
 	return all, nil
 }
 
-// shardError says which shard an error is about.
+// shardError is an error of one shard.
 type shardError struct {
 	shard string
 	err   error
@@ -325,7 +325,7 @@ func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, re
 	return result
 }
 
-// print writes the account of one shard for people.
+// print prints the summary of one shard.
 func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 	bad := "COMPLETE"
 	files := func() string { return plural(max(s.summary.Total, 0), "file") + " at " + destinations(s.summary) }
@@ -335,7 +335,7 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 	}
 	name := "shard " + strconv.Itoa(s.index)
 	if s.before {
-		v := verdict{good: name + " was finished before; sealift merge " + quote.Name(f.plan) + " follows when all shards are"}
+		v := verdict{good: name + " was finished before; when all shards are finished, run sealift merge " + quote.Name(f.plan)}
 		v.print(w)
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 )
 
-// runJSON is the account of a task for programs.
+// runJSON is the JSON output of run.
 type runJSON struct {
 	headJSON
 	Source    nameJSON       `json:"source"`
@@ -18,7 +18,7 @@ type runJSON struct {
 	ExitCode  int            `json:"exit_code"`
 }
 
-// shardRunJSON is about one shard.
+// shardRunJSON is the result of one shard.
 type shardRunJSON struct {
 	Index        int                  `json:"index"`
 	State        string               `json:"state"` // "finished", "finished before" or "not finished"
@@ -28,10 +28,10 @@ type shardRunJSON struct {
 	Rate         float64              `json:"rate"` // bytes per second
 	ResumedFiles int64                `json:"resumed_files"`
 	ResumedBytes int64                `json:"resumed_bytes"`
-	Targets      []shardRunTargetJSON `json:"targets"` // empty if nothing was begun
+	Targets      []shardRunTargetJSON `json:"targets"` // empty if the shard was not begun
 }
 
-// shardRunTargetJSON is about one shard at one destination.
+// shardRunTargetJSON is the result of one shard at one destination.
 type shardRunTargetJSON struct {
 	nameJSON
 	Counts entriesJSON `json:"counts"`

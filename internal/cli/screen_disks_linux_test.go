@@ -16,8 +16,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// slowDisk mounts an ext4 on dir whose device takes so many bits a second. The device is in
-// the memory of nbdkit; nbdfuse makes it a file and losetup a device.
+// slowDisk mounts an ext4 on dir whose device writes the given number of bits per second. nbdkit
+// holds the data in memory, nbdfuse makes it a file, and losetup makes that a block device.
 func slowDisk(t *testing.T, dir string, bitsPerSecond int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -59,8 +59,8 @@ func slowDisk(t *testing.T, dir string, bitsPerSecond int) {
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
-// One of two disks takes 6 MB/s, the other one is memory. The view says which one limits the
-// copy, and how much it has not written yet.
+// One of two disks writes 6 MB/s; the other one is in memory. The view names the disk that limits
+// the copy, and shows its unwritten data.
 func TestScreensOfDisksOfDifferentSpeed(t *testing.T) {
 	enter(t, treetest.Dir{"card": treetest.Dir{
 		"A001_0001.mov": treetest.File(string(treetest.Pattern(70_000_000, 1))),

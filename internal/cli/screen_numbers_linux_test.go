@@ -17,7 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
-// Each number on a screen is compared with what another program, or a clock, says.
+// Each number on a screen is compared with the result of another program, or with a clock.
 
 // measure returns the bytes and the number of the files below some directories, without
 // Sealift's own, as find and du count them.
@@ -34,7 +34,7 @@ func measure(t *testing.T, dirs ...string) (bytes, files int64) {
 	return number(find + " -print0 | du -bc --files0-from=- | tail -n 1 | cut -f 1"), number(find + " | wc -l")
 }
 
-// shown is what a view or a line of it must contain.
+// shown is text that the view, or one of its lines, must contain.
 func shown(doneBytes, totalBytes, doneFiles, totalFiles int64) string {
 	return fmt.Sprintf(`\b%s/%s +%d/%d files`, units.Size(doneBytes), units.Size(totalBytes), doneFiles, totalFiles)
 }
@@ -111,8 +111,8 @@ func measureFile(t *testing.T, path string) (bytes int64) {
 	return bytes
 }
 
-// The source is read at 4 MB/s. What the screen says of rates and times is compared with
-// the bytes that it shows and a clock.
+// The source is read at 4 MB/s. Rates and times on the screen are compared with the bytes that it
+// shows and a clock.
 func TestRatesOnTheScreenAreThoseOfAClock(t *testing.T) {
 	enter(t, treetest.Dir{"card": treetest.Dir{"A001_0001.mov": treetest.File(string(treetest.Pattern(28_000_000, 1)))}})
 	begun := time.Now()
@@ -136,7 +136,7 @@ func TestRatesOnTheScreenAreThoseOfAClock(t *testing.T) {
 	}
 	time.Sleep(1500 * time.Millisecond)
 	first := look()
-	time.Sleep(3 * time.Second) // that long is the window of the rate
+	time.Sleep(3 * time.Second) // the length of the rate window
 	second := look()
 	measured := (second.bytes - first.bytes) / second.at.Sub(first.at).Seconds()
 	require.InEpsilon(t, 4, measured, 0.2, "MB/s by the bytes on the screen")

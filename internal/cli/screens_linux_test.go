@@ -32,7 +32,7 @@ import (
 // Screens of the main moments are compared with the files in testdata/screens;
 // UPDATE_GOLDEN=1 writes them. A run is held at a chosen operation, so that the numbers of
 // its progress do not depend on time. Rates and times are replaced, and
-// screen_numbers_linux_test.go compares them with what a clock says.
+// screen_numbers_linux_test.go compares them with a clock.
 
 // session is a command that runs in this process, on a terminal.
 type session struct {
@@ -43,7 +43,7 @@ type session struct {
 	stop  context.CancelCauseFunc
 }
 
-// enter makes the world of a session, in a new directory that becomes the current one.
+// enter makes the files for a session in a new directory, and changes to it.
 func enter(t *testing.T, tree treetest.Dir) {
 	t.Helper()
 	dir := treetest.MemoryDir(t)
@@ -54,7 +54,7 @@ func enter(t *testing.T, tree treetest.Dir) {
 	t.Setenv("NO_COLOR", "")
 }
 
-// begin starts a command line on a new terminal of that size. All that it opens is opened
+// begin starts a command line on a new terminal of the given size. The command opens all files
 // through sys.
 func begin(t *testing.T, columns, rows int, sys *fsys.FS, line string) *session {
 	t.Helper()
@@ -67,7 +67,7 @@ func begin(t *testing.T, columns, rows int, sys *fsys.FS, line string) *session 
 	return s
 }
 
-// rootOn makes the whole program, which opens everything through sys.
+// rootOn returns the root command of a program that opens all files through sys.
 func rootOn(sys *fsys.FS) *cobra.Command {
 	return rootThat(runs{
 		copy: func(ctx context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
@@ -85,7 +85,7 @@ func rootOn(sys *fsys.FS) *cobra.Command {
 	})
 }
 
-// patience is for loaded machines only.
+// patience is the timeout. Only loaded machines need it.
 const patience = 30 * time.Second
 
 // await waits until the screen matches an expression.
@@ -101,7 +101,7 @@ func (s *session) await(expression string) string {
 	return ""
 }
 
-// end waits until the command has ended with that code.
+// end waits until the command has ended, and checks its exit code.
 func (s *session) end(code int) {
 	s.t.Helper()
 	select {
@@ -126,8 +126,8 @@ func (s *session) goldenWithoutTimeLeft(name string) {
 	compareScreen(s.t, name, regexp.MustCompile(` *ETA [0-9:]+`).ReplaceAllString(text, ""))
 }
 
-// rates are in columns; what replaces them is as long, so that a column that moves is a
-// difference. The others have their replacements.
+// rates are in columns. Their replacements have the same length, so that a moved column is a
+// difference.
 var (
 	rates  = regexp.MustCompile(`  +[0-9.]+ [kMG]?B/s|avg +[0-9.]+ [kMG]?B/s`)
 	others = []struct {
@@ -189,8 +189,8 @@ func card() treetest.Dir {
 	}}
 }
 
-// holds returns an injector that holds the operations of a kind on the file whose path ends
-// so, from the n-th on, until the gate is opened.
+// holds returns an injector that stops operations of one kind on the file whose path ends in the
+// given text, from the n-th operation on, until the gate is opened.
 func (g *gate) holds(op fsys.Op, path string, n int64) faultfs.Injector {
 	return onPath(op, path, faultfs.From(n, func(fsys.Call) error {
 		<-g.opened
@@ -198,7 +198,7 @@ func (g *gate) holds(op fsys.Op, path string, n int64) faultfs.Injector {
 	}))
 }
 
-// onPath asks then about operations of a kind on a file whose path contains a text.
+// onPath calls then for operations of one kind on files whose paths contain the given text.
 func onPath(op fsys.Op, path string, then faultfs.Injector) faultfs.Injector {
 	return faultfs.OnOp(faultfs.When(func(c fsys.Call) bool { return strings.Contains(filepath.Clean(c.Path), path) }, then), op)
 }
@@ -243,7 +243,7 @@ func TestScreensOfACopy(t *testing.T) {
 	}
 }
 
-// notWider demands that the last column of the terminal is empty, also for wide characters.
+// notWider checks that the last column of the terminal is empty, also with wide characters.
 func (s *session) notWider() {
 	s.t.Helper()
 	columns, _ := s.Size()
@@ -291,7 +291,7 @@ func TestScreensOfReadingBack(t *testing.T) {
 	s.golden("copy-verify-end")
 }
 
-// The second disk gets full, and the first one goes on.
+// The second disk is full during the copy. The copy to the first one goes on.
 func TestScreensOfAFullDisk(t *testing.T) {
 	enter(t, card())
 	g := newGate()
@@ -309,7 +309,7 @@ func TestScreensOfAFullDisk(t *testing.T) {
 	s.golden("full-disk-end")
 }
 
-// The second disk is pulled out: nothing can be done there any more.
+// The second disk is pulled out: every operation on it fails.
 func TestScreensOfAPulledDisk(t *testing.T) {
 	enter(t, card())
 	g := newGate()
@@ -397,7 +397,7 @@ func TestScreensOfCompare(t *testing.T) {
 	s.golden("compare-differences")
 }
 
-// A terminal that cannot redraw, and a pipe, get no bar.
+// There is no bar on a terminal that cannot redraw, and none in a pipe.
 func TestNoBarWhereNothingCanBeRedrawn(t *testing.T) {
 	enter(t, card())
 	t.Setenv("TERM", "dumb")

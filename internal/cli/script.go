@@ -15,7 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/submit"
 )
 
-// scriptFlags are the flags of "plan --script".
+// scriptFlags holds the flags of "plan --script".
 type scriptFlags struct {
 	system         submit.System
 	tasks          int
@@ -25,19 +25,19 @@ type scriptFlags struct {
 
 // define adds the flags to those of plan.
 func (f *scriptFlags) define(s *pflag.FlagSet) {
-	s.Var(newValue(&f.system, "", submit.Systems.Parse, submit.Systems.List()...), "script", "print what runs an existing plan with `SYSTEM`: "+strings.Join(submit.Systems.List(), ", "))
+	s.Var(newValue(&f.system, "", submit.Systems.Parse, submit.Systems.List()...), "script", "print a script that runs an existing plan with `SYSTEM`: "+strings.Join(submit.Systems.List(), ", "))
 	s.Var(newValue(&f.tasks, "16", countBetween(1, maxTasks, "")), "tasks", "run at most `NUMBER` tasks at once")
 	bwlimitFlag(s, &f.bytesPerSecond, "let each task copy")
-	s.Var(newValue(&f.dirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", "`SIZE`: how much each task may leave unwritten")
+	s.Var(newValue(&f.dirtyWindow, "auto", parseWindow, "auto", "off"), "dirty-window", "`SIZE`: limit unwritten data of each task")
 }
 
-// maxTasks is the largest number of tasks at once, and that of all tasks of an indexed Job.
+// maxTasks is the largest value of --tasks. It is the limit of Kubernetes for an Indexed Job.
 const maxTasks = 100_000
 
-// given reports whether a script is asked for.
+// given reports whether --script is given.
 func (f *scriptFlags) given() bool { return f.system != submit.None }
 
-// ofScript are the flags that only a script needs.
+// ofScript are the flags that apply only to a script.
 var ofScript = []string{"tasks", "bwlimit", "dirty-window"}
 
 // check refuses flags that have no effect.
@@ -51,17 +51,17 @@ func (f *scriptFlags) check(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	if len(args) > 0 {
-		return usagef("--script prints what runs an existing plan, so it takes no SRC and DST; plan first")
+		return usagef("--script is for an existing plan and takes no SRC and DST; plan first, then print the script")
 	}
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if flag.Name != "script" && flag.Name != "into" && flag.Name != "quiet" && !slices.Contains(ofScript, flag.Name) {
-			err = usagef("--%s and --script contradict each other: the plan has been made; plan first, then print the script", flag.Name)
+			err = usagef("--%s and --script contradict each other: the options of an existing plan cannot change; plan first, then print the script", flag.Name)
 		}
 	})
 	return err
 }
 
-// print writes the script for what is left of the plan in the directory path.
+// print prints the script for the remaining shards of the plan in the directory path.
 func (f *scriptFlags) print(cmd *cobra.Command, path string) error {
 	plan, err := openPlan(path)
 	if err != nil {
@@ -92,9 +92,9 @@ func (f *scriptFlags) print(cmd *cobra.Command, path string) error {
 		job.Program, err = os.Executable()
 	}
 	if err != nil {
-		return failure.Refuse("the paths in the script are not known: %s", quote.Text(err.Error()))
+		return failure.Refuse("cannot find the absolute paths for the script: %s", quote.Text(err.Error()))
 	}
-	groups, err := os.Getgroups() // not on Windows, where there are no containers for it
+	groups, err := os.Getgroups() // fails on Windows, which has no groups for containers
 	if err == nil {
 		job.User.Groups = slices.DeleteFunc(groups, func(g int) bool { return g == job.User.Group })
 	}

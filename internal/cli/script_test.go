@@ -75,7 +75,7 @@ func script(t *testing.T, plan string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestAScriptSubmitsWhatIsLeft(t *testing.T) {
+func TestAScriptSubmitsTheRemainingShards(t *testing.T) {
 	plan := planOfFiles(t, 4)
 	text, err := script(t, plan, "--script=slurm", "--tasks=2", "--bwlimit=100MB/s", "--dirty-window=1GiB")
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestAScriptSubmitsWhatIsLeft(t *testing.T) {
 	assert.Contains(t, text, "shards=(2)\n")
 }
 
-func TestAScriptRefusesWhatThePlanHasDecided(t *testing.T) {
+func TestAScriptRefusesOptionsOfThePlan(t *testing.T) {
 	plan := planOfFiles(t, 1)
 	for _, c := range []struct {
 		args []string

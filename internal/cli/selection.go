@@ -14,16 +14,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// selection is the flags that say which part of a tree is meant.
+// selection holds the flags that select a part of a tree.
 type selection struct {
 	rules     filter.List
 	filesFrom string
 	from0     bool
-	given     []optionJSON // the rules, as they were given
+	given     []optionJSON // the rules, in the order of the command line
 }
 
-// flags defines them for a command that does verb to a tree. oneFileSystem is nil for a
-// command that walks none.
+// flags defines the flags. Their help begins with verb, for example "copy". oneFileSystem is
+// the target of --one-file-system; nil for a command without that flag.
 func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 	f.ruleFlags(s, verb)
 	s.StringVar(&f.filesFrom, "files-from", "", verb+" only the paths listed in `FILE`, - for stdin")
@@ -33,9 +33,9 @@ func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 	}
 }
 
-// ruleFlags defines the flags that add a rule.
+// ruleFlags defines the flags that add a filter rule.
 func (f *selection) ruleFlags(s *pflag.FlagSet, verb string) {
-	// pflag sets flags in the order of the command line, which is that of the rules.
+	// pflag calls Set in the order of the command line, which is the order of the rules.
 	s.Var(&ruleValue{"include", f.rules.Include, &f.given}, "include", verb+" only paths that match `PATTERN`")
 	s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out paths that match `PATTERN`")
 	s.Var(&ruleValue{"exclude-from", f.excludeFrom, &f.given}, "exclude-from", "read rules in .gitignore format from `FILE`")
@@ -46,8 +46,8 @@ const filterHelp = `Patterns are those of .gitignore, with **. Rules are applied
 and the last match wins. If the first rule is an include, everything else is
 excluded.`
 
-// read returns the rules and the list of paths, either nil if it was not asked
-// for. It reads the list, so it comes after everything that needs no file.
+// read returns the filter rules and the paths of --files-from; each is nil if its flags were
+// not given. It may read standard input, so call it after all checks that need no input.
 func (f *selection) read(cmd *cobra.Command) (rules *filter.List, only *filter.Only, err error) {
 	if f.from0 && !cmd.Flags().Changed("files-from") {
 		return nil, nil, usagef("--from0 needs --files-from")
@@ -88,12 +88,12 @@ func readFile(name string, read func(io.Reader) error) error {
 	return nil
 }
 
-// maxUnmet is how many rules that match nothing are named; the rest is counted.
+// maxUnmet is how many rules that match nothing are named in warnings. The others are counted.
 const maxUnmet = 10
 
-// warnUnmet warns of rules that have matched nothing, after a run that has seen everything.
-// It returns how many warnings there were. paths adds those of --files-from, for a command
-// that does not report them as missing.
+// warnUnmet warns of filter rules that matched nothing, and returns the number of warnings.
+// Call it only after a run that has read the complete tree. paths are those of --files-from;
+// a command that reports missing paths itself passes nil.
 func (f *selection) warnUnmet(r *reporter, paths *filter.Only) (warnings int64) {
 	var unmet []string
 	for _, rule := range f.rules.Unmet() {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// onStatusSignal calls show whenever the user asks for the state by a signal,
-// until the returned function is called; that one waits for a call under way.
+// onStatusSignal calls show for each status signal until stop is called. stop waits for a call
+// of show that has begun.
 func onStatusSignal(show func()) (stop func()) {
 	if len(statusSignals) == 0 {
 		return func() {}
@@ -21,7 +21,7 @@ func onStatusSignal(show func()) (stop func()) {
 		}
 	})
 	return func() {
-		signal.Stop(asked) // which sends nothing more
+		signal.Stop(asked) // after it, nothing sends to asked
 		close(asked)
 		watcher.Wait()
 	}

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// statusSignals ask for a status line; the terminal sends SIGINFO on ^T.
+// statusSignals make the program print a status line. The terminal sends SIGINFO for Ctrl-T.
 var statusSignals = []os.Signal{syscall.SIGUSR1, syscall.SIGINFO}

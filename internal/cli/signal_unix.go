@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// statusSignals ask for a status line.
+// statusSignals make the program print a status line.
 var statusSignals = []os.Signal{syscall.SIGUSR1}

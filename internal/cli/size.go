@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// longestSize bounds the text of a size, in bytes: far more digits than an
-// int64 has, and few enough that arithmetic on them costs nothing.
+// longestSize limits the length of a size, in bytes of text. An int64 has at most 19 digits;
+// the limit keeps the exact arithmetic of parseSize cheap.
 const longestSize = 40
 
-// parseSize reads a number of bytes. "128K", "1M" and "1MiB" are powers of
-// 1024, "80MB" and "1kB" powers of 1000; the number may have a fraction
-// ("1.5G"), and what is left of a byte is dropped. The prefix may be written
-// small. Errors quote the text.
+// parseSize parses a number of bytes. "128K", "1M" and "1MiB" are powers of 1024, "80MB" and
+// "1kB" powers of 1000. The number may have a fraction ("1.5G"); the result is rounded down to
+// whole bytes. The letter of the unit may be in lower case. Errors quote the text.
 func parseSize(s string) (int64, error) {
 	digits := strings.TrimLeft(s, "0123456789.")
 	number, unit := s[:len(s)-len(digits)], digits
@@ -25,7 +24,7 @@ func parseSize(s string) (int64, error) {
 	if factor == 1 && strings.Contains(number, ".") {
 		return 0, fmt.Errorf("%q is not a whole number of bytes", s)
 	}
-	exact, _ := new(big.Rat).SetString(number) // isDecimal leaves nothing to fail
+	exact, _ := new(big.Rat).SetString(number) // cannot fail: isDecimal has checked number
 	exact.Mul(exact, new(big.Rat).SetInt64(factor))
 	bytes := new(big.Int).Quo(exact.Num(), exact.Denom())
 	if !bytes.IsInt64() {
@@ -34,8 +33,8 @@ func parseSize(s string) (int64, error) {
 	return bytes.Int64(), nil
 }
 
-// isDecimal accepts digits with at most one point between them, from a string
-// of digits and points.
+// isDecimal reports whether a string of digits and points is a decimal number: digits, or
+// digits, one point and digits.
 func isDecimal(s string) bool {
 	whole, fraction, point := strings.Cut(s, ".")
 	return whole != "" && (!point || fraction != "") && !strings.Contains(fraction, ".")
@@ -62,15 +61,15 @@ func unitFactor(unit string) (factor int64, ok bool) {
 	return factor, power > 0
 }
 
-// appendHuman writes n in the largest unit that it fills, with one decimal below ten
-// units, and returns the power of the base that this unit is. These are the numbers of
-// GNU programs (human_readable of gnulib), which differ in how they round.
+// appendHuman appends n in the largest unit of which it is at least one. Below ten units, it adds
+// one decimal: 4.0, 37. power is the power of base that is the unit. The result is that of
+// human_readable in gnulib; divide chooses how it rounds.
 func appendHuman(b []byte, n, base uint64, divide func(n, by uint64) uint64) (_ []byte, power int) {
 	size := uint64(1)
 	for n/size >= base {
 		power, size = power+1, size*base
 	}
-	// The rest is below 2^60: ten times that is within 64 bits.
+	// size is at most 2^60, so that ten times the rest fits into 64 bits.
 	if tenths := n/size*10 + divide(n%size*10, size); power > 0 && tenths < 100 {
 		b = strconv.AppendUint(b, tenths/10, 10)
 		return append(b, '.', '0'+byte(tenths%10)), power
@@ -82,7 +81,7 @@ func appendHuman(b []byte, n, base uint64, divide func(n, by uint64) uint64) (_ 
 	return strconv.AppendUint(b, whole, 10), power
 }
 
-// unitLetter is the letter of a power of the base, which is 1000 or 1024.
+// unitLetter returns the letter for a power of base, which is 1000 or 1024; "" for power 0.
 func unitLetter(power int, base uint64) string {
 	letters := " KMGTPE"
 	if base == 1000 {
@@ -91,7 +90,7 @@ func unitLetter(power int, base uint64) string {
 	return strings.TrimSpace(letters[power : power+1])
 }
 
-// divideUp rounds up.
+// divideUp returns n/by, rounded up.
 func divideUp(n, by uint64) uint64 {
 	q := n / by
 	if n%by != 0 {

@@ -51,7 +51,7 @@ func FuzzParseSize(f *testing.F) {
 		if again, err := parseSize(strconv.FormatInt(n, 10)); err != nil || again != n {
 			t.Fatalf("%q is %d bytes, and that is %d, %v", s, n, again, err)
 		}
-		// Floating point is a rough oracle of another make.
+		// Floating point gives an independent, approximate result.
 		number := strings.TrimRight(s, "KMGTPEkmgtpeiB")
 		if v, err := strconv.ParseFloat(number, 64); err != nil || v > float64(n)+1 {
 			t.Fatalf("parseSize(%q) = %d, less than %v (%v)", s, n, v, err)

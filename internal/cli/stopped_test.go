@@ -21,9 +21,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// TestStoppedAtAnyInstant stops commands at random instants: nothing of them is left
-// in the process or on disk but what a next run needs, and that one completes. There
-// are as many runs as SEALIFT_STOPS says.
+// TestStoppedAtAnyInstant stops commands at random instants. They leave no goroutines and no open
+// files, and on the disk only files that the next run needs. The next run completes. SEALIFT_STOPS
+// is the number of runs.
 func TestStoppedAtAnyInstant(t *testing.T) {
 	runs := 20
 	if testing.Short() {
@@ -96,7 +96,7 @@ func TestStoppedAtAnyInstant(t *testing.T) {
 		if got == 0 || args[0] != "copy" {
 			require.Empty(t, left, "%v, exit code %d", args, got)
 		}
-		for _, path := range left { // only what is long has a temporary to continue with, and a journal that tells of it
+		for _, path := range left { // only a large file may leave a temporary and a journal, from which the next run continues
 			if info, err := os.Lstat(path); err == nil && !info.IsDir() {
 				require.DirExists(t, filepath.Join(filepath.Dir(path), ".sealift-journal"), "%v: %s", args, path)
 			}
@@ -114,7 +114,7 @@ func TestStoppedAtAnyInstant(t *testing.T) {
 	}
 }
 
-// held is what the process has open or mapped below dir, and how many descriptors.
+// held returns the files below dir that the process has open or mapped, and its number of descriptors.
 func held(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
@@ -135,7 +135,7 @@ func held(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// leftovers are the topmost names of our own below the paths.
+// leftovers returns the topmost names that Sealift has chosen below the paths.
 func leftovers(t *testing.T, paths ...string) (list []string) {
 	t.Helper()
 	for _, root := range paths {

@@ -47,7 +47,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 		Example: `  sealift stream /dev/sdc card.img
   sealift stream card.img /dev/sdc /dev/sdd
   sealift stream --skip 1M --count 10M disk.img - | xz >part.xz`,
-		Annotations: endsWith("0 1 2 130 143"),
+		Annotations: exitsWith("0 1 2 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 		if err := r.use(&flags.outputFlags); err != nil {
 			return err
 		}
-		var gone atomic.Bool // the reader of standard output
+		var gone atomic.Bool // the reader of standard output has closed the pipe
 		options.Report = func(e stream.Event) {
 			switch {
 			case e.Warning:
@@ -73,7 +73,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 		}
 		mode := flags.progress
 		if mode == progress.ModeAuto && typed(options) {
-			mode = progress.ModeNone // a bar would be in the middle of the stream
+			mode = progress.ModeNone // a bar would be in the middle of the typed text
 		}
 		started := false
 		return runCommand(cmd, job[stream.Options, stream.Summary]{
@@ -87,7 +87,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 				started = s != nil
 				return s, err
 			},
-			// The totals go to standard error: standard output may be where the stream goes.
+			// The totals go to standard error, because standard output may be an output.
 			finish: func(s *stream.Summary, result outcome) outcome {
 				result = r.endLog(result, "bytes", s.Bytes, "digests", digestsJSON(options.Hashes, s.Digests), "elapsed", s.Elapsed)
 				if flags.json {
@@ -98,7 +98,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 					for _, line := range streamTotals(s, options.Hashes) {
 						r.screen.Line(line)
 					}
-					result.failed = result.failed || r.screen.Err() != nil // the digest is lost
+					result.failed = result.failed || r.screen.Err() != nil // the digest was not printed
 				}
 				return result
 			},
@@ -107,7 +107,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 	return cmd
 }
 
-// streamFlags is the command line of stream.
+// streamFlags holds the flags of stream.
 type streamFlags struct {
 	options stream.Options
 	count   stream.Amount
@@ -147,7 +147,7 @@ func (f *streamFlags) groups() []flagGroup {
 	}
 }
 
-// parseAmount reads a number of blocks, or a size, which has a unit.
+// parseAmount parses a number of blocks, or a size, which has a unit.
 func parseAmount(s string) (stream.Amount, error) {
 	n, err := parseSize(s)
 	if err != nil {
@@ -178,7 +178,7 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	case slices.Contains(args, ""):
 		return nil, usagef("the name of an input or output is empty")
 	case cmd.Flags().Changed("sync") && (o.Input == "end" || o.Input == "none"): // --sync none
-		return nil, usagef("the mode of --sync is written as --sync=%s; a file of that name is ./%[1]s", o.Input)
+		return nil, usagef("write the mode of --sync as --sync=%s, or a file of that name as ./%[1]s", o.Input)
 	case standardInputs(o.Outputs) > 1:
 		return nil, usagef("- is given twice as an output")
 	case f.json && slices.Contains(o.Outputs, "-"):
@@ -191,23 +191,23 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	o.Stdin, _ = cmd.InOrStdin().(*os.File)
 	o.Stdout = fileOf(cmd.OutOrStdout())
 	if slices.Contains(o.Outputs, "-") && isTerminal(o.Stdout) {
-		return nil, usagef("the stream is not written to a terminal; name an output, or use a pipe: sealift stream IN | cat")
+		return nil, usagef("standard output is a terminal, and stream does not write data to it; name an output, or use a pipe: sealift stream IN | cat")
 	}
 	return o, nil
 }
 
-// typed reports whether the stream comes from a terminal.
+// typed reports whether the input is a terminal.
 func typed(o *stream.Options) bool { return o.Input == "-" && isTerminal(o.Stdin) }
 
-// readerGone reports whether the stream goes to a pipe on standard output that no process
-// reads any more, as after "| head".
+// readerGone reports whether err is a write to a pipe on standard output whose reader has
+// ended, for example head.
 func readerGone(err error) bool {
 	f, ok := errors.AsType[*failure.FileError](err)
 	return ok && f.Path == "-" && f.Stage == failure.StageWrite && fsys.PipeClosed(f.Err)
 }
 
-// streamTotals are the lines at the end: those of dd, one for each digest, and one for
-// a manifest that has lost lines.
+// streamTotals returns the last lines: those of dd, one for each digest, and one for a manifest
+// of which lines were dropped.
 func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
 	lines := []string{fmt.Sprintf("%d+%d records in", s.In.Full, s.In.Partial)}
 	same := true
@@ -234,12 +234,12 @@ func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
 	return lines
 }
 
-// manifestTotal counts the lines of the manifest.
+// manifestTotal returns the line about the manifest.
 func manifestTotal(s *stream.Summary) string {
 	return "manifest " + quote.Name(s.Manifest) + ": " + lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped})
 }
 
-// transferred is the last line of dd, as print_xfer_stats of coreutils writes it.
+// transferred returns the last line of dd, in the form of print_xfer_stats in coreutils.
 func transferred(bytes int64, elapsed time.Duration) string {
 	seconds := elapsed.Seconds()
 	speed := "Infinity B"
@@ -260,8 +260,8 @@ func transferred(bytes int64, elapsed time.Duration) string {
 	return fmt.Sprintf("%d %s%s copied, %s s, %s/s", bytes, times, sizes, strconv.FormatFloat(seconds, 'g', 6, 64), speed)
 }
 
-// ddSize writes a number of bytes in thousands of the base or more, with one decimal if it
-// is less than whole of its unit.
+// ddSize returns n bytes in the form of dd: in kB (base 1000) or KiB (base 1024) or a larger
+// unit, with one decimal if the number is below whole.
 func ddSize(n, base, whole float64) string {
 	units, suffix := "kMGTPE", "B"
 	if base == 1024 {
@@ -271,8 +271,8 @@ func ddSize(n, base, whole float64) string {
 	for ; n/unit >= base-0.5 && i < len(units)-1; i++ {
 		unit *= base
 	}
-	// A half goes to the even neighbour, as in coreutils: 2150 bytes are 2.2 kB. So tenths
-	// are divided as whole numbers: 2.15 has no exact binary form.
+	// Halves are rounded to even, as in coreutils: 2150 bytes are 2.2 kB. n*10 is divided because
+	// 2.15 has no exact binary form.
 	decimals, value := 0, math.RoundToEven(n/unit)
 	if n/unit < whole-0.05 {
 		decimals, value = 1, math.RoundToEven(n*10/unit)/10

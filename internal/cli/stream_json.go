@@ -6,7 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
-// streamJSON is the account of a run of stream for programs.
+// streamJSON is the JSON output of stream.
 type streamJSON struct {
 	Schema   int                `json:"schema"`
 	Complete bool               `json:"complete"` // the input was read as far as was asked for
@@ -22,7 +22,7 @@ type streamJSON struct {
 	ExitCode int                `json:"exit_code"`
 }
 
-// recordsJSON counts blocks as dd does.
+// recordsJSON counts full and partial blocks, as dd does.
 type recordsJSON struct {
 	Full    int64 `json:"full_records"`
 	Partial int64 `json:"partial_records"`

@@ -69,7 +69,7 @@ func TestUsageErrorsOfStream(t *testing.T) {
 		"--seek 1.5":                 "--seek: \"1.5\" is neither",
 		"--skip 9999999999999999999": "--skip: \"9999999999999999999\" is neither",
 		"--sync=file":                "--sync: unknown sync mode \"file\"; known are end, none",
-		"--sync none a b":            "the mode of --sync is written as --sync=none; a file of that name is ./none",
+		"--sync none a b":            "write the mode of --sync as --sync=none, or a file of that name as ./none",
 		"--cache=most":               "--cache: unknown cache mode \"most\"; known are auto, keep, drop, direct",
 		"--block-size 0":             "--block-size: 0 is out of range; it must be 1 to 1GiB",
 		"--conv sync":                "unknown flag --conv",
@@ -132,14 +132,14 @@ func TestAStoppedStreamPrintsItsTotalsIfItHasBegun(t *testing.T) {
 }
 
 // The last line is that of dd, to the letter.
-// The digest stands on standard error: without it the run has failed.
+// If the digest cannot be printed on standard error, the run fails.
 func TestStreamFailsIfItsDigestCannotBePrinted(t *testing.T) {
 	run := func(context.Context, *stream.Options, *counters.Set) (*stream.Summary, error) {
 		return &stream.Summary{Digests: hash.Digests{{1}}}, nil
 	}
 	for args, want := range map[string]int{"--quiet": 0, "--progress=none": 1} {
 		var stdout bytes.Buffer
-		code := execute(t.Context(), rootThat(runs{stream: run}), []string{"stream", args, "a", "b"}, strings.NewReader(""), &stdout, &fullDisk{room: 5})
+		code := execute(t.Context(), rootThat(runs{stream: run}), []string{"stream", args, "a", "b"}, strings.NewReader(""), &stdout, &fullDisk{free: 5})
 		require.Equal(t, want, code, args)
 	}
 }

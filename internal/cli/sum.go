@@ -34,7 +34,7 @@ below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
-		Annotations: endsWith("0 1 2 3 130 143"),
+		Annotations: exitsWith("0 1 2 3 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -53,7 +53,7 @@ below it.`,
 		}
 		options.Out, options.OutFile = r.results, fileOf(stdout)
 		if isTerminal(stdout) && !options.Zero {
-			options.Out = &quotedLines{w: r.results} // as du's; in a pipe names are bytes
+			options.Out = &quotedLines{w: r.results} // other outputs get names byte for byte
 		}
 		options.Report = func(e sum.Event) {
 			switch {
@@ -91,7 +91,7 @@ below it.`,
 	return cmd
 }
 
-// sumFlags is the command line of sum.
+// sumFlags holds the flags of sum.
 type sumFlags struct {
 	options   sum.Options
 	selection selection
@@ -127,7 +127,7 @@ func (f *sumFlags) groups() []flagGroup {
 	}
 }
 
-// writesFile reports whether the result is a file and not lines on standard output.
+// writesFile reports whether the result is a file, not lines on standard output.
 func (f *sumFlags) writesFile() bool { return f.options.Manifest != "" || f.mhl.given() }
 
 func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, error) {
@@ -142,7 +142,7 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	case len(o.Hashes) == 0:
 		return nil, usagef("--hash none leaves nothing to do")
 	case len(o.Hashes) > 1 && !o.Tag && (!f.json || o.Manifest != ""):
-		return nil, usagef("several hashes need --tag, so that each line says which is its own")
+		return nil, usagef("several hashes need --tag, which writes the name of the hash into each line")
 	case o.Manifest == "" && f.json && (o.Tag || o.Zero):
 		return nil, usagef("--tag and --zero are about lines, and --json without --manifest prints none")
 	case o.Zero && o.Manifest != "":
@@ -150,7 +150,7 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	case slices.Contains(args, ""):
 		return nil, usagef("the name of a path is empty")
 	case standardInputs(args) > 1:
-		return nil, usagef("- is given twice, and standard input can be read once")
+		return nil, usagef("- is given twice, but standard input can be read only once")
 	case f.selection.filesFrom == "-" && slices.Contains(args, "-"):
 		return nil, usagef("--files-from - and the path - both need standard input")
 	}
@@ -169,7 +169,7 @@ func (f *sumFlags) sumOptions(cmd *cobra.Command, args []string) (*sum.Options, 
 	return o, err
 }
 
-// checkMHL refuses what --mhl cannot be combined with, and sets what the run computes.
+// checkMHL refuses flags that --mhl excludes, and sets the options of a classic media hash list.
 func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
 	if err := f.mhl.check(); err != nil || !f.mhl.given() {
 		return err
@@ -178,7 +178,7 @@ func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
 	if o.Manifest == "" {
 		for _, name := range []string{"hash", "tag", "zero"} {
 			if cmd.Flags().Changed(name) {
-				return usagef("with --mhl, --%s is about the lines of --manifest, which is missing; the digests of --mhl are named after it (--mhl=md5)", name)
+				return usagef("with --mhl, --%s needs --manifest, whose lines it changes; choose the digests of the history with --mhl=md5", name)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
 	return nil
 }
 
-// useMHL makes the run write a generation of a history.
+// useMHL sets the options of an ASC MHL history.
 func (f *sumFlags) useMHL() (err error) {
 	o := &f.options
 	switch {
@@ -202,7 +202,7 @@ func (f *sumFlags) useMHL() (err error) {
 	return err
 }
 
-// standardInputs counts the paths that mean standard input.
+// standardInputs returns how many paths are "-", standard input.
 func standardInputs(args []string) (n int) {
 	for _, arg := range args {
 		if arg == "-" {
@@ -212,10 +212,10 @@ func standardInputs(args []string) (n int) {
 	return n
 }
 
-// quotedLines passes lines on with their texts quoted, each when it is complete.
+// quotedLines is a writer that quotes each line for a terminal and writes it when it is complete.
 type quotedLines struct {
 	w    io.Writer
-	part []byte // of a line
+	part []byte // the incomplete last line
 }
 
 func (q *quotedLines) Write(p []byte) (int, error) {
@@ -230,7 +230,7 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printSumSummary writes the account of a manifest for people.
+// printSumSummary prints the summary of a run that has written a file.
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
 	v := verdict{good: "complete: " + plural(s.Files, "file") + " hashed", bad: "NOT COMPLETE"}
 	v.addCount(s.Mismatches, "mismatch")

@@ -10,7 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
 
-// sumJSON is the account of a run of sum for programs.
+// sumJSON is the JSON output of sum.
 type sumJSON struct {
 	headJSON
 	Counts   sumCountsJSON    `json:"counts"`
@@ -30,7 +30,7 @@ type sumCountsJSON struct {
 	Files    int64 `json:"files"`
 	Errors   int64 `json:"errors"`
 	Warnings int64 `json:"warnings"`
-	Cached   int64 `json:"read_through_cache"` // perhaps read from memory, though the device was asked for
+	Cached   int64 `json:"read_through_cache"` // perhaps read from memory, although --cache requested the device
 }
 
 type sumFileJSON struct {
@@ -48,10 +48,10 @@ type sumManifestJSON struct {
 	nameJSON
 	Lines   int    `json:"lines"`
 	Dropped int    `json:"dropped"` // lines of the previous manifest for files that are gone
-	SHA256  string `json:"sha256"`  // of the manifest
+	SHA256  string `json:"sha256"`  // of the manifest file
 }
 
-// listJSON is a media hash list that was written.
+// listJSON is a classic media hash list that this run has written.
 type listJSON struct {
 	nameJSON
 	Files  int    `json:"files"`  // that it lists
@@ -66,7 +66,7 @@ type sumHistoryJSON struct {
 	Generations []generationJSON `json:"generations"`
 }
 
-// generationJSON is a generation of an ASC MHL history that was written.
+// generationJSON is a generation of an ASC MHL history that this run has written.
 type generationJSON struct {
 	nameJSON
 	Files  int    `json:"files"`  // that it lists
@@ -81,7 +81,7 @@ func newGenerationsJSON(written []mhl.Written) []generationJSON {
 	return list
 }
 
-// newSumJSON makes the report of a run. The listed files come in any order.
+// newSumJSON returns the JSON output of a run. It sorts listed.
 func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.Entry, result outcome) sumJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()

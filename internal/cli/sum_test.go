@@ -78,7 +78,7 @@ func TestExitCodesOfSum(t *testing.T) {
 	}
 }
 
-// On a terminal lines are quoted, whatever parts of them are written at once.
+// Lines for a terminal are quoted, however they are split into writes.
 func TestLinesForATerminalAreQuoted(t *testing.T) {
 	const text = "00  a\n00  \x1b[31m\xff\n\\00  b\\n\u202e\xc3\xa9\n"
 	const want = "00  a\n00  \\x1b[31m\\xff\n\\00  b\\n\\u202e\u00e9\n"
@@ -100,8 +100,8 @@ func TestLinesForATerminalAreQuoted(t *testing.T) {
 	}
 }
 
-// The error of standard output is told once, whether the run sees it or not.
-func TestSumEndsWithItsStandardOutput(t *testing.T) {
+// A write error of standard output is reported once, whether or not the run returns it.
+func TestAWriteErrorEndsSum(t *testing.T) {
 	many := func(_ context.Context, o *sum.Options, _ *counters.Set) (*sum.Summary, error) {
 		for range 1_000_000 {
 			if _, err := io.WriteString(o.Out, "00  a\n"); err != nil {
@@ -112,7 +112,7 @@ func TestSumEndsWithItsStandardOutput(t *testing.T) {
 		return &sum.Summary{}, nil
 	}
 	for name, run := range map[string]runSum{"many": many, "few": eventfulSum} {
-		r := sumCommandTo(t, &fullDisk{room: 3}, run, "", "-q")
+		r := sumCommandTo(t, &fullDisk{free: 3}, run, "", "-q")
 		if want := "sealift: standard output: no space left on device\n"; r.code != 1 || strings.Count(r.stderr, want) != 1 || strings.Count(r.stderr, "no space") != 1 {
 			t.Errorf("%s: exit code %d, stderr %q", name, r.code, r.stderr)
 		}
@@ -133,7 +133,7 @@ func TestDefaultsOfSum(t *testing.T) {
 	}
 }
 
-// Its own output is never listed, so sum must be told which file that is.
+// sum gets the file of standard output, because it must not list its own output.
 func TestSumGetsTheFileOfStandardOutput(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
@@ -141,7 +141,7 @@ func TestSumGetsTheFileOfStandardOutput(t *testing.T) {
 	}
 	defer f.Close()
 	if r := sumCommandTo(t, f, ends[sum.Options](&sum.Summary{}, nil), ""); r.options.OutFile != f {
-		t.Errorf("it is told %v", r.options.OutFile)
+		t.Errorf("it gets %v", r.options.OutFile)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestUsageErrorsOfSum(t *testing.T) {
 		"--files-from=no/such":     "--files-from: 'no/such': no such file or directory",
 		"--exclude=[":              "--exclude: pattern \"[\"",
 		"--workers=many":           "--workers: \"many\" is not a whole number",
-		"- a -":                    "- is given twice, and standard input can be read once",
+		"- a -":                    "- is given twice, but standard input can be read only once",
 		"--json --zero":            "--tag and --zero are about lines, and --json without --manifest prints none",
 		"--cache=keep":             "--cache: unknown cache mode \"keep\"; known are auto, drop, direct",
 		"--bwlimit=1000":           "--bwlimit: 1000 needs a unit",

@@ -12,13 +12,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
-// table is a summary for people: short, aligned, and without rows for what did not
-// happen.
+// table is the table of a summary: labels and values in two aligned columns.
 type table [][2]string
 
 func (t *table) row(label, value string) { *t = append(*t, [2]string{label, value}) }
 
-// count is a row that is left out where there is nothing to count.
+// count is a row that is left out if n is 0.
 type count struct {
 	label string
 	n     int64
@@ -32,7 +31,7 @@ func (t *table) counts(counts []count) {
 	}
 }
 
-// print writes the table. A failed write shows in the writer, see [checkedWriter].
+// print prints the table. The [checkedWriter] of the command keeps a write error.
 func (t *table) print(w io.Writer) {
 	const width = len("would copy")
 	var sb strings.Builder
@@ -42,7 +41,7 @@ func (t *table) print(w io.Writer) {
 	_, _ = io.WriteString(w, sb.String())
 }
 
-// lines says how many lines a manifest has, and how many of an earlier one are gone.
+// lines returns the number of lines of a manifest, and how many of the previous one were dropped.
 func lines(m catalog.Written) string {
 	text := plural(int64(m.Lines), "line")
 	if m.Dropped > 0 {
@@ -71,8 +70,8 @@ func rate(bytes int64, elapsed time.Duration) float64 {
 	return float64(bytes) / elapsed.Seconds()
 }
 
-// duration writes seconds with three significant digits, and a clock from a
-// minute on.
+// duration returns a time with three significant digits, such as "1.25 s"; from one minute on,
+// it returns hours, minutes and seconds.
 func duration(d time.Duration) string {
 	switch seconds := d.Seconds(); {
 	case seconds < 0.9995:

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// onSuspend calls hide before the program stops because the user has pressed Ctrl-Z, until
-// the returned function is called. The shell prints where the cursor is.
+// onSuspend calls hide each time the user presses Ctrl-Z, before the program is suspended, until
+// stop is called. hide removes the bar, because the shell prints its prompt at the cursor.
 func onSuspend(hide func()) (stop func()) {
 	if signal.Ignored(syscall.SIGTSTP) {
 		return func() {}
@@ -28,12 +28,12 @@ func onSuspend(hide func()) (stop func()) {
 			case <-asked:
 			}
 			hide()
-			// Package signal does not give SIGTSTP its default action back. SIGTTOU has the
-			// same one: the system stops the program, but only where a shell can continue it.
+			// Package signal cannot restore the default action of SIGTSTP. SIGTTOU has the same
+			// default action: the kernel stops the process if a shell can continue it.
 			_ = syscall.Kill(os.Getpid(), syscall.SIGTTOU)
 			select {
 			case <-continued:
-			case <-time.After(time.Second): // it was not stopped
+			case <-time.After(time.Second): // the kernel did not stop the process
 			}
 		}
 	})

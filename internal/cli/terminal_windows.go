@@ -7,8 +7,8 @@ import (
 
 var setConsoleMode = syscall.NewLazyDLL("kernel32.dll").NewProc("SetConsoleMode")
 
-// canErase makes a console understand escape sequences, which those before
-// Windows 10 cannot.
+// canErase enables escape sequences on a console and reports whether that worked. Consoles before
+// Windows 10 have none.
 func canErase(f *os.File) bool {
 	const enableVirtualTerminalProcessing = 0x4
 	console := syscall.Handle(f.Fd())

@@ -15,13 +15,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// This file holds the flag types (pflag.Value). Each checks its own text, so that an
-// error names the flag. Rules about several flags are checked later.
+// This file holds the flag types (pflag.Value). Each one checks its own value, so that pflag
+// can name the flag in the error. Combinations of flags are checked after parsing.
 
-// value reads its text with a function of the package that knows the option.
+// value is a flag whose text is parsed by a function, usually one of the package that defines
+// the option.
 type value[T any] struct {
 	target *T
-	text   string // as given, at first the default
+	text   string // as given; before parsing, the default
 	parse  func(string) (T, error)
 	offer  cobra.CompletionFunc
 }
@@ -41,43 +42,42 @@ func (v *value[T]) Type() string   { return "value" }
 // completions returns the function by which shells complete the value.
 func (v *value[T]) completions() cobra.CompletionFunc { return v.offer }
 
-// newValue sets the target to the default, if there is one, and returns the flag for
-// it. Shells offer the words.
+// newValue returns a flag that parses its value into target. text is the default, which it
+// parses at once; "" leaves target unchanged. Shells offer words as completions.
 func newValue[T any](target *T, text string, parse func(string) (T, error), words ...string) *value[T] {
 	v := &value[T]{target, text, parse, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)}
 	if text != "" {
 		if err := v.Set(text); err != nil {
-			panic(fmt.Sprintf("default of a flag: %v", err)) // tests define every flag
+			panic(fmt.Sprintf("default of a flag: %v", err)) // a programming error; the tests define every flag
 		}
 	}
 	return v
 }
 
-// newChoice returns the flag for an option with a fixed set of values, of which 0 is
-// the default.
+// newChoice returns a flag for an option with a fixed set of values. The default is the value 0.
 func newChoice[T ~uint8](target *T, table choice.Table[T]) *value[T] {
 	return newValue(target, table.Name(0), table.Parse, table.List()...)
 }
 
-// newList returns the flag for a comma-separated list of names, or for one of the words
-// that replace the whole list.
+// newList returns a flag for a comma-separated list of names. Each word in alone, such as
+// "all" or "none", replaces the whole list. Shells offer both.
 func newList[T any](target *T, text string, parse func(string) (T, error), alone, names []string) *value[T] {
 	v := newValue(target, text, parse)
 	v.offer = listCompletions(alone, names)
 	return v
 }
 
-// Bounds of the numbers that flags take.
+// Bounds of numeric flags.
 const (
-	minBlock   = "4KiB"  // a page, below which system calls are all the cost
+	minBlock   = "4KiB"  // a page; with smaller blocks, system calls need most of the time
 	maxBlock   = "1GiB"  // one read moves at most 2 GiB
-	maxQueue   = 1 << 16 // blocks; a queue of small blocks in every file in flight
-	maxWorkers = 1024    // files in flight; each holds a few descriptors
-	minWindow  = "1MiB"  // with less a device mostly waits for us
+	maxQueue   = 1 << 16 // blocks that wait between two stages of one file
+	maxWorkers = 1024    // files in flight; each one uses a few descriptors
+	minWindow  = "1MiB"  // with less unwritten data, the device is idle most of the time
 )
 
-// sizeBetween reads a size within bounds, or the word for no size at all. There is no
-// upper bound if most is "".
+// sizeBetween returns a parser for sizes from least to most; "" for most means no upper bound.
+// The parser returns 0 for the word none, if that is not "".
 func sizeBetween(least, most, none string) func(string) (int64, error) {
 	low, _ := parseSize(least)
 	high, bounds := int64(math.MaxInt64), "at least "+least
@@ -97,11 +97,12 @@ func sizeBetween(least, most, none string) func(string) (int64, error) {
 	}
 }
 
-// slowestPlainRate is the least rate that needs no unit, in bytes per second. Other programs
-// take plain numbers for KiB or MiB.
+// slowestPlainRate is the lowest rate, in bytes per second, that may be given without a unit.
+// In other programs a plain number means KiB or MiB per second, so that a small one is
+// probably a mistake.
 const slowestPlainRate = 1_000_000
 
-// parseRate reads bytes per second, which may say so: "80MB" or "80MB/s".
+// parseRate parses a rate in bytes per second: "80MB" or "80MB/s". It returns 0 for "off".
 func parseRate(s string) (int64, error) {
 	size, perSecond := strings.CutSuffix(s, "/s")
 	none := "off"
@@ -115,7 +116,7 @@ func parseRate(s string) (int64, error) {
 	return n, err
 }
 
-// parseWindow reads how many bytes may be unwritten.
+// parseWindow parses the value of --dirty-window: a size, "auto" or "off".
 func parseWindow(s string) (int64, error) {
 	switch s {
 	case "auto":
@@ -126,8 +127,8 @@ func parseWindow(s string) (int64, error) {
 	return sizeBetween(minWindow, "", "")(s)
 }
 
-// countBetween reads a whole number within bounds, or the word for a number
-// that the program chooses.
+// countBetween returns a parser for whole numbers from least to most. The parser returns 0 for
+// the word auto, if that is not "".
 func countBetween(least, most int, auto string) func(string) (int, error) {
 	return func(s string) (int, error) {
 		if auto != "" && s == auto {
@@ -144,8 +145,8 @@ func countBetween(least, most int, auto string) func(string) (int, error) {
 	}
 }
 
-// onceValue is a text that may be given only once and not be empty. The same text may
-// come again: to complete a command line, cobra parses it twice.
+// onceValue is a flag for a non-empty text that may be given only once. The same text is
+// accepted again, because cobra parses a command line twice to complete it.
 type onceValue struct{ target *string }
 
 func (v *onceValue) Set(s string) error {
@@ -162,7 +163,7 @@ func (v *onceValue) Set(s string) error {
 func (v *onceValue) String() string { return *v.target }
 func (v *onceValue) Type() string   { return "value" }
 
-// hashFlag defines --hash. Its help ends with then; the words in alone replace the list.
+// hashFlag defines --hash. then is appended to its help. The words in alone replace the list.
 func hashFlag(s *pflag.FlagSet, target *[]hash.Algorithm, then string, alone ...string) {
 	s.Var(newList(target, string(hash.SHA256), hash.Parse, alone, hash.Names()), "hash",
 		"compute digests, a comma-separated `LIST` of "+inWords(hash.Names())+then)
@@ -173,7 +174,7 @@ func workersFlag(s *pflag.FlagSet, target *int, text string) {
 	s.Var(newValue(target, "auto", countBetween(1, maxWorkers, "auto"), "auto"), "workers", text)
 }
 
-// bwlimitFlag defines --bwlimit for a command that does verb to data.
+// bwlimitFlag defines --bwlimit. Its help begins with verb, for example "copy".
 func bwlimitFlag(s *pflag.FlagSet, target *int64, verb string) {
 	s.Var(newValue(target, "off", parseRate, "off"), "bwlimit", verb+" at most `RATE`, such as 80MB/s")
 }
@@ -189,7 +190,7 @@ func readCacheFlag(s *pflag.FlagSet, target *pipe.CacheMode) {
 	s.Var(newChoice(target, pipe.CacheModes.Without(pipe.CacheKeep)), "cache", readCacheHelp)
 }
 
-// inWords lists at least two names as a sentence does: "a, b and c".
+// inWords joins at least two names as in a sentence: "a, b and c".
 func inWords(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " and " + names[last]

@@ -7,25 +7,25 @@ import (
 )
 
 // verdict is the first line of a summary: "complete: 158 files at 'dst'", or "NOT
-// COMPLETE: " with the reasons and the next step. A script may rely on its first word.
+// COMPLETE: " with the reasons and the next step. Scripts may rely on the first word.
 type verdict struct {
-	good    string   // printed if there is no reason against it
+	good    string   // printed if there are no reasons
 	bad     string   // printed before the reasons
-	reasons []string // why it is bad, quoted
-	next    string   // what the user can do then
+	reasons []string // quoted by the caller
+	next    string   // the next step after a bad verdict; may be ""
 }
 
 func (v *verdict) add(reason string) { v.reasons = append(v.reasons, reason) }
 
-// addCount adds a reason if there is something to count: "2 mismatches".
+// addCount adds a reason such as "2 mismatches", unless n is 0.
 func (v *verdict) addCount(n int64, noun string) {
 	if n > 0 {
 		v.add(plural(n, noun))
 	}
 }
 
-// close adds that a signal has stopped the run, and a reason for any other failed outcome
-// that has none yet: a log that could not be written, for example.
+// close adds the signal that stopped the run, if any, as a reason. If the exit code is not 0 and
+// there is no reason yet, for example because the log could not be written, it adds a general one.
 func (v *verdict) close(result outcome) {
 	switch {
 	case result.signal != nil:
@@ -46,8 +46,8 @@ func (v *verdict) text() string {
 	return text
 }
 
-// print writes the verdict, on a terminal in colour. A failed write shows in the writer,
-// see [checkedWriter].
+// print prints the verdict, in colour on a terminal. The [checkedWriter] of the command keeps a
+// write error.
 func (v *verdict) print(w io.Writer) {
 	style := styleGood
 	if len(v.reasons) > 0 {
@@ -56,7 +56,7 @@ func (v *verdict) print(w io.Writer) {
 	_, _ = io.WriteString(w, styled(coloured(w), style, v.text())+"\n")
 }
 
-// SGR sequences; terminals without colours are sent none.
+// SGR sequences, which are printed only if [coloured] returns true.
 const (
 	styleHeader = "\x1b[1m"    // bold
 	styleBar    = "\x1b[36m"   // cyan
@@ -72,7 +72,7 @@ func styled(colour bool, style, text string) string {
 	return style + text + styleOff
 }
 
-// coloured reports whether w is a terminal that the user wants colours on.
+// coloured reports whether w is a terminal with escape sequences and NO_COLOR is not set.
 func coloured(w io.Writer) bool {
 	_, redraws := terminal(w)
 	return redraws && os.Getenv("NO_COLOR") == ""

@@ -100,7 +100,7 @@ func TestTheSummaryOfASingleFileHasItsOwnDigest(t *testing.T) {
 		"sha256      ab01\nmd5         cd\nmanifest    'b.sha256', 1 line\n", r.stdout)
 }
 
-// The log and the JSON report have every failure; the screen has ten of each kind.
+// The log and the JSON output have every failure. The screen has ten of each kind.
 func TestEqualFailuresAreGroupedAfterTheTenth(t *testing.T) {
 	many := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		for i := range 12 {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// manifestNames returns a sentence with the names of manifests, one of each kind, in lines that fit the help.
+// manifestNames lists the first name of each kind of manifest, in lines that fit the help.
 func manifestNames() string {
 	const columns = 78
 	text, used := "", 0
@@ -62,7 +62,7 @@ PATH. --hash-file is another name of this flag.`,
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify /mnt/archive/MD5SUMS
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,
-		Annotations: endsWith("0 1 2 3 130 143"),
+		Annotations: exitsWith("0 1 2 3 130 143"),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flag("hash-file").Hidden = true
@@ -114,13 +114,13 @@ PATH. --hash-file is another name of this flag.`,
 	return cmd
 }
 
-// verifyFlags is the command line of verify.
+// verifyFlags holds the flags of verify.
 type verifyFlags struct {
 	options   verify.Options
 	selection selection
 	outputFlags
 
-	literal           bool // names with "\\" are taken as they are
+	literal           bool // do not convert backslashes in names
 	silent, noSummary bool
 }
 

@@ -13,11 +13,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// verifyReporter reports the results of a check, and its end.
+// verifyReporter prints and logs the results of a verification, and its summary.
 type verifyReporter struct {
 	*reporter
-	silent  bool // print no lines
-	several bool // directories, so that names begin with theirs
+	silent  bool // print no lines on standard output
+	several bool // there are several directories: names begin with their directory
 }
 
 // result is verify.Options.Report.
@@ -51,7 +51,7 @@ func (r *verifyReporter) result(v verify.Result) {
 		}
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
-		r.page.problem(report.Problem{Kind: "unlisted file", Path: v.Path, Target: v.Dir, Cause: "no manifest names it"})
+		r.page.problem(report.Problem{Kind: "unlisted file", Path: v.Path, Target: v.Dir, Cause: "no manifest lists it"})
 		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", loggedName(v.Dir))
 		r.keep(func() { r.mu.unlisted = append(r.mu.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir}) })
 	case verify.Warning:
@@ -61,7 +61,8 @@ func (r *verifyReporter) result(v verify.Result) {
 	}
 }
 
-// name is how a person finds what v is about; "" if it is about nothing.
+// name returns the name in messages about v: its path, with the directory if there are several,
+// or the directory; "" if v has neither.
 func (r *verifyReporter) name(v verify.Result) string {
 	switch {
 	case v.Path == "" && v.Dir == "":
@@ -71,10 +72,10 @@ func (r *verifyReporter) name(v verify.Result) string {
 	case !r.several:
 		return v.Path
 	}
-	return strings.TrimRight(v.Dir, "/") + "/" + v.Path // as written: the path may be hostile
+	return strings.TrimRight(v.Dir, "/") + "/" + v.Path // not filepath.Join: it would resolve ".." in a hostile path
 }
 
-// quoted is a name in a message, "" if there is none.
+// quoted quotes a name for a message; "" stays "".
 func quoted(name string) string {
 	if name == "" {
 		return ""
@@ -82,8 +83,8 @@ func quoted(name string) string {
 	return quote.Name(name)
 }
 
-// line prints a verdict where the results are printed, if anywhere: standard error has
-// them if standard output is for JSON.
+// line prints the verdict about a file on standard output. With --json, it prints it on standard
+// error. With --silent and without --json, it prints nothing.
 func (r *verifyReporter) line(name, verdict string) {
 	switch {
 	case r.silent:
@@ -96,7 +97,7 @@ func (r *verifyReporter) line(name, verdict string) {
 	}
 }
 
-// trouble reports why something could not be checked.
+// trouble reports that an entry could not be checked, and why.
 func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
 	if name = quoted(name); name != "" {
 		name += ": "
@@ -105,7 +106,7 @@ func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
 	r.recordResult(&r.mu.errors, v, errorText(v.Err))
 }
 
-// recordResult is record for a line of a manifest, and logs it.
+// recordResult logs a failed line of a manifest, and calls record.
 func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string) {
 	r.log.line(slog.LevelError, "failed", v.Path, "", "dir", loggedName(v.Dir), "manifest", loggedName(v.Manifest), "error", loggedText(text))
 	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
@@ -113,11 +114,11 @@ func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string
 	r.record(count, f)
 }
 
-// maxManifestRows is how many manifests a summary names; a directory may hold
-// one for every file.
+// maxManifestRows is how many rows of a summary name manifests. A directory may have one
+// manifest for each file.
 const maxManifestRows = 10
 
-// printVerifySummary writes the account of a check for people.
+// printVerifySummary prints the summary of a verification.
 func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
 	failures, _ := r.counts()
 	v := verifyVerdict(s, failures, result)
@@ -127,7 +128,7 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
 	if s.SizeOnly > 0 {
-		t.row("size only", plural(s.SizeOnly, "file")+", of which the manifest has no digest")
+		t.row("size only", plural(s.SizeOnly, "file")+" without a digest in the manifest")
 	}
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
 	if s.LeftOut > 0 {
@@ -144,7 +145,7 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	t.print(w)
 }
 
-// verifyVerdict is the first line of the summary of a check.
+// verifyVerdict is the first line of the summary of a verification.
 func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
 	v := verdict{good: "verified: " + plural(s.Matches, "file") + " match", bad: "NOT VERIFIED"}
 	if s.Matches == 1 {
@@ -165,7 +166,8 @@ func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
 	return v
 }
 
-// readFrom says whether the files came from the device, and how to make them.
+// readFrom says whether the files came from the device. If not, it names the flag that reads
+// the device.
 func readFrom(o *verify.Options, s *verify.Summary) string {
 	var text string
 	switch s.Cached {
@@ -199,7 +201,7 @@ func (t *table) manifests(used []verify.ManifestSummary) {
 	}
 }
 
-// verifyJSON is the account of a check for programs.
+// verifyJSON is the JSON output of verify.
 type verifyJSON struct {
 	headJSON
 	Counts    verifyCountsJSON     `json:"counts"`
@@ -223,15 +225,15 @@ type verifyCountsJSON struct {
 	Unlisted   int64 `json:"unlisted"`
 	Incomplete int64 `json:"incomplete"`
 	Malformed  int64 `json:"malformed"`
-	LeftOut    int64 `json:"left_out"` // lines, by filters
+	LeftOut    int64 `json:"left_out"` // lines that the filters exclude
 	Warnings   int64 `json:"warnings"`
-	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory and not from the device
+	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory, not from the device
 }
 
 type verifyManifestJSON struct {
 	nameJSON
-	Target    string `json:"target"`    // the directory that it was used for
-	Algorithm string `json:"algorithm"` // "" where each line says its own
+	Target    string `json:"target"`    // the directory that was checked against it
+	Algorithm string `json:"algorithm"` // "" if each line names its own algorithm
 	Lines     int64  `json:"lines"`
 }
 

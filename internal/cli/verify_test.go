@@ -18,7 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// eventfulCheck is one in which everything happens.
+// eventfulCheck is a verification with a result of every kind.
 func eventfulCheck(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 	dir := o.Paths[0]
 	report := func(v verify.Verdict, path string, err error) {
@@ -59,7 +59,7 @@ const (
 checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
-size only   7 files, of which the manifest has no digest
+size only   7 files without a digest in the manifest
 mismatches  1
 missing     1
 errors      2
@@ -95,7 +95,7 @@ func TestVerdictsAndMessages(t *testing.T) {
 	}
 }
 
-// With JSON, standard error says what standard output says otherwise.
+// With --json, the results are on standard error.
 func TestVerdictsGoToStandardErrorWithJSON(t *testing.T) {
 	const failures = "sealift: $'bad\\377': FAILED\n" + "sealift: $'../\\x1b[2J': MISSING\n"
 	for flags, want := range map[string]string{
@@ -108,7 +108,7 @@ func TestVerdictsGoToStandardErrorWithJSON(t *testing.T) {
 	}
 }
 
-// Several directories are told apart; a hostile path is not made to look tame.
+// Names begin with their directory if there are several. ".." in a hostile path stays visible.
 func TestNamesBeginWithTheDirectoryIfThereAreSeveral(t *testing.T) {
 	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		for _, dir := range o.Paths {
@@ -129,7 +129,7 @@ func TestNamesBeginWithTheDirectoryIfThereAreSeveral(t *testing.T) {
 	}
 }
 
-// Where both go to one place, a message stands behind the lines before it.
+// If standard output and standard error are one file, a message is after the lines before it.
 func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 	var both bytes.Buffer
 	root := rootThat(runs{verify: eventfulCheck})
@@ -311,7 +311,7 @@ func TestExitCodesOfVerify(t *testing.T) {
 	}
 }
 
-// Where there is one manifest, nobody needs to be told which it was.
+// Failures do not name the manifest if there is only one.
 func TestJSONNamesTheManifestOnlyIfThereAreSeveral(t *testing.T) {
 	run := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
@@ -352,8 +352,8 @@ func TestVerifyWithoutAManifestIsARefusalInJSON(t *testing.T) {
 	}
 }
 
-// A check whose results nobody takes ends, and says so once.
-func TestVerifyEndsWithItsStandardOutput(t *testing.T) {
+// A write error of standard output ends the verification, and is reported once.
+func TestAWriteErrorEndsVerify(t *testing.T) {
 	endless := func(ctx context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		s := &verify.Summary{}
 		for deadline := time.Now().Add(10 * time.Second); ctx.Err() == nil; s.Files++ {
@@ -365,7 +365,7 @@ func TestVerifyEndsWithItsStandardOutput(t *testing.T) {
 		}
 		return s, context.Cause(ctx)
 	}
-	r := verifyCommandTo(t, &fullDisk{room: 100}, endless, "", "-v")
+	r := verifyCommandTo(t, &fullDisk{free: 100}, endless, "", "-v")
 	if want := "sealift: standard output: no space left on device\n"; r.code != 1 || r.stderr != want {
 		t.Errorf("exit code %d, stderr %q, want %q", r.code, r.stderr, want)
 	}
@@ -376,7 +376,7 @@ func TestVerifyEndsWithItsStandardOutput(t *testing.T) {
 	if r := verifyCommandTo(t, &fullDisk{}, mismatch, ""); r.code != 3 || r.stderr != "sealift: standard output: no space left on device\n" {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)
 	}
-	if r := verifyCommandTo(t, &fullDisk{room: 5}, ends[verify.Options](&verify.Summary{}, nil), "", "--json"); r.code != 1 {
+	if r := verifyCommandTo(t, &fullDisk{free: 5}, ends[verify.Options](&verify.Summary{}, nil), "", "--json"); r.code != 1 {
 		t.Errorf("JSON: exit code %d, stderr %q", r.code, r.stderr)
 	}
 }
@@ -390,7 +390,7 @@ func TestProgressOfVerifyFollowsTheFlags(t *testing.T) {
 		return &verify.Summary{}, nil
 	}
 	for flags, want := range map[string]func(string) bool{
-		"":                         func(s string) bool { return s == "" }, // plain, and too short for a line
+		"":                         func(s string) bool { return s == "" }, // plain mode; the run is too short for a line
 		"--silent":                 func(s string) bool { return s == "" },
 		"--progress=none":          func(s string) bool { return s == "" },
 		"--progress=bar":           func(s string) bool { return strings.Contains(s, "5.00 MB") && strings.HasSuffix(s, "\r\x1b[J") },

@@ -12,10 +12,10 @@ import (
 
 // version is set by the linker in a release:
 // -ldflags "-X github.com/seed65876f4f/sealift/internal/cli.version=v1.2.3".
-// Elsewhere the build information that Go embeds has to do.
+// Other builds use the build information that Go embeds.
 var version string
 
-// build says which program this is.
+// build identifies the program: version, commit and platform.
 type build struct {
 	Version  string    `json:"version"`
 	Commit   string    `json:"commit,omitempty"`
@@ -30,8 +30,8 @@ func readBuild() build {
 	return buildFrom(info, version)
 }
 
-// buildFrom prefers the linker's version to that of the build information,
-// which may be nil.
+// buildFrom returns the build of a program. linked, the version that the linker has set, takes
+// precedence over the version in info. info may be nil.
 func buildFrom(info *debug.BuildInfo, linked string) build {
 	b := build{
 		Version:  linked,
@@ -67,7 +67,7 @@ func newVersionCmd(b build) *cobra.Command {
 
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := cmd.OutOrStdout() // its errors are seen by execute
+			out := cmd.OutOrStdout() // execute reports its errors
 			if asJSON {
 				printJSON(out, struct {
 					Schema int `json:"schema"`

@@ -14,12 +14,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Whatever stands on a command line, what is said about it reaches a terminal or a
-// log without a character that does something there.
+// Messages about any command line contain no control characters, for a terminal or a log.
 func TestNoCommandLineReachesTheTerminalUnquoted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("file", []byte("[\n"), 0o600))
-	tame := func(args ...string) {
+	checkQuoted := func(args ...string) {
 		t.Helper()
 		r := command(t, succeeds, "\x1b\n", args...)
 		require.Empty(t, treetest.Wild(r.stderr, false), "%q on standard error", args)
@@ -30,39 +29,39 @@ func TestNoCommandLineReachesTheTerminalUnquoted(t *testing.T) {
 	}
 	all := strings.Join(treetest.WildNames(), "")
 	for _, name := range append(treetest.WildNames(), all) {
-		tame(name)
-		tame("help", name)
-		tame("completion", name)
-		tame("completion", "bash", name)
-		tame("man", filepath.Join("file", name))
-		tame("--"+name, name)
-		tame("-x"+name, name)
+		checkQuoted(name)
+		checkQuoted("help", name)
+		checkQuoted("completion", name)
+		checkQuoted("completion", "bash", name)
+		checkQuoted("man", filepath.Join("file", name))
+		checkQuoted("--"+name, name)
+		checkQuoted("-x"+name, name)
 		if name != all && (name != "\x1b[31mred" || !treetest.Large()) {
-			continue // the rest for a name of everything, and with SEALIFT_LARGE for a short one
+			continue // the rest runs for all names in one and, with SEALIFT_LARGE, for a short one
 		}
 		for _, cmd := range rootThat(runs{}).Commands() {
-			tame(cmd.Name(), "--"+name)
-			tame(cmd.Name(), "-"+name)
-			tame(cmd.Name(), "--no"+name+"=x")
-			tame(cmd.Name(), name, name, name, "")
+			checkQuoted(cmd.Name(), "--"+name)
+			checkQuoted(cmd.Name(), "-"+name)
+			checkQuoted(cmd.Name(), "--no"+name+"=x")
+			checkQuoted(cmd.Name(), name, name, name, "")
 			if cmd.Flags().Lookup("json") != nil {
-				tame(cmd.Name(), "--json", "--"+name)
+				checkQuoted(cmd.Name(), "--json", "--"+name)
 			}
 			cmd.Flags().VisitAll(func(f *pflag.Flag) {
 				for _, value := range []string{name, "1" + name, "[" + name, f.DefValue + "," + name, "file/" + name} {
-					tame(cmd.Name(), "--"+f.Name+"="+value)
-					tame(cmd.Name(), "--"+f.Name, value, name, name)
+					checkQuoted(cmd.Name(), "--"+f.Name+"="+value)
+					checkQuoted(cmd.Name(), "--"+f.Name, value, name, name)
 				}
 				if f.Shorthand != "" {
-					tame(cmd.Name(), "-"+f.Shorthand+name)
+					checkQuoted(cmd.Name(), "-"+f.Shorthand+name)
 				}
 			})
 		}
 	}
 }
 
-// FuzzFlags gives any text to every flag. What one takes it takes again, in the same
-// way; what it does not take is told in a text that no terminal minds.
+// FuzzFlags gives any text to every flag. A flag that accepts a text accepts it again with the
+// same result. The message about a refused text contains no control characters.
 func FuzzFlags(f *testing.F) {
 	for _, value := range []string{"", "1.5GiB", "80MB/s", "sha256,md5", "mode,times", "auto", "off", "**/[!a-z]/", "4096", "-1", "1e9", "9999999999999999999999"} {
 		f.Add(value)
@@ -70,7 +69,7 @@ func FuzzFlags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		for _, cmd := range rootThat(runs{}).Commands() {
 			cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-				if flag.Name == "exclude-from" { // a file, and so any
+				if flag.Name == "exclude-from" { // its value may name any file
 					return
 				}
 				if err := cmd.Flags().Set(flag.Name, value); err != nil {
@@ -85,7 +84,7 @@ func FuzzFlags(f *testing.F) {
 				}
 				taken := flag.Value.String()
 				if err := cmd.Flags().Set(flag.Name, value); err != nil {
-					t.Fatalf("%s takes %q once only: %v", flag.Name, value, err)
+					t.Fatalf("%s accepts %q only once: %v", flag.Name, value, err)
 				}
 				if _, many := flag.Value.(pflag.SliceValue); !many && flag.Value.String() != taken {
 					t.Fatalf("%s is %q and then %q", flag.Name, taken, flag.Value)

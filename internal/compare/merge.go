@@ -211,7 +211,7 @@ func (m *merge) verdictOf(d *folder, name string, kind fsys.Kind) filter.Verdict
 		}
 	}
 	path := name
-	if m.run.opts.Filter.LooksAtPaths() {
+	if m.run.opts.Filter.NeedsPaths() {
 		path = d.join(name)
 	}
 	return m.run.opts.Filter.Match(path, kind == fsys.Directory, d.verdict)

@@ -196,9 +196,9 @@ func (l *List) Root() Verdict {
 	return Traverse
 }
 
-// LooksAtPaths reports whether Match needs more of a path than its base name. Building the
-// paths costs the square of the depth in a deep tree.
-func (l *List) LooksAtPaths() bool { return l != nil && l.paths }
+// NeedsPaths reports whether Match needs complete paths, not only base names. To build the paths
+// of a deep tree costs the square of its depth.
+func (l *List) NeedsPaths() bool { return l != nil && l.paths }
 
 // Match returns the verdict on the entry at path, which is relative to the
 // source root, not empty, with "/" between components and none at either end.

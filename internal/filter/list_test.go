@@ -254,11 +254,11 @@ func TestMatchesPaths(t *testing.T) {
 	} {
 		var l List
 		require.NoError(t, l.ExcludeFrom(strings.NewReader(rules)))
-		require.Equal(t, want, l.LooksAtPaths(), rules)
+		require.Equal(t, want, l.NeedsPaths(), rules)
 	}
-	require.True(t, newList(t, "-a", "+/b").LooksAtPaths())
-	require.False(t, newList(t, "-a", "+b").LooksAtPaths())
-	require.False(t, (*List)(nil).LooksAtPaths())
+	require.True(t, newList(t, "-a", "+/b").NeedsPaths())
+	require.False(t, newList(t, "-a", "+b").NeedsPaths())
+	require.False(t, (*List)(nil).NeedsPaths())
 }
 
 func TestRoot(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
-// Look says what the terminal can show.
+// Look describes what the terminal can show.
 type Look struct {
 	Unicode       bool
 	Bar, Bad, Off string // SGR sequences; "" without colours
@@ -35,10 +35,10 @@ const (
 	percentWidth = 6
 )
 
-// view draws one frame for a terminal of that size: the bar, the facts, a line per
-// destination if there are several, and the file under way. No line is as wide as the
-// terminal: writing into the last column makes some terminals wrap. There is one line
-// fewer than the terminal has, or the view would scroll it.
+// view draws one frame for a terminal of the given size: the bar, the facts, a line per
+// destination if there are several, and the file in progress. Lines are at least one column
+// narrower than the terminal, because some terminals wrap after the last column. There is at
+// least one line less than the terminal has, so that the view does not scroll it.
 func view(s snapshot, columns, rows, frame int, look Look) []string {
 	space := max(columns-1, 0)
 	lines := []string{s.barLine(space, frame, look), s.factsLine(space)}
@@ -49,7 +49,8 @@ func view(s snapshot, columns, rows, frame int, look Look) []string {
 	return lines[:min(len(lines), max(rows-1, 1))]
 }
 
-// barLine draws the phase, the bar and the time left. Narrow terminals show fewer of them.
+// barLine draws the phase, the bar and the time left. On a narrow terminal it leaves out the time,
+// then the phase.
 func (s snapshot) barLine(space, frame int, look Look) string {
 	if !s.totalsKnown {
 		return quote.Head(spinner(frame, s.phase.String()), space)
@@ -73,11 +74,11 @@ func (s snapshot) barLine(space, frame int, look Look) string {
 	return phase + strings.TrimRight(meter(s.percent(), width(), left, look), " ")
 }
 
-// leftWidth holds "ETA 59:59". Only the bar gets shorter while there are hours.
+// leftWidth is the width of "ETA 59:59". With hours the text is longer, and the bar shorter.
 const leftWidth = 9
 
-// left is the time left, in a place of its own also while it is unknown, so that the bar
-// does not change its length.
+// left returns the time left, or as many spaces while it is unknown, so that the length of the bar
+// does not change.
 func (s snapshot) left() string {
 	eta, ok := s.eta()
 	if !ok || s.phase == counters.PhaseDone {
@@ -103,14 +104,14 @@ func (s snapshot) factsLine(space int) string {
 	), space)
 }
 
-// field is one fact of a line. Its width never changes once the totals are known, so that
-// nothing on the line moves.
+// field is one fact of a line. Its width does not change once the totals are known, so that the
+// fields do not move.
 type field struct {
 	text string
-	drop int // fields with the highest number go first when space is short
+	drop int // if space is short, the field with the highest number is left out first
 }
 
-// fit joins as many fields as there is space for, in their order.
+// fit joins the fields that fit into space columns, in their order.
 func fit(fields []field, space int) string {
 	for {
 		texts := make([]string, len(fields))
@@ -129,10 +130,10 @@ func fit(fields []field, space int) string {
 	}
 }
 
-// meter lets the library draw a bar of that width with text behind it. Each
-// frame is drawn by a fresh bar into nowhere and taken as a string: a lasting
-// one draws nothing more once it was full, clears the line in a write of its
-// own, which flickers, and fits its width to a file that it must own.
+// meter returns a bar of the given width, drawn by the library, with text after it. It makes a new
+// bar for each frame and takes its text as a string. A permanent bar would stop drawing once it
+// is full, flicker because it clears the line in a separate write, and take its width from a
+// file that it owns.
 func meter(percent, width int, text string, look Look) string {
 	theme := progressbar.ThemeASCII
 	if look.Unicode {
@@ -148,7 +149,7 @@ func meter(percent, width int, text string, look Look) string {
 	return frameOf(bar)
 }
 
-// spinner lets the library draw a turning stroke with text behind it.
+// spinner returns a turning stroke, drawn by the library, with text after it.
 func spinner(frame int, text string) string {
 	strokes := []string{"|", "/", "-", `\`}
 	turn := frame % len(strokes)
@@ -161,12 +162,12 @@ func newBar(total int64, text string, options ...progressbar.Option) *progressba
 		progressbar.OptionSetWriter(io.Discard),
 		progressbar.OptionSetDescription(text),
 		progressbar.OptionShowDescriptionAtLineEnd(),
-		progressbar.OptionSetSpinnerChangeInterval(0), // or else it starts a goroutine
+		progressbar.OptionSetSpinnerChangeInterval(0), // otherwise the library starts a goroutine
 		progressbar.OptionThrottle(0),
 	)...)
 }
 
 func frameOf(bar *progressbar.ProgressBar) string {
-	_ = bar.RenderBlank() // Set does not draw 0 %, and a spinner draws nothing else
+	_ = bar.RenderBlank() // Set does not draw 0 %, and does not draw spinners
 	return strings.TrimPrefix(bar.String(), "\r")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-// in returns a copy of s that is in a phase.
+// in returns a copy of s in the given phase.
 func (s snapshot) in(phase counters.Phase) snapshot {
 	s.phase = phase
 	return s
@@ -115,7 +115,7 @@ func TestTheViewShowsWhatFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// No line is wider than the terminal, at any width, and no value moves what is beside it.
+// At any width, no line is wider than the terminal, and no value moves its neighbours.
 func TestTheViewFitsAndItsFieldsDoNotMove(t *testing.T) {
 	values := []int64{0, 1, 999, 1000, 999_499, 999_500, 9_994_999, 123_456_789, 999_950_000_000, 5e15, 9e18}
 	names := []string{"", "a", strings.Repeat("日本e\u0301\n", 40)}

@@ -9,28 +9,27 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// destination is what is shown of one of several destinations.
+// destination holds what is shown for one of several destinations.
 type destination struct {
 	name      string // quoted
 	rate      float64
 	unwritten int64
-	readBack  bool // what follows is of reading back, and unwritten is not shown
+	readBack  bool // rate, bytes and total are of reading back; unwritten is not shown
 	bytes     int64
 	total     int64
-	limits    bool
-	dropped   string // why nothing more is written there, quoted; "" if it is not so
+	limits    bool   // this destination limits the copy
+	dropped   string // why the destination was dropped, quoted; "" if it was not
 }
 
-// limiting is the least unwritten data of a destination that limits the others: so many
-// bytes, and so many times those of any other.
+// A destination limits the others if its unwritten data is at least limitingBytes, and at least
+// limitingRatio times that of any other destination.
 const (
 	limitingBytes = 8 << 20
 	limitingRatio = 2
 )
 
-// takeDestinations reads the counters of the destinations. While copying, each byte is
-// written to all of them, so what one of them has is what was read, without its unwritten
-// data.
+// takeDestinations reads the counters of the destinations. During the copy, each byte is written
+// to all of them, so that the bytes at one of them are the bytes read, less its unwritten data.
 func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool) []destination {
 	var shown []destination
 	most, second := -1, int64(0)
@@ -67,7 +66,7 @@ func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool
 	return shown
 }
 
-// destinationLines draws one line per destination, each at most so many columns wide.
+// destinationLines draws one line per destination, each at most the given number of columns wide.
 func destinationLines(list []destination, columns int, look Look) (lines []string) {
 	width := 0
 	for _, d := range list {

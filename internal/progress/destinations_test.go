@@ -10,7 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-// One destination takes 100 MB/s, one 40 MB/s, and one was dropped.
+// One destination writes 100 MB/s, one 40 MB/s, and one was dropped.
 func TestEachOfSeveralDestinationsHasALine(t *testing.T) {
 	w := newWatched(1e9)
 	fast, slow, full := &counters.Destination{Name: "/mnt/fast"}, &counters.Destination{Name: "/mnt/slow disk"}, &counters.Destination{Name: "c"}
@@ -39,7 +39,7 @@ func TestEachOfSeveralDestinationsHasALine(t *testing.T) {
 	require.False(t, w.sample().destinations[1].limits)
 }
 
-// Reading back has rates and totals of its own at each destination.
+// Reading back has separate rates and totals at each destination.
 func TestTheLineOfADestinationShowsWhatIsVerified(t *testing.T) {
 	w := newWatched(1e9)
 	fast, slow := &counters.Destination{Name: "fast"}, &counters.Destination{Name: "slow"}

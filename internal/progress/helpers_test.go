@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// tape records what a Progress draws, and when.
+// tape is a Screen that records what a Progress draws, and when.
 type tape struct {
 	mu    sync.Mutex
 	start time.Time
@@ -72,7 +72,7 @@ func totals(bytes, files int64) func(*counters.Set) {
 	}
 }
 
-// shot is a copy of so many bytes, one file for each megabyte.
+// shot is a snapshot of a copy with the given bytes, and one file for each megabyte.
 func shot(bytes, total int64) snapshot {
 	return snapshot{
 		phase: counters.PhaseCopying, bytes: bytes, totalBytes: total,
@@ -81,7 +81,7 @@ func shot(bytes, total int64) snapshot {
 	}
 }
 
-// watched is a sampler that reads counters once a tick.
+// watched is a sampler that reads the counters once per tick.
 type watched struct {
 	counters.Set
 	sampler

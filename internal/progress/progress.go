@@ -1,8 +1,8 @@
-// Package progress shows how far a run has come. It reads the engine's
-// counters at its own pace; nothing that copies waits for it.
+// Package progress shows the progress of a run. It reads the counters of the run at fixed
+// intervals. No goroutine of the run waits for it.
 //
-// It is the only package that imports the bar library. It never writes to a terminal
-// itself: the owner of the terminal gives it a [Screen].
+// It is the only package that imports the bar library. It does not write to the terminal: it
+// draws on a [Screen], which the owner of the terminal provides.
 package progress
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-// Mode says how progress is shown.
+// Mode selects how progress is shown.
 type Mode uint8
 
 // The modes.
 const (
 	ModeAuto  Mode = iota // see [Mode.Resolve]
 	ModeBar               // a few lines, redrawn in place
-	ModePlain             // a line of text now and then
-	ModeJSON              // a JSON object per line
+	ModePlain             // a line of text every ten seconds
+	ModeJSON              // a line with a JSON object every second
 	ModeNone
 )
 
@@ -39,8 +39,8 @@ var Modes = choice.Table[Mode]{What: "progress mode", Names: []string{
 
 func (m Mode) String() string { return Modes.Name(m) }
 
-// Resolve replaces ModeAuto by what suits the place that the output goes to.
-// Other modes were asked for and stay.
+// Resolve replaces ModeAuto by ModeNone if quiet is set, by ModeBar on a terminal, and otherwise
+// by ModePlain. It returns other modes unchanged.
 func (m Mode) Resolve(terminal, quiet bool) Mode {
 	switch {
 	case m != ModeAuto:
@@ -53,15 +53,15 @@ func (m Mode) Resolve(terminal, quiet bool) Mode {
 	return ModePlain
 }
 
-// Intervals of the modes. A bar faster than four times a second only flickers.
+// Intervals of the modes. A bar that is drawn more than four times a second flickers.
 const (
 	tick          = 250 * time.Millisecond // samples and redraws of the bar
 	jsonInterval  = time.Second
 	plainInterval = 10 * time.Second
 )
 
-// A Screen is where progress appears, and where others may write, too. Its
-// methods are called from one goroutine, and must be safe beside those others.
+// Screen is the place where progress appears. Its methods are called from one goroutine. They
+// must be safe while other goroutines write to the same place.
 type Screen interface {
 	// Bar replaces the bar by lines, the last one without a line end; "" removes it.
 	Bar(lines string)
@@ -69,18 +69,18 @@ type Screen interface {
 	Line(line string)
 }
 
-// Config says what to show, how, and where.
+// Config selects what is shown, how, and where.
 type Config struct {
 	Mode     Mode // not ModeAuto
 	Counters *counters.Set
 	Screen   Screen
 
 	// For ModeBar.
-	Size func() (columns, rows int) // of the terminal at this moment
+	Size func() (columns, rows int) // the present size of the terminal
 	Look Look
 }
 
-// Progress watches one run, from [Start] to [Progress.Stop].
+// Progress shows one run, from [Start] to [Progress.Stop].
 type Progress struct {
 	config Config
 	stop   chan struct{}
@@ -91,7 +91,7 @@ type Progress struct {
 	sampler sampler
 }
 
-// Start begins to watch. It starts one goroutine, which ends in Stop.
+// Start begins to show progress. It starts one goroutine, which Stop ends.
 func Start(c Config) *Progress {
 	p := &Progress{
 		config:  c,
@@ -103,9 +103,9 @@ func Start(c Config) *Progress {
 	return p
 }
 
-// Stop ends the watch and waits for its goroutine: afterwards the bar is gone,
-// and nothing more is written. In ModeJSON a last object has the final
-// state. Stop may be called more than once.
+// Stop ends the display and waits for its goroutine. It removes the bar; in ModeJSON it writes a
+// last object with the final state. After Stop, nothing is written to the Screen. Stop may be
+// called more than once.
 func (p *Progress) Stop() {
 	p.once.Do(func() { close(p.stop) })
 	<-p.done
@@ -135,7 +135,7 @@ func (p *Progress) watch() {
 		s := p.snapshot()
 		switch now := time.Now(); p.config.Mode {
 		case ModeBar:
-			columns, rows := p.config.Size() // which may have changed since the last frame
+			columns, rows := p.config.Size() // may have changed since the last frame
 			p.config.Screen.Bar(strings.Join(view(s, columns, rows, frame, p.config.Look), "\n"))
 		case ModePlain:
 			if now.Sub(shown) >= plainInterval {
@@ -160,7 +160,7 @@ func (p *Progress) finish() {
 	}
 }
 
-// text is the line of ModePlain and of the status signal.
+// text returns the line of ModePlain and of the status signal.
 func (s snapshot) text() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s: %s", s.phase, Size(s.bytes))
@@ -181,22 +181,22 @@ func (s snapshot) text() string {
 	return sb.String()
 }
 
-// jsonSchema is the version of that object. It grows when a field changes its
+// jsonSchema is the version of the object of ModeJSON. Increase it when a field changes its
 // meaning or is removed, not when one is added.
 const jsonSchema = 1
 
-// report is the object of ModeJSON; docs/schema/progress.json describes it. Totals and what follows from them are
-// null until they are known.
+// report is the object of ModeJSON, which docs/schema/progress.json describes. Totals and the time
+// left are null until they are known.
 type report struct {
 	Schema         int      `json:"schema"`
 	Phase          string   `json:"phase"`
-	Bytes          int64    `json:"bytes"` // without those that are unwritten
+	Bytes          int64    `json:"bytes"` // without unwritten bytes
 	TotalBytes     *int64   `json:"total_bytes"`
 	Files          int64    `json:"files"`
 	TotalFiles     *int64   `json:"total_files"`
-	Unwritten      int64    `json:"unwritten_bytes"` // read, and not on the slowest destination's device yet
-	Rate           float64  `json:"rate"`            // bytes per second, lately
-	Average        float64  `json:"average_rate"`    // bytes per second, since the start; verifying starts anew
+	Unwritten      int64    `json:"unwritten_bytes"` // read, but not yet on the device of the slowest destination
+	Rate           float64  `json:"rate"`            // bytes per second, over the last seconds
+	Average        float64  `json:"average_rate"`    // bytes per second since the start of the copy, or of verifying
 	ElapsedSeconds float64  `json:"elapsed_seconds"`
 	ETASeconds     *float64 `json:"eta_seconds"`
 }
@@ -221,7 +221,7 @@ func (s snapshot) json() string {
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
-		// Only a NaN or an infinity could get here, and the sampler makes none.
+		// Only NaN and infinity fail, and the sampler returns neither.
 		return "{}"
 	}
 	return string(line)

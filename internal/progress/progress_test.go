@@ -84,7 +84,7 @@ func TestJSONHasNullForUnknownTotals(t *testing.T) {
 	}
 }
 
-// A short run is over before its totals are counted.
+// A short run ends before its totals are counted.
 func TestJSONKnowsTheTotalsWhenTheRunIsOver(t *testing.T) {
 	tp := run(t, ModeJSON, 2, func(c *counters.Set) { c.Phase.Store(int32(counters.PhaseDone)) })
 	want := `"phase":"done","bytes":200000000,"total_bytes":200000000,"files":20,"total_files":20,`

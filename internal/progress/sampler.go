@@ -6,62 +6,61 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-// Windows over which rates are taken. The shorter one is shown; the longer one
-// makes a calm estimate of the time left.
+// Windows over which rates are averaged. The rate of the shorter one is shown. The longer one is
+// for the estimate of the time left, which varies less that way.
 const (
 	rateWindow = 3 * time.Second
 	etaWindow  = 30 * time.Second
 )
 
-// sample is the state of the counters at one moment.
+// sample holds the counters at one moment.
 type sample struct {
 	at    time.Time
-	bytes int64 // without those that the run did not read
-	files int64 // without those that an interrupted run had copied
+	bytes int64 // without bytes that the run did not read
+	files int64 // without files that an interrupted run had copied
 }
 
-// fileCost is how many bytes a file counts for in the estimate of the time left, besides
-// its own: opening, naming and closing it costs about as much time as copying so many.
+// fileCost is the number of bytes that the estimate of the time left adds for each file. To open,
+// rename and close a file takes about as long as to copy this many bytes.
 const fileCost = 128 << 10
 
-// sampler turns counters into rates. It keeps one sample per tick for as long
-// as the longer window is.
+// sampler computes rates from counters. It keeps one sample per tick, for the longer window.
 type sampler struct {
 	start   time.Time
 	phase   counters.Phase
-	work    *counters.Work // that the samples are about
-	current *string        // the file that is shown
-	first   sample         // of the work that the average is about
+	work    *counters.Work // the work of the samples: copying or reading back
+	current *string        // path of the file that is shown
+	first   sample         // from which the average is computed
 	samples []sample       // oldest first; never empty
 	counted int64          // Work.Bytes at the last sample
-	shown   int64          // of those, as many as were shown
+	shown   int64          // the bytes that were shown then
 
 	destinations []sampler
 
-	unwritten int64     // Counters.Unwritten at the last sample
-	moved     time.Time // when that was not what it had been before
+	unwritten int64     // Set.Unwritten at the last sample
+	moved     time.Time // when unwritten last changed
 }
 
 func newSampler(now time.Time) sampler {
 	return sampler{start: now, first: sample{at: now}, samples: []sample{{at: now}}, moved: now}
 }
 
-// snapshot is all that is shown, at one moment.
+// snapshot holds everything that is shown at one moment.
 type snapshot struct {
 	phase        counters.Phase
-	bytes        int64         // dealt with and no longer in memory only
-	unwritten    int64         // dealt with, and in memory only
-	deviceRate   int64         // bytes per second at which the device takes those, 0 while unknown
-	standing     time.Duration // for how long unwritten has not changed
+	bytes        int64         // processed, and on the device if they were written
+	unwritten    int64         // processed, but only in memory so far
+	deviceRate   int64         // bytes per second that the device writes, 0 while unknown
+	stalled      time.Duration // time since unwritten last changed
 	files        int64
-	totalBytes   int64 // final if totalsKnown, else meaningless
+	totalBytes   int64 // final if totalsKnown, otherwise meaningless
 	totalFiles   int64
 	totalsKnown  bool
 	bytesOnly    bool // there are no files to count
 	elapsed      time.Duration
-	rate         float64       // bytes per second, lately
-	average      float64       // bytes per second, since the start of this work
-	current      string        // the path of a file under way, or ""
+	rate         float64       // bytes per second, over rateWindow
+	average      float64       // bytes per second since the start of this work
+	current      string        // path of a file in progress, or ""
 	destinations []destination // if there are several
 	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
 }
@@ -73,24 +72,24 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 		work = &c.ReadBack
 	}
 	if s.work != work {
-		s.destinations = nil // their samples are about other work, too
+		s.destinations = nil // their samples are of the other work
 	}
 	s.work = work
 	shot.files = work.Files.Load()
-	counted := work.Bytes.Load() // first, so that nothing counted since is taken for written
+	counted := work.Bytes.Load() // before Unwritten, so that no byte counted later is shown as written
 	shot.unwritten = max(c.Unwritten.Load(), 0)
 	shot.deviceRate = c.DeviceRate.Load()
 	if shot.unwritten != s.unwritten {
 		s.unwritten, s.moved = shot.unwritten, now
 	}
-	shot.standing = now.Sub(s.moved)
+	shot.stalled = now.Sub(s.moved)
 	shot.bytes = s.written(counted, shot.unwritten)
 	switch {
 	case c.ScanDone.Load(), isReadBack:
 		shot.totalsKnown = true
 		shot.totalBytes = work.TotalBytes.Load()
 		shot.totalFiles = work.TotalFiles.Load()
-	case shot.phase == counters.PhaseDone: // before the scan was; there is no more
+	case shot.phase == counters.PhaseDone: // the run ended before the scan was complete
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
@@ -98,7 +97,7 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	if !isReadBack {
 		x.bytes, x.files = max(x.bytes-c.Unread.Load(), 0), x.files-c.ResumedFiles.Load()
 	}
-	if startsAnew(s.phase, shot.phase) || x.bytes < s.first.bytes { // counted from 0 again
+	if startsAnew(s.phase, shot.phase) || x.bytes < s.first.bytes { // new work is counted from 0
 		s.first = x
 		s.samples = []sample{x}
 	}
@@ -114,22 +113,22 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	return shot
 }
 
-// written returns how many bytes to show. What is unwritten may rise in steps
-// and after the bytes were counted; what was shown falls only by as much as was
-// taken back.
+// written returns the number of bytes to show: those counted, less the unwritten ones. unwritten
+// may rise in steps, and later than counted, so that the difference may fall. The result falls
+// only if counted falls, and by no more.
 func (s *sampler) written(counted, unwritten int64) int64 {
 	least := s.shown - max(s.counted-counted, 0)
 	s.counted, s.shown = counted, max(counted-unwritten, least, 0)
 	return s.shown
 }
 
-// startsAnew reports whether work begins that has its own speed: reading what a manifest
-// lists, which may have been waited for.
+// startsAnew reports whether the phase changes to verifying, whose rates are separate from those
+// of the work or the wait before.
 func startsAnew(from, to counters.Phase) bool {
 	return to == counters.PhaseVerifying && from != to
 }
 
-// since returns the youngest sample that is not younger than t, or the oldest.
+// since returns the last sample that is not after t, or the oldest one.
 func (s *sampler) since(t time.Time) sample {
 	best := s.samples[0]
 	for _, x := range s.samples[1:] {
@@ -141,8 +140,8 @@ func (s *sampler) since(t time.Time) sample {
 	return best
 }
 
-// add keeps x unless the last sample is almost as young (a status signal may
-// come at any time, and any number of times), and forgets what no window needs.
+// add adds a sample, and removes those that no window needs. It drops x if the last sample is
+// less than a tick older, because status signals may request any number of samples.
 func (s *sampler) add(x sample) {
 	if x.at.Sub(s.samples[len(s.samples)-1].at) < tick {
 		return
@@ -153,10 +152,10 @@ func (s *sampler) add(x sample) {
 	}
 }
 
-// rateTo returns bytes per second.
+// rateTo returns the bytes per second from x to now.
 func (x sample) rateTo(now sample) float64 { return perSecond(now.bytes-x.bytes, now.at.Sub(x.at)) }
 
-// workTo returns bytes per second with those that files count for.
+// workTo returns the bytes per second from x to now, with fileCost bytes added for each file.
 func (x sample) workTo(now sample) float64 {
 	return perSecond(now.bytes-x.bytes+max(now.files-x.files, 0)*fileCost, now.at.Sub(x.at))
 }
@@ -168,8 +167,8 @@ func perSecond(n int64, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// percent is rounded down, so that 100 means all of it, and written. Where there
-// are no bytes to count, files are counted instead.
+// percent returns the percentage of the bytes or, if there are none, of the files. It rounds down,
+// and returns at most 99 while bytes are unwritten. So 100 means that everything is written.
 func (s snapshot) percent() int {
 	done, total := s.bytes, s.totalBytes
 	if total <= 0 {
@@ -188,10 +187,10 @@ func (s snapshot) percent() int {
 	return min(int(float64(done)/float64(total)*100), most)
 }
 
-// eta returns the time that the rest will take at the present speed, and while
-// flushing at that of the device. It knows nothing before the totals are known,
-// nothing while nothing moves, and nothing of how long a device will take when no
-// byte is left to count: a journal of its file system, for instance.
+// eta estimates the time left from the present rate or, while flushing, from the rate of the
+// device. ok is false before the totals are known, and while no byte is written. It is also false
+// while the device is busy without a byte left to count, for example with the journal of its
+// file system.
 func (s snapshot) eta() (time.Duration, bool) {
 	left, speed := s.totalBytes-s.bytes, s.etaRate
 	switch {
@@ -204,20 +203,20 @@ func (s snapshot) eta() (time.Duration, bool) {
 	case !s.totalsKnown || left < 0:
 		return 0, false
 	}
-	left = max(left, s.unwritten) // what is shown may be ahead of what is written
+	left = max(left, s.unwritten) // more bytes may be shown than are written, see written
 	if s.phase != counters.PhaseFlushing {
 		left = counters.Plus(left, max(s.totalFiles-s.files, 0)*fileCost)
 	}
 	if left == 0 {
 		return 0, true
 	}
-	const longest = 100 * time.Hour // beyond that no estimate is worth the columns
+	const longest = 100 * time.Hour // longer times do not fit into the columns
 	seconds := float64(left) / speed
 	if speed <= 0 || seconds >= longest.Seconds() {
 		return 0, false
 	}
-	if s.phase == counters.PhaseFlushing && s.standing.Seconds() > seconds+rateWindow.Seconds() {
-		return 0, false // the device does not answer any more, or not as fast as it did
+	if s.phase == counters.PhaseFlushing && s.stalled.Seconds() > seconds+rateWindow.Seconds() {
+		return 0, false // the device has stalled, or has become slower
 	}
 	return time.Duration(seconds * float64(time.Second)), true
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
-func TestRatesForgetWhatIsLongAgo(t *testing.T) {
+func TestRatesForgetOldSamples(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
 	c := &counters.Set{}
@@ -83,9 +83,8 @@ func TestThereIsNoEstimateBeforeAnythingIsKnown(t *testing.T) {
 	}
 }
 
-// While a device does not answer, the time that it would take is not known: it is
-// past already.
-func TestNoEstimateWhileADeviceStandsStill(t *testing.T) {
+// While a device has stalled, there is no estimate: the estimated time has already passed.
+func TestNoEstimateWhileADeviceIsStalled(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
 	c := &counters.Set{}
@@ -118,7 +117,7 @@ func TestPercentIs100OnlyWhenAllIsWritten(t *testing.T) {
 		{snapshot{}, 100},
 		{snapshot{totalBytes: 5}, 0},
 		{snapshot{bytes: 5, totalBytes: 5, unwritten: 1}, 99},
-		{snapshot{bytes: 9e18 - 1, totalBytes: 9e18, unwritten: 1}, 99}, // equal as floating point
+		{snapshot{bytes: 9e18 - 1, totalBytes: 9e18, unwritten: 1}, 99}, // equal to the total as a float64
 		{snapshot{files: 4, totalFiles: 4, unwritten: 1}, 99},
 	} {
 		if got := c.s.percent(); got != c.want {
@@ -145,8 +144,8 @@ func TestRateIsThatOfTheLastSeconds(t *testing.T) {
 	}
 }
 
-// Verifying has a separate speed, also where the bytes are counted from 0 again, whichever
-// is seen first.
+// Verifying has separate rates, whether the sampler first sees the new phase or the bytes that are
+// counted from 0 again.
 func TestRatesStartAnewWithVerifying(t *testing.T) {
 	for name, begin := range map[string]func(c *counters.Set, look func()){
 		"from 0": func(c *counters.Set, _ func()) {
@@ -191,7 +190,7 @@ func TestRatesStartAnewWithVerifying(t *testing.T) {
 	}
 }
 
-// A file that is read again takes its bytes back; the average goes on.
+// If a file is read again, its bytes are subtracted, and the average continues.
 func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
@@ -208,8 +207,8 @@ func TestBytesTakenBackDoNotStartAnew(t *testing.T) {
 	}
 }
 
-// Files that are skipped unread, and what an interrupted run has copied, are dealt with
-// and have no speed.
+// Files that are skipped unread, and bytes of an interrupted run, count as progress but not in the
+// rates.
 func TestUnreadBytesHaveNoSpeed(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSampler(now)
@@ -227,8 +226,8 @@ func TestUnreadBytesHaveNoSpeed(t *testing.T) {
 	}
 }
 
-// A copy whose source is four times as fast as the device: all that is shown is
-// what the device has, at its speed, until it has everything.
+// The source is four times as fast as the device. The bytes and rates shown are those of the
+// device, until it has everything.
 func TestBytesAreThoseOnTheDevice(t *testing.T) {
 	const total, device, window = 400e6, 40e6, 80e6
 	w := newWatched(total)
@@ -270,7 +269,7 @@ func TestBytesAreThoseOnTheDevice(t *testing.T) {
 	}
 }
 
-// What is unwritten is looked at now and then, and of another device perhaps.
+// Unwritten is measured at intervals, and may be that of another device than before.
 func TestBytesShownDoNotGoBackwards(t *testing.T) {
 	w := newWatched(100)
 	for i, c := range []struct{ counted, unwritten, want int64 }{
@@ -288,7 +287,7 @@ func TestBytesShownDoNotGoBackwards(t *testing.T) {
 		{0, 5, 0}, // and from 0 again
 		{2, -5, 2},
 		{50, 45, 5},
-		{0, 45, 0}, // what was taken back is unwritten all the same
+		{0, 45, 0}, // the subtracted bytes are still unwritten
 	} {
 		w.Bytes.Store(c.counted)
 		w.Unwritten.Store(c.unwritten)
@@ -305,7 +304,7 @@ func TestBytesShownDoNotGoBackwards(t *testing.T) {
 	}
 }
 
-// All was shown before it was known how much is unwritten.
+// All bytes were shown before Unwritten was measured.
 func TestThePercentageIs100OnlyAfterTheLastWrite(t *testing.T) {
 	w := newWatched(100e6)
 	w.Bytes.Store(100e6)
@@ -320,8 +319,8 @@ func TestThePercentageIs100OnlyAfterTheLastWrite(t *testing.T) {
 	}
 }
 
-// Neither the speed of the flush nor what it left to catch up counts as speed of
-// reading back.
+// The rate of reading back contains neither the rate of the flush nor bytes that were unwritten
+// when it began.
 func TestVerifyingStartsAnewAfterFlushing(t *testing.T) {
 	for _, seen := range []bool{true, false} { // a short flush falls between two ticks
 		w := newWatched(1e9)
@@ -357,7 +356,7 @@ func TestVerifyingStartsAnewAfterFlushing(t *testing.T) {
 	}
 }
 
-// What an interrupted run had done is counted all at once.
+// The work of an interrupted run is counted all at once.
 func TestResumedBytesDoNotRaiseTheRateForLong(t *testing.T) {
 	w := newWatched(10e9)
 	w.sample()
@@ -376,7 +375,7 @@ func TestResumedBytesDoNotRaiseTheRateForLong(t *testing.T) {
 	}
 }
 
-// The end of a run that left something unwritten, because it need not be.
+// The run ends with unwritten bytes, because it does not sync.
 func TestTotalOfAShortRunIsWhatWasCounted(t *testing.T) {
 	w := newWatched(0)
 	w.ScanDone.Store(false)
@@ -411,7 +410,7 @@ func TestTheEstimateCountsFilesAsWell(t *testing.T) {
 	}
 }
 
-// What an interrupted run had copied is progress, but no rate.
+// Bytes that an interrupted run had copied are progress, but not part of the rates.
 func TestResumedBytesAreNotPartOfTheRates(t *testing.T) {
 	w := newWatched(2e9)
 	w.TotalFiles.Store(2000)

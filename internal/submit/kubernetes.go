@@ -10,17 +10,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// temporary is where the template mounts an empty directory for temporary files.
+// temporary is the path at which the template mounts an empty directory for temporary files.
 const temporary = "/tmp"
 
-// Mount is a directory that the containers need.
+// Mount is a directory that the containers mount.
 type Mount struct {
-	Name     string // of the volume; the claim is called after it
+	Name     string // of the volume; the name of the claim contains it
 	Path     string // in the container, the same as in the plan
 	ReadOnly bool
 }
 
-// Mounts returns the directories that the containers need.
+// Mounts returns the directories that the containers mount, each path once.
 func (j *Job) Mounts() []Mount {
 	readOnly := j.Plan.Kind == shard.KindVerify
 	mounts := []Mount{{"source", string(j.Plan.Source.Path), true}}
@@ -32,7 +32,7 @@ func (j *Job) Mounts() []Mount {
 		mounts = append(mounts, m)
 	}
 	mounts = append(mounts, Mount{"plan", j.Dir, false})
-	// A plan that verifies a tree has it as the source and as the destination.
+	// In the plan of a verification, a tree is both the source and a destination.
 	var unique []Mount
 	for _, m := range mounts {
 		same := func(other Mount) bool { return other.Path == m.Path }
@@ -48,11 +48,11 @@ func (j *Job) checkMounts() error {
 	for _, m := range j.Mounts() {
 		switch {
 		case m.Path == "/" || m.Path == temporary:
-			return &PathError{m.Path, "the container has another directory there; plan with a path that leads there under another name"}
+			return &PathError{m.Path, "the container has another directory at this path; plan with another path of the same directory"}
 		case !utf8.ValidString(m.Path):
-			return &PathError{m.Path, "kubernetes takes only paths in UTF-8; plan with a path that leads there under another name"}
+			return &PathError{m.Path, "kubernetes accepts only paths in UTF-8; plan with another path of the same directory"}
 		case strings.Contains(m.Path, ":"):
-			return &PathError{m.Path, "kubernetes mounts nothing at a path with a colon; plan with a path that leads there under another name"}
+			return &PathError{m.Path, "kubernetes cannot mount a directory at a path with a colon; plan with another path of the same directory"}
 		}
 	}
 	return nil
@@ -64,8 +64,8 @@ func (j *Job) Arguments() []string { return j.Run()[1:] }
 // MergeArguments returns the arguments of the container that merges.
 func (j *Job) MergeArguments() []string { return append(j.Merge()[1:], "--wait") }
 
-// inYAML writes texts as a list of YAML, or one text. Kubernetes expands $(NAME) in arguments,
-// and takes $$ for $.
+// inYAML returns a string, or a list of strings or numbers, in YAML. In lists, which are arguments,
+// it writes $ as $$, because Kubernetes expands $(NAME) there.
 func inYAML(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -79,5 +79,5 @@ func inYAML(value any) string {
 		}
 		return "[" + strings.Join(out, ", ") + "]"
 	}
-	panic(fmt.Sprintf("%T is not for YAML", value))
+	panic(fmt.Sprintf("inYAML has no form for %T", value))
 }

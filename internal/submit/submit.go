@@ -1,5 +1,5 @@
-// Package submit writes what a user submits to a batch system so that it runs the tasks of a
-// plan and then the merge: a shell script for Slurm or GNU parallel, or two Jobs of Kubernetes.
+// Package submit writes the script with which a batch system runs the tasks of a plan and then the
+// merge. For Slurm and GNU parallel it is a shell script, for Kubernetes a file with two Jobs.
 package submit
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
-// System is a batch system. The first value is none.
+// System is a batch system. The zero value is None.
 type System uint8
 
 // The batch systems.
@@ -30,31 +30,31 @@ const (
 	Parallel
 )
 
-// Systems names the batch systems.
+// Systems has the names of the batch systems.
 var Systems = choice.Table[System]{What: "batch system", Names: []string{"", "slurm", "kubernetes", "parallel"}}
 
-// Job describes what is submitted.
+// Job describes the work to submit.
 type Job struct {
 	Plan *shard.Plan
 	Left []int // the indexes of the shards to run, ascending
 
 	Program string // path of sealift
 	Dir     string // path of the plan
-	Tasks   int    // that run at the same time at most
-	User    User   // as which containers run
+	Tasks   int    // largest number of tasks at the same time
+	User    User   // as whom containers run
 
 	RunFlags       []string // flags of each task
 	BytesPerSecond int64    // limit of each task; 0 for none
-	DirtyWindow    int64    // bytes that may be unwritten for each task and device; 0 if that is not a number
+	DirtyWindow    int64    // limit of unwritten bytes of each task on each device; 0 for auto and off
 }
 
 // User is the owner of the plan.
 type User struct {
 	ID, Group int
-	Groups    []int // others
+	Groups    []int // supplementary groups
 }
 
-// A PathError says that a batch system cannot express a path.
+// PathError is a path that a batch system cannot use.
 type PathError struct{ Path, Why string }
 
 func (e *PathError) Error() string { return e.Why }
@@ -74,7 +74,7 @@ var templates = sync.OnceValue(func() *template.Template {
 	}).ParseFS(files, "*.tmpl"))
 })
 
-// Write writes the script for a batch system. The error is a *PathError, or that of w.
+// Write writes the script for a batch system. The error is a *PathError or an error of w.
 func (j *Job) Write(w io.Writer, system System) error {
 	switch system {
 	case Slurm:
@@ -90,12 +90,12 @@ func (j *Job) Write(w io.Writer, system System) error {
 	return fmt.Errorf("no batch system is chosen")
 }
 
-// The methods below are used by the templates.
+// The templates call the methods below.
 
-// Name names the jobs of this plan. It is short enough for a label of Kubernetes.
+// Name returns the name of the jobs of this plan. It is short enough for a label of Kubernetes.
 func (j *Job) Name() string { return "sealift-" + j.Plan.ID[:8] }
 
-// Verb says what the tasks do.
+// Verb returns what the tasks do: "copy" or "verify".
 func (j *Job) Verb() string {
 	if j.Plan.Kind == shard.KindVerify {
 		return "verify"
@@ -128,7 +128,7 @@ func (j *Job) AllRates() string {
 	return units.Rate(float64(j.BytesPerSecond) * float64(j.AtOnce()))
 }
 
-// AllWindows returns how much all tasks together may leave unwritten, or "" if that is not known.
+// AllWindows returns the limit of unwritten data of all tasks together, or "" if there is none.
 func (j *Job) AllWindows() string {
 	if j.DirtyWindow == 0 {
 		return ""
@@ -136,18 +136,19 @@ func (j *Job) AllWindows() string {
 	return units.Size(j.DirtyWindow * int64(j.AtOnce()))
 }
 
-// maxArray is the default number of tasks in an array of Slurm: MaxArraySize is 1001, and the
-// largest index is one less.
+// maxArray is the largest number of tasks in a Slurm array by default: MaxArraySize is 1001, so
+// that indexes are 0 to 1000.
 const maxArray = 1001
 
-// Step returns how many tasks a complete array has: each runs every Step-th shard.
+// Step returns the number of tasks of a complete array. Task I runs the shards I, I+Step, I+2*Step
+// and so on.
 func (j *Job) Step() int {
 	shards := len(j.Plan.Shards)
-	each := (shards + maxArray - 1) / maxArray // shards of the task with the most
+	each := (shards + maxArray - 1) / maxArray // largest number of shards of a task
 	return (shards + each - 1) / each
 }
 
-// Array returns the indexes of the tasks that have something left to do.
+// Array returns the indexes of the tasks that have shards left to run.
 func (j *Job) Array() []int {
 	var indexes []int
 	for _, shard := range j.Left {
@@ -157,13 +158,13 @@ func (j *Job) Array() []int {
 	return slices.Compact(indexes)
 }
 
-// ArrayText returns Array as "sbatch --array" takes it.
+// ArrayText returns Array in the syntax of "sbatch --array".
 func (j *Job) ArrayText() string { return shard.FormatIndexes(j.Array()) }
 
 // SeveralEach reports whether a task of the array runs several shards.
 func (j *Job) SeveralEach() bool { return j.Step() < len(j.Plan.Shards) }
 
-// Braces returns the indexes of the shards as bash expands them: "{0..3} 7".
+// Braces returns the indexes of the shards as brace expansions of bash: "{0..3} 7".
 func (j *Job) Braces() string {
 	var out []string
 	for _, part := range strings.Split(shard.FormatIndexes(j.Left), ",") {
@@ -175,14 +176,14 @@ func (j *Job) Braces() string {
 	return strings.Join(out, " ")
 }
 
-// Estimates are for storage of the speed that plans expect. Others share it, so a limit of time
-// is larger.
+// Factor and addend of the time limits. Plans estimate times for storage with no other users; the
+// limits are larger because others share the storage.
 const (
 	timeFactor = 4
 	timeExtra  = 10 * time.Minute
 )
 
-// TaskMinutes returns the limit of time of the longest task.
+// TaskMinutes returns the time limit of the longest task, in minutes.
 func (j *Job) TaskMinutes() int {
 	step := j.Step()
 	costs := make([]float64, step) // seconds
@@ -196,27 +197,27 @@ func (j *Job) TaskMinutes() int {
 	return minutes(slices.Max(costs))
 }
 
-// The time that merging needs for a directory and for a line of the manifest, in seconds.
+// Estimated time of a merge for each directory and each line of the manifest, in seconds.
 const (
 	mergeDirectory = 2e-3
 	mergeLine      = 20e-6
 )
 
-// MergeMinutes returns the limit of time of the merge.
+// MergeMinutes returns the time limit of the merge, in minutes.
 func (j *Job) MergeMinutes() int {
 	t := j.Plan.Totals
 	lines := float64(t.Entries) * float64(len(j.Plan.Targets))
 	return minutes(float64(t.Directories)*mergeDirectory*float64(len(j.Plan.Targets)) + lines*mergeLine)
 }
 
-// minutes returns a limit of time for work that is estimated at this many seconds.
+// minutes returns the time limit, in minutes, for work that is estimated at the given seconds.
 func minutes(seconds float64) int {
-	const year = 366 * 24 * 60 // a hostile tree has files of 8 EiB
+	const year = 366 * 24 * 60 // upper limit, because a hostile tree may have files of 8 EiB
 	limit := timeFactor*seconds/60 + timeExtra.Minutes()
 	return int(min(limit, year))
 }
 
-// words writes a command as words of bash.
+// words quotes a command for bash.
 func words(command []string) string {
 	var out []string
 	for _, word := range command {
@@ -225,7 +226,7 @@ func words(command []string) string {
 	return strings.Join(out, " ")
 }
 
-// plainBytes need no quotes anywhere in a word of a shell.
+// plainBytes are the bytes that need no quotes in a word of a shell.
 const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,+@%-"
 
 func shellWord(s string) string {

@@ -38,7 +38,7 @@ func all(shards int) (indexes []int) {
 	return indexes
 }
 
-// usual is a job with nothing special.
+// usual is a job of the usual kind.
 func usual() *Job {
 	return &Job{
 		Plan: planned(32), Left: all(32), Program: "/opt/sealift", Dir: "/scratch/plan", Tasks: 8,
@@ -47,7 +47,7 @@ func usual() *Job {
 }
 
 // hostile is a job in whose paths each character means something to a shell, to parallel, or to
-// a comment. The part of the plan that was left is uneven, and there are limits.
+// a comment. The remaining shards have gaps, and there are limits.
 func hostile() *Job {
 	j := usual()
 	j.Plan = planned(1500)
@@ -106,8 +106,8 @@ func TestScriptsEqualTheirGoldenFiles(t *testing.T) {
 	}
 }
 
-// record makes programs that append their arguments, each quoted on a line of its own, and their
-// standard input to the file, and returns the environment in which they are found.
+// record makes programs that append their standard input and their arguments, each quoted on a
+// separate line, to the file. It returns an environment whose PATH has these programs.
 func record(t *testing.T, file string, programs ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -146,7 +146,7 @@ func TestSlurmGetsPathsByteForByte(t *testing.T) {
 	assert.Contains(t, merge, "--account=a\\ b\n")
 	assert.NotContains(t, merge, "--array")
 
-	// What Slurm runs on a node, with a program that prints its arguments.
+	// Run the batch script as Slurm does on a node, with a program that prints its arguments.
 	for _, c := range []struct{ job, want string }{
 		{tasks, "run\x00--bwlimit=100MB\x00--dirty-window=1GiB\x00" + hostile().Dir + "\x00--of=750\x00"},
 		{merge, "merge\x00" + hostile().Dir + "\x00"},
@@ -177,7 +177,7 @@ func TestParallelGetsPathsByteForByte(t *testing.T) {
 	assert.Equal(t, want.String(), printed)
 }
 
-// Scripts are for people, too: shellcheck finds nothing in them.
+// shellcheck reports nothing, because people read and change the scripts.
 func TestScriptsPassShellcheck(t *testing.T) {
 	shellcheck, err := exec.LookPath("shellcheck")
 	if err != nil {
@@ -207,7 +207,7 @@ func TestAnArrayIsNotLargerThanSlurmAllows(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfTimeIsThatOfTheLongestTask(t *testing.T) {
+func TestTheTimeLimitIsThatOfTheLongestTask(t *testing.T) {
 	const estimate = 20 // minutes for each shard
 	j := &Job{Plan: planned(10)}
 	assert.Equal(t, 10+4*estimate, j.TaskMinutes())

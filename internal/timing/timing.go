@@ -82,7 +82,7 @@ const (
 )
 
 func (p Place) String() string {
-	return [...]string{"nobody", "source", "cpu", "limit", "destination"}[min(p, first)]
+	return [...]string{"none", "source", "cpu", "limit", "destination"}[min(p, first)]
 }
 
 // Destination returns the place of destination i, counted from 0.
@@ -329,7 +329,7 @@ func (s *Sheet) Intervals() []Interval {
 	return intervals
 }
 
-// Shares returns the part of the wall time of each place except `nobody`, for all clocks
+// Shares returns the part of the wall time of each place except None, for all clocks
 // that have stopped.
 func (s *Sheet) Shares() []time.Duration {
 	s.mu.Lock()

@@ -455,7 +455,7 @@ func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsy
 // filter returns the verdict of the filters on the entry name of d.
 func (w *walker) filter(d *Dir, name string, isDir bool) filter.Verdict {
 	path := name
-	if w.opts.Filter.LooksAtPaths() {
+	if w.opts.Filter.NeedsPaths() {
 		path = d.Join(name)
 	}
 	return w.opts.Filter.Match(path, isDir, d.verdict)

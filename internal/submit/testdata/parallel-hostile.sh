@@ -8,8 +8,8 @@
 # Usage: bash FILE [OPTION OF PARALLEL ...], for example: bash FILE --sshloginfile nodes.txt
 # The options are added to the command of GNU parallel, and replace options below. The paths of the
 # program, the plan, the source and the destinations must be the same on all nodes.
-# The limit of the rate is that of each task: 8 tasks copy up to 800 MB/s together.
-# The dirty window is that of each task: 8 tasks leave up to 8.59 GB unwritten together.
+# --bwlimit applies to each task: 8 tasks copy up to 800 MB/s together.
+# --dirty-window applies to each task: 8 tasks leave up to 8.59 GB unwritten together.
 set -uo pipefail
 
 run=('/opt/a b/sealift' run --bwlimit=100MB --dirty-window=1GiB $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377')

@@ -9,15 +9,15 @@
 # The options are added to both jobs, and replace options below. The paths of the program, the
 # plan, the source and the destinations must be the same on all nodes. Messages are in
 # slurm-*.out in the current directory.
-# The limit of the rate is that of each task: 8 tasks copy up to 800 MB/s together.
-# The dirty window is that of each task: 8 tasks leave up to 8.59 GB unwritten together.
+# --bwlimit applies to each task: 8 tasks copy up to 800 MB/s together.
+# --dirty-window applies to each task: 8 tasks leave up to 8.59 GB unwritten together.
 set -euo pipefail
 
 run=('/opt/a b/sealift' run --bwlimit=100MB --dirty-window=1GiB $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377' --of=750)
 merge=('/opt/a b/sealift' merge $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377')
 
-# submit OPTIONS runs the words of the array "command" as a job, and prints the number of the job.
-# Slurm sends SIGTERM to sealift two minutes before the limit of time, so that it stops in order.
+# submit OPTIONS submits the words of the array "command" as a job, and prints the number of the job.
+# Slurm sends SIGTERM to sealift two minutes before the time limit, so that it stops cleanly.
 submit() {
 	printf '#!/bin/bash\nexec %s\n' "$(printf '%q ' "${command[@]}")" |
 		sbatch --parsable --requeue --open-mode=append --signal=B:TERM@120 "$@"

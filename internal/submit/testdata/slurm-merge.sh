@@ -12,8 +12,8 @@ set -euo pipefail
 
 merge=(/opt/sealift merge /scratch/plan)
 
-# submit OPTIONS runs the words of the array "command" as a job, and prints the number of the job.
-# Slurm sends SIGTERM to sealift two minutes before the limit of time, so that it stops in order.
+# submit OPTIONS submits the words of the array "command" as a job, and prints the number of the job.
+# Slurm sends SIGTERM to sealift two minutes before the time limit, so that it stops cleanly.
 submit() {
 	printf '#!/bin/bash\nexec %s\n' "$(printf '%q ' "${command[@]}")" |
 		sbatch --parsable --requeue --open-mode=append --signal=B:TERM@120 "$@"
